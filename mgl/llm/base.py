@@ -1,0 +1,195 @@
+"""The one seam to language models: messages in, a validated reply out.
+
+Two Protocols, one above the other:
+
+- ``LLM`` is what memories see. It owns policy: constrained output, validation of every reply,
+  retries, deadlines, bounded concurrency, the call log. ``mgl.llm.client.Client`` is it.
+- ``Engine`` is what a backend implements: one request, one completion, nothing else.
+
+A schema is a pydantic model class, made per call where its enums depend on the state. The engine
+gets its JSON schema and is asked to decode under it; the client validates the reply against the
+same class whatever the engine promised.
+
+It does not know prompts, memories or the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+__all__ = [
+    "LLM",
+    "Completion",
+    "Engine",
+    "FinishReason",
+    "Message",
+    "Reply",
+    "Request",
+    "Sampling",
+    "TokenUsage",
+    "Tool",
+    "ToolCall",
+]
+
+FinishReason = Literal["stop", "length", "tool_calls"]
+SchemaT = TypeVar("SchemaT", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call the model asked for; ``arguments`` is the JSON text as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message. ``tool_call_id`` is set where ``role`` is ``tool``."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function the model may call; ``parameters`` is its JSON schema."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How tokens are drawn. Temperature 0 is greedy; ``max_tokens`` bounds the reply."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    max_tokens: int = 1024
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """Tokens of one completion, counted by the engine; ``cached_tokens`` are part of the input."""
+
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Everything an engine needs to know, and everything that decides its reply."""
+
+    messages: tuple[Message, ...]
+    json_schema: Mapping[str, Any] | None = None
+    tools: tuple[Tool, ...] = ()
+    sampling: Sampling = field(default_factory=Sampling)
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """An engine's raw reply."""
+
+    text: str
+    finish_reason: FinishReason
+    usage: TokenUsage
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Generic[SchemaT]):
+    """A reply after cleaning and validation; ``parsed`` is set iff a schema was asked for
+    and the model did not answer with tool calls instead.
+
+    ``seconds`` is the engine's latency of the call that produced it (of the original call where
+    ``replayed``).
+    """
+
+    text: str
+    parsed: SchemaT | None
+    tool_calls: tuple[ToolCall, ...]
+    usage: TokenUsage
+    finish_reason: FinishReason
+    seconds: float = 0.0
+    replayed: bool = False
+
+
+class Engine(Protocol):
+    """A model backend: one request in, one completion out.
+
+    Raises the ``EngineError`` family and nothing else. ``model_id`` names weights and revision
+    (it enters the cache key). ``concurrency`` is how many requests it takes at once with gain.
+    """
+
+    @property
+    def model_id(self) -> str: ...
+
+    @property
+    def context_tokens(self) -> int: ...
+
+    @property
+    def native_tools(self) -> bool: ...
+
+    @property
+    def concurrency(self) -> int: ...
+
+    async def generate(self, request: Request) -> Completion: ...
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text by the model's own tokenizer, without special tokens."""
+        ...
+
+    async def count_prompt_tokens(self, request: Request) -> int:
+        """Input tokens of a request as the engine will see it, chat template included."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
+class LLM(Protocol):
+    """What a memory may do with a language model."""
+
+    @property
+    def model_id(self) -> str: ...
+
+    @property
+    def context_tokens(self) -> int: ...
+
+    @property
+    def native_tools(self) -> bool: ...
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        schema: type[SchemaT] | None = None,
+        *,
+        tools: Sequence[Tool] = (),
+        sampling: Sampling | None = None,
+        stage: str = "",
+    ) -> Reply[SchemaT]:
+        """One validated reply. ``stage`` labels the call in the log and in the usage by stage.
+
+        A reply cut off by its token budget is asked for once more with twice the budget.
+        Raises ReplyInvalid where no valid reply could be had, and the EngineError family.
+        """
+        ...
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]: ...
+
+    async def count_prompt_tokens(
+        self,
+        messages: Sequence[Message],
+        schema: type[BaseModel] | None = None,
+        *,
+        tools: Sequence[Tool] = (),
+    ) -> int: ...

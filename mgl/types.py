@@ -1,0 +1,187 @@
+"""The shared nouns: documents, spans, chunks, questions, answers, usage.
+
+All are frozen. Offsets are in characters of a document's decoded text, end exclusive.
+
+    >>> document = Document.from_text("note.txt", "Ann met Bo. They married.")
+    >>> document.quote(Span(document.id, 0, 11))
+    'Ann met Bo.'
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+__all__ = [
+    "Answer",
+    "Chunk",
+    "Citation",
+    "Confidence",
+    "Document",
+    "Question",
+    "Section",
+    "Span",
+    "StageUsage",
+    "Usage",
+]
+
+Confidence = Literal["high", "medium", "low"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A character range of one document: ``start`` inclusive, ``end`` exclusive, never empty."""
+
+    document_id: str
+    start: int
+    end: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.end:
+            raise ValueError(f"a span needs 0 <= start < end, got [{self.start}, {self.end})")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A page or chapter and the characters that belong to it."""
+
+    kind: Literal["page", "chapter"]
+    label: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A source text as decoded, with where its pages or chapters lie.
+
+    ``id`` is derived from the text alone, so the same text read twice is the same document.
+    ``notes`` says what the reader had to decide (an encoding that was guessed, for instance).
+    """
+
+    id: str
+    name: str
+    text: str
+    sections: tuple[Section, ...] = ()
+    media_type: str = "text/plain"
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_text(
+        cls,
+        name: str,
+        text: str,
+        *,
+        sections: tuple[Section, ...] = (),
+        media_type: str = "text/plain",
+        notes: tuple[str, ...] = (),
+    ) -> Document:
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return cls(digest[:16], name, text, sections, media_type, notes)
+
+    def span(self, start: int, end: int) -> Span:
+        """The span [start, end) of this document; ValueError if it leaves the text."""
+        if end > len(self.text):
+            raise ValueError(f"span end {end} is beyond the text's {len(self.text)} characters")
+        return Span(self.id, start, end)
+
+    def quote(self, span: Span) -> str:
+        """The characters that a span of this document stands for."""
+        if span.document_id != self.id or span.end > len(self.text):
+            raise ValueError(f"{span} is not a span of document {self.id}")
+        return self.text[span.start : span.end]
+
+    def section_at(self, position: int) -> Section | None:
+        """The page or chapter that holds a character position, if the reader found any."""
+        index = bisect_right(self.sections, position, key=lambda section: section.start) - 1
+        if index >= 0 and position < self.sections[index].end:
+            return self.sections[index]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One piece of a document in reading order; ``tokens`` counted by the reading model."""
+
+    index: int
+    span: Span
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question as it is put to a memory."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A node that an answer cites, and the passage the node stands on."""
+
+    node_id: str
+    document: str
+    span: Span
+    quote: str
+    section: Section | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageUsage:
+    """What one stage of a run cost. ``calls`` were issued; ``replayed`` came from the call log.
+
+    Token counts cover both, so that a replayed run reports what the run is worth;
+    ``cached_tokens`` are the input tokens that an engine's prefix cache or a replay saved.
+    ``seconds`` sums the engine's own latency of issued calls (calls in flight together overlap).
+    """
+
+    calls: int = 0
+    replayed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: StageUsage) -> StageUsage:
+        return StageUsage(
+            self.calls + other.calls,
+            self.replayed + other.replayed,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.seconds + other.seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a run cost, by stage. ``seconds`` is wall time, which only its caller knows."""
+
+    by_stage: Mapping[str, StageUsage] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def total(self) -> StageUsage:
+        return sum(self.by_stage.values(), StageUsage())
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a memory answered, the passages it stands on, and how it came to it.
+
+    ``trace`` is one line per step taken; ``marks`` names departures from the ordinary course
+    (for instance ``graph_exceeds_context``), and is empty where there were none.
+    ``compaction_ratio`` is first-call input tokens / tokens of the source (MindGraph §4.2).
+    """
+
+    question: str
+    text: str
+    confidence: Confidence
+    citations: tuple[Citation, ...]
+    trace: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    compaction_ratio: float | None = None
