@@ -1,0 +1,66 @@
+"""The record of model calls: one row a call, and the cache that is read off it.
+
+A call's key is a hash of everything that decides its reply: model and weights, messages, tools,
+JSON schema, sampling and seed. A completion that was logged under a key is replayed instead of
+asked for again, whether its reply turned out valid or not: so a killed run resumes with no call
+paid twice, and a finished run replays to the same records without a model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol
+
+from mgl.llm.base import Completion, Request
+
+__all__ = ["CallLog", "CallRecord", "Outcome", "call_key", "content_hash", "request_json"]
+
+Outcome = Literal["ok", "empty", "invalid", "truncated", "timeout", "refused", "unavailable"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One call. ``completion`` is None where none came back (time-out, refusal, lost server)."""
+
+    key: str
+    stage: str
+    model_id: str
+    request: Request
+    completion: Completion | None
+    outcome: Outcome
+    error: str | None
+    seconds: float
+
+
+class CallLog(Protocol):
+    """Where calls are recorded and completions replayed from. The store implements it."""
+
+    def replay(self, key: str) -> CallRecord | None:
+        """The record with a completion under this key, if there is one."""
+        ...
+
+    def record(self, call: CallRecord) -> None: ...
+
+
+def content_hash(value: Mapping[str, Any] | list[Any] | str) -> str:
+    """sha256 of a JSON value in canonical form (sorted keys, no white space)."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def request_json(request: Request) -> dict[str, Any]:
+    """A request as plain JSON values, as it is hashed and stored."""
+    return {
+        "messages": [asdict(message) for message in request.messages],
+        "json_schema": None if request.json_schema is None else dict(request.json_schema),
+        "tools": [asdict(tool) for tool in request.tools],
+        "sampling": asdict(request.sampling),
+    }
+
+
+def call_key(model_id: str, request: Request) -> str:
+    """The cache key of a request to a model."""
+    return content_hash({"model": model_id, **request_json(request)})
