@@ -112,7 +112,7 @@ class Reply(Generic[SchemaT]):
     and the model did not answer with tool calls instead.
 
     ``seconds`` is the engine's latency of the call that produced it (of the original call where
-    ``replayed``).
+    ``replayed``); ``call_key`` is its key in the call log.
     """
 
     text: str
@@ -122,6 +122,7 @@ class Reply(Generic[SchemaT]):
     finish_reason: FinishReason
     seconds: float = 0.0
     replayed: bool = False
+    call_key: str | None = None
 
 
 class Engine(Protocol):

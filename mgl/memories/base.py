@@ -12,7 +12,8 @@ from typing import Protocol
 
 from mgl.llm.base import LLM
 from mgl.store import Store
-from mgl.types import Answer, Document, Question
+from mgl.types import Answer, Question
+from mgl.web.view import GraphView
 
 __all__ = ["Memory", "Observer", "SilentObserver", "Tools"]
 
@@ -46,13 +47,21 @@ class Tools:
 
 
 class Memory(Protocol):
-    """One memory over one source. ``id`` is stable: same source, questions, config and model."""
+    """One memory over one source and the questions it is read for.
+
+    ``id`` is stable: same source, questions, configuration and model give the same id. A memory
+    is made by ``Kind(tools, source, questions, config)``.
+    """
 
     @property
     def id(self) -> str: ...
 
-    async def build(self, source: Document, questions: Sequence[Question] = ()) -> None:
+    async def build(self) -> None:
         """Read the source into the log; resumable, and a finished build is left as it is."""
         ...
 
     async def answer(self, question: Question) -> Answer: ...
+
+    def view(self, answers: Sequence[Answer] = ()) -> GraphView:
+        """What exporters draw, with the answers to show beside it."""
+        ...

@@ -1,0 +1,37 @@
+"""MindGraph's configuration: the paper's values by default, each with its source.
+
+What goes beyond the paper is a named option here and is off by default.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["MindGraphConfig"]
+
+
+class MindGraphConfig(BaseModel):
+    """How a graph is built and answered from.
+
+    ``preset`` ``paper`` is the method as printed; ``small`` asks less of one model call
+    (``mgl.memories.mindgraph.small``). ``cite`` is how an edit names its source: ``quote``, the
+    paper's way, or ``sentence``, a number of the block's numbered sentences.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    preset: Literal["paper", "small"] = "paper"
+    cite: Literal["quote", "sentence"] = "quote"
+    chunk_tokens: int = Field(8192, ge=16, description="tokens a chunk (§4.2)")
+    max_operations: int = Field(40, ge=1, description="edits a reply may hold; not in the paper")
+    build_tokens: int = Field(4096, ge=64, description="reply budget of a build call; ours")
+    max_rounds: int = Field(40, ge=1, description="tool rounds of the answer stage (§4.2)")
+    answer_tokens: int = Field(1024, ge=64, description="reply budget of an answer call; ours")
+    lookup_chars: int = Field(1000, ge=100, description="characters lookup_source returns (D.3)")
+    max_cluster_size: int = Field(10, ge=2, description="of Leiden subgraphs (§4.2)")
+    leiden_seed: int = Field(0, description="fixed seed (§4.2); the value is ours")
+    quote_floor: float = Field(0.9, ge=0.5, le=1.0, description="of a fuzzy quote match; ours")
+    temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
+    seed: int = 0

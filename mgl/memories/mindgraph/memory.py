@@ -1,0 +1,140 @@
+"""MindGraph as a memory: one document, its questions, a configuration; build it, ask it, show it.
+
+    memory = await MindGraph.open(tools, document, [Question("Who is Irene Adler?")])
+    await memory.build()
+    answer = await memory.answer(Question("Who is Irene Adler?"))
+
+A graph is tied to the questions it was built for (§3.2). Modes beyond the paper: several
+questions share one graph, or none is known when it is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mgl.errors import InputError
+from mgl.llm.calls import content_hash
+from mgl.memories.base import Tools
+from mgl.memories.mindgraph.answer import answer_from_graph
+from mgl.memories.mindgraph.build import build_graph
+from mgl.memories.mindgraph.config import MindGraphConfig
+from mgl.memories.mindgraph.edits import resolved
+from mgl.memories.mindgraph.state import Graph, replay
+from mgl.memories.mindgraph.tools import GraphTools
+from mgl.store import MemoryRecord
+from mgl.text import chunk_document
+from mgl.types import Answer, Chunk, Document, Question
+from mgl.web.view import GraphView, ViewEdge, ViewNode
+
+__all__ = ["KIND", "MindGraph"]
+
+KIND = "mindgraph"
+
+
+class MindGraph:
+    """A concept graph of one document. ``id`` is a hash of all that decides its log."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        document: Document,
+        questions: Sequence[Question] = (),
+        config: MindGraphConfig | None = None,
+    ) -> None:
+        self._tools = tools
+        self._document = document
+        self._questions = tuple(questions)
+        self._config = config or MindGraphConfig()
+        if any(not question.text.strip() for question in self._questions):
+            raise InputError("the question is empty", hint="say what you want to know")
+
+    @property
+    def id(self) -> str:
+        return content_hash(
+            {
+                "kind": KIND,
+                "document": self._document.id,
+                "questions": [question.text for question in self._questions],
+                "config": self._config.model_dump(mode="json"),
+                "model": self._tools.llm.model_id,
+            }
+        )[:12]
+
+    async def build(self) -> None:
+        """Read the document into the log, from where the log ends."""
+        store = self._tools.store
+        store.put_document(self._document)
+        if self.is_built():
+            return
+        chunks = await self._chunks()
+        store.put_memory(
+            MemoryRecord(
+                id=self.id,
+                kind=KIND,
+                document_id=self._document.id,
+                questions=tuple(question.text for question in self._questions),
+                model_id=self._tools.llm.model_id,
+                config=self._config.model_dump(mode="json"),
+                chunks=len(chunks),
+                tokens=sum(chunk.tokens for chunk in chunks),
+            )
+        )
+        await build_graph(
+            self._tools, self.id, self._document, chunks, self._questions, self._config
+        )
+
+    def is_built(self) -> bool:
+        """Whether every chunk of the document is in the log."""
+        known = [memory for memory in self._tools.store.memories() if memory.id == self.id]
+        return bool(known) and len(self._tools.store.chunks_done(self.id)) == known[0].chunks
+
+    def graph(self, *, steps: int | None = None) -> Graph:
+        """The graph as the log gives it; with ``steps``, as it was after that many chunks."""
+        edits = (
+            resolved(row)
+            for row in self._tools.store.edits(self.id)
+            if steps is None or row.chunk < steps
+        )
+        return replay(edit for edit in edits if edit is not None)
+
+    async def answer(self, question: Question) -> Answer:
+        """Answer from the finished graph (builds what is missing first)."""
+        if not question.text.strip():
+            raise InputError("the question is empty", hint="say what you want to know")
+        await self.build()
+        record = self._tools.store.memory(self.id)
+        graph = self.graph()
+        tools = GraphTools(self._tools, self.id, self._document, graph, self._config)
+        return await answer_from_graph(
+            self._tools.llm,
+            tools,
+            question,
+            chunks=record.chunks,
+            source_tokens=record.tokens,
+        )
+
+    def view(self, answers: Sequence[Answer] = ()) -> GraphView:
+        """The graph as exporters draw it."""
+        graph, record = self.graph(), self._tools.store.memory(self.id)
+        return GraphView(
+            memory_id=self.id,
+            memory=KIND,
+            model=record.model_id,
+            document=self._document,
+            questions=record.questions,
+            steps=record.chunks,
+            nodes=tuple(
+                ViewNode(node.id, node.type, node.id, node.content, node.span, node.chunk)
+                for node in graph.nodes
+            ),
+            edges=tuple(
+                ViewEdge(edge.id, edge.source, edge.target, edge.relation, edge.span, edge.chunk)
+                for edge in graph.edges
+            ),
+            answers=tuple(answers),
+        )
+
+    async def _chunks(self) -> list[Chunk]:
+        llm = self._tools.llm
+        limit = min(self._config.chunk_tokens, llm.context_tokens // 2)
+        return await chunk_document(self._document, limit, llm.count_tokens)

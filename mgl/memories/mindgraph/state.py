@@ -1,0 +1,224 @@
+"""The concept graph: nodes, directed labelled edges, and the pure function that edits it.
+
+Source: MindGraph §3.1–3.2. A node is one of five types and has exact provenance; an edge's
+relation is an open-vocabulary string. ``apply`` takes a graph and one resolved edit and gives
+the next graph; replaying a log of edits from ``EMPTY`` gives the same graph again.
+
+It does not know how edits are proposed or checked (``edits``), nor where they are kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from mgl.types import Span
+
+__all__ = [
+    "EMPTY",
+    "NODE_TYPES",
+    "AddEdge",
+    "AddNode",
+    "DeleteEdge",
+    "DeleteNode",
+    "Edge",
+    "EditNode",
+    "Graph",
+    "Node",
+    "NodeType",
+    "ResolvedEdit",
+    "apply",
+    "edge_id",
+    "replay",
+    "serialise",
+]
+
+NodeType = Literal["entity", "event", "claim", "concept", "stat"]
+NODE_TYPES: tuple[NodeType, ...] = get_args(NodeType)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node keeps the span it was introduced with; ``changed_in`` are the chunks that edited it
+    since."""
+
+    id: str
+    type: NodeType
+    content: str
+    span: Span
+    quote: str
+    chunk: int
+    changed_in: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """``source`` —relation→ ``target``; the triple is its identity."""
+
+    source: str
+    target: str
+    relation: str
+    span: Span
+    quote: str
+    chunk: int
+
+    @property
+    def id(self) -> str:
+        return edge_id(self.source, self.relation, self.target)
+
+
+def edge_id(source: str, relation: str, target: str) -> str:
+    """The identity of an edge: no two edges of a graph share it."""
+    return f"{source}|{relation}|{target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A directed labelled graph G = (V, E). ``elements`` holds both in the order of insertion,
+    keyed by node id and edge id, so that its serialisation only ever grows at the end."""
+
+    elements: Mapping[str, Node | Edge] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return tuple(item for item in self.elements.values() if isinstance(item, Node))
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        return tuple(item for item in self.elements.values() if isinstance(item, Edge))
+
+    def node(self, node_id: str) -> Node | None:
+        found = self.elements.get(node_id)
+        return found if isinstance(found, Node) else None
+
+    def edges_of(self, node_id: str) -> tuple[Edge, ...]:
+        return tuple(edge for edge in self.edges if node_id in (edge.source, edge.target))
+
+    @property
+    def hash(self) -> str:
+        """sha256 over all that the graph says, hexadecimal; what reports are cached by."""
+        return hashlib.sha256(serialise(self).encode()).hexdigest()
+
+
+EMPTY = Graph()
+
+
+@dataclass(frozen=True, slots=True)
+class AddNode:
+    id: str
+    type: NodeType
+    content: str
+    span: Span
+    quote: str
+    chunk: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddEdge:
+    source: str
+    target: str
+    relation: str
+    span: Span
+    quote: str
+    chunk: int
+
+
+@dataclass(frozen=True, slots=True)
+class EditNode:
+    """``span`` and ``quote`` say what made the model change its mind, where the edit cites."""
+
+    id: str
+    content: str
+    chunk: int
+    span: Span | None = None
+    quote: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteNode:
+    id: str
+    chunk: int
+    span: Span | None = None
+    quote: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteEdge:
+    """Never proposed by a model: it is logged for each edge that goes with a deleted node."""
+
+    source: str
+    target: str
+    relation: str
+    chunk: int
+
+
+ResolvedEdit = AddNode | AddEdge | EditNode | DeleteNode | DeleteEdge
+
+
+def apply(graph: Graph, edit: ResolvedEdit) -> Graph:
+    """The graph after one edit. ValueError for an edit that would break the graph (an id that
+    exists, an end or a target that does not): such edits are rejected before they come here."""
+    elements = dict(graph.elements)
+    match edit:
+        case AddNode(id=new, type=kind, content=content, span=span, quote=quote, chunk=chunk):
+            if new in elements:
+                raise ValueError(f"node {new} exists")
+            elements[new] = Node(new, kind, content, span, quote, chunk)
+        case AddEdge(source=source, target=target, relation=relation):
+            edge = Edge(source, target, relation, edit.span, edit.quote, edit.chunk)
+            if edge.id in elements:
+                raise ValueError(f"edge {edge.id} exists")
+            if graph.node(source) is None or graph.node(target) is None:
+                raise ValueError(f"edge {edge.id} would dangle")
+            elements[edge.id] = edge
+        case EditNode(id=known, content=content, chunk=chunk):
+            node = graph.node(known)
+            if node is None:
+                raise ValueError(f"no node {known}")
+            changed = (*node.changed_in, chunk)
+            elements[known] = replace(node, content=content, changed_in=changed)
+        case DeleteNode(id=known):
+            if graph.node(known) is None:
+                raise ValueError(f"no node {known}")
+            del elements[known]
+            for edge in graph.edges_of(known):
+                del elements[edge.id]
+        case DeleteEdge(source=source, target=target, relation=relation):
+            gone = edge_id(source, relation, target)
+            if gone not in elements:
+                raise ValueError(f"no edge {gone}")
+            del elements[gone]
+    return Graph(MappingProxyType(elements))
+
+
+def replay(edits: Iterable[ResolvedEdit], graph: Graph = EMPTY) -> Graph:
+    """The graph that a log of edits stands for."""
+    for edit in edits:
+        graph = apply(graph, edit)
+    return graph
+
+
+def serialise(graph: Graph) -> str:
+    """The graph as the model reads it: a JSON list, one element a line in order of insertion, or
+    the literal ``(empty)`` (D.1). A prefix of the text stays the same while elements are only
+    added, so that a server's prefix cache holds."""
+    if not graph.elements:
+        return "(empty)"
+    return "[\n" + ",\n".join(map(_line, graph.elements.values())) + "\n]"
+
+
+def _line(element: Node | Edge) -> str:
+    fields: dict[str, Any]
+    if isinstance(element, Node):
+        fields = {"id": element.id, "type": element.type, "content": element.content}
+    else:
+        fields = {
+            "source": element.source,
+            "target": element.target,
+            "relation": element.relation,
+        }
+    return json.dumps(fields, ensure_ascii=False)

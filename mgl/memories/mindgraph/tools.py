@@ -1,0 +1,147 @@
+"""The two tools of the answer stage: lookup_source and subgraph_summary.
+
+Source: MindGraph §3.3 and D.3. A tool's result is text for the model; a call that cannot be
+answered (a node that does not exist, a detail without an id) gives a sentence that says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mgl.llm.base import Tool
+from mgl.memories.base import Tools
+from mgl.memories.mindgraph.communities import Report, Subgraph, partition, reports
+from mgl.memories.mindgraph.config import MindGraphConfig
+from mgl.memories.mindgraph.prompts import LOOKUP_SOURCE, SUBGRAPH_SUMMARY
+from mgl.memories.mindgraph.state import Graph, Node
+from mgl.types import Document, Span
+
+__all__ = ["NATIVE_TOOLS", "GraphTools", "passage_around"]
+
+NATIVE_TOOLS = (
+    Tool(
+        "lookup_source",
+        LOOKUP_SOURCE.text,
+        {
+            "type": "object",
+            "properties": {
+                "node_id": {"type": "string", "description": "The id of the node to look up."}
+            },
+            "required": ["node_id"],
+        },
+    ),
+    Tool(
+        "subgraph_summary",
+        SUBGRAPH_SUMMARY.text,
+        {
+            "type": "object",
+            "properties": {
+                "mode": {
+                    "type": "string",
+                    "enum": ["index", "detail"],
+                    "description": (
+                        "'index' lists all subgraphs at a glance; 'detail' returns the full "
+                        "report for one subgraph."
+                    ),
+                },
+                "subgraph_id": {
+                    "type": "integer",
+                    "description": (
+                        "Required when mode='detail'. The integer id shown in the index."
+                    ),
+                },
+            },
+            "required": ["mode"],
+        },
+    ),
+)
+
+
+def passage_around(document: Document, span: Span, characters: int) -> Span:
+    """About ``characters`` of the original centred on a span, ending between words; the whole
+    span where it is longer than that."""
+    margin = max(0, characters - (span.end - span.start)) // 2
+    start, end = max(0, span.start - margin), min(len(document.text), span.end + margin)
+    while 0 < start < span.start and not document.text[start - 1].isspace():
+        start += 1
+    while span.end < end < len(document.text) and not document.text[end].isspace():
+        end -= 1
+    return document.span(start, end)
+
+
+@dataclass(slots=True)
+class GraphTools:
+    """The tools over one graph. Subgraphs and reports are made when first asked for."""
+
+    tools: Tools
+    memory_id: str
+    document: Document
+    graph: Graph
+    config: MindGraphConfig
+    _overview: tuple[tuple[Subgraph, Report], ...] | None = field(default=None, init=False)
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """The result of a tool call, as text for the model."""
+        match name:
+            case "lookup_source":
+                return self.lookup_source(str(arguments.get("node_id", "")))
+            case "subgraph_summary":
+                subgraph_id = arguments.get("subgraph_id")
+                return await self.subgraph_summary(
+                    str(arguments.get("mode", "index")),
+                    subgraph_id if isinstance(subgraph_id, int) else None,
+                )
+        return f"There is no tool called {name}."
+
+    def lookup_source(self, node_id: str) -> str:
+        node = self.graph.node(node_id)
+        if node is None:
+            return f"There is no node {node_id} in the graph."
+        return self.document.quote(self.passage(node))
+
+    def passage(self, node: Node) -> Span:
+        return passage_around(self.document, node.span, self.config.lookup_chars)
+
+    async def subgraph_summary(self, mode: str, subgraph_id: int | None) -> str:
+        overview = await self.overview()
+        if mode == "index":
+            return "\n".join(
+                json.dumps(
+                    {
+                        "subgraph_id": part.id,
+                        "title": report.title,
+                        "impact_rating": report.impact_rating,
+                        "n_nodes": len(part.nodes),
+                    },
+                    ensure_ascii=False,
+                )
+                for part, report in overview
+            )
+        if subgraph_id is None or not 0 <= subgraph_id < len(overview):
+            return f"mode='detail' needs a subgraph_id from 0 to {len(overview) - 1}."
+        part, report = overview[subgraph_id]
+        nodes = ", ".join(node.id for node in part.nodes)
+        findings = "\n".join(f"- {item.headline}: {item.explanation}" for item in report.findings)
+        return f"{report.title}\n{report.summary}\n{findings}\nnodes: {nodes}"
+
+    async def overview(self) -> tuple[tuple[Subgraph, Report], ...]:
+        """Every subgraph with its report."""
+        if self._overview is None:
+            parts = partition(
+                self.graph,
+                max_cluster_size=self.config.max_cluster_size,
+                seed=self.config.leiden_seed,
+            )
+            written = await reports(
+                self.graph,
+                parts,
+                llm=self.tools.llm,
+                store=self.tools.store,
+                memory_id=self.memory_id,
+                seed=self.config.seed,
+            )
+            self._overview = tuple(zip(parts, written, strict=True))
+        return self._overview
