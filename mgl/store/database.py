@@ -1,0 +1,326 @@
+"""The store: one SQLite file that holds everything a memory is made of.
+
+    >>> with Store.open(home / "mgl.sqlite") as store:          # doctest: +SKIP
+    ...     store.put_document(document)
+    ...     store.put_memory(record)
+    ...     store.append_edits(record.id, 0, edits)
+    ...     store.chunks_done(record.id)
+    frozenset({0})
+
+The edits of one chunk and the mark that the chunk is done are one transaction: a process killed
+at any moment leaves whole chunks. A span is written only if the document's text there is the
+quote that the edit gives. Every failure of SQLite or the disk is a StoreError or ResourceError.
+
+It does not know what edits mean: payloads are plain JSON values of the memory's own making.
+One connection behind a lock: safe from several threads, one call at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from mgl.errors import ResourceError, StoreError
+from mgl.llm.calls import CallRecord
+from mgl.store import rows
+from mgl.store.calls import StoreCallLog
+from mgl.store.connection import connect, store_errors, transaction
+from mgl.store.migrations import migrate
+from mgl.store.records import EditRecord, MemoryRecord
+from mgl.types import Document
+
+__all__ = ["Store"]
+
+_BUSY_TIMEOUT_S = 10.0
+
+
+class Store:
+    """Documents, memories, edits, model calls, reports and answers in one file."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._lock = threading.RLock()
+        self._last_document: Document | None = None
+
+    @classmethod
+    def open(cls, path: Path, *, busy_timeout_s: float = _BUSY_TIMEOUT_S) -> Self:
+        """Open or create the database at ``path`` and bring it to the current schema.
+
+        ``busy_timeout_s`` is how long a write waits for another process that writes. Raises
+        StoreError (damaged, locked, written by a newer mgl) or ResourceError (not writable).
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ResourceError(
+                f"cannot create the folder {path.parent} ({error.strerror})",
+                hint="set MGL_HOME to a folder that you can write to",
+            ) from error
+        with store_errors(path):
+            connection = connect(path, busy_timeout_s)
+            try:
+                migrate(connection, path)
+            except BaseException:
+                connection.close()
+                raise
+        return cls(path, connection)
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Documents and memories
+
+    def put_document(self, document: Document) -> None:
+        """Keep a document; the same text read again only renews its name and sections."""
+        with self._write() as connection:
+            connection.execute(
+                f"""INSERT INTO documents ({rows.DOCUMENT_COLUMNS})
+                VALUES ({rows.placeholders(rows.DOCUMENT_COLUMNS)})
+                ON CONFLICT (id) DO UPDATE SET name = excluded.name,
+                    sections = excluded.sections, media_type = excluded.media_type,
+                    notes = excluded.notes""",
+                rows.document_row(document),
+            )
+            self._last_document = None
+
+    def document(self, identity: str) -> Document:
+        """The document with this id; StoreError if there is none."""
+        with self._read() as connection:
+            if self._last_document is None or self._last_document.id != identity:
+                row = connection.execute(
+                    f"SELECT {rows.DOCUMENT_COLUMNS} FROM documents WHERE id = ?", (identity,)
+                ).fetchone()
+                if row is None:
+                    raise StoreError(
+                        f"there is no document {identity!r} in {self.path}",
+                        hint="`mgl list` shows the memories and their documents",
+                    )
+                self._last_document = rows.document_from_row(row)
+            return self._last_document
+
+    def put_memory(self, memory: MemoryRecord) -> None:
+        """Register a memory; again with the same record changes nothing.
+
+        StoreError if its id is taken by a record that differs, or its document is missing.
+        """
+        with self._write() as connection:
+            connection.execute(
+                f"""INSERT INTO memories ({rows.MEMORY_COLUMNS})
+                VALUES ({rows.placeholders(rows.MEMORY_COLUMNS)})
+                ON CONFLICT (id) DO NOTHING""",
+                rows.memory_row(memory),
+            )
+            known = self._memory_where("id = ?", memory.id)[0]
+            if rows.memory_row(known) != rows.memory_row(memory):
+                raise StoreError(
+                    f"memory {memory.id} is in the store with other properties",
+                    hint="set MGL_HOME to another folder to build it afresh",
+                )
+
+    def memory(self, prefix: str) -> MemoryRecord:
+        """The memory whose id is, or alone begins with, ``prefix``; StoreError otherwise."""
+        with self._read():
+            exact = self._memory_where("id = ?", prefix)
+            found = exact or self._memory_where("substr(id, 1, length(?)) = ?", prefix, prefix)
+        if not prefix or not found:
+            raise StoreError(
+                f"there is no memory {prefix!r} in {self.path}",
+                hint="`mgl list` shows the ids of the memories that there are",
+            )
+        if len(found) > 1:
+            shown = ", ".join(memory.id for memory in found[:5])
+            raise StoreError(
+                f"{prefix!r} begins the ids of {len(found)} memories",
+                hint=f"give more characters; some of them are {shown}",
+            )
+        return found[0]
+
+    def memories(self) -> list[MemoryRecord]:
+        """Every memory, the newest first."""
+        with self._read():
+            return self._memory_where("true")
+
+    # The edit log
+
+    def append_edits(self, memory_id: str, chunk: int, edits: Sequence[EditRecord]) -> None:
+        """Append the edits of one chunk and mark the chunk done, in one transaction.
+
+        StoreError, and nothing written, if the chunk was done before, an edit names another
+        chunk, or a span leaves its document or differs from the quote in the edit's payload.
+        """
+        for edit in edits:
+            self._check(memory_id, chunk, edit)
+        values = [(memory_id, *rows.edit_row(edit)) for edit in edits]
+        with self._write() as connection:
+            inserted = connection.execute(
+                "INSERT INTO steps (memory_id, chunk) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                (memory_id, chunk),
+            )
+            if inserted.rowcount == 0:
+                raise StoreError(
+                    f"chunk {chunk} of memory {memory_id} is already done",
+                    hint="another mgl may be building this memory: let one of them finish",
+                )
+            connection.executemany(
+                f"""INSERT INTO edits (memory_id, {rows.EDIT_COLUMNS})
+                VALUES (?, {rows.placeholders(rows.EDIT_COLUMNS)})""",
+                values,
+            )
+
+    def chunks_done(self, memory_id: str) -> frozenset[int]:
+        """The chunks whose edits are in the log."""
+        with self._read() as connection:
+            found = connection.execute("SELECT chunk FROM steps WHERE memory_id = ?", (memory_id,))
+            return frozenset(chunk for (chunk,) in found)
+
+    def edits(self, memory_id: str) -> list[EditRecord]:
+        """The edit log of a memory in the order it was appended."""
+        with self._read() as connection:
+            found = connection.execute(
+                f"SELECT {rows.EDIT_COLUMNS} FROM edits WHERE memory_id = ? ORDER BY number",
+                (memory_id,),
+            )
+            return [rows.edit_from_row(row) for row in found]
+
+    # Reports and answers
+
+    def report(self, key: str) -> str | None:
+        """The report stored under this key, if there is one."""
+        with self._read() as connection:
+            row = connection.execute("SELECT text FROM reports WHERE key = ?", (key,)).fetchone()
+            return None if row is None else rows.unpack(row[0])
+
+    def put_report(self, key: str, memory_id: str, text: str) -> None:
+        """Keep a report; one under the same key is replaced."""
+        with self._write() as connection:
+            connection.execute(
+                """INSERT INTO reports (key, memory_id, text) VALUES (?, ?, ?)
+                ON CONFLICT (key) DO UPDATE
+                SET text = excluded.text, memory_id = excluded.memory_id""",
+                (key, memory_id, rows.pack(text)),
+            )
+
+    def put_answer(self, memory_id: str, question: str, payload: Mapping[str, Any]) -> None:
+        """Keep what a memory answered; an earlier answer to the same question is replaced."""
+        with self._write() as connection:
+            connection.execute(
+                """INSERT INTO answers (memory_id, question, payload) VALUES (?, ?, ?)
+                ON CONFLICT (memory_id, question) DO UPDATE SET payload = excluded.payload""",
+                (memory_id, rows.dump(question), rows.dump(payload)),
+            )
+
+    def answers(self, memory_id: str) -> list[Mapping[str, Any]]:
+        """The answers of a memory, in the order in which their questions were first asked."""
+        with self._read() as connection:
+            found = connection.execute(
+                "SELECT payload FROM answers WHERE memory_id = ? ORDER BY number", (memory_id,)
+            )
+            return [json.loads(payload) for (payload,) in found]
+
+    # Model calls and token counts
+
+    def call_log(self, memory_id: str | None = None) -> StoreCallLog:
+        """A call log that records under ``memory_id`` and replays over all memories."""
+        return StoreCallLog(self, memory_id)
+
+    def add_call(self, call: CallRecord, memory_id: str | None) -> None:
+        """Append one model call."""
+        with self._write() as connection:
+            connection.execute(
+                f"""INSERT INTO llm_calls ({rows.CALL_COLUMNS})
+                VALUES ({rows.placeholders(rows.CALL_COLUMNS)})""",
+                rows.call_row(call, memory_id),
+            )
+
+    def find_call(self, key: str) -> CallRecord | None:
+        """The first call under this key that has a completion."""
+        with self._read() as connection:
+            row = connection.execute(
+                f"""SELECT {rows.CALL_COLUMNS} FROM llm_calls
+                WHERE key = ? AND finish_reason IS NOT NULL ORDER BY number LIMIT 1""",
+                (key,),
+            ).fetchone()
+            return None if row is None else rows.call_from_row(row)
+
+    def calls(self, memory_id: str) -> list[CallRecord]:
+        """The calls issued for a memory, in order (a replayed call is not issued again)."""
+        with self._read() as connection:
+            found = connection.execute(
+                f"SELECT {rows.CALL_COLUMNS} FROM llm_calls WHERE memory_id = ? ORDER BY number",
+                (memory_id,),
+            )
+            return [rows.call_from_row(row) for row in found]
+
+    def token_counts(self, model_id: str, texts: Sequence[str]) -> list[int | None]:
+        """What is known of the tokens of each text by a model's tokenizer, else None."""
+        with self._read() as connection:
+            select = "SELECT tokens FROM token_counts WHERE model_id = ? AND digest = ?"
+            found = (
+                connection.execute(select, (model_id, _digest(text))).fetchone() for text in texts
+            )
+            return [None if row is None else row[0] for row in found]
+
+    def put_token_counts(self, model_id: str, counts: Mapping[str, int]) -> None:
+        """Keep token counts by text, so that a replayed run needs no tokenizer."""
+        values = [(model_id, _digest(text), tokens) for text, tokens in counts.items()]
+        with self._write() as connection:
+            connection.executemany(
+                "INSERT INTO token_counts VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values
+            )
+
+    # Inside
+
+    @contextmanager
+    def _read(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, store_errors(self.path):
+            yield self._connection
+
+    @contextmanager
+    def _write(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, store_errors(self.path), transaction(self._connection):
+            yield self._connection
+
+    def _memory_where(self, condition: str, *values: str) -> list[MemoryRecord]:
+        found = self._connection.execute(
+            f"SELECT {rows.MEMORY_COLUMNS} FROM memories WHERE {condition} ORDER BY number DESC",
+            values,
+        )
+        return [rows.memory_from_row(row) for row in found]
+
+    def _check(self, memory_id: str, chunk: int, edit: EditRecord) -> None:
+        if edit.chunk != chunk:
+            problem = f"names chunk {edit.chunk}"
+        elif edit.span is None:
+            return
+        else:
+            text = self.document(edit.span.document_id).text
+            held = text[edit.span.start : edit.span.end]
+            quote = edit.payload.get("quote")
+            if edit.span.end > len(text):
+                problem = f"has a span that ends at {edit.span.end} of {len(text)} characters"
+            elif quote is not None and quote != held:
+                problem = f"quotes {quote!r} where its span holds {held!r}"
+            else:
+                return
+        raise StoreError(
+            f"an edit ({edit.op}) of chunk {chunk} of memory {memory_id} {problem}",
+            hint="this is a fault of the memory's code: nothing of the chunk was written",
+        )
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(rows.pack(text), digest_size=16).digest()

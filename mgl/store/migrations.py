@@ -1,0 +1,186 @@
+"""The shape of the database as an append-only list of named migrations.
+
+A migration that has been released is never changed: a new one is added at the end. Each is
+applied once, in a transaction together with its line in the table ``migrations``, which says
+what was applied and when. A database that names a migration unknown to this code was written by
+a newer mgl and is left alone.
+
+Texts that come from outside (documents, replies, reports) are kept as UTF-8 blobs, so that every
+decoded text comes back as it was, NULs and lone surrogates included; structures are JSON.
+
+It does not know rows or records: ``mgl.store.database`` reads and writes them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mgl.errors import StoreError
+from mgl.store.connection import transaction
+
+__all__ = ["MIGRATIONS", "Migration", "migrate"]
+
+_NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step of the schema; ``statements`` are run in order."""
+
+    name: str
+    statements: tuple[str, ...]
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(
+        "0001_documents_memories_edits",
+        (
+            f"""CREATE TABLE documents (
+                id TEXT PRIMARY KEY,
+                name BLOB NOT NULL,
+                text BLOB NOT NULL,
+                sections TEXT NOT NULL,
+                media_type TEXT NOT NULL,
+                notes TEXT NOT NULL,
+                created_at TEXT NOT NULL DEFAULT ({_NOW})
+            )""",
+            f"""CREATE TABLE memories (
+                number INTEGER PRIMARY KEY,
+                id TEXT NOT NULL UNIQUE,
+                kind TEXT NOT NULL,
+                document_id TEXT NOT NULL REFERENCES documents (id),
+                questions TEXT NOT NULL,
+                model_id TEXT NOT NULL,
+                config TEXT NOT NULL,
+                chunks INTEGER NOT NULL,
+                tokens INTEGER NOT NULL,
+                created_at TEXT NOT NULL DEFAULT ({_NOW})
+            )""",
+            f"""CREATE TABLE steps (
+                memory_id TEXT NOT NULL REFERENCES memories (id),
+                chunk INTEGER NOT NULL,
+                done_at TEXT NOT NULL DEFAULT ({_NOW}),
+                PRIMARY KEY (memory_id, chunk)
+            ) WITHOUT ROWID""",
+            """CREATE TABLE edits (
+                number INTEGER PRIMARY KEY,
+                memory_id TEXT NOT NULL,
+                chunk INTEGER NOT NULL,
+                op TEXT NOT NULL,
+                payload TEXT NOT NULL,
+                outcome TEXT NOT NULL CHECK (outcome IN ('applied', 'repaired', 'rejected')),
+                reason BLOB,
+                document_id TEXT REFERENCES documents (id),
+                span_start INTEGER,
+                span_end INTEGER,
+                score REAL,
+                call_key TEXT,
+                CHECK ((document_id IS NULL) = (span_start IS NULL)),
+                CHECK ((document_id IS NULL) = (span_end IS NULL)),
+                FOREIGN KEY (memory_id, chunk) REFERENCES steps (memory_id, chunk)
+            )""",
+            "CREATE INDEX edits_of_memory ON edits (memory_id, number)",
+        ),
+    ),
+    Migration(
+        "0002_llm_calls",
+        (
+            f"""CREATE TABLE llm_calls (
+                number INTEGER PRIMARY KEY,
+                key TEXT NOT NULL,
+                memory_id TEXT,
+                stage TEXT NOT NULL,
+                model_id TEXT NOT NULL,
+                prompt_hash TEXT NOT NULL,
+                schema_hash TEXT,
+                temperature REAL NOT NULL,
+                top_p REAL NOT NULL,
+                max_tokens INTEGER NOT NULL,
+                seed INTEGER NOT NULL,
+                input_tokens INTEGER,
+                output_tokens INTEGER,
+                cached_tokens INTEGER,
+                seconds REAL NOT NULL,
+                finish_reason TEXT,
+                outcome TEXT NOT NULL,
+                error BLOB,
+                request TEXT NOT NULL,
+                reply BLOB,
+                tool_calls TEXT,
+                created_at TEXT NOT NULL DEFAULT ({_NOW})
+            )""",
+            "CREATE INDEX llm_calls_by_key ON llm_calls (key) WHERE finish_reason IS NOT NULL",
+            "CREATE INDEX llm_calls_of_memory ON llm_calls (memory_id, number)",
+        ),
+    ),
+    Migration(
+        "0003_reports_answers",
+        (
+            f"""CREATE TABLE reports (
+                key TEXT PRIMARY KEY,
+                memory_id TEXT NOT NULL REFERENCES memories (id),
+                text BLOB NOT NULL,
+                created_at TEXT NOT NULL DEFAULT ({_NOW})
+            )""",
+            f"""CREATE TABLE answers (
+                number INTEGER PRIMARY KEY,
+                memory_id TEXT NOT NULL REFERENCES memories (id),
+                question TEXT NOT NULL,
+                payload TEXT NOT NULL,
+                created_at TEXT NOT NULL DEFAULT ({_NOW}),
+                UNIQUE (memory_id, question)
+            )""",
+        ),
+    ),
+    Migration(
+        "0004_token_counts",
+        (
+            """CREATE TABLE token_counts (
+                model_id TEXT NOT NULL,
+                digest BLOB NOT NULL,
+                tokens INTEGER NOT NULL,
+                PRIMARY KEY (model_id, digest)
+            ) WITHOUT ROWID""",
+        ),
+    ),
+)
+
+
+def migrate(
+    connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration] = MIGRATIONS
+) -> None:
+    """Bring the database to the last migration; StoreError if it is ahead of this code."""
+    if _applied(connection) == [migration.name for migration in migrations]:
+        return
+    with transaction(connection):
+        connection.execute(
+            f"""CREATE TABLE IF NOT EXISTS migrations (
+                number INTEGER PRIMARY KEY,
+                name TEXT NOT NULL UNIQUE,
+                applied_at TEXT NOT NULL DEFAULT ({_NOW})
+            )"""
+        )
+        applied = _applied(connection)
+        if applied != [migration.name for migration in migrations[: len(applied)]]:
+            raise StoreError(
+                f"{path} was written by another version of mgl "
+                f"(it knows {applied[-1]!r}, this version ends at {migrations[-1].name!r})",
+                hint="upgrade mgl, or set MGL_HOME to another folder",
+            )
+        for migration in migrations[len(applied) :]:
+            for statement in migration.statements:
+                connection.execute(statement)
+            connection.execute("INSERT INTO migrations (name) VALUES (?)", (migration.name,))
+
+
+def _applied(connection: sqlite3.Connection) -> list[str]:
+    exists = connection.execute(
+        "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migrations'"
+    ).fetchone()
+    if exists is None:
+        return []
+    rows = connection.execute("SELECT name FROM migrations ORDER BY number")
+    return [name for (name,) in rows]

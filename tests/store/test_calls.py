@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage, Tool, ToolCall
+from mgl.llm.calls import CallRecord, call_key
+from mgl.store import Store
+
+TOOL = Tool("lookup", "Reads the source.", {"type": "object", "properties": {}})
+
+
+def call(
+    content: str = "hi", *, reply: str | None = "hello", outcome: str = "ok", seed: int = 0
+) -> CallRecord:
+    asked = ToolCall("c1", "lookup", '{"id": 1}')
+    request = Request(
+        messages=(
+            Message("system", "Be brief."),
+            Message("assistant", "", tool_calls=(asked,)),
+            Message("tool", "found", tool_call_id="c1"),
+            Message("user", content),
+        ),
+        json_schema={"type": "object", "properties": {"a": {"enum": ["é", "\ud83d"]}}},
+        tools=(TOOL,),
+        sampling=Sampling(temperature=0.7, top_p=0.9, max_tokens=5, seed=seed),
+    )
+    completion = None
+    if reply is not None:
+        completion = Completion(reply, "tool_calls", TokenUsage(7, 2, 3), (asked,))
+    return CallRecord(
+        key=call_key("m", request),
+        stage="build",
+        model_id="m",
+        request=request,
+        completion=completion,
+        outcome=outcome,  # type: ignore[arg-type]
+        error=None if reply is not None else "no answer within 5 s",
+        seconds=1.25,
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(content=st.text(st.characters()), reply=st.none() | st.text(st.characters()))
+def test_any_call_comes_back_equal(
+    tmp_path_factory: pytest.TempPathFactory, content: str, reply: str | None
+) -> None:
+    record = call(content, reply=reply)
+    with Store.open(tmp_path_factory.mktemp("calls") / "mgl.sqlite") as store:
+        store.call_log("m1").record(record)
+        assert store.calls("m1") == [record]
+        assert store.call_log().replay(record.key) == (None if reply is None else record)
+
+
+def test_a_completion_is_replayed_whatever_its_outcome_and_for_every_memory(store: Store) -> None:
+    lost, came = call(reply=None, outcome="timeout"), call(reply="{", outcome="invalid")
+    log = store.call_log("m1")
+    log.record(lost)
+    assert log.replay(lost.key) is None
+    log.record(came)
+    log.record(replace(came, outcome="ok"))
+    assert store.call_log("m2").replay(came.key) == came
+    assert store.call_log("m2").replay(call(seed=1).key) is None
+    assert [record.outcome for record in store.calls("m1")] == ["timeout", "invalid", "ok"]
+    assert store.calls("m2") == []
+
+
+def test_a_log_attached_to_a_memory_records_under_it(store: Store) -> None:
+    log = store.call_log()
+    log.record(call("before"))
+    log.attach("m1")
+    log.record(call("after"))
+    assert [record.request.messages[-1].content for record in store.calls("m1")] == ["after"]
+
+
+def test_equal_prompts_share_a_prompt_hash_whatever_the_sampling(store: Store) -> None:
+    for record in (call(seed=0), call(seed=1), call("other")):
+        store.call_log("m1").record(record)
+    hashes = store._connection.execute(
+        "SELECT prompt_hash, schema_hash, seed, input_tokens FROM llm_calls ORDER BY number"
+    ).fetchall()
+    assert hashes[0][:2] == hashes[1][:2]
+    assert hashes[0][0] != hashes[2][0]
+    assert hashes[0][1] == hashes[2][1]
+    assert [row[2:] for row in hashes] == [(0, 7), (1, 7), (0, 7)]

@@ -1,0 +1,189 @@
+"""What the disk, other processes and a kill can do to the store."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from mgl.errors import ResourceError, StoreError
+from mgl.store import EditRecord, MemoryRecord, Store
+
+PREPARE = """
+import sys
+from pathlib import Path
+from mgl.store import EditRecord, MemoryRecord, Store
+from mgl.types import Document
+store = Store.open(Path(sys.argv[1]))
+document = Document.from_text("a.txt", "text")
+store.put_document(document)
+store.put_memory(MemoryRecord("m", "toy", document.id, (), "model", {}, 10**6, 1))
+"""
+
+WRITER = (
+    PREPARE
+    + """
+done = store.chunks_done("m")
+chunk = max(done, default=-1) + 1
+print("ready", flush=True)
+while True:
+    store.append_edits("m", chunk, [
+        EditRecord(chunk, "add_node", {"n": n, "filler": "x" * 2000}, "applied")
+        for n in range(50)
+    ])
+    chunk += 1
+"""
+)
+
+FULL_DISK = (
+    PREPARE
+    + """
+import resource
+from mgl.errors import ResourceError
+resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+chunk = 0
+try:
+    while chunk < 1000:
+        store.append_edits("m", chunk, [EditRecord(chunk, "op", {"t": "x" * 9000}, "applied")] * 5)
+        chunk += 1
+except ResourceError as error:
+    print(chunk, error.hint)
+"""
+)
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """Root may write anything, so drop to an ordinary user for the length of a test."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def open_folder(tmp_path: Path) -> Iterator[Path]:
+    changed = [(p, p.stat().st_mode) for p in (tmp_path, *tmp_path.parents[:2])]
+    for folder, _ in changed:
+        folder.chmod(0o755)
+    yield tmp_path
+    for folder, mode in changed:
+        folder.chmod(mode)
+
+
+def test_a_killed_writer_leaves_whole_chunks_only(path: Path) -> None:
+    seen = 0
+    for _ in range(3):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+        time.sleep(0.15)
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        writer.stdout.close()
+        with Store.open(path) as store:
+            edits = store.edits("m")
+            done = store.chunks_done("m")
+        assert len(done) > seen
+        seen = len(done)
+        assert [(e.chunk, e.payload["n"]) for e in edits] == [
+            (chunk, n) for chunk in range(seen) for n in range(50)
+        ]
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_disk_that_refuses_more_is_a_resource_error_and_loses_nothing(path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, text=True, check=True
+    )
+    chunks, _, hint = result.stdout.partition(" ")
+    assert "free space" in hint
+    with Store.open(path) as store:
+        assert store.chunks_done("m") == set(range(int(chunks)))
+        assert len(store.edits("m")) == 5 * int(chunks)
+        store.append_edits("m", int(chunks), [])
+
+
+def test_a_full_database_is_a_resource_error(
+    store: Store, memory: MemoryRecord, path: Path
+) -> None:
+    (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
+    store._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+    with pytest.raises(ResourceError, match="no space left") as caught:
+        store.append_edits(memory.id, 0, [EditRecord(0, "op", {"t": "x" * 100_000}, "applied")])
+    assert str(path) in caught.value.message
+    assert store.chunks_done(memory.id) == frozenset()
+
+
+@pytest.mark.parametrize("content", [b"plain text, not SQLite " * 100, b"\x00" * 4096])
+def test_a_file_that_is_no_database_is_a_store_error_and_stays(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="not a database") as caught:
+        Store.open(path)
+    assert "move it away" in caught.value.hint
+    assert path.read_bytes() == content
+
+
+def test_a_damaged_page_is_a_store_error(path: Path, store: Store, memory: MemoryRecord) -> None:
+    store.append_edits(memory.id, 0, [EditRecord(0, "op", {"t": "x" * 50_000}, "applied")])
+    store.close()
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (size - 4096))
+    with pytest.raises(StoreError, match="damaged"), Store.open(path) as opened:
+        opened.edits(memory.id)
+
+
+def test_another_writer_is_waited_for_then_named(path: Path, memory: MemoryRecord) -> None:
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with Store.open(path, busy_timeout_s=0.05) as waiting:
+        with pytest.raises(StoreError, match="locked by another process"):
+            waiting.append_edits(memory.id, 0, [])
+        assert waiting.memories() == [memory]
+        other.execute("COMMIT")
+        waiting.append_edits(memory.id, 0, [])
+    other.close()
+
+
+def test_a_read_only_file_is_a_resource_error(open_folder: Path) -> None:
+    path = open_folder / "mgl.sqlite"
+    Store.open(path).close()
+    path.chmod(0o444)
+    open_folder.chmod(0o555)
+    with unprivileged(), pytest.raises(ResourceError, match="for writing") as caught:
+        Store.open(path).put_token_counts("m", {"a": 1})
+    assert "MGL_HOME" in caught.value.hint
+
+
+def test_a_folder_that_cannot_be_made_is_a_resource_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ResourceError, match="cannot create the folder"):
+        Store.open(tmp_path / "file" / "home" / "mgl.sqlite")
+
+
+def test_a_folder_in_place_of_the_file_is_a_resource_error(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match="cannot open"):
+        Store.open(tmp_path)
+
+
+def test_a_closed_store_says_so(store: Store) -> None:
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        store.memories()
