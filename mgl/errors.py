@@ -10,6 +10,7 @@
     │   ├── ContextOverflow     the prompt does not fit the model's context
     │   └── ReplyInvalid        the reply does not satisfy its schema
     ├── ResourceError         weights, disk, or the home folder               exit 5
+    │   └── ResourceUnreachable a registry or hub is not reachable  (retryable)
     └── StoreError            the database, or an id that is not in it        exit 6
 
 Every error that reaches a user carries a hint: the command or change that mends it.
@@ -29,6 +30,7 @@ __all__ = [
     "MglError",
     "ReplyInvalid",
     "ResourceError",
+    "ResourceUnreachable",
     "StoreError",
     "UsageError",
 ]
@@ -95,6 +97,12 @@ class ResourceError(MglError):
     """Weights, disk space or the home folder are not as needed."""
 
     exit_code = 5
+
+
+class ResourceUnreachable(ResourceError):
+    """A package registry or model hub cannot be reached now."""
+
+    retryable = True
 
 
 class StoreError(MglError):

