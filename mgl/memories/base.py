@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
+
+from pydantic import BaseModel
 
 from mgl.llm.base import LLM
 from mgl.store import Store
-from mgl.types import Answer, Question
+from mgl.types import Answer, Document, Question
 from mgl.web.view import GraphView
 
-__all__ = ["Memory", "Observer", "SilentObserver", "Tools"]
+__all__ = ["Memory", "MemoryKind", "Observer", "SilentObserver", "Tools"]
 
 
 class Observer(Protocol):
@@ -50,7 +52,7 @@ class Memory(Protocol):
     """One memory over one source and the questions it is read for.
 
     ``id`` is stable: same source, questions, configuration and model give the same id. A memory
-    is made by ``Kind(tools, source, questions, config)``.
+    is made by its ``MemoryKind``.
     """
 
     @property
@@ -65,3 +67,14 @@ class Memory(Protocol):
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """What exporters draw, with the answers to show beside it."""
         ...
+
+
+class MemoryKind(Protocol):
+    """A class of memories; ``Config`` is its configuration, whose fields are its options."""
+
+    @property
+    def Config(self) -> type[BaseModel]: ...  # noqa: N802
+
+    def __call__(
+        self, tools: Tools, source: Document, questions: Sequence[Question], config: Any, /
+    ) -> Memory: ...

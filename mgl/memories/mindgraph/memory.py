@@ -34,6 +34,8 @@ KIND = "mindgraph"
 class MindGraph:
     """A concept graph of one document. ``id`` is a hash of all that decides its log."""
 
+    Config = MindGraphConfig
+
     def __init__(
         self,
         tools: Tools,
