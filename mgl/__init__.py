@@ -1,0 +1,47 @@
+"""mgl: graph memory for long documents and long conversations, on your own machine.
+
+    from mgl import Lab
+
+    with Lab.open() as lab:
+        result = lab.ask("scandal.txt", "Who is Irene Adler?")
+    print(result.answer.text)
+
+Importing it does no work: what is named here is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mgl.errors import MglError
+    from mgl.lab import Lab
+    from mgl.results import AskResult, BuildResult
+    from mgl.types import Answer, Citation, Document, Question, Span, Usage
+
+__all__ = [
+    "Answer",
+    "AskResult",
+    "BuildResult",
+    "Citation",
+    "Document",
+    "Lab",
+    "MglError",
+    "Question",
+    "Span",
+    "Usage",
+]
+
+_HOMES = {
+    "AskResult": "mgl.results",
+    "BuildResult": "mgl.results",
+    "Lab": "mgl.lab",
+    "MglError": "mgl.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'mgl' has no attribute {name!r}")
+    return getattr(import_module(_HOMES.get(name, "mgl.types")), name)

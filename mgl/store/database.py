@@ -105,12 +105,19 @@ class Store:
                     f"SELECT {rows.DOCUMENT_COLUMNS} FROM documents WHERE id = ?", (identity,)
                 ).fetchone()
                 if row is None:
-                    raise StoreError(
-                        f"there is no document {identity!r} in {self.path}",
-                        hint="`mgl list` shows the memories and their documents",
-                    )
+                    raise self._no_document(identity)
                 self._last_document = rows.document_from_row(row)
             return self._last_document
+
+    def document_name(self, identity: str) -> str:
+        """The name of a document, without reading its text; StoreError if there is none."""
+        with self._read() as connection:
+            row = connection.execute(
+                "SELECT name FROM documents WHERE id = ?", (identity,)
+            ).fetchone()
+            if row is None:
+                raise self._no_document(identity)
+            return rows.unpack(row[0])
 
     def put_memory(self, memory: MemoryRecord) -> None:
         """Register a memory; again with the same record changes nothing.
@@ -293,6 +300,12 @@ class Store:
     def _write(self) -> Iterator[sqlite3.Connection]:
         with self._lock, store_errors(self.path), transaction(self._connection):
             yield self._connection
+
+    def _no_document(self, identity: str) -> StoreError:
+        return StoreError(
+            f"there is no document {identity!r} in {self.path}",
+            hint="`mgl list` shows the memories and their documents",
+        )
 
     def _memory_where(self, condition: str, *values: str) -> list[MemoryRecord]:
         found = self._connection.execute(

@@ -1,0 +1,57 @@
+"""Names to the classes behind them; nothing is imported before it is asked for.
+
+    >>> names("memory")
+    ['mindgraph']
+    >>> load("memory", "mindgraph").__name__
+    'MindGraph'
+
+Other packages add to it by an entry point of the group ``mgl.memories``, whose name is what a
+user types and whose value is ``module:attribute``. What is registered stays a plain class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from mgl.errors import UsageError
+
+__all__ = ["load", "names"]
+
+_SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
+    "memory": {"mindgraph": "mgl.memories.mindgraph:MindGraph"},
+}
+_GROUPS: Final[Mapping[str, str]] = {"memory": "mgl.memories"}
+
+
+def names(kind: str) -> list[str]:
+    """Every registered name of a kind, sorted."""
+    return sorted(_targets(kind))
+
+
+def load(kind: str, name: str) -> Any:
+    """What is registered under a name; UsageError (with the nearest name) if nothing is."""
+    targets = _targets(kind)
+    if name not in targets:
+        near = get_close_matches(name, targets, n=1)
+        known = ", ".join(sorted(targets))
+        raise UsageError(
+            f"there is no {kind} {name!r}",
+            hint=f"did you mean {near[0]!r}?" if near else f"known are: {known}",
+        )
+    module, _, attribute = targets[name].partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(
+            f"the {kind} {name!r} ({targets[name]}) cannot be imported: {error}",
+            hint="install what it needs, or remove the package that registers it",
+        ) from error
+
+
+def _targets(kind: str) -> dict[str, str]:
+    found = {entry.name: entry.value for entry in entry_points(group=_GROUPS[kind])}
+    return found | _SHIPPED[kind]
