@@ -1,0 +1,118 @@
+"""What all tests share: a home of their own, no network, and the few real things they may ask for.
+
+Real weights, data and servers come in by fixtures, which skip with their reason where the thing
+is not to be had. A test without the marker ``weights``, ``bigweights`` or ``server`` reaches
+127.0.0.1 and nothing else.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from platformdirs import user_data_path
+
+from mgl import resources, weights
+from mgl.errors import ResourceUnreachable
+from mgl.profiles import DEFAULT_PROFILE
+
+
+@pytest.fixture(autouse=True)
+def mgl_home(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
+    """An empty MGL_HOME for each test, and no model hub."""
+    folder = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("MGL_HOME", str(folder))
+    monkeypatch.setenv("HF_HOME", str(folder / "huggingface"))
+    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    if request.node.get_closest_marker("server") is None:
+        monkeypatch.delenv("MGL_BASE_URL", raising=False)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if any(request.node.get_closest_marker(name) for name in ("weights", "bigweights", "server")):
+        return
+    monkeypatch.setattr(socket.socket, "connect", _loopback_only(socket.socket.connect))
+    monkeypatch.setattr(socket.socket, "connect_ex", _loopback_only(socket.socket.connect_ex))
+
+
+def _loopback_only(connect: Callable[..., Any]) -> Callable[..., Any]:
+    def guarded(self: socket.socket, address: Any) -> Any:
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            host = str(address[0])
+            if host != "localhost" and not ipaddress.ip_address(host).is_loopback:
+                raise OSError(f"this test may not connect to {host}")
+        return connect(self, address)
+
+    return guarded
+
+
+@pytest.fixture(scope="session")
+def smollm2_weights(pytestconfig: pytest.Config) -> Path:
+    """The GGUF of smollm2-135m: from this machine, else fetched once into pytest's cache."""
+    profile = resources.load_profile("smollm2-135m")
+    if (found := _on_this_machine("smollm2-135m")) is not None:
+        return found
+    try:
+        return weights.fetch(profile, _weights_cache(pytestconfig))
+    except ResourceUnreachable as error:
+        pytest.skip(f"weights of smollm2-135m: {error}")
+
+
+@pytest.fixture(scope="session")
+def default_weights(pytestconfig: pytest.Config) -> Path:
+    """The GGUF of the default profile where it is on this machine; it is never fetched here."""
+    found = _on_this_machine(DEFAULT_PROFILE)
+    if found is None:
+        found = weights.find(resources.load_profile(DEFAULT_PROFILE), _weights_cache(pytestconfig))
+    if found is None:
+        pytest.skip(f"no weights: `mgl models get {DEFAULT_PROFILE}` fetches them")
+    return found
+
+
+@pytest.fixture
+def development_data() -> Path:
+    """The folder of development data."""
+    return _folder_from("MGL_DATA", "the development data")
+
+
+@pytest.fixture
+def papers() -> Path:
+    """The folder with the papers' text."""
+    return _folder_from("MGL_PAPERS", "the papers' text")
+
+
+def _weights_cache(config: pytest.Config) -> Path:
+    assert config.cache is not None
+    return config.cache.mkdir("mgl-home")
+
+
+# Read when the session starts: each test has a home of its own.
+_USERS_HOME = Path(os.environ.get("MGL_HOME") or user_data_path("mgl", appauthor=False))
+
+
+def _on_this_machine(name: str) -> Path | None:
+    if not _USERS_HOME.is_dir():
+        return None
+    return weights.find(resources.load_profile(name), _USERS_HOME)
+
+
+def _folder_from(variable: str, what: str) -> Path:
+    configured = os.environ.get(variable)
+    if not configured:
+        pytest.skip(f"{variable} does not say where {what} is")
+    folder = Path(configured)
+    if not folder.is_dir():
+        pytest.skip(f"{variable}={configured} is not a folder")
+    return folder
