@@ -69,7 +69,8 @@ def examine(
     """Every check, in order, as it is done (hashing weights may take seconds).
 
     ``model`` is the profile that has to work here; ``base_url`` is the server that has to answer
-    (``MGL_BASE_URL`` where it is None), and with one no weights are needed on this machine.
+    (``MGL_BASE_URL`` where it is None), and with one no weights are needed on this machine. A key
+    for it is taken from ``MGL_API_KEY``.
     """
     base_url = base_url or os.environ.get("MGL_BASE_URL")
     yield _python()
@@ -268,8 +269,10 @@ def _server(base_url: str | None) -> Check:
 
     url = f"{base_url.rstrip('/')}/models"
     hint = f"start the server, or mend MGL_BASE_URL; `curl {url}` has to list its models"
+    key = os.environ.get("MGL_API_KEY")
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
-        reply = httpx.get(url, timeout=_SERVER_SECONDS)
+        reply = httpx.get(url, headers=headers, timeout=_SERVER_SECONDS)
         served = [str(entry["id"]) for entry in reply.raise_for_status().json()["data"]]
     except httpx.HTTPStatusError as error:
         return Check("server", False, f"{url} answered {error.response.status_code}", hint)
