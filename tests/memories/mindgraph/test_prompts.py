@@ -1,0 +1,46 @@
+"""MindGraph's prompts are the paper's: pinned here, compared with its text where it is at hand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mgl.memories.mindgraph import prompts
+from mgl.prompt import Prompt
+
+PINNED = {
+    "BUILD": "1024b2bf0794362c",
+    "ANSWER": "43895a384712655b",
+    "LOOKUP_SOURCE": "d7f91cc3a595b192",
+    "SUBGRAPH_SUMMARY": "d144a10a5dc32b5f",
+    "JUDGE": "325a5161c8140816",
+}
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_hash_is_pinned(name: str) -> None:
+    prompt: Prompt = getattr(prompts, name)
+    assert prompt.hash[:16] == PINNED[name]
+
+
+@pytest.mark.papers
+@pytest.mark.parametrize("name", PINNED)
+def test_text_is_the_papers(name: str, papers: Path) -> None:
+    prompt: Prompt = getattr(prompts, name)
+    lines = (papers / "mindgraph.txt").read_text().splitlines()
+    printed = " ".join(
+        " ".join(re.sub(r"^ ?\d{3}(?= |$)", "", line).split())
+        for line in lines
+        if line.strip() != "```"
+    )
+    assert " ".join(prompt.text.split()) in " ".join(printed.split())
+
+
+def test_every_prompt_says_where_it_comes_from() -> None:
+    for name in prompts.__all__:
+        prompt: Prompt = getattr(prompts, name)
+        assert prompt.source.startswith(("MindGraph D.", "ours")), name
+        for variable in prompt.variables:
+            assert "{" + variable + "}" in prompt.text

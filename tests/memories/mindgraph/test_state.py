@@ -1,0 +1,232 @@
+"""The graph under any sequence of edits: no dangling edge, no duplicate id, and a faithful log."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from mgl.memories.mindgraph.edits import Block, dispose, operations_schema, resolved
+from mgl.memories.mindgraph.state import (
+    EMPTY,
+    NODE_TYPES,
+    AddEdge,
+    AddNode,
+    DeleteNode,
+    EditNode,
+    Graph,
+    apply,
+    replay,
+    serialise,
+)
+from mgl.store import EditRecord
+from mgl.text import sentence_spans
+from mgl.types import Chunk, Document
+
+TEXT = "Ann met Bo in Rome. Bo gave her a ring. She lost it at sea. He forgave her."
+DOCUMENT = Document.from_text("tale.txt", TEXT)
+BLOCK = Block(
+    DOCUMENT,
+    Chunk(3, DOCUMENT.span(0, len(TEXT)), TEXT, 20),
+    tuple(DOCUMENT.span(*span) for span in sentence_spans(TEXT)),
+)
+IDS = st.sampled_from(["ann", "bo", "ring", "sea", "short_id", "nobody"])
+SOURCES = st.sampled_from(
+    ["Ann met Bo in Rome.", "bo  gave her a ring", "She lost it", "not in the text at all"]
+)
+
+
+def node(name: str, start: int = 0, end: int = 7) -> AddNode:
+    return AddNode(name, "entity", name, DOCUMENT.span(start, end), TEXT[start:end], 0)
+
+
+def edge(source: str, target: str, relation: str = "knows") -> AddEdge:
+    return AddEdge(source, target, relation, DOCUMENT.span(0, 7), TEXT[0:7], 0)
+
+
+class Proposal(BaseModel):
+    op: str
+    id: str = "ann"
+    src: str | int | None = None
+    type: str = "entity"
+    content: str = "content"
+    source: str = "ann"
+    target: str = "bo"
+    relation: str = "knows"
+
+
+proposals = st.builds(
+    Proposal,
+    op=st.sampled_from(["add_node", "add_edge", "edit_node", "delete_node"]),
+    id=IDS,
+    src=st.one_of(SOURCES, st.integers(-1, 6)),
+    type=st.sampled_from(NODE_TYPES),
+    content=st.sampled_from(["one", "two"]),
+    source=IDS,
+    target=IDS,
+    relation=st.sampled_from(["knows", "gave", "gave "]),
+)
+
+
+def disposed(
+    sequence: list[Proposal],
+) -> tuple[Graph, list[EditRecord]]:
+    graph, log = EMPTY, []
+    for proposal in sequence:
+        for row, edit in dispose(graph, proposal, BLOCK, quote_floor=0.9, call_key="k"):
+            log.append(row)
+            if edit is not None:
+                graph = apply(graph, edit)
+    return graph, log
+
+
+@given(st.lists(proposals, max_size=40))
+def test_no_sequence_of_proposals_breaks_the_graph(sequence: list[Proposal]) -> None:
+    graph, _ = disposed(sequence)
+    ids = [item.id for item in graph.nodes]
+    assert len(ids) == len(set(ids))
+    assert all(item.source in ids and item.target in ids for item in graph.edges)
+    for item in (*graph.nodes, *graph.edges):
+        assert DOCUMENT.quote(item.span) == item.quote
+
+
+@given(st.lists(proposals, max_size=40))
+def test_replaying_the_log_gives_the_same_graph(sequence: list[Proposal]) -> None:
+    graph, log = disposed(sequence)
+    edits = [edit for row in log if (edit := resolved(row)) is not None]
+    again = replay(edits)
+    assert dict(again.elements) == dict(graph.elements)
+    assert serialise(again) == serialise(graph)
+    assert again.hash == graph.hash
+
+
+@given(st.lists(proposals, max_size=40))
+def test_every_proposal_is_in_the_log_with_an_outcome(sequence: list[Proposal]) -> None:
+    _, log = disposed(sequence)
+    proposed = [row for row in log if row.op != "delete_edge"]
+    assert len(proposed) == len(sequence)
+    assert all((row.outcome == "applied") == (row.reason is None) for row in log)
+    assert all(row.chunk == 3 and row.call_key in ("k", None) for row in log)
+
+
+def test_deleting_a_node_logs_each_edge_that_goes_with_it() -> None:
+    graph = replay([node("ann"), node("bo"), node("sea"), edge("ann", "bo"), edge("bo", "sea")])
+    rows = dispose(graph, Proposal(op="delete_node", id="bo"), BLOCK, quote_floor=0.9, call_key="k")
+    assert [row.op for row, _ in rows] == ["delete_edge", "delete_edge", "delete_node"]
+    assert [item.id for item in replay([edit for _, edit in rows if edit], graph).nodes] == [
+        "ann",
+        "sea",
+    ]
+
+
+def test_serialisation_grows_at_its_end_while_elements_are_added() -> None:
+    graph, before = EMPTY, ""
+    for edit in [node("ann"), node("bo"), edge("ann", "bo"), node("sea"), edge("bo", "sea")]:
+        graph = apply(graph, edit)
+        text = serialise(graph).removesuffix("\n]")
+        assert text.startswith(before)
+        before = text if len(graph.elements) > 0 else ""
+
+
+def test_an_empty_graph_is_the_papers_literal() -> None:
+    assert serialise(EMPTY) == "(empty)"
+
+
+def test_an_edited_node_keeps_its_first_span_and_records_the_chunk() -> None:
+    graph = apply(apply(EMPTY, node("ann", 0, 3)), EditNode("ann", "a woman", 7))
+    changed = graph.node("ann")
+    assert changed is not None
+    assert (changed.content, changed.span.end, changed.changed_in) == ("a woman", 3, (7,))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        node("ann"),
+        edge("ann", "nobody"),
+        edge("ann", "bo"),
+        EditNode("nobody", "x", 0),
+        DeleteNode("nobody", 0),
+    ],
+)
+def test_apply_refuses_what_would_break_the_graph(edit: AddNode | AddEdge) -> None:
+    graph = replay([node("ann"), node("bo"), edge("ann", "bo")])
+    with pytest.raises(ValueError, match=r"exists|dangle|no node"):
+        apply(graph, edit)
+
+
+@pytest.mark.parametrize(
+    ("proposal", "reason"),
+    [
+        (Proposal(op="add_node", id="short_id", src=TEXT[:19]), "placeholder_id"),
+        (Proposal(op="add_node", id="12", src=TEXT[:19]), "meaningless_id"),
+        (Proposal(op="add_node", id="sea", src="no such words here"), "quote_not_found"),
+        (Proposal(op="add_node", id="sea", src=5), "unknown_sentence"),
+        (Proposal(op="add_edge", source="nobody", src=1), "unknown_source"),
+        (Proposal(op="add_edge", target="nobody", src=1), "unknown_target"),
+        (Proposal(op="add_edge", target="ann", src=1), "self_loop"),
+        (Proposal(op="add_edge", src=1), "duplicate_edge"),
+        (Proposal(op="edit_node", id="ann", content="ann"), "nothing_changed"),
+        (Proposal(op="edit_node", id="nobody"), "unknown_id"),
+    ],
+)
+def test_a_rejection_has_a_named_reason(proposal: Proposal, reason: str) -> None:
+    graph = replay([node("ann"), node("bo"), edge("ann", "bo")])
+    ((row, edit),) = dispose(graph, proposal, BLOCK, quote_floor=0.9, call_key="k")
+    assert (row.outcome, row.reason, edit) == ("rejected", reason, None)
+
+
+def test_a_quote_that_is_nearly_right_is_repaired_to_the_original() -> None:
+    proposal = Proposal(op="add_node", id="ring", src="bo  gave her a ring")
+    ((row, _),) = dispose(EMPTY, proposal, BLOCK, quote_floor=0.9, call_key=None)
+    assert (row.outcome, row.reason) == ("repaired", "quote_normalised")
+    assert row.payload["quote"] == "Bo gave her a ring"
+
+
+def test_adding_a_node_that_exists_merges_into_it() -> None:
+    graph = apply(EMPTY, node("ann"))
+    proposal = Proposal(op="add_node", id="ann", src="She lost it", content="careless")
+    ((row, edit),) = dispose(graph, proposal, BLOCK, quote_floor=0.9, call_key=None)
+    assert (row.op, row.reason) == ("edit_node", "merged_into_existing_id")
+    assert isinstance(edit, EditNode)
+    assert edit.content == "careless"
+
+
+def test_the_numbered_block_shows_every_sentence_and_loses_nothing() -> None:
+    numbered = BLOCK.numbered()
+    assert numbered.startswith("[1] Ann met Bo in Rome. [2] Bo gave")
+    assert numbered.count("[") == len(BLOCK.sentences) == 4
+
+
+class TestSchema:
+    def schema(self, ids: list[str], cite: str = "sentence") -> type[BaseModel]:
+        return operations_schema(ids, cite=cite, sentences=4, max_operations=3)  # type: ignore[arg-type]
+
+    def test_ids_to_edit_or_delete_are_those_that_exist(self) -> None:
+        schema = self.schema(["ann"])
+        good = {"op": "delete_node", "src": 1, "id": "ann"}
+        assert schema.model_validate({"operations": [good]})
+        with pytest.raises(ValueError, match="literal"):
+            schema.model_validate({"operations": [good | {"id": "bo"}]})
+
+    def test_nothing_can_be_edited_in_an_empty_graph(self) -> None:
+        edit = {"op": "edit_node", "src": 1, "id": "ann", "content": "x"}
+        with pytest.raises(ValueError, match="add_node"):
+            self.schema([]).model_validate({"operations": [edit]})
+
+    def test_sentence_numbers_are_the_blocks(self) -> None:
+        add = {"op": "add_node", "src": 4, "id": "ann", "type": "entity", "content": "x"}
+        assert self.schema([]).model_validate({"operations": [add]})
+        with pytest.raises(ValueError, match="Input should be"):
+            self.schema([]).model_validate({"operations": [add | {"src": 5}]})
+
+    def test_the_source_comes_before_the_claim(self) -> None:
+        definitions = self.schema(["ann"], "quote").model_json_schema()["$defs"]
+        fields = list(definitions["add_node"]["properties"])
+        assert fields.index("src") < fields.index("content")
+
+    def test_counts_are_bounded(self) -> None:
+        add = {"op": "add_node", "src": 1, "id": "ann", "type": "entity", "content": "x"}
+        with pytest.raises(ValueError, match="at most 3"):
+            self.schema([]).model_validate({"operations": [add] * 4})
