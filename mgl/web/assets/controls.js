@@ -1,0 +1,120 @@
+// Search, kinds, replay, zoom, answers.
+
+const search = byId("search");
+
+function found() {
+  return data.nodes.filter((node) => shown(node) && matches(node)).sort(byReading);
+}
+
+function lookFor(query) {
+  change({ query: query.trim().toLowerCase() }, "search");
+  byId("found").textContent = state.query ? `${found().length} of ${data.nodes.length}` : "";
+}
+
+search.addEventListener("input", () => lookFor(search.value));
+search.addEventListener("keydown", (event) => {
+  const nodes = found();
+  if (event.key !== "Enter" || !nodes.length) return;
+  const way = event.shiftKey ? -1 : 1;
+  const next = nodes.indexOf(state.selected) + (state.selected || way > 0 ? way : 0);
+  select(nodes[(next + nodes.length) % nodes.length]);
+});
+
+function buildKinds() {
+  data.kinds.forEach((look, kind) => {
+    const count = data.nodes.filter((node) => node.kind === kind).length;
+    const button = make(
+      "button",
+      { type: "button", class: `kind k${look.colour}`, "aria-pressed": "true" },
+      sign(look),
+      make("bdi", {}, look.name),
+      make("small", {}, count),
+    );
+    button.addEventListener("click", () => {
+      const hidden = new Set(state.hidden);
+      if (!hidden.delete(kind)) hidden.add(kind);
+      const selected = state.selected;
+      change({ hidden });
+      if (selected && !shown(selected)) select(null);
+    });
+    onChange(() => button.setAttribute("aria-pressed", String(!state.hidden.has(kind))));
+    byId("kinds").append(button);
+  });
+}
+
+const slider = byId("step");
+const play = byId("play");
+let clock = null;
+
+function buildReplay() {
+  if (data.steps < 2 || !data.nodes.length) return;
+  byId("replay").hidden = false;
+  slider.max = String(data.steps - 1);
+}
+
+function goTo(step) {
+  const selected = state.selected;
+  change({ step: Math.max(0, Math.min(data.steps - 1, step)) }, "replay");
+  if (selected && !shown(selected)) select(null);
+}
+
+function stop() {
+  clearInterval(clock);
+  clock = null;
+  play.textContent = "▶";
+  play.setAttribute("aria-label", "Replay how the graph grew");
+}
+
+slider.addEventListener("input", () => {
+  stop();
+  goTo(Number(slider.value));
+});
+play.addEventListener("click", () => {
+  if (clock) return stop();
+  goTo(state.step >= data.steps - 1 ? 0 : state.step);
+  play.textContent = "❚❚";
+  play.setAttribute("aria-label", "Stop the replay");
+  clock = setInterval(() => {
+    goTo(state.step + 1);
+    if (state.step >= data.steps - 1) stop();
+  }, 900);
+});
+onChange(() => {
+  slider.value = String(state.step);
+  const nodes = data.nodes.filter(shown).length;
+  const edges = data.edges.filter(shown).length;
+  const step = `step ${state.step + 1} of ${data.steps}`;
+  const counts = ` · ${nodes} nodes, ${edges} edges`;
+  byId("step-said").replaceChildren(step, make("span", { class: "long" }, counts));
+  slider.setAttribute("aria-valuetext", step + counts);
+});
+
+byId("zoom-in").addEventListener("click", () => zoomBy(1.4));
+byId("zoom-out").addEventListener("click", () => zoomBy(1 / 1.4));
+byId("zoom-fit").addEventListener("click", () => {
+  fit();
+  redraw();
+});
+
+/** The nodes that the answer in sight cites; all of them when none is open. */
+function citedNow() {
+  const open = [...document.querySelectorAll("details.asked[open]")];
+  const answers = open.length ? open.map((each) => data.cited[Number(each.dataset.answer)]) : data.cited;
+  return new Set(answers.flat().map((index) => data.nodes[index]));
+}
+for (const asked of document.querySelectorAll("details.asked")) {
+  asked.addEventListener("toggle", () => change({ cited: citedNow() }));
+}
+
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.matches("input, select, textarea");
+  if (event.key === "Escape") {
+    if (state.query) {
+      search.value = "";
+      lookFor("");
+    } else select(null);
+  } else if (event.key === "/" && !typing) {
+    event.preventDefault();
+    search.focus();
+  }
+});

@@ -1,0 +1,109 @@
+"use strict";
+// What the page knows, and one place where it changes.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** A new element with attributes and children; text children are never markup. */
+function make(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  return dress(element, attributes, children);
+}
+
+function draw(name, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, name);
+  return dress(element, attributes, children);
+}
+
+function dress(element, attributes, children) {
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === false || value === null) continue;
+    element.setAttribute(key, value === true ? "" : value);
+  }
+  element.append(...children);
+  return element;
+}
+
+/** Every node and edge under its short name: n0, n1, … and e0, e1, … */
+const elements = new Map();
+
+data.nodes.forEach((node, index) => {
+  Object.assign(node, { ref: `n${index}`, node: true, out: [], into: [], radius: 0 });
+  node.look = data.kinds[node.kind];
+  elements.set(node.ref, node);
+});
+data.edges.forEach((edge, index) => {
+  Object.assign(edge, { ref: `e${index}`, node: false });
+  edge.from = data.nodes[edge.source];
+  edge.to = data.nodes[edge.target];
+  edge.label = edge.relation;
+  edge.from.out.push(edge);
+  edge.to.into.push(edge);
+  elements.set(edge.ref, edge);
+});
+for (const node of data.nodes) {
+  node.degree = node.out.length + node.into.length;
+  node.radius = Math.min(20, 5.5 + 2.1 * Math.sqrt(node.degree));
+}
+
+const byReading = (one, other) => one.start - other.start || one.end - other.end;
+const byWeight = (one, other) => other.degree - one.degree || byReading(one, other);
+
+const state = {
+  selected: null,
+  hovered: null,
+  step: data.steps - 1,
+  hidden: new Set(),
+  query: "",
+  cited: new Set(),
+};
+
+const shown = (element) =>
+  element.node
+    ? element.step <= state.step && !state.hidden.has(element.kind)
+    : element.step <= state.step && shown(element.from) && shown(element.to);
+
+const fresh = (element) => state.step < data.steps - 1 && element.step === state.step;
+
+function matches(element) {
+  if (!state.query) return true;
+  const words = element.node
+    ? [element.label, element.content, element.id, element.look.name]
+    : [element.relation, element.id];
+  return words.some((each) => each.toLowerCase().includes(state.query));
+}
+
+/** A node's neighbourhood, or an edge's two ends, as a set of elements. */
+function around(element) {
+  if (!element) return new Set();
+  if (!element.node) return new Set([element, element.from, element.to]);
+  const near = new Set([element]);
+  for (const edge of [...element.out, ...element.into]) {
+    near.add(edge).add(edge.from).add(edge.to);
+  }
+  return near;
+}
+
+const listeners = [];
+const onChange = (listener) => listeners.push(listener);
+
+/** Change the state and let every part of the page draw what changed. */
+function change(patch, origin = "") {
+  const before = { ...state };
+  Object.assign(state, patch);
+  for (const listener of listeners) listener(before, origin);
+}
+
+function select(element, origin = "") {
+  if (element && !shown(element)) {
+    const kinds = element.node ? [element.kind] : [element.from.kind, element.to.kind];
+    const hidden = new Set(state.hidden);
+    kinds.forEach((kind) => hidden.delete(kind));
+    change({ selected: element, hidden, step: Math.max(state.step, element.step) }, origin);
+  } else {
+    change({ selected: element }, origin);
+  }
+}

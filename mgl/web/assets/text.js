@@ -1,0 +1,105 @@
+// The text: every passage that the graph stands on, and the way to it.
+
+const text = byId("text");
+const strip = byId("strip");
+const passages = new Map([...elements.keys()].map((ref) => [ref, []]));
+const covering = new Map();
+
+function buildText() {
+  for (const piece of text.querySelectorAll("mark")) {
+    const refs = piece.dataset.refs.split(" ");
+    covering.set(piece, refs.map((ref) => elements.get(ref)));
+    refs.forEach((ref) => passages.get(ref).push(piece));
+  }
+  const length = Math.max(1, Number(byId("source").dataset.length));
+  strip.dataset.length = length;
+  for (const each of data.nodes) {
+    const top = (each.start / length) * 1000;
+    const high = Math.max(1.6, ((each.end - each.start) / length) * 1000);
+    each.tick = draw("rect", { class: `k${each.look.colour}`, x: 1, width: 8, y: top, height: high });
+    strip.append(each.tick);
+  }
+}
+
+/** All other elements that stand on some of the same characters. */
+function besides(element) {
+  const found = new Set(passages.get(element.ref).flatMap((piece) => covering.get(piece)));
+  found.delete(element);
+  return [...found].filter(shown);
+}
+
+/** Bring a place to the upper third; again while blocks that come into sight change their size. */
+function bring(target, tries = 6) {
+  const box = text.getBoundingClientRect();
+  const place = target.getBoundingClientRect();
+  const wanted = Math.min(box.height * 0.3, Math.max(8, (box.height - place.height) / 2));
+  const off = place.top - box.top - wanted;
+  text.scrollTop += off;
+  text.dataset.off = Math.round(target.getBoundingClientRect().top - box.top - wanted);
+  if (tries > 0) requestAnimationFrame(() => bring(target, tries - 1));
+}
+
+function bringStart(start) {
+  const heads = [...text.querySelectorAll("[data-start]")];
+  const found = heads.filter((each) => Number(each.dataset.start) <= start).pop();
+  if (found) bring(found);
+}
+
+text.addEventListener("click", (event) => {
+  const piece = event.target.closest("mark");
+  if (!piece || String(getSelection())) return;
+  const here = covering.get(piece).filter(shown);
+  const next = here[(here.indexOf(state.selected) + 1) % here.length];
+  if (next) select(next, "text");
+});
+text.addEventListener("pointerover", (event) => {
+  const piece = event.target.closest("mark");
+  const element = piece ? covering.get(piece).find(shown) || null : null;
+  if (element !== state.hovered) change({ hovered: element }, "hover");
+});
+text.addEventListener("pointerleave", () => change({ hovered: null }, "hover"));
+
+strip.addEventListener("click", (event) => {
+  const box = strip.getBoundingClientRect();
+  const part = (event.clientY - box.top) / box.height;
+  bringStart(part * Number(strip.dataset.length));
+});
+
+/** The next marked passage in reading order, from the selected one or from what is in sight. */
+function move(way) {
+  const order = [...elements.values()].filter(shown).sort(byReading);
+  if (!order.length) return;
+  const from = order.indexOf(state.selected);
+  const first = way > 0 ? 0 : order.length - 1;
+  const next = from < 0 ? first : (from + way + order.length) % order.length;
+  select(order[next]);
+}
+byId("before").addEventListener("click", () => move(-1));
+byId("after").addEventListener("click", () => move(1));
+
+const sections = byId("sections");
+if (sections) sections.addEventListener("change", () => bringStart(Number(sections.value)));
+
+function dressText(before) {
+  const hand = state.hovered;
+  for (const [piece, here] of covering) {
+    piece.classList.toggle("on", here.includes(state.selected));
+    piece.classList.toggle("hand", Boolean(hand) && here.includes(hand));
+    piece.classList.toggle("off", !here.some(shown));
+    piece.classList.toggle("cited", here.some((each) => state.cited.has(each)));
+  }
+  for (const node of data.nodes) {
+    node.tick.classList.toggle("on", state.selected === node);
+    node.tick.toggleAttribute("hidden", !shown(node));
+  }
+  if (before.selected === state.selected) return;
+  for (const piece of text.querySelectorAll("[aria-current]")) piece.removeAttribute("aria-current");
+  if (state.selected) passages.get(state.selected.ref)[0].setAttribute("aria-current", "true");
+}
+
+onChange((before, origin) => {
+  dressText(before);
+  if (state.selected && state.selected !== before.selected && origin !== "text") {
+    bring(passages.get(state.selected.ref)[0]);
+  }
+});

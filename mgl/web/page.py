@@ -1,0 +1,223 @@
+"""A graph as one HTML file: the graph, and beside it the text that it was read from.
+
+The file holds everything it needs, asks the network for nothing and works from a disk. Its content
+security policy lets only its own script and style run, by their hashes; what the document, the
+model or the user wrote enters it as escaped text and as inert JSON, never as markup.
+
+Its address can end in ``#node=<id>`` or ``#edge=<id>``, which opens that element and its passage,
+and in ``&step=<n>``, which shows the graph as it was after that step.
+
+It needs a browser of 2023 or later; without scripts it still shows questions, answers and text.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from string import Template
+from typing import Any, Final
+from urllib.parse import quote
+
+from mgl.types import Answer, Citation, Document, Span
+from mgl.web.arrange import arranged
+from mgl.web.escape import html_text, script_json, visible
+from mgl.web.kinds import Look, looks
+from mgl.web.layout import positions
+from mgl.web.passages import Mark, section_label, text_html
+from mgl.web.view import GraphView
+
+__all__ = ["to_html"]
+
+_SCRIPTS: Final = ("state", "shapes", "graph", "pointer", "text", "detail", "controls", "start")
+_QUOTE: Final = 4000
+
+
+def to_html(view: GraphView) -> str:
+    """The page; the same view gives the same page. ValueError for a view that contradicts itself.
+
+    Write it as UTF-8. A quote longer than 4,000 characters is shortened in the panel that shows an
+    element; its passage in the text is whole.
+    """
+    view = arranged(view)
+    kinds = looks(node.kind for node in view.nodes)
+    script = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
+    style = _asset("page.css")
+    return Template(_asset("page.html")).substitute(
+        policy=_policy(script, style),
+        style=style,
+        script=script,
+        data=script_json(_data(view, kinds)),
+        title=html_text(_title(view)),
+        name=html_text(view.document.name),
+        size=f"{len(view.document.text):,} characters",
+        length=len(view.document.text),
+        about=_about(view),
+        asked=_asked(view),
+        sections=_sections(view.document),
+        text=text_html(view.document, _marks(view, kinds)),
+    )
+
+
+def _asset(name: str) -> str:
+    return (resources.files("mgl.web") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _policy(script: str, style: str) -> str:
+    return (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(content: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+def _title(view: GraphView) -> str:
+    first = view.questions[0] if view.questions else view.memory
+    return f"{first} · {view.document.name}"
+
+
+def _data(view: GraphView, kinds: Sequence[Look]) -> dict[str, Any]:
+    place = {node.id: index for index, node in enumerate(view.nodes)}
+    ends = [(place[edge.source], place[edge.target]) for edge in view.edges]
+    kind = {look.kind: index for index, look in enumerate(kinds)}
+    points = positions(len(view.nodes), ends)
+    taken = [*(node.step for node in view.nodes), *(edge.step for edge in view.edges)]
+    return {
+        "steps": max([view.steps, *(step + 1 for step in taken)]),
+        "kinds": [
+            {"name": visible(look.kind), "shape": look.shape, "colour": look.colour}
+            for look in kinds
+        ],
+        "nodes": [
+            {
+                "id": visible(node.id),
+                "kind": kind[node.kind],
+                "label": visible(node.label or node.id),
+                "content": visible(node.content),
+                "step": node.step,
+                "x": x,
+                "y": y,
+                **_passage(view.document, node.span),
+            }
+            for node, (x, y) in zip(view.nodes, points, strict=True)
+        ],
+        "edges": [
+            {
+                "id": visible(edge.id),
+                "source": source,
+                "target": target,
+                "relation": visible(edge.relation),
+                "step": edge.step,
+                **_passage(view.document, edge.span),
+            }
+            for edge, (source, target) in zip(view.edges, ends, strict=True)
+        ],
+        "cited": [
+            sorted({place[each.node_id] for each in answer.citations if each.node_id in place})
+            for answer in view.answers
+        ],
+    }
+
+
+def _passage(document: Document, span: Span) -> dict[str, Any]:
+    whole = document.quote(span)
+    return {
+        "start": span.start,
+        "end": span.end,
+        "quote": visible(whole[:_QUOTE]) + ("…" if len(whole) > _QUOTE else ""),
+        "where": visible(section_label(document.section_at(span.start)) or ""),
+    }
+
+
+def _marks(view: GraphView, kinds: Sequence[Look]) -> list[Mark]:
+    colour = {look.kind: f"k{look.colour}" for look in kinds}
+    nodes = [
+        Mark(f"n{index}", node.span.start, node.span.end, colour[node.kind])
+        for index, node in enumerate(view.nodes)
+    ]
+    edges = [
+        Mark(f"e{index}", edge.span.start, edge.span.end, "edge", edge=True)
+        for index, edge in enumerate(view.edges)
+    ]
+    return nodes + edges
+
+
+def _about(view: GraphView) -> str:
+    counts = f"{_count(len(view.nodes), 'node')}, {_count(len(view.edges), 'edge')}"
+    facts = (view.memory, view.model, counts, f"memory {view.memory_id}")
+    return " · ".join(f"<span>{html_text(fact)}</span>" for fact in facts)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _asked(view: GraphView) -> str:
+    """The questions with their answers, the last answer open; questions without answers too."""
+    labels = {node.id: node.label or node.id for node in view.nodes}
+    answered = {answer.question for answer in view.answers}
+    open_questions = [each for each in view.questions if each not in answered]
+    last = len(view.answers) - 1
+    out = [
+        _answered(answer, index, labels, opened=index == last)
+        for index, answer in enumerate(view.answers)
+    ]
+    out += [
+        f'<div class="unanswered"><h2 dir="auto">{html_text(each)}</h2>'
+        '<p class="note">Not answered yet.</p></div>'
+        for each in open_questions
+    ]
+    if not out:
+        out.append('<p class="note">No question was asked of this graph.</p>')
+    return "".join(out)
+
+
+def _answered(answer: Answer, index: int, labels: Mapping[str, str], *, opened: bool) -> str:
+    chips = "".join(_chip(each, number, labels) for number, each in enumerate(answer.citations, 1))
+    cited = f'<ol class="chips" aria-label="Cited passages">{chips}</ol>' if chips else ""
+    nothing = "" if chips else '<span class="note">cites no passage</span>'
+    marks = "".join(f'<span class="note">{html_text(each)}</span>' for each in answer.marks)
+    ratio = answer.compaction_ratio
+    read = "" if ratio is None else f'<span class="note">read {ratio:.1%} of the text</span>'
+    steps = "".join(f'<li dir="auto">{html_text(step)}</li>' for step in answer.trace)
+    trace = (
+        f'<details class="trace"><summary>{_count(len(answer.trace), "step")} to this answer'
+        f"</summary><ol>{steps}</ol></details>"
+        if steps
+        else ""
+    )
+    return (
+        f'<details class="asked" name="asked" data-answer="{index}"{" open" if opened else ""}>'
+        f'<summary><h2 dir="auto">{html_text(answer.question)}</h2></summary>'
+        f'<p class="answer" dir="auto">{html_text(answer.text)}</p>'
+        f'<div class="ground"><span class="confidence {html_text(answer.confidence)}">'
+        f"{html_text(answer.confidence)} confidence</span>{read}{marks}{nothing}</div>"
+        f"{cited}{trace}</details>"
+    )
+
+
+def _chip(citation: Citation, number: int, labels: Mapping[str, str]) -> str:
+    where = section_label(citation.section)
+    span = f"{citation.span.start:,}–{citation.span.end:,}"
+    place = html_text(f"{where}, {span}" if where else span)
+    said = f'title="{html_text(citation.quote[:_QUOTE])}"'
+    name = f"<b>{number}</b> <bdi>{html_text(labels.get(citation.node_id, citation.node_id))}</bdi>"
+    inner = f"{name} <small>{place}</small>"
+    if citation.node_id not in labels:
+        return f'<li><span class="chip gone" {said}>{inner}</span></li>'
+    target = html_text("#node=" + quote(visible(citation.node_id), safe=""))
+    return f'<li><a class="chip" href="{target}" {said}>{inner}</a></li>'
+
+
+def _sections(document: Document) -> str:
+    if not document.sections:
+        return ""
+    options = "".join(
+        f'<option value="{each.start}">{html_text(section_label(each) or "")}</option>'
+        for each in document.sections
+    )
+    return f'<select id="sections" aria-label="Go to page or chapter">{options}</select>'

@@ -1,0 +1,84 @@
+"""A small view with every feature in it, and one made of what pages are broken with."""
+
+from __future__ import annotations
+
+import pytest
+
+from mgl.types import Answer, Citation, Document, Section, Span
+from mgl.web.view import GraphView, ViewEdge, ViewNode
+
+STORY = (
+    "CHAPTER ONE\n\nAnn met Bo at the harbour. Bo had lost a silver key.\n\n"
+    "CHAPTER TWO\n\nAnn found the key & gave it back.\r\nThey married in May.\n"
+)
+
+HOSTILE = (
+    "<b>bold</b> </script><script>document.title='taken'</script> "
+    "\"quoted\" 'single' &amp; ${policy} $title {{x}} <!-- \x00 \x1b \x7f \ud800 end. "
+    "<img src=x onerror=\"document.title='taken'\"> ]]> "
+    "שלום עולם \u202eabc\u202c 👩‍👩‍👧 e\u0301 \u2028 \ufffe end."
+)
+
+
+def spot(document: Document, words: str) -> Span:
+    start = document.text.index(words)
+    return document.span(start, start + len(words))
+
+
+@pytest.fixture
+def view() -> GraphView:
+    second = STORY.index("CHAPTER TWO")
+    document = Document.from_text(
+        "story.txt",
+        STORY,
+        sections=(
+            Section("chapter", "One", 0, second),
+            Section("chapter", "Two", second, len(STORY)),
+        ),
+    )
+    found = spot(document, "Ann found the key & gave it back.\r\nThey married in May.")
+    nodes = (
+        ViewNode("n2", "entity", "Bo", "Bo", spot(document, "Bo"), 0),
+        ViewNode("n1", "entity", "Ann", "Ann", spot(document, "Ann met Bo at the harbour."), 0),
+        ViewNode("n3", "event", "The key is found", "Ann finds it.", found, 1),
+        ViewNode("n4", "rumour", "", "", spot(document, "They married in May."), 1),
+    )
+    edges = (
+        ViewEdge("e2", "n1", "n2", "helps", found, 1),
+        ViewEdge("e1", "n1", "n2", "meets", spot(document, "Ann met Bo"), 0),
+        ViewEdge("e3", "n3", "n3", "recalls", spot(document, "silver key"), 1),
+    )
+    cited = Citation("n3", document.name, found, document.quote(found), document.sections[1])
+    lost = Citation("gone", document.name, Span(document.id, 0, 7), "CHAPTER")
+    answer = Answer(
+        "Who found the key?",
+        "Ann did.",
+        "high",
+        (cited, lost),
+        ("read the graph",),
+        ("a_mark",),
+        0.5,
+    )
+    questions = ("Who found the key?", "When did they marry?")
+    return GraphView("m1", "mindgraph", "tiny", document, questions, 2, nodes, edges, (answer,))
+
+
+@pytest.fixture
+def hostile() -> GraphView:
+    document = Document.from_text(HOSTILE, HOSTILE + "\n\n" + HOSTILE)
+    whole = document.span(0, len(document.text))
+    part = document.span(3, len(HOSTILE) - 2)
+    nodes = (
+        ViewNode(HOSTILE, HOSTILE, HOSTILE, HOSTILE, whole, 0),
+        ViewNode(HOSTILE + "\x00", "claim", "</title><svg onload=1>", HOSTILE, part, 0),
+        ViewNode(HOSTILE + "\x01", "k\x00", "\x00", "\ud800", part, 0),
+    )
+    edges = (
+        ViewEdge(HOSTILE, HOSTILE, HOSTILE + "\x00", HOSTILE, part, 0),
+        ViewEdge(HOSTILE + "\x00", HOSTILE, HOSTILE + "\x00", HOSTILE, part, 0),
+    )
+    citation = Citation(HOSTILE, HOSTILE, part, HOSTILE, Section("chapter", HOSTILE, 0, 5))
+    answer = Answer(HOSTILE, HOSTILE, "low", (citation,), (HOSTILE,), (HOSTILE,))
+    return GraphView(
+        HOSTILE, HOSTILE, HOSTILE, document, (HOSTILE, "other"), 1, nodes, edges, (answer,)
+    )
