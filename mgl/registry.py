@@ -54,4 +54,4 @@ def load(kind: str, name: str) -> Any:
 
 def _targets(kind: str) -> dict[str, str]:
     found = {entry.name: entry.value for entry in entry_points(group=_GROUPS[kind])}
-    return found | _SHIPPED[kind]
+    return {**found, **_SHIPPED[kind]}

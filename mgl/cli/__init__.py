@@ -1,0 +1,16 @@
+"""The command line: one file a command; it parses, calls the lab, and prints.
+
+Results go to stdout and nothing else does; progress, notes and errors go to stderr. Everything
+heavy is imported inside the command that needs it, so that ``mgl --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """The entry point of the ``mgl`` command."""
+    from mgl.cli.app import run
+
+    run()

@@ -1,0 +1,65 @@
+"""``mgl ask``: read a document for a question and answer it from what was read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mgl.cli.options import (
+    AllowHub,
+    AsJson,
+    BaseUrl,
+    ChunkTokens,
+    Cite,
+    Engine,
+    MemoryKind,
+    Model,
+    Models,
+    ModelSettings,
+    Preset,
+    WeightsPath,
+    opened,
+)
+from mgl.cli.output import print_answer, print_json, print_stats, print_usage
+
+__all__ = ["ask"]
+
+
+def ask(
+    path: Annotated[Path, typer.Argument(help="A txt, md, html, epub or pdf file.")],
+    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    memory: MemoryKind = "mindgraph",
+    model: Model = None,
+    chunk_tokens: ChunkTokens = None,
+    cite: Cite = None,
+    preset: Preset = None,
+    engine: Engine = None,
+    base_url: BaseUrl = None,
+    weights: WeightsPath = None,
+    models: Models = None,
+    allow_hub: AllowHub = False,
+    as_json: AsJson = False,
+) -> None:
+    """Answer a question about a document.
+
+    The answer comes with the passages that say so. A memory of the document is built first.
+    Stopped at any moment, the same command goes on where it was; run again, it answers from
+    what is stored.
+    """
+    settings = ModelSettings(model, engine, base_url, weights, models, allow_hub)
+    with opened(settings) as lab:
+        result = lab.ask(
+            path, question, memory=memory, chunk_tokens=chunk_tokens, cite=cite, preset=preset
+        )
+    if as_json:
+        print_json(result.to_json())
+        return
+    print_answer(result.answer)
+    typer.echo("")
+    print_stats(result.stats)
+    if result.answer.compaction_ratio is not None:
+        typer.echo(f"answered from {result.answer.compaction_ratio:.1%} of the document's tokens")
+    print_usage(result.usage)
+    typer.echo(f"memory: {result.memory_id} (mgl show {result.memory_id})")

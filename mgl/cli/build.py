@@ -1,0 +1,68 @@
+"""``mgl build``: read a document into a memory, for one question, several, or none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mgl.cli.options import (
+    AllowHub,
+    AsJson,
+    BaseUrl,
+    ChunkTokens,
+    Cite,
+    Engine,
+    MemoryKind,
+    Model,
+    Models,
+    ModelSettings,
+    Preset,
+    WeightsPath,
+    opened,
+)
+from mgl.cli.output import print_json, print_stats, print_usage
+
+__all__ = ["build"]
+
+
+def build(
+    path: Annotated[Path, typer.Argument(help="A txt, md, html, epub or pdf file.")],
+    question: Annotated[
+        list[str] | None,
+        typer.Option("--question", "-q", help="A question to read it for; repeatable."),
+    ] = None,
+    memory: MemoryKind = "mindgraph",
+    model: Model = None,
+    chunk_tokens: ChunkTokens = None,
+    cite: Cite = None,
+    preset: Preset = None,
+    engine: Engine = None,
+    base_url: BaseUrl = None,
+    weights: WeightsPath = None,
+    models: Models = None,
+    allow_hub: AllowHub = False,
+    as_json: AsJson = False,
+) -> None:
+    """Read a document into a memory, to ask it later.
+
+    Without --question it is read for whatever may be asked. Stopped at any moment, the same
+    command goes on where it was.
+    """
+    settings = ModelSettings(model, engine, base_url, weights, models, allow_hub)
+    with opened(settings) as lab:
+        result = lab.build(
+            path,
+            question or (),
+            memory=memory,
+            chunk_tokens=chunk_tokens,
+            cite=cite,
+            preset=preset,
+        )
+    if as_json:
+        print_json(result.to_json())
+        return
+    print_stats(result.stats)
+    print_usage(result.usage)
+    typer.echo(f"memory: {result.memory_id} (mgl show {result.memory_id})")

@@ -1,0 +1,36 @@
+"""``mgl list``: the memories in the home folder, the newest first."""
+
+from __future__ import annotations
+
+import typer
+
+from mgl.cli.options import AsJson, opened
+from mgl.cli.output import one_line, print_json, print_table
+
+__all__ = ["list_memories"]
+
+
+def list_memories(as_json: AsJson = False) -> None:
+    """List the memories that were built, newest first."""
+    with opened() as lab:
+        found = lab.memories()
+    if as_json:
+        print_json([summary.to_json() for summary in found])
+        return
+    if not found:
+        typer.echo("no memories yet: `mgl ask PATH QUESTION` builds one")
+        return
+    print_table(
+        ("ID", "MEMORY", "DOCUMENT", "CHUNKS", "MODEL", "QUESTION"),
+        [
+            (
+                summary.id,
+                summary.record.kind,
+                one_line(summary.document, 30),
+                f"{summary.chunks_done}/{summary.record.chunks}",
+                one_line(summary.record.model_id, 30),
+                one_line(" | ".join(summary.record.questions) or "(none)", 60),
+            )
+            for summary in found
+        ],
+    )

@@ -1,0 +1,129 @@
+"""``mgl models``: the model profiles, where their weights are, and fetching them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mgl.cli.options import AllowHub, AsJson, Models
+from mgl.cli.output import one_line, print_json, print_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mgl.profiles import ModelProfile
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="List models, fetch their weights, find them.",
+    rich_markup_mode=None,
+    invoke_without_command=True,
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A model profile.")]
+
+
+@app.callback()
+def overview(context: typer.Context, models: Models = None, as_json: AsJson = False) -> None:
+    if context.invoked_subcommand is None:
+        list_profiles(models, as_json)
+
+
+@app.command("list")
+def list_profiles(models: Models = None, as_json: AsJson = False) -> None:
+    """List the model profiles with licence, source and whether their weights are here."""
+    from mgl.resources import home, load_profiles
+
+    profiles = load_profiles(models)
+    folder = home()
+    rows = [(profile, _found(profile, folder)) for profile in profiles.values()]
+    if as_json:
+        print_json([_profile_json(profile, path) for profile, path in rows])
+        return
+    print_table(
+        ("NAME", "SIZE", "ENGINE", "CONTEXT", "LICENCE", "WEIGHTS", "SOURCE"),
+        [
+            (
+                profile.name,
+                profile.parameters,
+                profile.engine,
+                f"{profile.context_tokens:,}",
+                profile.licence,
+                "here" if path is not None else "-",
+                profile.source,
+            )
+            for profile, path in rows
+        ],
+    )
+
+
+@app.command("get")
+def get(
+    name: Name, models: Models = None, allow_hub: AllowHub = False, as_json: AsJson = False
+) -> None:
+    """Fetch a profile's weights, checked by their hash; an interrupted fetch goes on."""
+    from mgl.cli.progress import observer
+    from mgl.resources import home, load_profile
+    from mgl.weights import fetch
+
+    profile = load_profile(name, models)
+    with observer() as hears:
+
+        def report(label: str, done: int, total: int) -> None:
+            hears.progress(f"fetching {label} (MB)", done // 1_000_000, total // 1_000_000)
+
+        path = fetch(profile, home(), allow_hub=allow_hub, progress=report)
+    _print_path(profile, path, as_json)
+
+
+@app.command("path")
+def path_of(name: Name, models: Models = None, as_json: AsJson = False) -> None:
+    """Print where a profile's weights are on this machine."""
+    from mgl.errors import ResourceError
+    from mgl.resources import home, load_profile
+    from mgl.weights import find
+
+    profile = load_profile(name, models)
+    path = find(profile, home())
+    if path is None:
+        raise ResourceError(
+            f"the weights of {name} are not on this machine", hint=f"mgl models get {name}"
+        )
+    _print_path(profile, path, as_json)
+
+
+def _found(profile: ModelProfile, folder: Path) -> Path | None:
+    """Where the weights are; None as well where a copy is there and is not the right one."""
+    from mgl.errors import ResourceError
+    from mgl.weights import find
+
+    try:
+        return find(profile, folder)
+    except ResourceError as error:
+        typer.echo(one_line(f"note: {profile.name}: {error.message}"), err=True)
+        return None
+
+
+def _print_path(profile: ModelProfile, path: Path, as_json: bool) -> None:
+    if as_json:
+        print_json({"name": profile.name, "path": str(path), "sha256": profile.weights.sha256})
+    else:
+        typer.echo(str(path))
+
+
+def _profile_json(profile: ModelProfile, path: Path | None) -> dict[str, Any]:
+    return {
+        "name": profile.name,
+        "description": profile.description,
+        "licence": profile.licence,
+        "source": profile.source,
+        "parameters": profile.parameters,
+        "context_tokens": profile.context_tokens,
+        "engine": profile.engine,
+        "preset": profile.preset,
+        "bytes": profile.weights.bytes,
+        "sha256": profile.weights.sha256,
+        "path": None if path is None else str(path),
+    }

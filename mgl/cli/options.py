@@ -1,0 +1,107 @@
+"""Options that several commands share, and the lab they open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from mgl.lab import Lab
+
+__all__ = [
+    "AllowHub",
+    "AsJson",
+    "BaseUrl",
+    "ChunkTokens",
+    "Cite",
+    "Engine",
+    "MemoryKind",
+    "Model",
+    "ModelSettings",
+    "Models",
+    "Preset",
+    "WeightsPath",
+    "opened",
+]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+MemoryKind = Annotated[str, typer.Option("--memory", help="Kind of memory.")]
+Model = Annotated[
+    str | None, typer.Option("--model", metavar="PROFILE", help="Model profile; see `mgl models`.")
+]
+ChunkTokens = Annotated[
+    int | None, typer.Option("--chunk-tokens", min=1, help="Tokens read at a time.")
+]
+Cite = Annotated[
+    Literal["sentence", "quote"] | None,
+    typer.Option("--cite", help="How edits name their source: verbatim text, or its number."),
+]
+Preset = Annotated[
+    Literal["paper", "small"] | None,
+    typer.Option("--preset", help="The method as printed, or asking less of one call."),
+]
+Engine = Annotated[
+    Literal["openvino", "transformers", "openai"] | None,
+    typer.Option("--engine", help="Run the model by this instead of the profile's engine."),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url",
+        metavar="URL",
+        envvar="MGL_BASE_URL",
+        show_envvar=False,
+        help="Use this OpenAI-compatible server.",
+    ),
+]
+WeightsPath = Annotated[
+    Path | None, typer.Option("--weights", metavar="PATH", help="Use the weights at this path.")
+]
+Models = Annotated[
+    Path | None, typer.Option("--models", metavar="PATH", help="Folder of model profiles.")
+]
+AllowHub = Annotated[
+    bool, typer.Option("--allow-hub", help="Allow weights to be fetched from the model hub.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Which model runs, and where it is."""
+
+    model: str | None = None
+    engine: Literal["openvino", "transformers", "openai"] | None = None
+    base_url: str | None = None
+    weights: Path | None = None
+    models: Path | None = None
+    allow_hub: bool = False
+
+
+@contextmanager
+def opened(settings: ModelSettings | None = None) -> Iterator[Lab]:
+    """A lab that reports to stderr."""
+    from mgl.cli.progress import observer
+    from mgl.lab import Lab
+
+    with observer() as hears, Lab.open(**_arguments(settings), observer=hears) as lab:
+        yield lab
+
+
+def _arguments(settings: ModelSettings | None) -> dict[str, Any]:
+    if settings is None:
+        return {}
+    return {
+        "model": settings.model,
+        "engine": settings.engine,
+        "base_url": settings.base_url,
+        "weights": settings.weights,
+        "models": settings.models,
+        "allow_hub": settings.allow_hub,
+        "api_key": os.environ.get("MGL_API_KEY"),
+    }

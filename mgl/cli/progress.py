@@ -1,0 +1,103 @@
+"""How far a long task is, on stderr: a bar with the time left, or plain lines in a log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Final, Self
+
+from mgl.cli.output import say
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+__all__ = ["BarObserver", "LineObserver", "observer"]
+
+LINE_EVERY_S: Final = 10.0
+ESTIMATE_OVER_S: Final = 600.0
+
+
+def observer() -> BarObserver | LineObserver:
+    """Bars where stderr is a terminal, lines where it is not."""
+    return BarObserver() if sys.stderr.isatty() else LineObserver()
+
+
+class BarObserver:
+    """One bar a stage, each with elapsed time and time left."""
+
+    def __init__(self) -> None:
+        self._progress: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        bars = self._bars()
+        if stage not in self._tasks:
+            self._tasks[stage] = bars.add_task(stage, total=total, completed=done)
+        bars.update(self._tasks[stage], completed=done, total=total)
+
+    def note(self, text: str) -> None:
+        if self._progress is None:
+            say(text)
+        else:
+            self._progress.console.print(text, markup=False, highlight=False)
+
+    def _bars(self) -> Progress:
+        if self._progress is None:
+            from rich.console import Console
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                Progress,
+                SpinnerColumn,
+                TextColumn,
+                TimeElapsedColumn,
+                TimeRemainingColumn,
+            )
+
+            self._progress = Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                speed_estimate_period=ESTIMATE_OVER_S,
+            )
+            self._progress.start()
+        return self._progress
+
+
+class LineObserver:
+    """A line when a stage begins and ends, and at most one every ten seconds between."""
+
+    def __init__(self) -> None:
+        self._begun: dict[str, tuple[float, int]] = {}
+        self._said = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        begun, first = self._begun.setdefault(stage, (now, done))
+        if begun == now or done >= total or now - self._said >= LINE_EVERY_S:
+            self._said = now
+            left = ""
+            if first < done < total:
+                left = f", about {(now - begun) / (done - first) * (total - done):.0f} s left"
+            say(f"{stage}: {done} of {total}{left}")
+
+    def note(self, text: str) -> None:
+        say(text)

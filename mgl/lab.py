@@ -1,0 +1,287 @@
+"""The composition root: store, model and memories put together, sync at the edge.
+
+    with Lab.open(model="qwen2.5-coder-1.5b") as lab:
+        result = lab.ask("scandal.txt", "Who is Irene Adler?")
+        print(result.answer.text)
+        for citation in result.answer.citations:
+            print(citation.span, citation.quote)
+
+Memories live in ``mgl.sqlite`` in the home folder. Weights are found or fetched, and the model
+started, only when a call has to be issued that is not in the store yet.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from mgl import registry, resources
+from mgl.errors import InputError, UsageError
+from mgl.memories.base import Memory, MemoryKind, Observer, SilentObserver, Tools
+from mgl.model import ModelChoice, NoModel, defer
+from mgl.portal import Portal
+from mgl.results import AskResult, BuildResult, MemorySummary, Stats
+from mgl.store import EditRecord, MemoryRecord, Store
+from mgl.types import Answer, Document, Question, Usage
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from mgl.deferred import DeferredEngine
+    from mgl.llm.base import LLM
+    from mgl.llm.calls import CallRecord
+    from mgl.profiles import EngineName, ModelProfile
+    from mgl.web.view import GraphView
+
+__all__ = ["DATABASE", "Lab"]
+
+DATABASE = "mgl.sqlite"
+ResultT = TypeVar("ResultT")
+
+
+class Lab:
+    """Builds memories and asks them. Close it, or use it in a ``with`` statement."""
+
+    def __init__(self, home: Path, store: Store, choice: ModelChoice, observer: Observer) -> None:
+        self._home = home
+        self._store = store
+        self._choice = choice
+        self._observer = observer
+        self._portal: Portal | None = None
+        self._closing = ExitStack()
+        self._closing.callback(store.close)
+
+    @classmethod
+    def open(
+        cls,
+        model: str | None = None,
+        *,
+        home: Path | None = None,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        weights: Path | None = None,
+        engine: EngineName | None = None,
+        models: Path | None = None,
+        allow_hub: bool = False,
+        observer: Observer | None = None,
+    ) -> Self:
+        """Open the home folder's store; the model is looked at when it is first needed.
+
+        ``model`` names a profile (the default runs on a CPU), ``models`` a folder of more of
+        them. With ``base_url`` an OpenAI-compatible server runs it. ``weights`` is a path that
+        goes before every other place; ``allow_hub`` allows the model hub to be asked. Raises
+        ResourceError where the home folder cannot be written to, and StoreError.
+        """
+        folder = resources.home(home)
+        choice = ModelChoice(
+            profile=model,
+            engine=engine,
+            base_url=base_url,
+            api_key=api_key,
+            weights=weights,
+            models=models,
+            allow_hub=allow_hub,
+        )
+        return cls(folder, Store.open(folder / DATABASE), choice, observer or SilentObserver())
+
+    def close(self) -> None:
+        self._closing.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Building and asking
+
+    def ask(
+        self, path: Path | str, question: str, *, memory: str = "mindgraph", **options: Any
+    ) -> AskResult:
+        """Read a document for a question and answer it.
+
+        ``options`` are fields of the memory's configuration; None stands for the default. A
+        finished memory of the same text, model and configuration is used where it was built for
+        this question, for several with this one among them, or for whatever may be asked.
+        """
+        asked = _question(question)
+        kind, config = self._kind(memory, options)
+        document = self._read(Path(path))
+        questions = self._questions(memory, document, asked, config)
+
+        async def work(built: Memory) -> Answer:
+            return await built.answer(asked)
+
+        built, answer, usage = self._run(kind, document, questions, config, work)
+        self._store.put_answer(built.id, answer.question, asdict(answer))
+        return AskResult(answer, built.id, self.stats(built.id), usage)
+
+    def build(
+        self,
+        path: Path | str,
+        questions: Sequence[str] = (),
+        *,
+        memory: str = "mindgraph",
+        **options: Any,
+    ) -> BuildResult:
+        """Read a document into a memory for these questions, or for whatever may be asked."""
+        asked = [_question(question) for question in dict.fromkeys(questions)]
+        kind, config = self._kind(memory, options)
+        document = self._read(Path(path))
+
+        async def work(built: Memory) -> None:
+            await built.build()
+
+        built, _, usage = self._run(kind, document, asked, config, work)
+        return BuildResult(built.id, self.stats(built.id), usage)
+
+    # Looking at what there is; an id may be given by its beginning
+
+    def memories(self) -> list[MemorySummary]:
+        """Every memory in the store, the newest first."""
+        return [self._summary(record) for record in self._store.memories()]
+
+    def memory(self, identity: str) -> MemorySummary:
+        """One memory; StoreError if there is none of that id, or more than one."""
+        return self._summary(self._store.memory(identity))
+
+    def document(self, identity: str) -> Document:
+        """The document that a memory was read from."""
+        return self._store.document(self._store.memory(identity).document_id)
+
+    def edits(self, identity: str) -> list[EditRecord]:
+        """A memory's log of edits, in order."""
+        return self._store.edits(self._store.memory(identity).id)
+
+    def calls(self, identity: str) -> list[CallRecord]:
+        """The model calls issued for a memory, in order."""
+        return self._store.calls(self._store.memory(identity).id)
+
+    def answers(self, identity: str) -> list[Answer]:
+        """What a memory answered, one answer a question, in the order first asked."""
+        from pydantic import TypeAdapter
+
+        payloads = self._store.answers(self._store.memory(identity).id)
+        return TypeAdapter(list[Answer]).validate_python(payloads)
+
+    def view(self, identity: str) -> GraphView:
+        """A memory as exporters draw it, with its answers."""
+        record = self._store.memory(identity)
+        return self._stored(record).view(self.answers(record.id))
+
+    def stats(self, identity: str) -> Stats:
+        """The size of a memory, and what became of its edits."""
+        record = self._store.memory(identity)
+        view = self._stored(record).view()
+        edits = self._store.edits(record.id)
+        return Stats.of(len(view.nodes), len(view.edges), record.chunks, edits)
+
+    # Inside
+
+    def _kind(self, name: str, options: dict[str, Any]) -> tuple[MemoryKind, BaseModel]:
+        from pydantic import ValidationError
+
+        kind: MemoryKind = registry.load("memory", name)
+        given = {option: value for option, value in options.items() if value is not None}
+        if "preset" in kind.Config.model_fields:
+            given.setdefault("preset", self._profile.preset)
+        try:
+            return kind, kind.Config.model_validate(given)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name_ = ".".join(str(step) for step in first["loc"])
+            raise UsageError(
+                f"{name} cannot take {name_} = {first['input']!r}: {first['msg']}",
+                hint=f"its options are {', '.join(kind.Config.model_fields)}",
+            ) from error
+
+    def _read(self, path: Path) -> Document:
+        from mgl.text import read_document
+
+        document = read_document(path)
+        for note in document.notes:
+            self._observer.note(f"{document.name}: {note}")
+        return document
+
+    def _questions(
+        self, memory: str, document: Document, asked: Question, config: BaseModel
+    ) -> list[Question]:
+        """The questions of the memory that shall answer: of one that there is, or the one asked."""
+        alike = [
+            record
+            for record in self._store.memories()
+            if (record.kind, record.document_id, record.model_id, record.config)
+            == (memory, document.id, self._engine.model_id, config.model_dump(mode="json"))
+        ]
+        finished = [
+            record for record in alike if len(self._store.chunks_done(record.id)) == record.chunks
+        ]
+        own = [record for record in alike if record.questions == (asked.text,)]
+        several = [record for record in finished if asked.text in record.questions]
+        anything = [record for record in finished if not record.questions]
+        for record in (*own, *several, *anything):
+            if record.questions != (asked.text,):
+                self._observer.note(f"answering from memory {record.id}, which is built already")
+            return [Question(text) for text in record.questions]
+        return [asked]
+
+    def _run(
+        self,
+        kind: MemoryKind,
+        document: Document,
+        questions: Sequence[Question],
+        config: BaseModel,
+        work: Callable[[Memory], Awaitable[ResultT]],
+    ) -> tuple[Memory, ResultT, Usage]:
+        from mgl.llm.client import Client
+
+        log = self._store.call_log()
+        client = Client(self._engine, log)
+        memory = kind(self._tools(client), document, questions, config)
+        log.attach(memory.id)
+        if self._portal is None:
+            self._portal = self._closing.enter_context(Portal())
+            self._closing.callback(self._portal.run, self._engine.aclose)
+        began = time.monotonic()
+
+        async def working() -> ResultT:
+            return await work(memory)
+
+        result = self._portal.run(working)
+        return memory, result, Usage(client.usage(), time.monotonic() - began)
+
+    def _stored(self, record: MemoryRecord) -> Memory:
+        """The memory over its log; it can show itself, and has no model to go on with."""
+        kind: MemoryKind = registry.load("memory", record.kind)
+        return kind(
+            self._tools(NoModel(record.model_id)),
+            self._store.document(record.document_id),
+            [Question(text) for text in record.questions],
+            kind.Config.model_validate(record.config),
+        )
+
+    def _tools(self, llm: LLM) -> Tools:
+        return Tools(llm=llm, store=self._store, observer=self._observer, clock=time.time)
+
+    def _summary(self, record: MemoryRecord) -> MemorySummary:
+        name = self._store.document_name(record.document_id)
+        return MemorySummary(record, name, len(self._store.chunks_done(record.id)))
+
+    @cached_property
+    def _profile(self) -> ModelProfile:
+        return self._choice.load_profile(self._home)
+
+    @cached_property
+    def _engine(self) -> DeferredEngine:
+        return defer(self._choice, self._profile, self._home, self._store, self._observer)
+
+
+def _question(text: str) -> Question:
+    if not text.strip():
+        raise InputError("the question is empty", hint="say what you want to know")
+    return Question(text.strip())

@@ -1,0 +1,139 @@
+"""Which model runs and how it is reached: a profile, the engine that runs it, its weights.
+
+Choosing costs nothing: the engine is deferred, weights are found or fetched when it starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from mgl import resources
+from mgl.deferred import DeferredEngine
+from mgl.errors import UsageError
+from mgl.memories.base import Observer
+from mgl.store import Store
+
+if TYPE_CHECKING:
+    from mgl.llm.base import Engine
+    from mgl.profiles import EngineName, ModelProfile
+
+__all__ = ["ModelChoice", "NoModel", "defer", "model_id"]
+
+CONCURRENCY: Final[Mapping[EngineName, int]] = {"openvino": 8, "transformers": 1, "openai": 16}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """What the caller chose; None stands for the profile's own choice, or the default profile."""
+
+    profile: str | None = None
+    engine: EngineName | None = None
+    base_url: str | None = None
+    api_key: str | None = None
+    weights: Path | None = None
+    models: Path | None = None
+    allow_hub: bool = False
+
+    def load_profile(self, home: Path) -> ModelProfile:
+        """The profile; UsageError where there is none of that name."""
+        from mgl.profiles import DEFAULT_PROFILE
+
+        return resources.load_profile(self.profile or DEFAULT_PROFILE, self.models, home=home)
+
+    def engine_for(self, profile: ModelProfile) -> EngineName:
+        """The engine that runs it: the one named, a server where one is given, the profile's.
+
+        UsageError where these contradict each other.
+        """
+        engine = self.engine or ("openai" if self.base_url else profile.engine)
+        if engine == "openai" and self.base_url is None:
+            raise UsageError(
+                f"{profile.name} needs a model server",
+                hint="give its URL, for instance --base-url http://127.0.0.1:8000/v1",
+            )
+        if engine != "openai" and self.base_url is not None:
+            raise UsageError(
+                f"the engine {engine} runs in this process and takes no server",
+                hint="leave out --engine or --base-url",
+            )
+        if engine == "openai" and self.weights is not None:
+            raise UsageError("a server has its own weights", hint="leave out --weights")
+        return engine
+
+
+def defer(
+    choice: ModelChoice, profile: ModelProfile, home: Path, store: Store, observer: Observer
+) -> DeferredEngine:
+    """The engine of a choice; its weights are found or fetched when it starts."""
+    engine = choice.engine_for(profile)
+
+    async def start() -> Engine:
+        from mgl.llm.engines import open_engine
+
+        weights = None
+        if engine != "openai":
+            weights = await asyncio.to_thread(_weights, choice, profile, home, observer)
+            observer.note(f"starting {profile.name} ({engine})")
+        return await open_engine(
+            profile,
+            weights=weights,
+            base_url=choice.base_url,
+            api_key=choice.api_key,
+            engine=engine,
+        )
+
+    return DeferredEngine(
+        start,
+        store,
+        model_id=model_id(profile, engine),
+        context_tokens=profile.context_tokens,
+        native_tools=profile.native_tools and engine == "openai",
+        concurrency=CONCURRENCY[engine],
+    )
+
+
+def model_id(profile: ModelProfile, engine: EngineName) -> str:
+    """What decides a reply besides the request: the profile, its weights, what runs them."""
+    weights = profile.weights
+    revision = weights.hub.revision if weights.sha256 is None else weights.sha256[:12]
+    return f"{profile.name}@{revision}+{engine}"
+
+
+class NoModel:
+    """An ``LLM`` that knows its name and nothing else: for looking at what is stored."""
+
+    context_tokens = 0
+    native_tools = False
+
+    def __init__(self, model_id: str) -> None:
+        self.model_id = model_id
+
+    async def complete(self, *_: Any, **__: Any) -> NoReturn:
+        raise self._none()
+
+    async def count_tokens(self, *_: Any) -> NoReturn:
+        raise self._none()
+
+    async def count_prompt_tokens(self, *_: Any, **__: Any) -> NoReturn:
+        raise self._none()
+
+    def _none(self) -> UsageError:
+        return UsageError(
+            "this memory was opened to be looked at, without a model",
+            hint="`mgl ask` or `mgl build` goes on with it",
+        )
+
+
+def _weights(choice: ModelChoice, profile: ModelProfile, home: Path, observer: Observer) -> Path:
+    from mgl.weights import fetch
+
+    def report(label: str, done: int, total: int) -> None:
+        observer.progress(f"fetching {label} (MB)", done // 1_000_000, total // 1_000_000)
+
+    return fetch(
+        profile, home, explicit=choice.weights, allow_hub=choice.allow_hub, progress=report
+    )

@@ -1,0 +1,173 @@
+"""A model server on 127.0.0.1 that speaks the OpenAI protocol and reads like a machine.
+
+It turns every sentence "P3 met P4." that the last message shows into a node, links neighbours,
+and answers with the nodes that there are. The same request always gets the same reply.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+MODEL = "Qwen/Qwen2.5-7B-Instruct"
+SENTENCE = re.compile(r"P(\d+) met P\d+\.")
+NODE_ID = re.compile(r'"id": ?"(p\d+)"')
+
+
+def story(sentences: int) -> str:
+    """A text whose every sentence is one fact, in paragraphs of four."""
+    parts = [f"P{n} met P{n + 1}." + ("\n\n" if n % 4 == 3 else " ") for n in range(sentences)]
+    return "".join(parts).rstrip()
+
+
+class Server(ThreadingHTTPServer):
+    """``seen`` holds the chat requests that arrived, ``done`` those that were answered."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, delay: float = 0.0) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.delay = delay
+        self.stall_after: int | None = None
+        self.seen: list[dict[str, Any]] = []
+        self.done: list[str] = []
+        self.closing = threading.Event()
+        self.arrived = threading.Condition()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def wait_for(self, requests: int, timeout: float = 60.0) -> None:
+        """Return once so many chat requests have arrived."""
+        with self.arrived:
+            assert self.arrived.wait_for(lambda: len(self.seen) >= requests, timeout), (
+                f"{len(self.seen)} of {requests} requests came"
+            )
+
+    def hold(self, number: int) -> None:
+        """Let a reply take its time; from ``stall_after`` on none comes at all."""
+        stalled = self.stall_after is not None and number > self.stall_after
+        self.closing.wait(None if stalled else self.delay)
+
+
+@contextmanager
+def serving(delay: float = 0.0) -> Iterator[Server]:
+    server = Server(delay)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.closing.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        if self.path == "/v1/models":
+            self._send({"object": "list", "data": [{"id": MODEL, "max_model_len": 32768}]})
+        else:
+            self._send({"error": {"message": "no such page"}}, 404)
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path == "/tokenize":
+            text = body.get("prompt") or json.dumps(body.get("messages"))
+            tokens = text.split()
+            self._send({"count": len(tokens), "max_model_len": 32768, "tokens": tokens})
+            return
+        if self.path != "/v1/chat/completions":
+            self._send({"error": {"message": "no such page"}}, 404)
+            return
+        with self.server.arrived:
+            self.server.seen.append(body)
+            number = len(self.server.seen)
+            self.server.arrived.notify_all()
+        self.server.hold(number)
+        reply = _reply(body)
+        self.server.done.append(json.dumps(body, sort_keys=True))
+        self._send(
+            {
+                "id": "c1",
+                "object": "chat.completion",
+                "model": MODEL,
+                "choices": [
+                    {
+                        "index": 0,
+                        "finish_reason": "stop",
+                        "message": {"role": "assistant", "content": reply},
+                    }
+                ],
+                "usage": {
+                    "prompt_tokens": len(json.dumps(body["messages"]).split()),
+                    "completion_tokens": len(reply.split()),
+                    "total_tokens": 0,
+                },
+            }
+        )
+
+    def _send(self, value: dict[str, Any], status: int = 200) -> None:
+        data = json.dumps(value).encode()
+        try:
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+        except OSError:
+            self.close_connection = True
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def _reply(body: dict[str, Any]) -> str:
+    prompt = body["messages"][-1]["content"]
+    schema = json.dumps(body.get("response_format") or body.get("structured_outputs") or "")
+    if '"operations"' in schema:
+        return json.dumps({"operations": _operations(prompt)})
+    nodes = sorted(set(NODE_ID.findall(prompt)))
+    final = {"cited_nodes": nodes[:2], "answer": f"{len(nodes)} met.", "confidence": "high"}
+    if '"step"' in schema:
+        return json.dumps({"step": {"action": "answer", **final}})
+    return json.dumps(final)
+
+
+def _operations(prompt: str) -> list[dict[str, Any]]:
+    known = set(NODE_ID.findall(prompt))
+    found = {int(match[1]): match[0] for match in SENTENCE.finditer(prompt)}
+    new = {n: quote for n, quote in sorted(found.items()) if f"p{n}" not in known}
+    made: list[dict[str, Any]] = []
+    for n, quote in new.items():
+        made.append(
+            {
+                "op": "add_node",
+                "src": quote,
+                "id": f"p{n}",
+                "type": "event",
+                "content": f"person {n} met another",
+            }
+        )
+        if n - 1 in new or f"p{n - 1}" in known:
+            made.append(
+                {
+                    "op": "add_edge",
+                    "src": quote,
+                    "source": f"p{n - 1}",
+                    "target": f"p{n}",
+                    "relation": "before",
+                }
+            )
+    return made

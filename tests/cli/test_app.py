@@ -1,0 +1,189 @@
+"""What holds for every command: help, exit codes, one clear line for each error."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mgl import errors
+from mgl.cli.app import EPILOG, INTERRUPTED
+from tests.cli.conftest import Mgl
+from tests.store.test_failures import unprivileged
+
+MGL = [sys.executable, "-m", "mgl"]
+MODULES = "import sys; from mgl.cli.app import app; print('\\n'.join(sys.modules))"
+HEAVY = ("pydantic", "rich", "httpx", "openvino_genai", "networkx", "pypdf", "bs4", "sqlite3")
+
+
+def test_help_is_quick() -> None:
+    """Under 0.3 s; the best of five, since the machine may be busy with other tests."""
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        subprocess.run([*MGL, "--help"], capture_output=True, check=True)
+        times.append(time.perf_counter() - began)
+    assert min(times) < 0.3
+
+
+def test_the_command_table_imports_nothing_heavy() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MODULES], capture_output=True, text=True, check=True
+    )
+    assert not set(HEAVY) & set(done.stdout.split())
+
+
+def test_help_names_every_exit_code(mgl: Mgl) -> None:
+    text = mgl("--help").output
+    codes = {getattr(errors, name).exit_code for name in errors.__all__} | {0, INTERRUPTED}
+    for code in codes:
+        assert f"\n    {code} " in text, code
+    assert EPILOG.split("\n")[1] in text
+
+
+@pytest.mark.parametrize(
+    "command", ["ask", "build", "list", "show", "log", "export", "models", "doctor"]
+)
+def test_every_command_has_help(mgl: Mgl, command: str) -> None:
+    result = mgl(command, "--help")
+    assert result.exit_code == 0
+    assert "Usage:" in result.output
+    assert command == "export" or "--json" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("ask", "{missing}", "Who?"), 3, "missing.txt"),
+        (("ask", "{empty}", "Who?"), 3, "empty.txt"),
+        (("ask", "{folder}", "Who?"), 3, "folder"),
+        (("ask", "{book}", ""), 3, "question is empty"),
+        (("ask", "{book}", " \n"), 3, "question is empty"),
+        (("build", "{book}", "--question", ""), 3, "question is empty"),
+        (("build", "{missing}"), 3, "missing.txt"),
+        (("ask", "{book}", "Who?", "--model", "qwen2.5-7b-instuct"), 2, "qwen2.5-7b-instuct"),
+        (("ask", "{book}", "Who?", "--memory", "mindgrap"), 2, "mindgrap"),
+        (("ask", "{book}", "Who?", "--model", "qwen2.5-7b-instruct"), 2, "model server"),
+        (("ask", "{book}", "Who?", "--base-url", "http://x/v1", "--engine", "openvino"), 2, ""),
+        (("ask", "{book}", "Who?", "--chunk-tokens", "3"), 2, "chunk_tokens"),
+        (("ask", "{book}", "Who?", "--models", "{missing}"), 2, "missing.txt"),
+        (("ask", "{book}", "Who?", "--weights", "{missing}"), 5, "missing.txt"),
+        (("show", "abc"), 6, "no memory 'abc'"),
+        (("log", "abc"), 6, "no memory 'abc'"),
+        (("export", "abc"), 6, "no memory 'abc'"),
+        (("models", "get", "nothing-like-it"), 2, "nothing-like-it"),
+        (("models", "path", "smollm2-135m"), 5, "smollm2-135m"),
+    ],
+)
+def test_bad_input_is_one_clear_line_with_what_to_do(
+    mgl: Mgl, tmp_path: Path, book: Path, arguments: tuple[str, ...], code: int, says: str
+) -> None:
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "folder").mkdir()
+    places = {
+        "missing": tmp_path / "missing.txt",
+        "empty": tmp_path / "empty.txt",
+        "folder": tmp_path / "folder",
+        "book": book,
+    }
+    result = mgl(*(argument.format(**places) for argument in arguments))
+    assert result.exit_code == code
+    assert result.stdout == ""
+    error, hint = result.stderr.strip().split("\n")[-2:]
+    assert error.startswith("error: ")
+    assert says in error
+    assert hint.startswith("hint: ")
+    assert len(hint) > len("hint: ") + 8
+
+
+@pytest.mark.parametrize("arguments", [("ask",), ("frobnicate",), ("ask", "a", "b", "--cite", "x")])
+def test_arguments_that_do_not_parse_are_exit_2(mgl: Mgl, arguments: tuple[str, ...]) -> None:
+    assert mgl(*arguments).exit_code == 2
+
+
+def test_a_home_that_cannot_be_made_is_exit_5(
+    mgl: Mgl, book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("MGL_HOME", str(tmp_path / "file" / "home"))
+    for arguments in (("ask", book, "Who?"), ("list",)):
+        result = mgl(*arguments)
+        assert result.exit_code == 5
+        assert "MGL_HOME" in result.stderr
+
+
+def test_a_home_that_is_not_writable_is_exit_5(mgl: Mgl, mgl_home: Path) -> None:
+    changed = [(p, p.stat().st_mode) for p in (mgl_home, *mgl_home.parents[:2])]
+    for folder, _ in changed:
+        folder.chmod(0o555)
+    try:
+        with unprivileged():
+            result = mgl("list")
+    finally:
+        for folder, mode in changed:
+            folder.chmod(mode)
+    assert result.exit_code == 5
+    assert "cannot be written to" in result.stderr
+    assert "MGL_HOME" in result.stderr
+
+
+def test_a_server_that_is_down_is_exit_4(mgl: Mgl, book: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        result = mgl(
+            "ask", book, "Who met?", "--model", "qwen2.5-7b-instruct", "--base-url", url, "--json"
+        )
+    assert result.exit_code == 4
+    assert result.stdout == ""
+    assert url.removesuffix("/v1") in result.stderr
+    assert "hint: " in result.stderr
+
+
+def test_a_damaged_database_is_exit_6_and_stays(mgl: Mgl, mgl_home: Path) -> None:
+    (mgl_home / "mgl.sqlite").write_bytes(b"not a database" * 100)
+    result = mgl("list")
+    assert result.exit_code == 6
+    assert "move it away" in result.stderr
+    assert (mgl_home / "mgl.sqlite").read_bytes() == b"not a database" * 100
+
+
+def test_debug_shows_the_traceback() -> None:
+    done = subprocess.run(
+        [*MGL, "--debug", "show", "nothing"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "StoreError" in done.stderr
+    plain = subprocess.run([*MGL, "show", "nothing"], capture_output=True, text=True, check=False)
+    assert plain.returncode == 6
+    assert "Traceback" not in plain.stderr
+
+
+def test_an_unexpected_error_is_one_line_and_exit_1(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import mgl.resources\n"
+        "def broken(override=None):\n    raise ZeroDivisionError('fault')\n"
+        "mgl.resources.home = broken\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [*MGL, "list"], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: unexpected ZeroDivisionError: fault\nhint: ")
+
+
+def test_version(mgl: Mgl) -> None:
+    assert mgl("--version").output.startswith("mgl 0.")
+
+
+def test_an_empty_home(mgl: Mgl) -> None:
+    assert "no memories yet" in mgl("list").stdout
+    assert json.loads(mgl("list", "--json").stdout) == []

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Mgl
+
+PROFILE = """\
+name: tiny
+description: For a test.
+licence: CC0-1.0
+source: https://example.org/tiny
+parameters: 1K
+context_tokens: 64
+engine: openvino
+weights:
+  format: gguf
+  bytes: 4
+  sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+  hub: {repo: example/tiny, file: tiny.gguf}
+"""
+
+
+@pytest.fixture
+def profiles(tmp_path: Path) -> Path:
+    folder = tmp_path / "profiles"
+    folder.mkdir()
+    (folder / "tiny.yaml").write_text(PROFILE)
+    return folder
+
+
+@pytest.fixture
+def tiny(mgl_home: Path) -> Path:
+    path = mgl_home / "weights" / "tiny" / "tiny.gguf"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"test")
+    return path
+
+
+@pytest.mark.parametrize("command", [("models",), ("models", "list")])
+def test_list_shows_licence_source_and_whether_weights_are_here(
+    mgl: Mgl, profiles: Path, command: tuple[str, ...]
+) -> None:
+    lines = mgl(*command, "--models", profiles).stdout.splitlines()
+    assert lines[0].split() == [
+        *("NAME", "SIZE", "ENGINE", "CONTEXT", "LICENCE", "WEIGHTS", "SOURCE")
+    ]
+    (row,) = [line.split() for line in lines if line.startswith("tiny ")]
+    assert row == ["tiny", "1K", "openvino", "64", "CC0-1.0", "-", "https://example.org/tiny"]
+
+
+def test_json_says_where_the_weights_are(mgl: Mgl, profiles: Path, tiny: Path) -> None:
+    listed = json.loads(mgl("models", "list", "--models", profiles, "--json").stdout)
+    (entry,) = [item for item in listed if item["name"] == "tiny"]
+    assert entry["path"] == str(tiny)
+    assert entry["licence"] == "CC0-1.0"
+    assert {"qwen2.5-coder-1.5b", "smollm2-135m"} < {item["name"] for item in listed}
+
+
+def test_get_finds_what_is_here_and_path_prints_only_it(
+    mgl: Mgl, profiles: Path, tiny: Path
+) -> None:
+    assert mgl("models", "get", "tiny", "--models", profiles).stdout == f"{tiny}\n"
+    assert mgl("models", "path", "tiny", "--models", profiles).stdout == f"{tiny}\n"
+    as_json = json.loads(mgl("models", "path", "tiny", "--models", profiles, "--json").stdout)
+    assert as_json["path"] == str(tiny)
+
+
+def test_wrong_weights_are_named_and_never_listed_as_here(
+    mgl: Mgl, profiles: Path, tiny: Path
+) -> None:
+    tiny.write_bytes(b"evil")
+    result = mgl("models", "list", "--models", profiles)
+    assert result.exit_code == 0
+    assert "tiny" in result.stderr
+    (row,) = [line.split() for line in result.stdout.splitlines() if line.startswith("tiny ")]
+    assert row[5] == "-"
+
+
+def test_get_without_a_source_says_what_to_do(mgl: Mgl, profiles: Path) -> None:
+    result = mgl("models", "get", "tiny", "--models", profiles)
+    assert result.exit_code == 5
+    assert "--allow-hub" in result.stderr
