@@ -43,7 +43,7 @@ ensure_venv() {
         say "Creating .venv with $("$python" --version)"
         "$python" -m venv --clear .venv || return 1
     fi
-    say "Installing mgl into .venv (once; about a minute and half a gigabyte)"
+    say "Installing mgl into .venv (once; half a gigabyte, one to three minutes)"
     if ! .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off \
         -e "$spec" 2>&1 | tee .venv/install.log | show_steps; then
         tail -n 15 .venv/install.log >&2
