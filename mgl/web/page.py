@@ -149,7 +149,7 @@ def _marks(view: GraphView, kinds: Sequence[Look]) -> list[Mark]:
 def _about(view: GraphView) -> str:
     counts = f"{_count(len(view.nodes), 'node')}, {_count(len(view.edges), 'edge')}"
     facts = (view.memory, view.model, counts, f"memory {view.memory_id}")
-    return " · ".join(f"<span>{html_text(fact)}</span>" for fact in facts)
+    return " · ".join(f"<bdi>{html_text(fact)}</bdi>" for fact in facts)
 
 
 def _count(number: int, noun: str) -> str:

@@ -105,7 +105,10 @@ function dressDetail() {
     return;
   }
   const close = make("button", { type: "button", class: "close", "aria-label": "Close: show all nodes" }, "×");
-  close.addEventListener("click", () => select(null));
+  close.addEventListener("click", () => {
+    select(null);
+    detail.focus({ preventScroll: true });
+  });
   const down = make("button", { type: "button", class: "down" }, "Show in the text");
   down.addEventListener("click", () => {
     byId("source").scrollIntoView({ behavior: calm ? "auto" : "smooth" });

@@ -52,12 +52,23 @@ text.addEventListener("click", (event) => {
   const next = here[(here.indexOf(state.selected) + 1) % here.length];
   if (next) select(next, "text");
 });
+
+/** A passage under the pointer shows where it is in the graph, and disturbs nothing else. */
+let glanced = null;
+function glance(element) {
+  if (element === glanced) return;
+  for (const [each, on] of [[glanced, false], [element, true]]) {
+    if (!each) continue;
+    each.drawn.classList.toggle("glance", on);
+    passages.get(each.ref).forEach((piece) => piece.classList.toggle("hand", on));
+  }
+  glanced = element;
+}
 text.addEventListener("pointerover", (event) => {
   const piece = event.target.closest("mark");
-  const element = piece ? covering.get(piece).find(shown) || null : null;
-  if (element !== state.hovered) change({ hovered: element }, "hover");
+  glance(piece ? covering.get(piece).find(shown) || null : null);
 });
-text.addEventListener("pointerleave", () => change({ hovered: null }, "hover"));
+text.addEventListener("pointerleave", () => glance(null));
 
 strip.addEventListener("click", (event) => {
   const box = strip.getBoundingClientRect();
