@@ -182,7 +182,9 @@ def _answered(answer: Answer, index: int, labels: Mapping[str, str], *, opened: 
     nothing = "" if chips else '<span class="note">cites no passage</span>'
     marks = "".join(f'<span class="note">{html_text(each)}</span>' for each in answer.marks)
     ratio = answer.compaction_ratio
-    read = "" if ratio is None else f'<span class="note">read {ratio:.1%} of the text</span>'
+    read = (
+        "" if ratio is None else f'<span class="note">prompt {ratio:.1%} as long as the text</span>'
+    )
     steps = "".join(f'<li dir="auto">{html_text(step)}</li>' for step in answer.trace)
     trace = (
         f'<details class="trace"><summary>{_count(len(answer.trace), "step")} to this answer'

@@ -109,7 +109,7 @@ def test_questions_answers_and_citations_are_there_without_scripts(view: GraphVi
         *view.questions,
         "Ann did.",
         "high confidence",
-        "read 50.0% of the text",
+        "prompt 50.0% as long as the text",
         "Not answered yet.",
         "read the graph",
         "a_mark",
