@@ -1,0 +1,15 @@
+"""Text: documents read from files, cut into chunks and sentences, and quotes found in them.
+
+    document = read_document(Path("story.txt"))
+    found = locate("the woman", document.text)
+
+All offsets are characters of ``document.text``. The room knows no model: whoever chunks a
+document brings the function that counts tokens.
+"""
+
+from mgl.text.chunking import chunk_document
+from mgl.text.locating import Located, locate
+from mgl.text.reading import read_document
+from mgl.text.sentences import sentence_spans
+
+__all__ = ["Located", "chunk_document", "locate", "read_document", "sentence_spans"]

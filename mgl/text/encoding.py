@@ -1,0 +1,174 @@
+"""Bytes to text: a byte order mark first, then strict UTF-8, then a guess that is said aloud.
+
+    >>> decode("Où est-il ?".encode("utf-16"), "note.txt").encoding
+    'utf-16'
+
+Newlines stay as they are, and a byte order mark is no part of the text. A guess between
+single-byte encodings stays a guess: where it is wrong, the caller names the encoding.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+
+from mgl.errors import InputError, UsageError
+
+__all__ = ["Decoded", "decode"]
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# In order of preference where two explain the bytes equally well.
+_GUESSES = (
+    "cp1252", "cp1250", "cp1254", "cp1255", "cp1251", "koi8_r", "cp1253", "cp1256",
+    "cp932", "euc_jp", "gb18030", "big5", "cp949", "mac_roman",
+)  # fmt: skip
+_SAMPLE_BYTES = 1 << 17
+_ASCII = bytes(range(128))
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b"))
+_CONVERT = "save it as UTF-8, for instance: iconv -f ENCODING -t UTF-8 in.txt > out.txt"
+_NUL_HINT = (
+    "if it is text, save it as UTF-8; if a few NUL bytes slipped in, "
+    "delete them: tr -d '\\000' < in.txt > out.txt"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A text, the encoding it was read in, and what had to be decided on the way."""
+
+    text: str
+    encoding: str
+    notes: tuple[str, ...] = ()
+
+
+def decode(data: bytes, name: str, *, encoding: str | None = None) -> Decoded:
+    """Decode a file's bytes; ``encoding`` overrides everything but is held to.
+
+    Raises InputError where the bytes are no text, and UsageError for an unknown encoding.
+    """
+    decoded = _named(data, name, encoding) if encoding else _found(data, name)
+    if "\0" in decoded.text:
+        position = decoded.text.index("\0")
+        raise InputError(
+            f"{name} holds NUL characters, the first at position {position:,}: "
+            "it is binary, damaged, or in another encoding",
+            hint=_NUL_HINT,
+        )
+    return decoded
+
+
+def _named(data: bytes, name: str, encoding: str) -> Decoded:
+    try:
+        codec = codecs.lookup(encoding).name
+        text = data.decode(encoding)
+    except UnicodeError as error:
+        raise InputError(
+            f"{name} is not {encoding}: {error}",
+            hint="leave the encoding out to have it detected, or name the right one",
+        ) from error
+    except (LookupError, ValueError) as error:
+        raise UsageError(
+            f"unknown text encoding {encoding!r}",
+            hint="use a name such as utf-8 or cp1252",
+        ) from error
+    return Decoded(text.removeprefix("\ufeff"), codec)
+
+
+def _found(data: bytes, name: str) -> Decoded:
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            try:
+                return Decoded(data.decode(encoding), encoding.removesuffix("-sig"))
+            except UnicodeDecodeError as error:
+                if encoding == "utf-32":  # the mark of UTF-16 LE, then a NUL
+                    continue
+                raise InputError(
+                    f"{name} begins with the mark of {encoding.removesuffix('-sig')} "
+                    f"but cannot be decoded at byte {error.start:,}",
+                    hint="the file is damaged or cut off: fetch or save it again",
+                ) from error
+    if b"\0" in data:
+        return _unmarked_utf16(data, name)
+    try:
+        return Decoded(data.decode("utf-8"), "utf-8")
+    except UnicodeDecodeError as error:
+        return _damaged_utf8(data, error.start) or _guessed(data, name)
+
+
+def _unmarked_utf16(data: bytes, name: str) -> Decoded:
+    for encoding in ("utf-16-le", "utf-16-be"):
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if not re.search("[\0-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffe\uffff]", text):
+            note = f"encoding guessed: {encoding} (NUL bytes, no byte order mark)"
+            return Decoded(text, encoding, (note,))
+    raise InputError(
+        f"{name} holds NUL bytes, the first at byte {data.index(0):,}, and is not UTF-16: "
+        "it looks binary",
+        hint=_NUL_HINT,
+    )
+
+
+def _damaged_utf8(data: bytes, first: int) -> Decoded | None:
+    """UTF-8 in which at most one high byte in twenty is wrong, the wrong ones replaced."""
+    text = data.decode("utf-8", "replace")
+    wrong = text.count("\ufffd") - data.count("\ufffd".encode())
+    if wrong * 20 > len(data.translate(None, _ASCII)):
+        return None
+    note = f"damaged UTF-8: {wrong} sequences replaced by U+FFFD, the first at byte {first:,}"
+    return Decoded(text, "utf-8", (note,))
+
+
+def _guessed(data: bytes, name: str) -> Decoded:
+    controls = len(data) - len(data.translate(None, _CONTROLS))
+    if controls * 100 <= len(data):
+        for encoding in _candidates(_sample(data)):
+            try:
+                text = data.decode(encoding)
+            except UnicodeDecodeError:
+                continue
+            note = f"encoding guessed: {encoding} (not valid UTF-8, no byte order mark)"
+            return Decoded(text, encoding, (note,))
+        raise InputError(f"the encoding of {name} cannot be told", hint=_CONVERT)
+    raise InputError(
+        f"{name} looks binary: {controls:,} control bytes in {len(data):,}",
+        hint="give a text, Markdown, HTML, EPUB or PDF file",
+    )
+
+
+def _candidates(sample: bytes) -> list[str]:
+    from charset_normalizer import from_bytes
+
+    found = {
+        encoding: (round(match.chaos, 2), -round(match.coherence, 2), rank)
+        for match in from_bytes(sample, cp_isolation=list(_GUESSES))
+        for rank, encoding in enumerate(_GUESSES)
+        if encoding in match.could_be_from_charset
+    }
+    return sorted(found, key=found.__getitem__)
+
+
+def _sample(data: bytes) -> bytes:
+    """The first lines that are not ASCII: only they can tell one encoding from another."""
+    lines: list[bytes] = []
+    size = 0
+    for line in data.splitlines(keepends=True):
+        if not line.isascii():
+            lines.append(line)
+            size += len(line)
+            if size > _SAMPLE_BYTES:
+                break
+    sample = b"".join(lines)
+    if size <= _SAMPLE_BYTES:
+        return sample
+    cut = sample.rfind(b" ", 0, _SAMPLE_BYTES)  # no character of any guess has a space inside
+    return sample[: cut if cut > 0 else _SAMPLE_BYTES]

@@ -1,0 +1,221 @@
+"""EPUB to text: the pages of the spine in reading order, with their chapters.
+
+A book is a zip archive: ``META-INF/container.xml`` names a package file, the package lists the
+pages and their order, and a table of contents (EPUB 3 ``nav`` or EPUB 2 ``ncx``) names chapters.
+Every character belongs to a chapter: a page without a heading takes its entry in the table of
+contents, else "page file N". Nothing is unpacked to disk, what is unpacked in memory is bounded,
+and no entity is expanded. Books under copy protection are refused.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import posixpath
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
+
+from mgl.errors import InputError
+from mgl.text.chapters import Heading, sections
+from mgl.text.markup import decode_page, extract
+from mgl.types import Document
+
+__all__ = ["MAX_PAGES", "MAX_UNPACKED_BYTES", "is_epub", "read_epub"]
+
+MAX_UNPACKED_BYTES = 128 * 1024 * 1024
+MAX_PAGES = 10_000
+_AGAIN = "it is damaged or cut off: fetch it again"
+_PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
+_DAMAGES = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError,
+    NotImplementedError,
+)  # fmt: skip
+_FONT_ONLY = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
+
+
+def is_epub(data: bytes) -> bool:
+    """Whether a zip archive says that it is an EPUB."""
+    return b"application/epub+zip" in data[:128] or b"META-INF/container.xml" in data
+
+
+def read_epub(data: bytes, name: str) -> Document:
+    """A book in reading order. Raises InputError."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return _Book(archive, name).document()
+    except _DAMAGES as error:
+        raise InputError(f"{name} is not a whole EPUB: {error}", hint=_AGAIN) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    path: str
+    title: str | None
+
+
+class _Book:
+    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
+        self._archive = archive
+        self._name = name
+        self._left = MAX_UNPACKED_BYTES
+        self._names = frozenset(archive.namelist())
+        self._notes: list[str] = []
+
+    def document(self) -> Document:
+        pages = self._spine()
+        self._refuse_protected(pages)
+        parts: list[str] = []
+        headings: list[Heading] = []
+        length = 0
+        for number, page in enumerate(pages, 1):
+            text, found = self._page(page, number)
+            if text:
+                gap = "\n\n" if parts else ""
+                headings += [
+                    Heading(length + (len(gap) + h.start if h.start else 0), h.level, h.label)
+                    for h in found
+                ]
+                parts.append(gap + text)
+                length += len(gap) + len(text)
+        if not parts:
+            raise InputError(
+                f"{self._name} holds no text", hint="a book of pictures only needs OCR first"
+            )
+        return Document.from_text(
+            self._name,
+            "".join(parts),
+            sections=sections(headings, length),
+            media_type="application/epub+zip",
+            notes=tuple(self._notes),
+        )
+
+    def _page(self, page: _Page, number: int) -> tuple[str, tuple[Heading, ...]]:
+        """A page's text and headings; one stands at its beginning, so that no text is left over."""
+        if page.path not in self._names:
+            self._notes.append(f"page missing from the archive: {page.path}")
+            return "", ()
+        decoded = decode_page(self._unpack(page.path), page.path)
+        self._notes += [f"{page.path}: {note}" for note in decoded.notes]
+        extracted = extract(decoded.text, page.path)
+        if extracted.headings and extracted.headings[0].start == 0:
+            return extracted.text, extracted.headings
+        level = min((heading.level for heading in extracted.headings), default=1)
+        opening = Heading(0, level, page.title or f"page file {number}")
+        return extracted.text, (opening, *extracted.headings)
+
+    def _spine(self) -> list[_Page]:
+        container = self._xml("META-INF/container.xml")
+        rootfile = next(_named(container, "rootfile"), None)
+        package = rootfile.get("full-path", "") if rootfile is not None else ""
+        if package not in self._names:
+            raise InputError(f"{self._name} names no package file", hint=_AGAIN)
+        tree = self._xml(package)
+        items = {item.get("id", ""): item for item in _named(tree, "item")}
+        titles = self._titles(package, list(items.values()))
+        pages: list[_Page] = []
+        for reference in _named(tree, "itemref"):
+            item = items.get(reference.get("idref", ""))
+            if item is not None and item.get("media-type", _PAGES[0]) in _PAGES:
+                path = _resolve(package, item.get("href", ""))
+                pages.append(_Page(path, titles.get(path)))
+        if not pages:
+            raise InputError(f"{self._name} lists no pages to read", hint=_AGAIN)
+        if len(pages) > MAX_PAGES:
+            raise InputError(
+                f"{self._name} lists {len(pages):,} pages, more than {MAX_PAGES:,}",
+                hint="split the book into volumes",
+            )
+        return pages
+
+    def _titles(self, package: str, items: list[ElementTree.Element]) -> dict[str, str]:
+        """What the table of contents calls each page (its first entry for it)."""
+        titles: dict[str, str] = {}
+        for item in items:
+            path = _resolve(package, item.get("href", ""))
+            is_nav = "nav" in item.get("properties", "").split()
+            is_ncx = item.get("media-type") == "application/x-dtbncx+xml"
+            if path not in self._names or not (is_nav or is_ncx):
+                continue
+            try:
+                tree = self._xml(path)
+            except InputError as error:
+                self._notes.append(f"table of contents left out: {error.message}")
+                continue
+            entries = _nav_entries(tree) if is_nav else _ncx_entries(tree)
+            for target, words in entries:
+                if words:
+                    titles.setdefault(_resolve(path, target), words)
+        return titles
+
+    def _refuse_protected(self, pages: list[_Page]) -> None:
+        if "META-INF/encryption.xml" not in self._names:
+            return
+        tree = self._xml("META-INF/encryption.xml")
+        paths = {page.path for page in pages}
+        for entry in _named(tree, "EncryptedData"):
+            methods = {m.get("Algorithm", "") for m in _named(entry, "EncryptionMethod")}
+            targets = {unquote(r.get("URI", "")) for r in _named(entry, "CipherReference")}
+            if targets & paths and not methods & set(_FONT_ONLY):
+                raise InputError(
+                    f"{self._name} is protected: its pages are encrypted",
+                    hint="use a copy without copy protection",
+                )
+
+    def _xml(self, path: str) -> ElementTree.Element:
+        data = self._unpack(path)
+        if b"<!ENTITY" in data.replace(b"\0", b""):
+            raise InputError(
+                f"{self._name} declares XML entities in {path}, which are not expanded",
+                hint="convert the book to plain EPUB again",
+            )
+        try:
+            return ElementTree.fromstring(data)
+        except ElementTree.ParseError as error:
+            raise InputError(f"{path} in {self._name} is damaged: {error}", hint=_AGAIN) from error
+
+    def _unpack(self, path: str) -> bytes:
+        """One member, read no further than what is left of the book's budget."""
+        try:
+            with self._archive.open(path) as member:
+                data = member.read(self._left + 1)
+        except KeyError as error:
+            raise InputError(f"{self._name} holds no {path}", hint=_AGAIN) from error
+        except RuntimeError as error:  # the zip archive itself is encrypted
+            raise InputError(
+                f"{self._name} is encrypted", hint="use a copy without a password"
+            ) from error
+        if len(data) > self._left:
+            raise InputError(
+                f"{self._name} unpacks to more than {MAX_UNPACKED_BYTES:,} bytes of pages",
+                hint="it may be a zip bomb; a real book this large has to be split",
+            )
+        self._left -= len(data)
+        return data
+
+
+def _named(tree: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:
+    """Elements of a local name, whatever their namespace."""
+    return (e for e in tree.iter() if isinstance(e.tag, str) and e.tag.rpartition("}")[2] == name)
+
+
+def _nav_entries(tree: ElementTree.Element) -> Iterator[tuple[str, str]]:
+    for link in _named(tree, "a"):
+        yield link.get("href", ""), " ".join("".join(link.itertext()).split())
+
+
+def _ncx_entries(tree: ElementTree.Element) -> Iterator[tuple[str, str]]:
+    for point in _named(tree, "navPoint"):
+        content = next(_named(point, "content"), None)
+        label = next(_named(point, "navLabel"), None)
+        if content is not None and label is not None:
+            yield content.get("src", ""), " ".join("".join(label.itertext()).split())
+
+
+def _resolve(base: str, href: str) -> str:
+    """A link's path inside the archive, without its fragment."""
+    path = unquote(urlsplit(href).path)
+    return posixpath.normpath(posixpath.join(posixpath.dirname(base), path)) if path else base

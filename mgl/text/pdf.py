@@ -1,0 +1,141 @@
+"""PDF to text: the text layer, page by page.
+
+A page's label is its place in the file, counted from 1. Pages are joined by one newline, because
+sentences run on from page to page. Pictures are not read: a scan without a text layer is refused.
+How lines and columns follow each other is the PDF library's reading, not the author's.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from mgl.errors import InputError
+from mgl.types import Document, Section
+
+if TYPE_CHECKING:
+    from pypdf import PdfReader
+
+__all__ = ["read_pdf"]
+
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def read_pdf(data: bytes, name: str) -> Document:
+    """A PDF's text layer. Raises InputError where there is none."""
+    with _faults() as faults:
+        try:
+            reader = _open(data, name)
+            count = len(reader.pages)
+        except InputError:
+            raise
+        except Exception as error:  # damaged input makes the parser raise almost anything
+            raise InputError(
+                f"{name} is not a whole PDF: {_reason(error)}",
+                hint="it is damaged or cut off: fetch it again, or repair it: qpdf IN OUT",
+            ) from error
+        pages, notes = _pages(reader, count)
+    if not any(page.strip() for page in pages):
+        raise InputError(
+            f"{name} has no text layer on any of its {count} pages: it is a scan, or empty",
+            hint="recognise its text first, for instance: ocrmypdf in.pdf out.pdf",
+        )
+    if reader.is_encrypted:
+        notes.insert(0, "encrypted with an empty password: read without asking")
+    if faults:
+        notes.append(f"faults in the PDF worked around: {len(faults)}, the first: {faults[0]}")
+    return _document(name, pages, notes)
+
+
+def _open(data: bytes, name: str) -> PdfReader:
+    from pypdf import PasswordType, PdfReader
+    from pypdf.errors import DependencyError
+
+    reader = PdfReader(io.BytesIO(data), strict=False)
+    if reader.is_encrypted:
+        try:
+            opened = reader.decrypt("") != PasswordType.NOT_DECRYPTED
+        except DependencyError:
+            opened = False
+        if not opened:
+            raise InputError(
+                f"{name} is encrypted",
+                hint="remove the password, for instance: qpdf --decrypt --password=… IN OUT",
+            )
+    return reader
+
+
+def _pages(reader: PdfReader, count: int) -> tuple[list[str], list[str]]:
+    pages: list[str] = []
+    notes: list[str] = []
+    unusable = 0
+    for number in range(1, count + 1):
+        try:
+            text = reader.pages[number - 1].extract_text()
+        except Exception as error:  # one bad page does not lose the others
+            notes.append(f"page {number} cannot be read: {_reason(error)}")
+            text = ""
+        text, replaced = _UNUSABLE.subn("\ufffd", text)
+        unusable += replaced
+        pages.append(text)
+    if unusable:
+        notes.append(f"{unusable} characters that are no text replaced by U+FFFD")
+    blank = [number for number, page in enumerate(pages, 1) if not page.strip()]
+    if blank:
+        notes.append(f"pages without text: {_ranges(blank)}")
+    return pages, notes
+
+
+def _document(name: str, pages: list[str], notes: list[str]) -> Document:
+    sections: list[Section] = []
+    position = 0
+    for number, page in enumerate(pages, 1):
+        end = position + len(page) + (number < len(pages))
+        if end > position:
+            sections.append(Section("page", str(number), position, end))
+        position = end
+    return Document.from_text(
+        name,
+        "\n".join(pages),
+        sections=tuple(sections),
+        media_type="application/pdf",
+        notes=tuple(notes),
+    )
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip() or type(error).__name__
+
+
+def _ranges(numbers: list[int]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+@contextmanager
+def _faults() -> Iterator[list[str]]:
+    """Gathers what the PDF library would print as warnings, so that a note can tell it."""
+    found: list[str] = []
+
+    class Gather(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(record.getMessage())
+
+    logger = logging.getLogger("pypdf")
+    handler, propagate = Gather(logging.WARNING), logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield found
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagate
