@@ -88,22 +88,28 @@ class TokenUsage:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Everything an engine needs to know, and everything that decides its reply."""
+    """Everything an engine needs to know, and everything that decides its reply.
+
+    With ``choices`` the reply is exactly one of them (no schema then), and the completion carries
+    the log-probability of each of its tokens.
+    """
 
     messages: tuple[Message, ...]
     json_schema: Mapping[str, Any] | None = None
     tools: tuple[Tool, ...] = ()
     sampling: Sampling = field(default_factory=Sampling)
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """An engine's raw reply."""
+    """An engine's raw reply. ``logprobs`` (natural, one a token) where choices were asked for."""
 
     text: str
     finish_reason: FinishReason
     usage: TokenUsage
     tool_calls: tuple[ToolCall, ...] = ()
+    logprobs: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +189,10 @@ class LLM(Protocol):
         A reply cut off by its token budget is asked for once more with twice the budget.
         Raises ReplyInvalid where no valid reply could be had, and the EngineError family.
         """
+        ...
+
+    async def probability_of_yes(self, messages: Sequence[Message], *, stage: str = "") -> float:
+        """P(Yes), 0 to 1, of a reply that must be Yes or No."""
         ...
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]: ...

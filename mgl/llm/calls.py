@@ -16,7 +16,15 @@ from typing import Any, Literal, Protocol
 
 from mgl.llm.base import Completion, Request
 
-__all__ = ["CallLog", "CallRecord", "Outcome", "call_key", "content_hash", "request_json"]
+__all__ = [
+    "CallLog",
+    "CallRecord",
+    "MemoryCallLog",
+    "Outcome",
+    "call_key",
+    "content_hash",
+    "request_json",
+]
 
 Outcome = Literal["ok", "empty", "invalid", "truncated", "timeout", "refused", "unavailable"]
 
@@ -58,9 +66,15 @@ def request_json(request: Request) -> dict[str, Any]:
         "json_schema": None if request.json_schema is None else dict(request.json_schema),
         "tools": [asdict(tool) for tool in request.tools],
         "sampling": asdict(request.sampling),
+        "choices": list(request.choices),
     }
 
 
 def call_key(model_id: str, request: Request) -> str:
-    """The cache key of a request to a model."""
-    return content_hash({"model": model_id, **request_json(request)})
+    """The cache key of a request to a model.
+
+    The order of a schema's properties counts: the model writes them in that order.
+    """
+    value = {"model": model_id, **request_json(request)}
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -110,6 +110,7 @@ MIGRATIONS: tuple[Migration, ...] = (
                 request TEXT NOT NULL,
                 reply BLOB,
                 tool_calls TEXT,
+                logprobs TEXT,
                 created_at TEXT NOT NULL DEFAULT ({_NOW})
             )""",
             "CREATE INDEX llm_calls_by_key ON llm_calls (key) WHERE finish_reason IS NOT NULL",

@@ -52,7 +52,7 @@ EDIT_COLUMNS = (
 CALL_COLUMNS = (
     "key, memory_id, stage, model_id, prompt_hash, schema_hash, temperature, top_p, max_tokens, "
     "seed, input_tokens, output_tokens, cached_tokens, seconds, finish_reason, outcome, error, "
-    "request, reply, tool_calls"
+    "request, reply, tool_calls, logprobs"
 )
 
 
@@ -181,14 +181,14 @@ def call_row(call: CallRecord, memory_id: str | None) -> Row:
         dump(request),
         None if completion is None else pack(completion.text),
         None if completion is None else dump([asdict(c) for c in completion.tool_calls]),
+        None if completion is None else dump(list(completion.logprobs)),
     )
 
 
 def call_from_row(row: Row) -> CallRecord:
     (key, _, stage, model_id, _, _, _, _, _, _) = row[:10]
-    (tokens_in, tokens_out, cached, seconds, finish, outcome, error, request, reply, calls) = row[
-        10:
-    ]
+    (tokens_in, tokens_out, cached, seconds, finish, outcome, error) = row[10:17]
+    (request, reply, calls, logprobs) = row[17:]
     completion = None
     if finish is not None:
         completion = Completion(
@@ -196,6 +196,7 @@ def call_from_row(row: Row) -> CallRecord:
             finish_reason=finish,
             usage=TokenUsage(tokens_in, tokens_out, cached),
             tool_calls=tuple(ToolCall(**call) for call in json.loads(calls)),
+            logprobs=tuple(json.loads(logprobs)),
         )
     return CallRecord(
         key=key,
@@ -215,6 +216,7 @@ def _request(data: dict[str, Any]) -> Request:
         json_schema=data["json_schema"],
         tools=tuple(Tool(**tool) for tool in data["tools"]),
         sampling=Sampling(**data["sampling"]),
+        choices=tuple(data["choices"]),
     )
 
 

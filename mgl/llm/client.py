@@ -1,0 +1,380 @@
+"""The model as memories see it: one engine, one call log, one policy.
+
+    >>> import asyncio
+    >>> from mgl.llm.base import Message
+    >>> from mgl.llm.calls import MemoryCallLog
+    >>> from mgl.llm.fakes import ScriptedEngine
+    >>> llm = Client(ScriptedEngine(["Paris"]), MemoryCallLog())
+    >>> asyncio.run(llm.complete([Message("user", "The capital of France?")])).text
+    'Paris'
+
+A call is replayed if the log holds its key, shared if the same call is in flight, and else sent:
+retried while its error is retryable, asked again with another seed while its reply is empty or
+breaks its schema, asked once more with twice the budget if it was cut off. Every attempt is one
+row of the log, with its outcome.
+
+It does not know prompts or memories, and it trusts no engine: every reply is validated here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
+
+from pydantic import BaseModel
+
+from mgl.errors import (
+    ContextOverflow,
+    EngineError,
+    EngineTimeout,
+    EngineUnavailable,
+    ReplyInvalid,
+    UsageError,
+)
+from mgl.llm.base import Completion, Engine, Message, Reply, Request, Sampling, SchemaT, Tool
+from mgl.llm.calls import CallLog, CallRecord, Outcome, call_key
+from mgl.llm.replies import Verdict, judge
+from mgl.llm.schemas import json_schema
+from mgl.types import StageUsage
+
+__all__ = ["Client", "Policy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How hard the client tries.
+
+    ``timeout_s`` bounds one attempt in the engine; ``max_retries`` counts repeats after a
+    retryable error, ``backoff_s`` the first pause between them (doubled each time, with jitter);
+    ``repair_attempts`` counts repeats after an empty or invalid reply. ``concurrency`` None is
+    what the engine takes with gain.
+    """
+
+    timeout_s: float = 600.0
+    max_retries: int = 2
+    backoff_s: float = 0.5
+    concurrency: int | None = None
+    repair_attempts: int = 2
+
+
+_POLICY = Policy()
+
+# Greedy decoding gives the same invalid reply again, so repairs draw at least this warm.
+_REPAIR_TEMPERATURE = 0.3
+
+_YES_NO = ("Yes", "No")
+_CHOICE_TOKENS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    key: str
+    completion: Completion
+    seconds: float
+    replayed: bool
+
+
+@dataclass(slots=True)
+class _Flight:
+    task: asyncio.Task[_Done]
+    waiters: int = 0
+
+
+@dataclass(slots=True)
+class _Running:
+    """What belongs to one event loop."""
+
+    loop: asyncio.AbstractEventLoop
+    slots: asyncio.Semaphore
+    flights: dict[str, _Flight] = field(default_factory=dict)
+
+
+class Client:
+    """The ``LLM`` of a run. Use it from one event loop at a time."""
+
+    def __init__(self, engine: Engine, log: CallLog, policy: Policy = _POLICY) -> None:
+        self._engine = engine
+        self._log = log
+        self._policy = policy
+        self._usage: dict[str, StageUsage] = {}
+        self._schemas: WeakKeyDictionary[type[BaseModel], dict[str, object]] = WeakKeyDictionary()
+        self._running: _Running | None = None
+
+    @property
+    def model_id(self) -> str:
+        return self._engine.model_id
+
+    @property
+    def context_tokens(self) -> int:
+        return self._engine.context_tokens
+
+    @property
+    def native_tools(self) -> bool:
+        return self._engine.native_tools
+
+    def usage(self) -> dict[str, StageUsage]:
+        """What was used since the client was made, by stage."""
+        return dict(self._usage)
+
+    async def aclose(self) -> None:
+        await self._engine.aclose()
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return await self._engine.count_tokens(texts)
+
+    async def count_prompt_tokens(
+        self,
+        messages: Sequence[Message],
+        schema: type[BaseModel] | None = None,
+        *,
+        tools: Sequence[Tool] = (),
+    ) -> int:
+        return await self._engine.count_prompt_tokens(self._request(messages, schema, tools))
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        schema: type[SchemaT] | None = None,
+        *,
+        tools: Sequence[Tool] = (),
+        sampling: Sampling | None = None,
+        stage: str = "",
+    ) -> Reply[SchemaT]:
+        """One validated reply; see ``mgl.llm.base.LLM``.
+
+        Where both tools and a schema are given, a reply that breaks the schema is repaired
+        without tools, so that the engine can decode under the schema.
+        """
+        if tools and not self._engine.native_tools:
+            raise UsageError(
+                f"{self.model_id} has no native tool calls",
+                hint="describe the actions as a schema, or use a model with native_tools",
+            )
+        request = self._request(messages, schema, tools, sampling)
+        verdict: Verdict[SchemaT] | None = None
+        for attempt in range(self._policy.repair_attempts + 1):
+            done = await self._whole(_varied(request, attempt), schema, stage)
+            verdict = judge(done.completion, schema)
+            if verdict.outcome == "ok":
+                return Reply(
+                    text=verdict.text,
+                    parsed=verdict.parsed,
+                    tool_calls=done.completion.tool_calls,
+                    usage=done.completion.usage,
+                    finish_reason=done.completion.finish_reason,
+                    seconds=done.seconds,
+                    replayed=done.replayed,
+                    call_key=done.key,
+                )
+        assert verdict is not None
+        raise _invalid(verdict, self._policy.repair_attempts + 1)
+
+    async def probability_of_yes(self, messages: Sequence[Message], *, stage: str = "") -> float:
+        """P(Yes) of a reply that must be Yes or No; see ``mgl.llm.base.LLM``."""
+        sampling = Sampling(max_tokens=_CHOICE_TOKENS)
+        request = Request(tuple(messages), sampling=sampling, choices=_YES_NO)
+        completion = (await self._completion(request, None, stage)).completion
+        said = completion.text.strip()
+        if said not in _YES_NO or not completion.logprobs:
+            raise ReplyInvalid(
+                f"the reply should be Yes or No with its log-probability, it is {said[:40]!r}",
+                hint="use an engine that honours choices and gives log-probabilities",
+            )
+        chosen = math.exp(completion.logprobs[0])
+        return chosen if said == _YES_NO[0] else 1.0 - chosen
+
+    def _request(
+        self,
+        messages: Sequence[Message],
+        schema: type[BaseModel] | None,
+        tools: Sequence[Tool],
+        sampling: Sampling | None = None,
+    ) -> Request:
+        described = None
+        if schema is not None:
+            described = self._schemas.get(schema)
+            if described is None:
+                described = self._schemas[schema] = json_schema(schema)
+        return Request(tuple(messages), described, tuple(tools), sampling or Sampling())
+
+    async def _whole(self, request: Request, schema: type[SchemaT] | None, stage: str) -> _Done:
+        """A completion that was not cut off, with up to twice the budget asked for."""
+        done = await self._completion(request, schema, stage)
+        if done.completion.finish_reason != "length":
+            return done
+        asked = request.sampling.max_tokens
+        room = self.context_tokens - done.completion.usage.input_tokens
+        budget = min(2 * asked, room)
+        if budget > asked:
+            sampling = replace(request.sampling, max_tokens=budget)
+            done = await self._completion(replace(request, sampling=sampling), schema, stage)
+            if done.completion.finish_reason != "length":
+                return done
+        raise ReplyInvalid(
+            f"the reply was cut off at {max(asked, budget):,} tokens",
+            hint="raise the reply budget, ask for less in one call, or use a longer context",
+        )
+
+    async def _completion(
+        self, request: Request, schema: type[BaseModel] | None, stage: str
+    ) -> _Done:
+        key = call_key(self.model_id, request)
+        record = self._log.replay(key)
+        if record is not None and record.completion is not None:
+            self._count_replay(stage, record.completion)
+            return _Done(key, record.completion, record.seconds, replayed=True)
+        flights = self._here().flights
+        flight = flights.get(key)
+        if flight is None:
+            task = asyncio.create_task(self._issue(key, request, schema, stage))
+            flight = flights[key] = _Flight(task)
+            task.add_done_callback(lambda _: flights.pop(key, None))
+            return await _joined(flight)
+        done = await _joined(flight)
+        self._count_replay(stage, done.completion)
+        return replace(done, replayed=True)
+
+    def _here(self) -> _Running:
+        loop = asyncio.get_running_loop()
+        if self._running is None or self._running.loop is not loop:
+            slots = asyncio.Semaphore(self._policy.concurrency or self._engine.concurrency)
+            self._running = _Running(loop, slots)
+        return self._running
+
+    async def _issue(
+        self, key: str, request: Request, schema: type[BaseModel] | None, stage: str
+    ) -> _Done:
+        await self._check_context(request)
+        attempt = 0
+        while True:
+            async with self._here().slots:
+                start = time.perf_counter()
+                try:
+                    completion = await self._send(request)
+                except EngineError as error:
+                    failure, completion = error, None
+                seconds = time.perf_counter() - start
+            outcome: Outcome
+            if completion is not None:
+                verdict = judge(completion, schema)
+                outcome, reason = verdict.outcome, verdict.error
+            else:
+                outcome, reason = _outcome(failure), failure.message
+            self._log.record(
+                CallRecord(key, stage, self.model_id, request, completion, outcome, reason, seconds)
+            )
+            self._count_call(stage, completion, seconds)
+            if completion is not None:
+                return _Done(key, completion, seconds, replayed=False)
+            if not failure.retryable or attempt == self._policy.max_retries:
+                raise failure
+            pause = self._policy.backoff_s * 2**attempt
+            await asyncio.sleep(pause * random.uniform(0.5, 1.5))
+            attempt += 1
+
+    async def _send(self, request: Request) -> Completion:
+        limit = asyncio.timeout(self._policy.timeout_s)
+        try:
+            async with limit:
+                return await self._engine.generate(request)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise EngineTimeout(
+                f"the model gave no answer within {self._policy.timeout_s:g} s",
+                hint="raise the time-out, use smaller chunks, or look at the server's log",
+            ) from None
+
+    async def _check_context(self, request: Request) -> None:
+        budget = request.sampling.max_tokens
+        room = self.context_tokens - budget
+        if _most_tokens(request) <= room:
+            return
+        used = await self._engine.count_prompt_tokens(request)
+        room = self.context_tokens - budget
+        if used > room:
+            raise ContextOverflow(
+                f"the prompt has {used:,} tokens and its reply may take {budget:,}, "
+                f"but the model's context holds {self.context_tokens:,}",
+                hint="use smaller chunks, a smaller reply budget, or a model with a longer context",
+            )
+
+    def _count_call(self, stage: str, completion: Completion | None, seconds: float) -> None:
+        spent = StageUsage(calls=1, seconds=seconds)
+        if completion is not None:
+            usage = completion.usage
+            tokens = (usage.input_tokens, usage.output_tokens, usage.cached_tokens)
+            spent = StageUsage(1, 0, *tokens, seconds)
+        self._usage[stage] = self._usage.get(stage, StageUsage()) + spent
+
+    def _count_replay(self, stage: str, completion: Completion) -> None:
+        usage = completion.usage
+        saved = StageUsage(
+            replayed=1,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cached_tokens=usage.input_tokens,
+        )
+        self._usage[stage] = self._usage.get(stage, StageUsage()) + saved
+
+
+async def _joined(flight: _Flight) -> _Done:
+    """The flight's result; the last waiter that is cancelled cancels the flight."""
+    flight.waiters += 1
+    try:
+        return await asyncio.shield(flight.task)
+    finally:
+        flight.waiters -= 1
+        if not flight.waiters and not flight.task.done():
+            flight.task.cancel()
+            await asyncio.wait([flight.task])
+
+
+def _varied(request: Request, attempt: int) -> Request:
+    """The request as it is repeated after ``attempt`` replies that were empty or invalid."""
+    if attempt == 0:
+        return request
+    sampling = replace(
+        request.sampling,
+        seed=request.sampling.seed + attempt,
+        temperature=max(request.sampling.temperature, _REPAIR_TEMPERATURE),
+    )
+    tools = () if request.json_schema is not None else request.tools
+    return replace(request, sampling=sampling, tools=tools)
+
+
+def _most_tokens(request: Request) -> int:
+    """More tokens than a prompt can have: a token covers a byte or more of what was written.
+
+    The rest is room for what a chat template adds (role marks, a default system prompt, the
+    frame around tools).
+    """
+    texts = [m.content for m in request.messages]
+    texts += [call.arguments + call.name for m in request.messages for call in m.tool_calls]
+    texts += [f"{tool.name}{tool.description}{dict(tool.parameters)}" for tool in request.tools]
+    frame = 256 + 64 * len(request.messages) + (1024 if request.tools else 0)
+    return frame + sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+
+
+def _outcome(error: EngineError) -> Outcome:
+    if isinstance(error, EngineTimeout):
+        return "timeout"
+    return "unavailable" if isinstance(error, EngineUnavailable) else "refused"
+
+
+def _invalid(verdict: Verdict[SchemaT], attempts: int) -> ReplyInvalid:
+    if verdict.unconstrained:
+        hint = (
+            "the server seems to ignore the JSON schema: use one that decodes under "
+            "response_format json_schema (vLLM 0.12 or newer, llama.cpp), or an in-process engine"
+        )
+    elif verdict.outcome == "empty":
+        hint = "raise the reply budget if the model thinks aloud, or try another model"
+    else:
+        hint = "try a larger model, or a simpler request"
+    return ReplyInvalid(f"no valid reply in {attempts} attempts: {verdict.error}", hint=hint)
