@@ -78,3 +78,19 @@ def call_key(model_id: str, request: Request) -> str:
     value = {"model": model_id, **request_json(request)}
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class MemoryCallLog:
+    """A call log that forgets when its process ends: for tests, and for calls not worth keeping."""
+
+    def __init__(self) -> None:
+        self.records: list[CallRecord] = []
+        self._completed: dict[str, CallRecord] = {}
+
+    def replay(self, key: str) -> CallRecord | None:
+        return self._completed.get(key)
+
+    def record(self, call: CallRecord) -> None:
+        self.records.append(call)
+        if call.completion is not None:
+            self._completed.setdefault(call.key, call)
