@@ -67,6 +67,7 @@ _POLICY = Policy()
 # Greedy decoding gives the same invalid reply again, so repairs draw at least this warm.
 _REPAIR_TEMPERATURE = 0.3
 
+_NO_SCHEMA: type[BaseModel] | None = None
 _YES_NO = ("Yes", "No")
 _CHOICE_TOKENS = 4
 
@@ -156,21 +157,28 @@ class Client:
                 hint="describe the actions as a schema, or use a model with native_tools",
             )
         request = self._request(messages, schema, tools, sampling)
+        done, verdict = await self._judged(request, schema, stage)
+        return Reply(
+            text=verdict.text,
+            parsed=verdict.parsed,
+            tool_calls=done.completion.tool_calls,
+            usage=done.completion.usage,
+            finish_reason=done.completion.finish_reason,
+            seconds=done.seconds,
+            replayed=done.replayed,
+            call_key=done.key,
+        )
+
+    async def _judged(
+        self, request: Request, schema: type[SchemaT] | None, stage: str
+    ) -> tuple[_Done, Verdict[SchemaT]]:
+        """A completion and its good verdict, after as many repairs as the policy allows."""
         verdict: Verdict[SchemaT] | None = None
         for attempt in range(self._policy.repair_attempts + 1):
             done = await self._whole(_varied(request, attempt), schema, stage)
-            verdict = judge(done.completion, schema)
+            verdict = judge(done.completion, schema, request.choices)
             if verdict.outcome == "ok":
-                return Reply(
-                    text=verdict.text,
-                    parsed=verdict.parsed,
-                    tool_calls=done.completion.tool_calls,
-                    usage=done.completion.usage,
-                    finish_reason=done.completion.finish_reason,
-                    seconds=done.seconds,
-                    replayed=done.replayed,
-                    call_key=done.key,
-                )
+                return done, verdict
         assert verdict is not None
         raise _invalid(verdict, self._policy.repair_attempts + 1)
 
@@ -178,15 +186,14 @@ class Client:
         """P(Yes) of a reply that must be Yes or No; see ``mgl.llm.base.LLM``."""
         sampling = Sampling(max_tokens=_CHOICE_TOKENS)
         request = Request(tuple(messages), sampling=sampling, choices=_YES_NO)
-        completion = (await self._completion(request, None, stage)).completion
-        said = completion.text.strip()
-        if said not in _YES_NO or not completion.logprobs:
+        done, verdict = await self._judged(request, _NO_SCHEMA, stage)
+        if not done.completion.logprobs:
             raise ReplyInvalid(
-                f"the reply should be Yes or No with its log-probability, it is {said[:40]!r}",
-                hint="use an engine that honours choices and gives log-probabilities",
+                f"the reply {verdict.text} came without its log-probability",
+                hint="use an engine that gives log-probabilities, or a preset that needs none",
             )
-        chosen = math.exp(completion.logprobs[0])
-        return chosen if said == _YES_NO[0] else 1.0 - chosen
+        chosen = math.exp(done.completion.logprobs[0])
+        return chosen if verdict.text == _YES_NO[0] else 1.0 - chosen
 
     def _request(
         self,
@@ -261,7 +268,7 @@ class Client:
                 seconds = time.perf_counter() - start
             outcome: Outcome
             if completion is not None:
-                verdict = judge(completion, schema)
+                verdict = judge(completion, schema, request.choices)
                 outcome, reason = verdict.outcome, verdict.error
             else:
                 outcome, reason = _outcome(failure), failure.message

@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mgl.errors import UsageError
-from mgl.llm.grammar import Choice, Class, Literal, Node, Repeat, Seq, Text, literals
 from mgl.llm.decimals import decimals, integers
+from mgl.llm.grammar import Choice, Class, Literal, Node, Repeat, Seq, Text, literals
 from mgl.llm.patterns import parse_pattern
 
 __all__ = ["compile_schema"]

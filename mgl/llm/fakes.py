@@ -10,14 +10,18 @@ words and punctuation marks. They know no language: what they say means nothing.
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mgl.errors import EngineRejected
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.calls import call_key
+from mgl.llm.patterns import parse_pattern
+from mgl.llm.samples import sample
 
 __all__ = ["SchemaEngine", "Scripted", "ScriptedEngine"]
 
@@ -25,9 +29,23 @@ Scripted = str | Completion | BaseException | Callable[[Request], "str | Complet
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _WORDS = (
-    "amber anchor basin candle cedar copper delta ember fern garden harbour island juniper "
-    "kettle lantern meadow north orchard pepper quarry river signal timber umbra valley willow"
-).split()
+    "amber",
+    "anchor",
+    "basin",
+    "candle",
+    "cedar",
+    "copper",
+    "delta",
+    "ember",
+    "fern",
+    "garden",
+    "harbour",
+    "island",
+    "juniper",
+    "kettle",
+    "lantern",
+    "meadow",
+)
 
 
 class _Counting:
@@ -52,7 +70,10 @@ class _Counting:
 
 
 class SchemaEngine(_Counting):
-    """Data from the JSON schema, drawn by ``seed`` and the request; words where there is none."""
+    """Data from the JSON schema, drawn by ``seed`` and the request; words where there is none.
+
+    Among choices it draws one, with a log-probability.
+    """
 
     def __init__(
         self,
@@ -68,12 +89,15 @@ class SchemaEngine(_Counting):
 
     async def generate(self, request: Request) -> Completion:
         draw = random.Random(f"{self._seed}:{call_key(self.model_id, request)}")
-        if request.json_schema is None:
+        logprobs: tuple[float, ...] = ()
+        if request.choices:
+            text, logprobs = draw.choice(request.choices), (math.log(draw.uniform(0.5, 1)),)
+        elif request.json_schema is None:
             text = _sentence(draw, 8)
         else:
             value = _value(request.json_schema, draw)
             text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        return _completion(text, request)
+        return replace(_completion(text, request), logprobs=logprobs)
 
 
 class ScriptedEngine(_Counting):
@@ -183,20 +207,14 @@ def _count(schema: Mapping[str, Any], draw: random.Random, least: str, most: str
 
 def _text(schema: Mapping[str, Any], draw: random.Random) -> str:
     if "pattern" in schema:
-        return _matching(schema["pattern"], draw)
-    least, most = schema.get("minLength", 0), schema.get("maxLength", 200)
+        return sample(parse_pattern(schema["pattern"]), draw)
+    least: int = schema.get("minLength", 0)
+    most: int = schema.get("maxLength", least + 200)
     text = _sentence(draw, 6)
     while len(text) < least:
         text += f" {draw.choice(_WORDS)}"
     text = text[:most].rstrip()
     return text + "x" * (least - len(text))
-
-
-def _matching(pattern: str, draw: random.Random) -> str:
-    from mgl.llm.patterns import parse_pattern
-    from mgl.llm.samples import sample
-
-    return sample(parse_pattern(pattern), draw)
 
 
 def _sentence(draw: random.Random, words: int) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -84,8 +85,10 @@ class Verdict(Generic[SchemaT]):
     unconstrained: bool = False
 
 
-def judge(completion: Completion, schema: type[SchemaT] | None) -> Verdict[SchemaT]:
-    """Whether a completion is whole, says something, and satisfies the schema."""
+def judge(
+    completion: Completion, schema: type[SchemaT] | None, choices: Sequence[str] = ()
+) -> Verdict[SchemaT]:
+    """Whether a completion is whole, says something, and satisfies the schema or is a choice."""
     text = without_thinking(completion.text)
     if completion.finish_reason == "length":
         used = completion.usage.output_tokens
@@ -94,6 +97,9 @@ def judge(completion: Completion, schema: type[SchemaT] | None) -> Verdict[Schem
         return Verdict("ok", text)
     if not text:
         return Verdict("empty", text, error="the model wrote nothing")
+    if choices and text not in choices:
+        reason = f"{text[:40]!r} is none of {', '.join(choices)}"
+        return Verdict("invalid", text, error=reason, unconstrained=True)
     if schema is None:
         return Verdict("ok", text)
     text = clean(completion.text)
