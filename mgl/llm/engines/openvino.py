@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,17 +22,20 @@ from typing import Any
 from mgl.errors import EngineRejected, EngineUnavailable, ResourceError
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
 from mgl.llm.constraints import compile_schema
-from mgl.llm.grammar import Node, literals, to_ebnf
+from mgl.llm.grammar import literals, to_ebnf
 
-__all__ = ["OpenVinoEngine"]
+__all__ = ["OpenVinoEngine", "import_genai"]
 
 CACHE_GB = 2
 CONCURRENCY = 16
+BATCHED_TOKENS = 2048  # of all prompts in one step
+_TELEMETRY = "openvino_telemetry"
 
 
 @dataclass(slots=True)
 class _Job:
     request: Request
+    grammar: str | None
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Completion]
     handle: Any = None
@@ -48,34 +52,40 @@ class OpenVinoEngine:
     def __init__(
         self, weights: Path, *, model_id: str, context_tokens: int, cache_gb: int = CACHE_GB
     ) -> None:
-        import openvino_genai
-
         self.model_id = model_id
         self.context_tokens = context_tokens
-        self._genai = openvino_genai
-        scheduler = openvino_genai.SchedulerConfig()
-        scheduler.cache_size = cache_gb
-        scheduler.max_num_seqs = CONCURRENCY
-        scheduler.enable_prefix_caching = True
-        scheduler.dynamic_split_fuse = True
-        try:
-            self._pipeline = openvino_genai.ContinuousBatchingPipeline(
-                str(weights), scheduler, "CPU"
-            )
-        except RuntimeError as error:
-            raise ResourceError(
-                f"OpenVINO cannot load {weights}: {_first_line(error)}",
-                hint="`mgl doctor` checks the weights; fetch them again with `mgl models get`",
-            ) from error
+        self._genai = import_genai()
+        self._weights = weights
+        self._cache_gb = cache_gb
+        self._pipeline = self._load()
         self._tokenizer = self._pipeline.get_tokenizer()
         self._tokenizing = threading.Lock()
+        self._closed = False
         self._inbox: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._worker = threading.Thread(target=self._work, name="mgl-openvino", daemon=True)
         self._worker.start()
 
+    def _load(self) -> Any:
+        scheduler = self._genai.SchedulerConfig()
+        scheduler.cache_size = self._cache_gb
+        scheduler.max_num_seqs = CONCURRENCY
+        scheduler.max_num_batched_tokens = BATCHED_TOKENS
+        scheduler.enable_prefix_caching = True
+        scheduler.dynamic_split_fuse = True
+        try:
+            return self._genai.ContinuousBatchingPipeline(str(self._weights), scheduler, "CPU")
+        except RuntimeError as error:
+            raise ResourceError(
+                f"OpenVINO cannot load {self._weights}: {_last_line(error)}",
+                hint="`mgl doctor` checks the weights; fetch them again with `mgl models get`, "
+                "or run a server (--base-url) if OpenVINO does not know their format",
+            ) from error
+
     async def generate(self, request: Request) -> Completion:
+        if self._closed:
+            raise EngineRejected("the engine is closed", hint="open another")
         loop = asyncio.get_running_loop()
-        job = _Job(request, loop, loop.create_future())
+        job = _Job(request, _grammar(request), loop, loop.create_future())
         self._inbox.put(job)
         try:
             return await job.future
@@ -91,8 +101,11 @@ class OpenVinoEngine:
         return tokens
 
     async def aclose(self) -> None:
-        self._inbox.put(None)
-        await asyncio.to_thread(self._worker.join)
+        """Stop the worker; what is still in flight fails."""
+        if not self._closed:
+            self._closed = True
+            self._inbox.put(None)
+            await asyncio.to_thread(self._worker.join)
 
     def _encode(self, text: str) -> Any:
         with self._tokenizing:
@@ -115,51 +128,56 @@ class OpenVinoEngine:
             try:
                 job = self._inbox.get(block=not running)
             except queue.Empty:
-                job = None
-            else:
-                if job is None:
-                    for left in running:
-                        _fail(left, EngineUnavailable("the engine was closed", hint="run it again"))
-                    return
-                numbers += 1
-                if self._admit(job, numbers):
-                    running.append(job)
+                running = self._step(running)
                 continue
-            self._step(running)
-            running = [job for job in running if not self._finished(job)]
+            if job is None:
+                for left in running:
+                    _fail(left, EngineRejected("the engine was closed", hint="run it again"))
+                return
+            numbers += 1
+            if self._admit(job, numbers):
+                running.append(job)
 
     def _admit(self, job: _Job, number: int) -> bool:
+        if job.cancelled.is_set():
+            return False
         try:
             prompt = self._prompt(job.request)
             job.prompt_tokens = prompt.shape[1]
-            job.handle = self._pipeline.add_request(number, prompt, self._config(job.request))
+            job.handle = self._pipeline.add_request(number, prompt, self._config(job))
         except Exception as error:
-            _fail(
-                job,
-                EngineRejected(
-                    f"OpenVINO refused the request: {_first_line(error)}",
-                    hint="report the schema or prompt that it refused",
-                ),
+            refused = EngineRejected(
+                f"OpenVINO refused the request: {_last_line(error)}",
+                hint="`mgl doctor` checks the installation",
             )
+            _fail(job, refused)
             return False
         return True
 
-    def _step(self, running: list[_Job]) -> None:
+    def _step(self, running: list[_Job]) -> list[_Job]:
+        """One step of the batch; the jobs that go on."""
         for job in running:
             if job.cancelled.is_set():
                 job.handle.cancel()
         try:
             self._pipeline.step()
+            return [job for job in running if not self._finished(job)]
         except Exception as error:
-            for job in running:
-                _fail(
-                    job,
-                    EngineUnavailable(
-                        f"OpenVINO failed: {_first_line(error)}",
-                        hint="see `mgl doctor` for memory, then run the command again",
-                    ),
-                )
-            raise
+            failure: Exception = EngineUnavailable(
+                f"OpenVINO failed: {_last_line(error)}",
+                hint="`mgl doctor` shows the memory that is left; then run the command again",
+            )
+        # A pipeline that failed keeps what made it fail, so a new one takes its place.
+        for job in running:
+            job.handle = None
+        try:
+            del self._pipeline
+            self._pipeline = self._load()
+        except Exception as error:
+            failure, self._closed = error, True
+        for job in running:
+            _fail(job, failure)
+        return []
 
     def _finished(self, job: _Job) -> bool:
         if job.cancelled.is_set():
@@ -187,8 +205,8 @@ class OpenVinoEngine:
         _succeed(job, Completion(text, reason, usage, logprobs=logprobs))
         return True
 
-    def _config(self, request: Request) -> Any:
-        sampling = request.sampling
+    def _config(self, job: _Job) -> Any:
+        request, sampling = job.request, job.request.sampling
         config = self._genai.GenerationConfig()
         config.apply_chat_template = False
         config.set_eos_token_id(self._tokenizer.get_eos_token_id())
@@ -198,21 +216,38 @@ class OpenVinoEngine:
             config.temperature = sampling.temperature
             config.top_p = sampling.top_p
             config.rng_seed = sampling.seed
-        grammar = _grammar(request)
-        if grammar is not None:
+        if job.grammar is not None:
             config.structured_output_config = self._genai.StructuredOutputConfig(
-                grammar=to_ebnf(grammar)
+                grammar=job.grammar
             )
         if request.choices:
             config.logprobs = 1
         return config
 
 
-def _grammar(request: Request) -> Node | None:
+def import_genai() -> Any:
+    """The package openvino_genai, imported so that it reports to nobody.
+
+    Importing openvino sends a usage event unless its user opted out. It does without where the
+    package that sends is missing, and for the time of the import it is.
+    """
+    missing: Any = None
+    known = sys.modules.get(_TELEMETRY)
+    if known is None:
+        sys.modules[_TELEMETRY] = missing
+    try:
+        import openvino_genai
+    finally:
+        if known is None:
+            del sys.modules[_TELEMETRY]
+    return openvino_genai
+
+
+def _grammar(request: Request) -> str | None:
     if request.choices:
-        return literals(request.choices)
+        return to_ebnf(literals(request.choices))
     if request.json_schema is not None:
-        return compile_schema(request.json_schema)
+        return to_ebnf(compile_schema(request.json_schema))
     return None
 
 
@@ -221,7 +256,7 @@ def _succeed(job: _Job, completion: Completion) -> None:
         if not job.future.done():
             job.future.set_result(completion)
 
-    job.loop.call_soon_threadsafe(hand_over)
+    _soon(job, hand_over)
 
 
 def _fail(job: _Job, error: Exception) -> None:
@@ -229,8 +264,14 @@ def _fail(job: _Job, error: Exception) -> None:
         if not job.future.done():
             job.future.set_exception(error)
 
-    job.loop.call_soon_threadsafe(hand_over)
+    _soon(job, hand_over)
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:300] if str(error).strip() else repr(error)
+def _soon(job: _Job, hand_over: Callable[[], None]) -> None:
+    if not job.loop.is_closed():
+        job.loop.call_soon_threadsafe(hand_over)
+
+
+def _last_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[-1][:300] if lines else repr(error)
