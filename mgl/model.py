@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from mgl.llm.base import Engine
     from mgl.profiles import EngineName, ModelProfile
 
-__all__ = ["ModelChoice", "NoModel", "defer", "model_id"]
+__all__ = ["ModelChoice", "NoModel", "defer"]
 
-CONCURRENCY: Final[Mapping[EngineName, int]] = {"openvino": 8, "transformers": 1, "openai": 16}
+CONCURRENCY: Final[Mapping[EngineName, int]] = {"openvino": 16, "transformers": 1, "openai": 16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +69,11 @@ def defer(
     choice: ModelChoice, profile: ModelProfile, home: Path, store: Store, observer: Observer
 ) -> DeferredEngine:
     """The engine of a choice; its weights are found or fetched when it starts."""
+    from mgl.llm.engines.opening import model_id, open_engine
+
     engine = choice.engine_for(profile)
 
     async def start() -> Engine:
-        from mgl.llm.engines import open_engine
-
         weights = None
         if engine != "openai":
             weights = await asyncio.to_thread(_weights, choice, profile, home, observer)
@@ -96,13 +96,6 @@ def defer(
     )
 
 
-def model_id(profile: ModelProfile, engine: EngineName) -> str:
-    """What decides a reply besides the request: the profile, its weights, what runs them."""
-    weights = profile.weights
-    revision = weights.hub.revision if weights.sha256 is None else weights.sha256[:12]
-    return f"{profile.name}@{revision}+{engine}"
-
-
 class NoModel:
     """An ``LLM`` that knows its name and nothing else: for looking at what is stored."""
 
@@ -113,6 +106,9 @@ class NoModel:
         self.model_id = model_id
 
     async def complete(self, *_: Any, **__: Any) -> NoReturn:
+        raise self._none()
+
+    async def probability_of_yes(self, *_: Any, **__: Any) -> NoReturn:
         raise self._none()
 
     async def count_tokens(self, *_: Any) -> NoReturn:

@@ -1,0 +1,108 @@
+"""Ctrl-C and kill -9 in the middle of a build, then the same command again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Mgl
+from tests.cli.server import Server
+
+QUESTION = "How many met?"
+
+
+def command(book: Path, server: Server) -> list[str]:
+    return [
+        *(sys.executable, "-m", "mgl", "ask", str(book), QUESTION, "--json"),
+        *("--model", "qwen2.5-7b-instruct", "--base-url", server.url, "--chunk-tokens", "24"),
+    ]
+
+
+def start(book: Path, server: Server, home: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command(book, server),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "MGL_HOME": str(home)},
+    )
+
+
+def finish(book: Path, server: Server, home: Path) -> dict[str, Any]:
+    process = start(book, server, home)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+    answered: dict[str, Any] = json.loads(stdout)
+    return answered
+
+
+def graph(mgl: Mgl, home: Path, monkeypatch: pytest.MonkeyPatch, memory_id: str) -> Any:
+    monkeypatch.setenv("MGL_HOME", str(home))
+    return json.loads(mgl("export", memory_id).stdout)
+
+
+@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
+def test_a_stopped_build_goes_on_where_it_was(
+    mgl: Mgl,
+    book: Path,
+    server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stop: signal.Signals,
+) -> None:
+    whole = finish(book, server, tmp_path / "whole")
+    all_calls = sorted(server.done)
+    assert len(all_calls) >= 5
+
+    server.seen.clear()
+    server.done.clear()
+    server.stall_after = 2
+    process = start(book, server, tmp_path / "stopped")
+    server.wait_for(3)
+    process.send_signal(stop)
+    _, stderr = process.communicate(timeout=30)
+    if stop == signal.SIGINT:
+        assert process.returncode == 130
+        assert "what was finished is kept" in stderr
+        assert "run the same command again" in stderr
+        assert "Traceback" not in stderr
+    with closing(sqlite3.connect(tmp_path / "stopped" / "mgl.sqlite")) as connection:
+        done = connection.execute("SELECT chunk FROM steps ORDER BY chunk").fetchall()
+        logged = connection.execute("SELECT count(*) FROM llm_calls").fetchone()
+    assert done == [(0,), (1,)]
+    assert logged == (2,)
+
+    server.stall_after = None
+    resumed = finish(book, server, tmp_path / "stopped")
+    assert sorted(server.done) == all_calls
+    assert resumed["usage"]["calls"] == len(all_calls) - 2
+    assert {**resumed, "usage": 0} == {**whole, "usage": 0}
+    memory_id = whole["memory_id"]
+    assert graph(mgl, tmp_path / "stopped", monkeypatch, memory_id) == graph(
+        mgl, tmp_path / "whole", monkeypatch, memory_id
+    )
+
+
+def test_a_call_that_was_paid_before_its_chunk_was_written_is_not_paid_again(
+    book: Path, server: Server, tmp_path: Path
+) -> None:
+    """Killed between the reply and the edits: the log has the call, the chunk is not done."""
+    whole = finish(book, server, tmp_path / "home")
+    with closing(sqlite3.connect(tmp_path / "home" / "mgl.sqlite")) as connection, connection:
+        last = connection.execute("SELECT max(chunk) FROM steps").fetchone()
+        connection.execute("DELETE FROM edits WHERE chunk = ?", last)
+        connection.execute("DELETE FROM steps WHERE chunk = ?", last)
+    calls = len(server.seen)
+    again = finish(book, server, tmp_path / "home")
+    assert len(server.seen) == calls
+    assert again["usage"]["calls"] == 0
+    assert {**again, "usage": 0} == {**whole, "usage": 0}

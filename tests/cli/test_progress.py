@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from mgl.cli import progress
+from mgl.cli.output import clean, one_line, print_json, print_table
+
+BAR = """
+import time
+from mgl.cli.progress import observer
+with observer() as hears:
+    print(type(hears).__name__)
+    hears.note("before")
+    for done in range(5):
+        hears.progress("build", done, 4)
+        time.sleep(0.15)
+    hears.note("after [bold]")
+"""
+
+
+def test_lines_say_begin_end_and_time_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.LineObserver() as hears:
+        for done in range(11):
+            hears.progress("build", done, 10)
+            now[0] += 4
+        hears.note("all read")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == [
+        "build: 0 of 10",
+        "build: 3 of 10, about 28 s left",
+        "build: 6 of 10, about 16 s left",
+        "build: 9 of 10, about 4 s left",
+        "build: 10 of 10",
+        "all read",
+    ]
+
+
+def test_a_resumed_stage_is_judged_by_its_own_pace(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    hears = progress.LineObserver()
+    hears.progress("build", 90, 100)
+    now[0] = 20
+    hears.progress("build", 92, 100)
+    assert "about 80 s left" in capsys.readouterr().err
+
+
+def test_a_terminal_gets_a_bar_with_the_time_left_and_stdout_stays_clean() -> None:
+    controller, terminal = pty.openpty()
+    done = subprocess.Popen(
+        [sys.executable, "-c", BAR],
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+    )
+    os.close(terminal)
+    stdout, _ = done.communicate(timeout=30)
+    drawn = b""
+    while True:
+        try:
+            part = os.read(controller, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        drawn += part
+    os.close(controller)
+    assert done.returncode == 0
+    assert stdout == b"BarObserver\n"
+    for expected in (b"before", b"build", b"4/4", b"0:00:0", b"left", b"after [bold]"):
+        assert expected in drawn
+
+
+def test_control_characters_never_reach_the_terminal() -> None:
+    hostile = "a\x1b[31mb\x07\u202ec\td\ne\x9b"
+    assert clean(hostile) == "a�[31mb��c\td\ne�"
+    assert one_line(" many \n\n words\t here ", 11) == "many words…"
+
+
+def test_json_survives_what_the_terminal_cannot_show(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_json({"quote": "“é”"})
+    print_json({"quote": "\ud83d"})
+    out = capsys.readouterr().out
+    assert "“é”" in out
+    assert '"\\ud83d"' in out
+
+
+def test_tables_line_up(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("ID", "WHAT"), [("a", "x y"), ("long-id", "")])
+    assert capsys.readouterr().out == "ID       WHAT\na        x y\nlong-id\n"
