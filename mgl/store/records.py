@@ -36,7 +36,8 @@ class EditRecord:
     """One proposed edit and what became of it.
 
     ``payload`` is the edit as the memory's own vocabulary writes it. ``reason`` says why an edit
-    was rejected or how it was repaired; ``score`` is the similarity (0 to 1) of a fuzzy match.
+    was rejected or how it was repaired; ``score`` (0 to 1) is the similarity of a fuzzy match, or
+    the support that a check of the claim found.
     """
 
     chunk: int

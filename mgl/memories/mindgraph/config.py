@@ -11,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = ["MindGraphConfig"]
 
+PAPER_CHUNK_TOKENS = 8192
+SMALL_CHUNK_TOKENS = 300
+
 
 class MindGraphConfig(BaseModel):
     """How a graph is built and answered from.
@@ -24,7 +27,9 @@ class MindGraphConfig(BaseModel):
 
     preset: Literal["paper", "small"] = "paper"
     cite: Literal["quote", "sentence"] = "quote"
-    chunk_tokens: int = Field(8192, ge=16, description="tokens a chunk (§4.2)")
+    chunk_tokens: int | None = Field(
+        None, ge=16, description="tokens a chunk; None: 8,192 (§4.2), or 300 in preset small"
+    )
     max_operations: int = Field(40, ge=1, description="edits a reply may hold; not in the paper")
     build_tokens: int = Field(4096, ge=64, description="reply budget of a build call; ours")
     max_rounds: int = Field(40, ge=1, description="tool rounds of the answer stage (§4.2)")
@@ -33,5 +38,17 @@ class MindGraphConfig(BaseModel):
     max_cluster_size: int = Field(10, ge=2, description="of Leiden subgraphs (§4.2)")
     leiden_seed: int = Field(0, description="fixed seed (§4.2); the value is ours")
     quote_floor: float = Field(0.9, ge=0.5, le=1.0, description="of a fuzzy quote match; ours")
+    claims_read: int = Field(2, ge=1, description="claims read for an answer; preset small")
+    claims_per_question: int = Field(5, ge=1, description="blocks read closely; preset small")
+    support_floor: float = Field(
+        0.5, ge=0.0, le=1.0, description="P(Yes) below which a claim is rejected; preset small"
+    )
     temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
     seed: int = 0
+
+    @property
+    def tokens_per_chunk(self) -> int:
+        """``chunk_tokens``, or the preset's own."""
+        if self.chunk_tokens is not None:
+            return self.chunk_tokens
+        return PAPER_CHUNK_TOKENS if self.preset == "paper" else SMALL_CHUNK_TOKENS

@@ -19,8 +19,13 @@ from mgl.memories.mindgraph.answer import answer_from_graph
 from mgl.memories.mindgraph.build import build_graph
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.edits import resolved
+from mgl.memories.mindgraph.prompts import BUILD, BUILD_BY_SENTENCE
+from mgl.memories.mindgraph.small import prompts as small
+from mgl.memories.mindgraph.small.answer import answer_small
+from mgl.memories.mindgraph.small.build import build_small
 from mgl.memories.mindgraph.state import Graph, replay
 from mgl.memories.mindgraph.tools import GraphTools
+from mgl.prompt import Prompt
 from mgl.store import MemoryRecord
 from mgl.text import chunk_document
 from mgl.types import Answer, Chunk, Document, Question
@@ -59,8 +64,15 @@ class MindGraph:
                 "questions": [question.text for question in self._questions],
                 "config": self._config.model_dump(mode="json"),
                 "model": self._tools.llm.model_id,
+                "prompts": [prompt.hash for prompt in self._build_prompts()],
             }
         )[:12]
+
+    def _build_prompts(self) -> tuple[Prompt, ...]:
+        """The prompts that decide the log."""
+        if self._config.preset == "small":
+            return (small.SYSTEM, small.RELEVANT, small.CLAIM, small.SUPPORTED)
+        return (BUILD,) if self._config.cite == "quote" else (BUILD_BY_SENTENCE,)
 
     async def build(self) -> None:
         """Read the document into the log, from where the log ends."""
@@ -81,9 +93,8 @@ class MindGraph:
                 tokens=sum(chunk.tokens for chunk in chunks),
             )
         )
-        await build_graph(
-            self._tools, self.id, self._document, chunks, self._questions, self._config
-        )
+        build = build_small if self._config.preset == "small" else build_graph
+        await build(self._tools, self.id, self._document, chunks, self._questions, self._config)
 
     def is_built(self) -> bool:
         """Whether every chunk of the document is in the log."""
@@ -106,6 +117,17 @@ class MindGraph:
         await self.build()
         record = self._tools.store.memory(self.id)
         graph = self.graph()
+        if self._config.preset == "small":
+            return await answer_small(
+                self._tools,
+                self._document,
+                graph,
+                self._support(),
+                record.questions,
+                question,
+                self._config,
+                source_tokens=record.tokens,
+            )
         tools = GraphTools(self._tools, self.id, self._document, graph, self._config)
         return await answer_from_graph(
             self._tools.llm,
@@ -136,7 +158,15 @@ class MindGraph:
             answers=tuple(answers),
         )
 
+    def _support(self) -> dict[str, float]:
+        """How well its block supports each claim of preset small, by node id."""
+        return {
+            str(row.payload["id"]): row.score
+            for row in self._tools.store.edits(self.id)
+            if row.op == "add_node" and row.outcome == "applied" and row.score is not None
+        }
+
     async def _chunks(self) -> list[Chunk]:
         llm = self._tools.llm
-        limit = min(self._config.chunk_tokens, llm.context_tokens // 2)
+        limit = min(self._config.tokens_per_chunk, llm.context_tokens // 2)
         return await chunk_document(self._document, limit, llm.count_tokens)

@@ -19,9 +19,9 @@ __all__ = ["Name", "find_names", "mentioned"]
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _TITLES = frozenset(
-    "mr mrs miss ms mister dr sir lady lord king queen prince princess count countess baron baroness "
-    "captain colonel major professor father mother brother sister uncle aunt duke duchess saint "
-    "st judge doctor".split()
+    "mr mrs miss ms mister dr sir lady lord king queen prince princess count countess baron "
+    "baroness captain colonel major professor father mother brother sister uncle aunt duke "
+    "duchess saint st judge doctor".split()
 )
 _ABBREVIATED = frozenset("mr mrs ms dr st".split())
 _PARTICLES = frozenset("of von van de der du la the".split())
