@@ -27,10 +27,11 @@ _MARKS = (
 # In order of preference where two explain the bytes equally well.
 _GUESSES = (
     "cp1252", "cp1250", "cp1254", "cp1255", "cp1251", "koi8_r", "cp1253", "cp1256",
-    "cp932", "euc_jp", "gb18030", "big5", "cp949", "mac_roman",
+    "cp932", "euc_jp", "gb18030", "big5", "cp949",
 )  # fmt: skip
 _SAMPLE_BYTES = 1 << 17
 _ASCII = bytes(range(128))
+_NOT_IN_TEXT = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffe\uffff]")
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b"))
 _CONVERT = "save it as UTF-8, for instance: iconv -f ENCODING -t UTF-8 in.txt > out.txt"
 _NUL_HINT = (
@@ -103,16 +104,19 @@ def _found(data: bytes, name: str) -> Decoded:
 
 
 def _unmarked_utf16(data: bytes, name: str) -> Decoded:
-    for encoding in ("utf-16-le", "utf-16-be"):
+    """Text in which every second byte is often NUL, because its letters are Latin ones."""
+    even, odd = data[0::2].count(0), data[1::2].count(0)
+    encoding = "utf-16-le" if odd > even else "utf-16-be"
+    if max(even, odd) * 8 > len(data) and min(even, odd) * 20 <= max(even, odd):
         try:
             text = data.decode(encoding)
         except UnicodeDecodeError:
-            continue
-        if not re.search("[\0-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffe\uffff]", text):
+            text = "\0"
+        if not _NOT_IN_TEXT.search(text):
             note = f"encoding guessed: {encoding} (NUL bytes, no byte order mark)"
             return Decoded(text, encoding, (note,))
     raise InputError(
-        f"{name} holds NUL bytes, the first at byte {data.index(0):,}, and is not UTF-16: "
+        f"{name} holds NUL bytes, the first at byte {data.index(0):,}, and is not plainly UTF-16: "
         "it looks binary",
         hint=_NUL_HINT,
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -63,13 +64,17 @@ def read_html(data: bytes, name: str, encoding: str | None) -> Document:
 
 def extract(source: str, name: str) -> Extract:
     """The visible text of an HTML or XHTML source."""
-    from bs4 import BeautifulSoup
+    from bs4 import BeautifulSoup, MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning
+    from bs4.builder import ParserRejectedMarkup
 
     try:
-        soup = BeautifulSoup(source, "html.parser")
-    except (AssertionError, RecursionError, ValueError) as error:
+        with warnings.catch_warnings():  # XHTML, and a page that is one short word, are as meant
+            warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)
+            warnings.simplefilter("ignore", MarkupResemblesLocatorWarning)
+            soup = BeautifulSoup(source, "html.parser")
+    except ParserRejectedMarkup as error:
         raise InputError(
-            f"{name} cannot be parsed as HTML: {error}", hint="save the page again, or as text"
+            f"{name} cannot be parsed as HTML", hint="save the page again, or as text"
         ) from error
     return _Walk().over(soup)
 

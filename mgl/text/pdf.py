@@ -22,26 +22,30 @@ if TYPE_CHECKING:
 
 __all__ = ["read_pdf"]
 
+_DECRYPT = "remove the password, for instance: qpdf --decrypt --password=… IN OUT"
+_MEND = "it is damaged or cut off: fetch it again, or repair it: qpdf IN OUT"
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def read_pdf(data: bytes, name: str) -> Document:
     """A PDF's text layer. Raises InputError where there is none."""
+    from pypdf.errors import DependencyError
+
     with _faults() as faults:
         try:
             reader = _open(data, name)
-            count = len(reader.pages)
+            pages, notes = _pages(reader, len(reader.pages))
         except InputError:
             raise
+        except DependencyError as error:  # AES, and the library has no AES of its own
+            raise InputError(f"{name} is encrypted with AES", hint=_DECRYPT) from error
         except Exception as error:  # damaged input makes the parser raise almost anything
-            raise InputError(
-                f"{name} is not a whole PDF: {_reason(error)}",
-                hint="it is damaged or cut off: fetch it again, or repair it: qpdf IN OUT",
-            ) from error
-        pages, notes = _pages(reader, count)
+            raise InputError(f"{name} is not a whole PDF: {_reason(error)}", hint=_MEND) from error
     if not any(page.strip() for page in pages):
+        if unread := [note for note in notes if "cannot be read" in note]:
+            raise InputError(f"no text can be read from {name}: {unread[0]}", hint=_MEND)
         raise InputError(
-            f"{name} has no text layer on any of its {count} pages: it is a scan, or empty",
+            f"{name} has no text layer on any of its {len(pages)} pages: it is a scan, or empty",
             hint="recognise its text first, for instance: ocrmypdf in.pdf out.pdf",
         )
     if reader.is_encrypted:
@@ -53,29 +57,24 @@ def read_pdf(data: bytes, name: str) -> Document:
 
 def _open(data: bytes, name: str) -> PdfReader:
     from pypdf import PasswordType, PdfReader
-    from pypdf.errors import DependencyError
 
     reader = PdfReader(io.BytesIO(data), strict=False)
-    if reader.is_encrypted:
-        try:
-            opened = reader.decrypt("") != PasswordType.NOT_DECRYPTED
-        except DependencyError:
-            opened = False
-        if not opened:
-            raise InputError(
-                f"{name} is encrypted",
-                hint="remove the password, for instance: qpdf --decrypt --password=… IN OUT",
-            )
+    if reader.is_encrypted and reader.decrypt("") == PasswordType.NOT_DECRYPTED:
+        raise InputError(f"{name} is encrypted", hint=_DECRYPT)
     return reader
 
 
 def _pages(reader: PdfReader, count: int) -> tuple[list[str], list[str]]:
+    from pypdf.errors import DependencyError
+
     pages: list[str] = []
     notes: list[str] = []
     unusable = 0
     for number in range(1, count + 1):
         try:
             text = reader.pages[number - 1].extract_text()
+        except DependencyError:
+            raise
         except Exception as error:  # one bad page does not lose the others
             notes.append(f"page {number} cannot be read: {_reason(error)}")
             text = ""
@@ -108,7 +107,7 @@ def _document(name: str, pages: list[str], notes: list[str]) -> Document:
 
 
 def _reason(error: Exception) -> str:
-    return str(error).strip() or type(error).__name__
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _ranges(numbers: list[int]) -> str:

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import codecs
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from mgl.errors import InputError, UsageError
+from mgl.text.encoding import decode
+
+FRENCH = "Il était une fois, dans une forêt éloignée, une fillette très aimée de sa mère.\n" * 3
+GERMAN = "Der alte Mann saß am Fluß und hörte die Vögel. Über den Dächern wurde es spät.\n" * 3
+SAMPLES = {
+    "cp1252": FRENCH,
+    "cp1250": "Był sobie król, który miał trzy córki. Najmłodsza żyła w wieży pod źródłem.\n" * 3,
+    "cp1251": "Жил-был старик со старухой у самого синего моря. Они жили в землянке.\n" * 3,
+    "koi8_r": "Жил-был старик со старухой у самого синего моря. Они жили в землянке.\n" * 3,
+    "cp1253": "Μια φορά κι έναν καιρό ήταν ένας βασιλιάς που είχε τρεις κόρες.\n" * 3,
+    "cp1255": "בראשית ברא אלהים את השמים ואת הארץ והארץ היתה תהו ובהו\n" * 3,
+    "cp1256": "كان يا مكان في قديم الزمان ملك له ثلاث بنات جميلات\n" * 3,
+    "cp932": "むかしむかし、あるところにおじいさんとおばあさんがいました。\n" * 3,
+    "euc_jp": "むかしむかし、あるところにおじいさんとおばあさんがいました。\n" * 3,
+    "gb18030": "从前有一个国王，他有三个女儿。最小的女儿非常美丽，住在高高的塔里。\n" * 3,
+    "big5": "從前有一個國王，他有三個女兒。最小的女兒非常美麗，住在高高的塔裡。\n" * 3,
+    "cp949": "옛날 옛적에 세 딸을 둔 왕이 살았습니다. 막내딸은 아주 아름다웠습니다.\n" * 3,
+}
+
+
+@pytest.mark.parametrize("encoding", SAMPLES)
+def test_a_guess_reads_right_and_says_that_it_is_one(encoding: str) -> None:
+    decoded = decode(SAMPLES[encoding].encode(encoding), "a.txt")
+    assert decoded.text == SAMPLES[encoding]
+    assert "encoding guessed" in decoded.notes[0]
+
+
+def test_western_text_is_not_taken_for_central_european() -> None:
+    assert decode(GERMAN.encode("latin-1"), "a.txt").encoding == "cp1252"
+
+
+def test_a_late_accent_in_a_long_ascii_text_still_tells() -> None:
+    text = "It rained. " * 200_000 + "\n" + FRENCH
+    assert decode(text.encode("cp1252"), "a.txt").text == text
+
+
+@pytest.mark.parametrize("newline", ["\n", " "])
+def test_a_long_text_is_judged_by_a_part_and_read_whole(newline: str) -> None:
+    text = SAMPLES["cp932"].replace("\n", newline) * 3000
+    assert decode(text.encode("cp932"), "a.txt").text == text
+
+
+@settings(max_examples=80, deadline=None)
+@given(text=st.text(st.characters(codec="latin-1", exclude_categories=["Cc"]), min_size=1))
+def test_a_guess_is_the_strict_decoding_of_all_bytes(text: str) -> None:
+    data = text.encode("latin-1")
+    try:
+        decoded = decode(data, "a.txt")
+    except InputError:
+        assume(False)
+    if "damaged" not in "".join(decoded.notes):
+        bare = data.removeprefix(codecs.BOM_UTF8)
+        assert decoded.text == bare.decode(decoded.encoding).removeprefix("\ufeff")
+
+
+@pytest.mark.parametrize("order", ["le", "be"])
+def test_utf16_without_a_mark(order: str) -> None:
+    decoded = decode(FRENCH.encode(f"utf-16-{order}"), "a.txt")
+    assert decoded.text == FRENCH
+    assert "no byte order mark" in decoded.notes[0]
+
+
+@pytest.mark.parametrize("data", [b"It rained.\0 It stopped.", b"\0", b"It\0 rained"])
+def test_stray_nul_bytes_are_refused_with_a_way_out(data: bytes) -> None:
+    with pytest.raises(InputError, match="NUL") as caught:
+        decode(data, "a.txt")
+    assert "tr -d" in caught.value.hint
+
+
+def test_a_nul_character_behind_a_mark_is_refused_too() -> None:
+    with pytest.raises(InputError, match="position 2"):
+        decode("It\0 rained.".encode("utf-16"), "a.txt")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_a_marked_text_that_is_cut_off(encoding: str) -> None:
+    with pytest.raises(InputError, match=r"utf-(16|32)"):
+        decode("It rained.".encode(encoding)[:-1], "a.txt")
+
+
+def test_a_few_damaged_bytes_are_replaced_and_counted() -> None:
+    data = FRENCH.encode() + b"\xff\xfe" + FRENCH.encode()
+    decoded = decode(data, "a.txt")
+    assert decoded.text == FRENCH + "\ufffd\ufffd" + FRENCH
+    assert (
+        f"2 sequences replaced by U+FFFD, the first at byte {len(FRENCH.encode()):,}"
+        in (decoded.notes[0])
+    )
+
+
+def test_a_wrong_named_encoding() -> None:
+    with pytest.raises(InputError, match="is not utf-8"):
+        decode(FRENCH.encode("cp1252"), "a.txt", encoding="utf-8")
+
+
+@pytest.mark.parametrize("encoding", ["klingon", "hex", "a\0b"])
+def test_an_encoding_that_is_none(encoding: str) -> None:
+    with pytest.raises(UsageError, match="unknown text encoding"):
+        decode(b"61", "a.txt", encoding=encoding)
+
+
+def test_bytes_that_no_guess_explains() -> None:
+    with pytest.raises(InputError) as caught:
+        decode(bytes(range(128, 256)) * 4, "a.txt")
+    assert "UTF-8" in caught.value.hint or "text" in caught.value.hint

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import contextlib
+import io
+import zipfile
+
+import pytest
+
+from mgl.errors import InputError
+from mgl.text import epub, read_document
+
+PAGES = {
+    "one.xhtml": "<h2>I. Rain</h2><p>It rained.</p>",
+    "sub/two%20b.xhtml": "<p>It stopped.</p>",
+    "three.xhtml": "<p>Then</p><h2>III. Snow</h2><p>it snowed.</p>",
+}
+
+
+def book(make_epub, **changes: object) -> bytes:
+    pages = {name.replace("%20", " "): body for name, body in PAGES.items()}
+    return make_epub(pages, **changes)
+
+
+def test_pages_come_in_the_order_of_the_spine(save, make_epub) -> None:
+    document = read_document(save("a.epub", book(make_epub)))
+    assert document.text == (
+        "I. Rain\n\nIt rained.\n\nIt stopped.\n\nThen\n\nIII. Snow\n\nit snowed."
+    )
+    assert document.media_type == "application/epub+zip"
+    assert document.notes == ()
+
+
+def test_every_character_has_a_chapter(save, make_epub) -> None:
+    contents = {"sub/two%20b.xhtml": "II. Sun"}
+    document = read_document(save("a.epub", book(make_epub, contents=contents)))
+    assert [s.label for s in document.sections] == [
+        "I. Rain",
+        "II. Sun",
+        "page file 3",
+        "III. Snow",
+    ]
+    assert document.sections[0].start == 0
+    assert document.sections[-1].end == len(document.text)
+    for before, after in zip(document.sections, document.sections[1:], strict=False):
+        assert before.end == after.start
+
+
+def test_an_epub3_table_of_contents(save, make_epub) -> None:
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf"><manifest>'
+        '<item id="n" href="nav.xhtml" properties="nav" media-type="application/xhtml+xml"/>'
+        '<item id="p" href="one.xhtml" media-type="application/xhtml+xml"/>'
+        '</manifest><spine><itemref idref="p"/></spine></package>'
+    )
+    nav = (
+        '<html xmlns="http://www.w3.org/1999/xhtml"><nav><a href="one.xhtml">Rain</a></nav></html>'
+    )
+    data = make_epub(
+        {"one.xhtml": "<p>It rained.</p>"},
+        extra={"OEBPS/book.opf": package.encode(), "OEBPS/nav.xhtml": nav.encode()},
+    )
+    document = read_document(save("a.epub", data))
+    assert [s.label for s in document.sections] == ["Rain"]
+
+
+def test_a_page_that_is_missing_is_noted(save, make_epub) -> None:
+    package = (
+        '<package><manifest><item id="a" href="one.xhtml" media-type="application/xhtml+xml"/>'
+        '<item id="b" href="gone.xhtml" media-type="application/xhtml+xml"/></manifest>'
+        '<spine><itemref idref="a"/><itemref idref="b"/></spine></package>'
+    )
+    data = make_epub({"one.xhtml": "<p>x</p>"}, extra={"OEBPS/book.opf": package.encode()})
+    document = read_document(save("a.epub", data))
+    assert document.text == "x"
+    assert "gone.xhtml" in document.notes[0]
+
+
+def test_a_broken_table_of_contents_is_noted(save, make_epub) -> None:
+    data = book(make_epub, contents={"one.xhtml": "x"}, extra={"OEBPS/toc.ncx": b"<ncx>"})
+    document = read_document(save("a.epub", data))
+    assert "table of contents left out" in document.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ({"META-INF/container.xml": b"<container>"}, "damaged"),
+        ({"META-INF/container.xml": b"<container/>"}, "names no package"),
+        ({"OEBPS/book.opf": b"<package/>"}, "lists no pages"),
+        ({"OEBPS/book.opf": b"<!DOCTYPE p [<!ENTITY a 'b'>]><package>&a;</package>"}, "entities"),
+    ],
+)
+def test_damaged_books(save, make_epub, extra: dict[str, bytes], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        read_document(save("a.epub", book(make_epub, extra=extra)))
+    assert caught.value.hint
+
+
+def test_every_cut_of_a_book_is_refused(save, make_epub) -> None:
+    data = book(make_epub)
+    for length in range(4, len(data) - 1, 97):
+        with pytest.raises(InputError):
+            read_document(save("a.epub", data[:length]))
+
+
+def test_flipped_bytes_never_escape_as_another_error(save, make_epub) -> None:
+    data = book(make_epub)
+    read = 0
+    for position in range(0, len(data), 13):
+        damaged = data[:position] + bytes([data[position] ^ 0xFF]) + data[position + 1 :]
+        with contextlib.suppress(InputError):
+            read += bool(read_document(save("a.epub", damaged)).text)
+    assert read < len(data) // 13
+
+
+def test_a_zip_archive_that_is_no_book(save) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("a.txt", "text")
+    with pytest.raises(InputError, match=r"container\.xml"):
+        read_document(save("a.epub", out.getvalue()))
+
+
+def test_a_book_that_unpacks_to_too_much(save, make_epub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(epub, "MAX_UNPACKED_BYTES", 1_000_000)
+    data = make_epub({"one.xhtml": "<p>" + "a" * 2_000_000})
+    assert len(data) < 10_000
+    with pytest.raises(InputError, match="1,000,000"):
+        read_document(save("a.epub", data))
+
+
+def test_a_book_of_too_many_pages(save, make_epub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(epub, "MAX_PAGES", 2)
+    with pytest.raises(InputError, match="3 pages"):
+        read_document(save("a.epub", book(make_epub)))
+
+
+def encryption(algorithm: str, target: str) -> bytes:
+    return (
+        '<encryption xmlns:e="http://www.w3.org/2001/04/xmlenc#"><e:EncryptedData>'
+        f'<e:EncryptionMethod Algorithm="{algorithm}"/><e:CipherData>'
+        f'<e:CipherReference URI="{target}"/></e:CipherData></e:EncryptedData></encryption>'
+    ).encode()
+
+
+def test_protected_books_are_refused(save, make_epub) -> None:
+    rights = encryption("http://www.w3.org/2001/04/xmlenc#aes128-cbc", "OEBPS/one.xhtml")
+    with pytest.raises(InputError, match="protected"):
+        read_document(save("a.epub", book(make_epub, extra={"META-INF/encryption.xml": rights})))
+
+
+def test_obfuscated_fonts_do_no_harm(save, make_epub) -> None:
+    rights = encryption("http://www.idpf.org/2008/embedding", "OEBPS/font.otf")
+    extra = {"META-INF/encryption.xml": rights}
+    assert "It rained." in read_document(save("a.epub", book(make_epub, extra=extra))).text
+
+
+def test_a_book_of_pictures(save, make_epub) -> None:
+    with pytest.raises(InputError, match="no text"):
+        read_document(save("a.epub", make_epub({"one.xhtml": "<img src='a.png'/>"})))

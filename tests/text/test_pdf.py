@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import io
+import logging
+
+import pytest
+from pypdf import PageObject, PdfReader, PdfWriter
+from pypdf.errors import DependencyError
+
+from mgl.errors import InputError
+from mgl.text import read_document
+
+PAGES = ["It rained all day and", "all night. Then", "it stopped."]
+
+
+def encrypted(data: bytes, user: str, algorithm: str) -> bytes:
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(data)))
+    writer.encrypt(user, "owner", algorithm=algorithm)
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def test_pages_are_sections_that_hold_every_character(save, make_pdf) -> None:
+    document = read_document(save("a.pdf", make_pdf(PAGES)))
+    assert document.text == "\n".join(PAGES)
+    assert [(s.kind, s.label) for s in document.sections] == [
+        ("page", "1"),
+        ("page", "2"),
+        ("page", "3"),
+    ]
+    for position, section in enumerate(PAGES):
+        found = document.section_at(document.text.index(section))
+        assert found is not None
+        assert found.label == str(position + 1)
+    assert document.section_at(len(document.text) - 1) == document.sections[-1]
+    assert document.notes == ()
+
+
+def test_pages_without_text_are_noted(save, make_pdf) -> None:
+    document = read_document(save("a.pdf", make_pdf(["", "", "It rained.", "", "It stopped.", ""])))
+    assert "pages without text: 1-2, 4, 6" in document.notes
+    section = document.section_at(document.text.index("stopped"))
+    assert section is not None
+    assert section.label == "5"
+
+
+def test_a_scan(save, make_pdf) -> None:
+    with pytest.raises(InputError, match="no text layer on any of its 2 pages") as caught:
+        read_document(save("a.pdf", make_pdf(["", ""])))
+    assert "ocrmypdf" in caught.value.hint
+
+
+def test_a_file_without_one_readable_page_is_not_called_a_scan(
+    save, make_pdf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_down(*_: object) -> str:
+        raise KeyError("/Font")
+
+    monkeypatch.setattr(PageObject, "extract_text", break_down)
+    with pytest.raises(InputError, match="page 1 cannot be read") as caught:
+        read_document(save("a.pdf", make_pdf(PAGES)))
+    assert "damaged" in caught.value.hint
+
+
+def test_a_password(save, make_pdf) -> None:
+    with pytest.raises(InputError, match="is encrypted") as caught:
+        read_document(save("a.pdf", encrypted(make_pdf(PAGES), "secret", "RC4-128")))
+    assert "qpdf --decrypt" in caught.value.hint
+
+
+def test_encryption_that_needs_another_library(save, make_pdf) -> None:
+    keys = f"/O <{'00' * 48}> /U <{'00' * 48}> /OE <{'00' * 32}> /UE <{'00' * 32}>"
+    aes = f"/Filter /Standard /V 5 /R 6 /Length 256 /P -4 {keys} /Perms <{'00' * 16}>"
+    crypt = "/CF << /StdCF << /CFM /AESV3 >> >> /StmF /StdCF /StrF /StdCF"
+    trailer = f"/Root 1 0 R /ID [<00> <00>] /Encrypt << {aes} {crypt} >>".encode()
+    data = make_pdf(PAGES).replace(b"/Root 1 0 R", trailer)
+    with pytest.raises(InputError, match="is encrypted") as caught:
+        read_document(save("a.pdf", data))
+    assert "qpdf --decrypt" in caught.value.hint
+
+
+def test_a_page_that_needs_another_library_is_not_called_a_scan(
+    save, make_pdf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> str:
+        raise DependencyError("cryptography is required for AES")
+
+    monkeypatch.setattr(PageObject, "extract_text", refuse)
+    with pytest.raises(InputError, match="encrypted with AES"):
+        read_document(save("a.pdf", make_pdf(PAGES)))
+
+
+def test_an_empty_password_does_not_keep_a_reader_out(save, make_pdf) -> None:
+    document = read_document(save("a.pdf", encrypted(make_pdf(PAGES), "", "RC4-128")))
+    assert document.text == "\n".join(PAGES)
+    assert "empty password" in document.notes[0]
+
+
+def test_damaged_files_are_read_or_refused_but_never_break(save, make_pdf) -> None:
+    data = make_pdf(PAGES)
+    refused = 0
+    for length in range(6, len(data), 61):
+        try:
+            read_document(save("a.pdf", data[:length]))
+        except InputError:
+            refused += 1
+    assert refused
+
+
+def test_a_head_alone_is_refused(save) -> None:
+    with pytest.raises(InputError, match="not a whole PDF"):
+        read_document(save("a.pdf", b"%PDF-1.7\n" + bytes(range(256))))
+
+
+def test_what_the_library_worked_around_is_noted_not_printed(
+    save, make_pdf, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data = make_pdf(PAGES).replace(b"startxref\n", b"startxref\n9")
+    propagates = logging.getLogger("pypdf").propagate
+    document = read_document(save("a.pdf", data))
+    assert document.text == "\n".join(PAGES)
+    assert "worked around" in document.notes[-1]
+    assert capfd.readouterr().err == ""
+    assert logging.getLogger("pypdf").propagate is propagates
+
+
+def test_one_bad_page_does_not_lose_the_others(
+    save, make_pdf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = PageObject.extract_text
+
+    def faulty(self: PageObject, *_: object, **__: object) -> str:
+        text = real(self)
+        if "night" in text:
+            raise KeyError("/Font")
+        return text + "\0\ud800"
+
+    monkeypatch.setattr(PageObject, "extract_text", faulty)
+    document = read_document(save("a.pdf", make_pdf(PAGES)))
+    assert document.text == f"{PAGES[0]}\ufffd\ufffd\n\n{PAGES[2]}\ufffd\ufffd"
+    assert any("page 2 cannot be read" in note for note in document.notes)
+    assert any("4 characters" in note for note in document.notes)

@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+import mgl.text
+
+
+def test_the_room_exports_these_names_and_no_others() -> None:
+    assert mgl.text.__all__ == [
+        "Located",
+        "chunk_document",
+        "locate",
+        "read_document",
+        "sentence_spans",
+    ]
