@@ -1,3 +1,44 @@
-"""A MindGraph over a scripted model: the plumbing is real (client, store), the model is not."""
+"""A MindGraph over a model that is not one: client, store and text are real, replies scripted."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mgl.llm.base import Engine
+from mgl.llm.client import Client, Policy
+from mgl.memories.base import SilentObserver, Tools
+from mgl.store import Store
+from mgl.types import Document
+
+TALE = (
+    "Ann met Bo in Rome in the spring. Bo gave Ann a ring with a green stone.\n\n"
+    "Ann lost the ring at sea near Malta. She told nobody about the ring for a year.\n\n"
+    "In winter Bo found a letter. The letter said where the ring was, and Bo forgave Ann.\n"
+)
+MakeTools = Callable[[Engine], Tools]
+
+
+@pytest.fixture
+def tale() -> Document:
+    return Document.from_text("tale.txt", TALE)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "mgl.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def make_tools(store: Store) -> MakeTools:
+    """Tools over an engine; two of them share the store, as two runs share a home folder."""
+
+    def make(engine: Engine) -> Tools:
+        policy = Policy(max_retries=0, repair_attempts=0)
+        client = Client(engine, store.call_log(), policy)
+        return Tools(client, store, SilentObserver(), lambda: 0.0)
+
+    return make

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mgl.errors import ContextOverflow, EngineRejected, InputError
+from mgl.llm.fakes import SchemaEngine, ScriptedEngine
+from mgl.memories.mindgraph import MindGraph, MindGraphConfig
+from mgl.memories.mindgraph.build import question_text
+from mgl.memories.mindgraph.prompts import NO_QUESTION
+from mgl.types import Document, Question
+
+from .conftest import MakeTools
+
+QUESTION = Question("Who forgave whom?")
+CONFIG = MindGraphConfig(chunk_tokens=20, cite="quote")
+
+
+def reply(*operations: dict[str, Any]) -> str:
+    return json.dumps({"operations": operations})
+
+
+def add_node(name: str, src: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "op": "add_node",
+        "src": src,
+        "id": name,
+        "type": "entity",
+        "content": name,
+    } | changes
+
+
+SCRIPT = [
+    reply(
+        add_node("ann", "Ann met Bo"),
+        add_node("bo", "Bo in Rome"),
+        {"op": "add_edge", "src": "met Bo", "source": "ann", "target": "bo", "relation": "met"},
+    ),
+    reply(add_node("sea", "at sea near Malta"), add_node("ann", "Ann lost the ring", content="x")),
+    reply({"op": "delete_node", "id": "sea"}, add_node("ghost", "nowhere in this text at all")),
+]
+
+
+async def test_each_chunk_sees_the_graph_that_the_chunks_before_it_made(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    engine = ScriptedEngine(SCRIPT)
+    memory = MindGraph(make_tools(engine), tale, [QUESTION], CONFIG)
+    await memory.build()
+    prompts = [request.messages[0].content for request in engine.requests]
+    assert len(prompts) == 3
+    assert "(empty)" in prompts[0]
+    assert "block 1/3" in prompts[0]
+    assert '{"source": "ann", "target": "bo", "relation": "met"}' in prompts[1]
+    assert all(QUESTION.text in prompt for prompt in prompts)
+    graph = memory.graph()
+    assert [node.id for node in graph.nodes] == ["ann", "bo"]
+    assert [edge.id for edge in graph.edges] == ["ann|met|bo"]
+    assert all(tale.quote(node.span) == node.quote for node in graph.nodes)
+
+
+async def test_every_outcome_is_in_the_log(make_tools: MakeTools, tale: Document) -> None:
+    tools = make_tools(ScriptedEngine(SCRIPT))
+    memory = MindGraph(tools, tale, [QUESTION], CONFIG)
+    await memory.build()
+    rows = tools.store.edits(memory.id)
+    assert [(row.op, row.outcome, row.reason) for row in rows[3:]] == [
+        ("add_node", "applied", None),
+        ("edit_node", "repaired", "merged_into_existing_id"),
+        ("delete_node", "applied", None),
+        ("add_node", "rejected", "quote_not_found"),
+    ]
+    assert all(row.call_key for row in rows)
+
+
+async def test_a_build_that_was_cut_goes_on_with_the_first_chunk_not_in_the_log(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    cut = ScriptedEngine(SCRIPT[:2])
+    with pytest.raises(EngineRejected):
+        await MindGraph(make_tools(cut), tale, [QUESTION], CONFIG).build()
+    again = ScriptedEngine(SCRIPT[2:])
+    memory = MindGraph(make_tools(again), tale, [QUESTION], CONFIG)
+    await memory.build()
+    assert [len(cut.requests), len(again.requests)] == [3, 1]
+    assert "block 3/3" in again.requests[0].messages[0].content
+    assert [node.id for node in memory.graph().nodes] == ["ann", "bo"]
+
+
+async def test_a_finished_build_issues_no_call(make_tools: MakeTools, tale: Document) -> None:
+    await MindGraph(make_tools(ScriptedEngine(SCRIPT)), tale, [QUESTION], CONFIG).build()
+    idle = ScriptedEngine([])
+    await MindGraph(make_tools(idle), tale, [QUESTION], CONFIG).build()
+    assert idle.requests == []
+
+
+async def test_a_reply_that_stays_invalid_is_counted_and_the_document_goes_on(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    tools = make_tools(ScriptedEngine([SCRIPT[0], "prose, not JSON", SCRIPT[2]]))
+    memory = MindGraph(tools, tale, [QUESTION], CONFIG)
+    await memory.build()
+    rows = tools.store.edits(memory.id)
+    assert ("reply", "rejected", "reply_invalid") in [
+        (row.op, row.outcome, row.reason) for row in rows
+    ]
+    assert memory.is_built()
+
+
+async def test_a_block_that_does_not_fit_says_which(make_tools: MakeTools, tale: Document) -> None:
+    memory = MindGraph(make_tools(ScriptedEngine([], context_tokens=100)), tale, [QUESTION], CONFIG)
+    with pytest.raises(ContextOverflow, match=r"block 1 of \d") as caught:
+        await memory.build()
+    assert "--chunk-tokens" in caught.value.hint
+
+
+async def test_sentence_citation_is_exact_by_construction(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    config = MindGraphConfig(chunk_tokens=20, cite="sentence")
+    tools = make_tools(SchemaEngine(seed=3))
+    memory = MindGraph(tools, tale, [QUESTION], config)
+    await memory.build()
+    reasons = {row.reason for row in tools.store.edits(memory.id) if row.outcome == "rejected"}
+    assert memory.graph().nodes
+    assert not reasons & {"quote_not_found", "unknown_sentence"}
+    assert all(tale.quote(node.span) == node.quote for node in memory.graph().nodes)
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_any_valid_reply_can_be_disposed_of(
+    make_tools: MakeTools, tale: Document, seed: int
+) -> None:
+    memory = MindGraph(make_tools(SchemaEngine(seed=seed)), tale, [QUESTION], CONFIG)
+    await memory.build()
+    ids = {node.id for node in memory.graph().nodes}
+    assert all({edge.source, edge.target} <= ids for edge in memory.graph().edges)
+
+
+def test_the_id_is_a_hash_of_all_that_decides_the_log(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    tools = make_tools(ScriptedEngine([]))
+    other = make_tools(ScriptedEngine([], model_id="fake/other"))
+    ids = [
+        MindGraph(tools, tale, [QUESTION], CONFIG).id,
+        MindGraph(tools, tale, [], CONFIG).id,
+        MindGraph(tools, tale, [QUESTION], MindGraphConfig()).id,
+        MindGraph(tools, Document.from_text("b", "Other."), [QUESTION], CONFIG).id,
+        MindGraph(other, tale, [QUESTION], CONFIG).id,
+    ]
+    assert len(set(ids)) == len(ids)
+    assert MindGraph(tools, tale, [QUESTION], CONFIG).id == ids[0]
+
+
+def test_an_empty_question_is_refused(make_tools: MakeTools, tale: Document) -> None:
+    with pytest.raises(InputError, match="empty"):
+        MindGraph(make_tools(ScriptedEngine([])), tale, [Question(" \n")], CONFIG)
+
+
+def test_the_questions_place_in_the_prompt() -> None:
+    assert question_text([QUESTION]) == QUESTION.text
+    assert question_text([]) == NO_QUESTION.text
+    several = question_text([QUESTION, Question("Where is the ring?")])
+    assert "1. Who forgave whom?\n2. Where is the ring?" in several
+
+
+def test_the_papers_defaults() -> None:
+    config = MindGraphConfig()
+    assert (config.preset, config.cite, config.tokens_per_chunk) == ("paper", "quote", 8192)
+    assert (config.max_rounds, config.max_cluster_size, config.lookup_chars) == (40, 10, 1000)
