@@ -1,0 +1,180 @@
+"""Transformers in this process, constrained by Outlines: a Hugging Face folder or a GGUF file.
+
+Runs where PyTorch runs, on a GPU if there is one. A GGUF file is unpacked to dense weights on
+loading (weights left packed are unpacked again at every step, ten times slower). Constraints are
+the regular expression of ``mgl.llm.constraints``, given to Outlines' llguidance backend: its
+default one compiles an automaton, which takes minutes where a schema has long bounded strings.
+
+One request at a time; no prefix cache, no tool calls. Needs the extra ``mgl[transformers]``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from mgl.errors import EngineUnavailable, ResourceError, UsageError
+from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
+from mgl.llm.constraints import compile_schema
+from mgl.llm.grammar import literals, to_regex
+
+__all__ = ["TransformersEngine"]
+
+
+class TransformersEngine:
+    """One model in memory, loaded when this is made (seconds to a minute)."""
+
+    native_tools = False
+    concurrency = 1
+
+    def __init__(self, weights: Path, *, model_id: str, context_tokens: int) -> None:
+        self.model_id = model_id
+        self.context_tokens = context_tokens
+        self._torch, self._tokenizer, self._model, self._backend = _load(weights)
+        self._tokenizing = threading.Lock()
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="mgl-transformers")
+
+    async def generate(self, request: Request) -> Completion:
+        pattern = _pattern(request)
+        stopped = threading.Event()
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(
+                self._worker, self._generate, request, pattern, stopped
+            )
+        except asyncio.CancelledError:
+            stopped.set()
+            raise
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return await asyncio.to_thread(lambda: [len(self._encode(text)) for text in texts])
+
+    async def count_prompt_tokens(self, request: Request) -> int:
+        return len(await asyncio.to_thread(self._prompt, request))
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self._worker.shutdown, wait=True, cancel_futures=True)
+
+    def _encode(self, text: str) -> list[int]:
+        with self._tokenizing:
+            ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def _prompt(self, request: Request) -> list[int]:
+        messages = [{"role": m.role, "content": m.content} for m in request.messages]
+        text = self._tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, tokenize=False
+        )
+        return self._encode(text)
+
+    def _generate(
+        self, request: Request, pattern: str | None, stopped: threading.Event
+    ) -> Completion:
+        torch, sampling = self._torch, request.sampling
+        prompt = self._prompt(request)
+        tokens = torch.tensor([prompt], device=self._model.device)
+        options: dict[str, Any] = {"do_sample": sampling.temperature > 0}
+        if sampling.temperature > 0:
+            options |= {"temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": 0}
+        if pattern is not None:
+            options["logits_processor"] = [self._backend.get_regex_logits_processor(pattern)]
+
+        def interrupted(ids: Any, _scores: Any, **_: Any) -> Any:
+            return torch.full((ids.shape[0],), stopped.is_set(), device=ids.device)
+
+        try:
+            with torch.random.fork_rng(), torch.inference_mode():
+                torch.manual_seed(sampling.seed)
+                made = self._model.generate(
+                    tokens,
+                    attention_mask=torch.ones_like(tokens),
+                    max_new_tokens=sampling.max_tokens,
+                    stopping_criteria=[interrupted],
+                    return_dict_in_generate=True,
+                    output_scores=bool(request.choices),
+                    **options,
+                )
+        except (RuntimeError, ValueError) as error:
+            raise EngineUnavailable(
+                f"transformers failed: {str(error)[:300]}",
+                hint="`mgl doctor` shows the memory that is left; use smaller chunks or a server",
+            ) from error
+        written = made.sequences[0, len(prompt) :].tolist()
+        ended = bool(written) and written[-1] in self._ends()
+        reason: FinishReason = "stop" if ended else "length"
+        with self._tokenizing:
+            text = self._tokenizer.decode(written, skip_special_tokens=True)
+        return Completion(
+            text,
+            reason,
+            TokenUsage(len(prompt), len(written)),
+            logprobs=self._logprobs(made.scores, written) if request.choices else (),
+        )
+
+    def _ends(self) -> set[int]:
+        ends = self._model.generation_config.eos_token_id
+        return set(ends) if isinstance(ends, list) else {ends}
+
+    def _logprobs(self, scores: Sequence[Any], written: Sequence[int]) -> tuple[float, ...]:
+        """Natural log-probabilities of what was written, among what the constraint allowed."""
+        chosen = (
+            float(self._torch.log_softmax(score[0].float(), dim=-1)[token])
+            for score, token in zip(scores, written, strict=False)
+        )
+        return tuple(value if math.isfinite(value) else 0.0 for value in chosen)
+
+
+def _pattern(request: Request) -> str | None:
+    if request.choices:
+        return to_regex(literals(request.choices))
+    if request.json_schema is not None:
+        return to_regex(compile_schema(request.json_schema))
+    return None
+
+
+def _load(weights: Path) -> tuple[Any, Any, Any, Any]:
+    """(torch, tokenizer, model, Outlines backend) of a folder or a GGUF file."""
+    try:
+        import outlines
+        import torch
+        from outlines.backends.llguidance import LLGuidanceBackend
+        from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, GgufConfig
+        from transformers.utils.logging import disable_progress_bar
+    except ImportError as error:
+        raise UsageError(
+            f"the engine transformers needs {error.name}",
+            hint="python -m pip install 'mgl[transformers]'",
+        ) from error
+    disable_progress_bar()
+    options: dict[str, Any] = {"local_files_only": True}
+    folder = weights
+    if weights.suffix == ".gguf":
+        folder, options["gguf_file"] = weights.parent, weights.name
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+        if weights.suffix == ".gguf":
+            options["quantization_config"] = GgufConfig(dequantize=True)
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16, **options)
+    except (OSError, ValueError) as error:
+        raise ResourceError(
+            f"transformers cannot load {weights}: {str(error)[:300]}",
+            hint="give the folder of a Hugging Face model, or a GGUF file",
+        ) from error
+    if tokenizer.chat_template is None:
+        raise ResourceError(
+            f"the tokenizer of {weights} has no chat template",
+            hint="use an instruction-tuned model; its tokenizer_config.json has one",
+        )
+    # The publisher's sampling habits must not leak into requests that say how to sample.
+    published = model.generation_config
+    ends = published.eos_token_id if published.eos_token_id is not None else tokenizer.eos_token_id
+    filler = ends[0] if isinstance(ends, list) else ends
+    model.generation_config = GenerationConfig(eos_token_id=ends, pad_token_id=filler)
+    model.eval().to("cuda" if torch.cuda.is_available() else "cpu")
+    backend = LLGuidanceBackend(outlines.from_transformers(model, tokenizer))
+    return torch, tokenizer, model, backend
