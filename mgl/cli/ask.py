@@ -60,6 +60,9 @@ def ask(
     typer.echo("")
     print_stats(result.stats)
     if result.answer.compaction_ratio is not None:
-        typer.echo(f"answered from {result.answer.compaction_ratio:.1%} of the document's tokens")
+        typer.echo(
+            f"compaction: the answer set out from {result.answer.compaction_ratio:.1%} "
+            "as many tokens as the document has"
+        )
     print_usage(result.usage)
     typer.echo(f"memory: {result.memory_id} (mgl show {result.memory_id})")

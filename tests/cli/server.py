@@ -74,6 +74,7 @@ def serving(delay: float = 0.0) -> Iterator[Server]:
 class _Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         if self.path == "/v1/models":

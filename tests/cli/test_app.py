@@ -15,7 +15,7 @@ import pytest
 from mgl import errors
 from mgl.cli.app import EPILOG, INTERRUPTED
 from tests.cli.conftest import Mgl
-from tests.store.test_failures import unprivileged
+from tests.privileges import unprivileged
 
 MGL = [sys.executable, "-m", "mgl"]
 MODULES = "import sys; from mgl.cli.app import app; print('\\n'.join(sys.modules))"

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from mgl.errors import ResourceError, StoreError
 from mgl.store import EditRecord, MemoryRecord, Store
+from tests.privileges import unprivileged
 
 PREPARE = """
 import sys
@@ -58,19 +58,6 @@ except ResourceError as error:
     print(chunk, error.hint)
 """
 )
-
-
-@contextmanager
-def unprivileged() -> Iterator[None]:
-    """Root may write anything, so drop to an ordinary user for the length of a test."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 @pytest.fixture
