@@ -27,6 +27,7 @@ from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.edits import record, resolved
 from mgl.memories.mindgraph.small.evidence import evidence_span
 from mgl.memories.mindgraph.small.names import Name, find_names, mentioned
+from mgl.memories.mindgraph.small.parts import all_parts
 from mgl.memories.mindgraph.small.prompts import CLAIM, CLAIM_WITHOUT_QUESTION, SUPPORTED
 from mgl.memories.mindgraph.small.ranking import flat, rank_blocks, user
 from mgl.memories.mindgraph.state import AddEdge, AddNode, Graph, apply, replay
@@ -34,7 +35,7 @@ from mgl.store import EditRecord
 from mgl.text import sentence_spans
 from mgl.types import Chunk, Document, Question, Span
 
-__all__ = ["build_small", "claim_id"]
+__all__ = ["build_small", "claim_id", "claim_prefix"]
 
 CLAIM_TOKENS = 60
 OPEN_QUESTION = Question("What happens?")
@@ -54,9 +55,15 @@ class _Claim:
     kept: bool = True
 
 
+def claim_prefix(question: int) -> str:
+    """How the ids of the claims made for the n-th part begin."""
+    return f"q{question + 1}_block"
+
+
 def claim_id(question: int, block: int) -> str:
-    """The node id of the claim that a block makes for the n-th question; both count from 0."""
-    return f"q{question + 1}_block{block + 1}"
+    """The node id of the claim that a block makes for the n-th part of the questions; both count
+    from 0."""
+    return f"{claim_prefix(question)}{block + 1}"
 
 
 async def build_small(
@@ -72,10 +79,9 @@ async def build_small(
     Without questions every block makes one claim, and no block is ranked.
     """
     done = tools.store.chunks_done(memory_id)
-    if len(done) == len(blocks):
-        return
-    if questions:
-        orders = await rank_blocks(tools, blocks, questions)
+    parts = all_parts(question.text for question in questions)
+    if parts:
+        orders = await rank_blocks(tools, blocks, parts)
         wanted = [
             (number, block)
             for number, order in enumerate(orders)
@@ -83,7 +89,7 @@ async def build_small(
         ]
     else:
         wanted = [(0, block.index) for block in blocks]
-    claims = await _claims(tools, document, blocks, questions, wanted, config.support_floor)
+    claims = await _claims(tools, document, blocks, parts, wanted, config.support_floor)
     edits = (resolved(row) for row in tools.store.edits(memory_id))
     writer = _Writer(
         document, find_names(document.text), replay(edit for edit in edits if edit is not None)
@@ -202,7 +208,7 @@ class _Writer:
         return passage
 
     def _claim_before(self, claim: _Claim) -> str | None:
-        prefix = f"q{claim.question + 1}_block"
+        prefix = claim_prefix(claim.question)
         earlier = [node.id for node in self._graph.nodes if node.id.startswith(prefix)]
         return earlier[-2] if len(earlier) > 1 else None
 

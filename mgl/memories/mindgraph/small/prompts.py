@@ -5,7 +5,15 @@ from __future__ import annotations
 
 from mgl.prompt import Prompt
 
-__all__ = ["ANSWER", "CLAIM", "CLAIM_WITHOUT_QUESTION", "RELEVANT", "SUPPORTED", "SYSTEM"]
+__all__ = [
+    "ANSWER",
+    "ANSWER_PARTS",
+    "CLAIM",
+    "CLAIM_WITHOUT_QUESTION",
+    "RELEVANT",
+    "SUPPORTED",
+    "SYSTEM",
+]
 
 SYSTEM = Prompt(
     "mindgraph.small.system",
@@ -64,4 +72,14 @@ ANSWER = Prompt(
         "Answer the question in one short sentence, using only the text above. Be specific."
     ),
     variables=("passages", "question"),
+)
+
+ANSWER_PARTS = Prompt(
+    "mindgraph.small.answer_parts",
+    source="ours",
+    text=(
+        "{passages}\n\nQuestions:\n{questions}\n"
+        "Answer each question in one short sentence, using only the text above. Be specific."
+    ),
+    variables=("passages", "questions"),
 )
