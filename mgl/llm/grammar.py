@@ -78,7 +78,8 @@ class Text:
     The regular expression counts characters. The EBNF counts words, ``most / 7`` of them: for
     xgrammar a bound in characters costs seconds to compile or half a second a token (measured
     on a vocabulary of 152,000), a bound in words 0.1 s and 2 ms. So decoding under the EBNF ends,
-    and a text of unusually long words may still be over its length: validation decides.
+    begins with no space, and knows ``least`` as none or some; a text of unusually long words may
+    still be over its length, one of few letters under it: validation decides.
     """
 
     least: int

@@ -39,11 +39,12 @@ class Malformed(Exception):
 def without_thinking(text: str) -> str:
     """The text without thinking blocks at its start, closed or not, stripped of white space.
 
-    A ``</think>`` alone ends a block that the chat template opened, unless JSON came before it.
+    A ``</think>`` alone ends a block that the chat template opened, unless JSON or a fence came
+    before it.
     """
     while match := _THOUGHT.match(text):
         text = text[match.end() :]
-    if not text.lstrip().startswith(("{", "[")):
+    if not text.lstrip().startswith(("{", "[", "`")):
         _, closing, after = text.partition("</think>")
         text = after if closing else text
     return text.strip()

@@ -14,7 +14,7 @@ from mgl.llm.grammar import Choice, Class, Literal, Node, Repeat, Seq, Text
 
 __all__ = ["sample"]
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyz 0123456789éß—日"
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789éß—日"
 _MORE = 6  # repeats drawn beyond the least
 
 

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mgl.errors import EngineRejected, EngineUnavailable, ResourceError
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
 from mgl.llm.constraints import compile_schema
@@ -28,6 +30,7 @@ __all__ = ["OpenVinoEngine", "import_genai"]
 
 CACHE_GB = 2
 CONCURRENCY = 16
+PIECE = 4_000  # characters encoded at once: beyond 8,192 tokens the tokenizer cuts silently
 BATCHED_TOKENS = 2048  # of all prompts in one step
 _TELEMETRY = "openvino_telemetry"
 
@@ -108,8 +111,14 @@ class OpenVinoEngine:
             await asyncio.to_thread(self._worker.join)
 
     def _encode(self, text: str) -> Any:
+        """Token ids, shape (1, n). Long texts are encoded in pieces that begin at the space
+        before a word, where these tokenizers part words anyway."""
         with self._tokenizing:
-            return self._tokenizer.encode(text, add_special_tokens=False).input_ids
+            parts = [
+                self._tokenizer.encode(piece, add_special_tokens=False).input_ids.data
+                for piece in _pieces(text)
+            ]
+        return self._tensor(np.concatenate(parts, axis=1))
 
     def _prompt(self, request: Request) -> Any:
         messages = [
@@ -249,6 +258,18 @@ def _grammar(request: Request) -> str | None:
     if request.json_schema is not None:
         return to_ebnf(compile_schema(request.json_schema))
     return None
+
+
+def _pieces(text: str) -> list[str]:
+    pieces, start = [], 0
+    while len(text) - start > PIECE:
+        end = text.rfind(" ", start + 1, start + PIECE)
+        while end > start + 1 and text[end - 1].isspace():
+            end = text.rfind(" ", start + 1, end)
+        end = end if end > start else start + PIECE
+        pieces.append(text[start:end])
+        start = end
+    return [*pieces, text[start:]]
 
 
 def _succeed(job: _Job, completion: Completion) -> None:

@@ -1,0 +1,390 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from mgl.errors import (
+    ContextOverflow,
+    EngineError,
+    EngineRejected,
+    EngineTimeout,
+    EngineUnavailable,
+    ReplyInvalid,
+    UsageError,
+)
+from mgl.llm.base import (
+    Completion,
+    FinishReason,
+    Message,
+    Request,
+    Sampling,
+    TokenUsage,
+    Tool,
+    ToolCall,
+)
+from mgl.llm.calls import MemoryCallLog, call_key
+from mgl.llm.client import Client, Policy
+from mgl.llm.fakes import SchemaEngine, Scripted, ScriptedEngine
+from mgl.store import Store
+from mgl.types import StageUsage
+from tests.llm.shapes import SHAPES, AllOptional, Answer
+
+ASK = [Message("user", "Who?")]
+GOOD = '{"answer":"Ann","sure":true}'
+QUICK = Policy(timeout_s=5, backoff_s=0.001)
+GONE = EngineUnavailable("gone", hint="wait")
+
+
+def cut(text: str, used: int = 5) -> Completion:
+    return Completion(text, "length", TokenUsage(10, used))
+
+
+def client_of(
+    replies: Sequence[Scripted], policy: Policy = QUICK, context_tokens: int = 32_768
+) -> tuple[Client, ScriptedEngine, MemoryCallLog]:
+    engine = ScriptedEngine(replies, context_tokens=context_tokens, native_tools=True)
+    log = MemoryCallLog()
+    return Client(engine, log, policy), engine, log
+
+
+def outcomes(log: MemoryCallLog) -> list[str]:
+    return [call.outcome for call in log.calls]
+
+
+async def test_a_valid_reply_is_parsed_and_recorded() -> None:
+    llm, engine, log = client_of([f"<think>easy</think>```json\n{GOOD}\n```"])
+    reply = await llm.complete(ASK, Answer, stage="answer")
+    assert reply.parsed == Answer(answer="Ann", sure=True)
+    assert reply.text == GOOD
+    (call,) = log.calls
+    assert (call.outcome, call.stage, call.error) == ("ok", "answer", None)
+    assert call.key == reply.call_key == call_key(engine.model_id, engine.requests[0])
+    assert call.completion is not None
+    assert call.completion.text.startswith("<think>"), "the log keeps what the model wrote"
+
+
+async def test_a_reply_that_was_cut_off_gets_twice_the_budget_once() -> None:
+    llm, engine, log = client_of([cut(GOOD), GOOD])
+    reply = await llm.complete(ASK, Answer, sampling=Sampling(max_tokens=50))
+    assert reply.parsed == Answer(answer="Ann", sure=True)
+    assert [request.sampling.max_tokens for request in engine.requests] == [50, 100]
+    assert outcomes(log) == ["truncated", "ok"]
+
+
+async def test_a_reply_that_stays_cut_off_is_never_parsed_as_if_whole() -> None:
+    llm, engine, log = client_of([cut(GOOD), cut(GOOD)])
+    with pytest.raises(ReplyInvalid, match="cut off at 100 tokens"):
+        await llm.complete(ASK, Answer, sampling=Sampling(max_tokens=50))
+    assert len(engine.requests) == 2
+    assert outcomes(log) == ["truncated", "truncated"]
+
+
+async def test_the_larger_budget_stays_within_the_context() -> None:
+    llm, engine, _ = client_of([cut("x"), "done"], context_tokens=80)
+    await llm.complete(ASK, sampling=Sampling(max_tokens=50))
+    assert [request.sampling.max_tokens for request in engine.requests] == [50, 70]
+    llm, engine, _ = client_of([cut("x")], context_tokens=60)
+    with pytest.raises(ReplyInvalid):
+        await llm.complete(ASK, sampling=Sampling(max_tokens=50))
+    assert len(engine.requests) == 1, "no room for more, so nothing is asked"
+
+
+async def test_an_invalid_reply_is_asked_for_again_with_another_seed() -> None:
+    llm, engine, log = client_of(['{"answer":"Ann"}', "", GOOD])
+    reply = await llm.complete(ASK, Answer, sampling=Sampling(seed=7))
+    assert reply.parsed is not None
+    assert [request.sampling.seed for request in engine.requests] == [7, 8, 9]
+    assert engine.requests[0].sampling.temperature == 0
+    assert all(request.sampling.temperature > 0 for request in engine.requests[1:])
+    assert outcomes(log) == ["invalid", "empty", "ok"]
+    assert log.calls[0].error is not None
+    assert "sure" in log.calls[0].error
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "hint"),
+    [
+        ("Sure! Ann, I think.", "not JSON", "ignore the JSON schema"),
+        (f"{GOOD} Anything else?", "after the JSON", "ignore the JSON schema"),
+        ('{"answer":"Ann"}', "sure", "larger model"),
+        ("", "wrote nothing", "reply budget"),
+    ],
+)
+async def test_what_is_never_valid_is_said_with_what_to_do(text: str, said: str, hint: str) -> None:
+    llm, engine, _ = client_of([text] * 3)
+    with pytest.raises(ReplyInvalid, match=said) as caught:
+        await llm.complete(ASK, Answer)
+    assert hint in caught.value.hint
+    assert len(engine.requests) == 3
+
+
+async def test_repair_attempts_can_be_none() -> None:
+    llm, engine, _ = client_of(["no"], replace(QUICK, repair_attempts=0))
+    with pytest.raises(ReplyInvalid):
+        await llm.complete(ASK, Answer)
+    assert len(engine.requests) == 1
+
+
+async def test_retryable_errors_are_retried_and_others_are_not() -> None:
+    llm, engine, log = client_of([GONE, EngineTimeout("slow", hint="wait"), "hello"])
+    assert (await llm.complete(ASK)).text == "hello"
+    assert outcomes(log) == ["unavailable", "timeout", "ok"]
+    assert len({request.sampling.seed for request in engine.requests}) == 1
+
+    llm, engine, log = client_of([EngineRejected("no", hint="change it"), "hello"])
+    with pytest.raises(EngineRejected):
+        await llm.complete(ASK)
+    assert outcomes(log) == ["refused"]
+
+    llm, engine, log = client_of([GONE] * 4)
+    with pytest.raises(EngineUnavailable):
+        await llm.complete(ASK)
+    assert len(engine.requests) == 1 + QUICK.max_retries
+
+
+async def test_a_bug_in_an_engine_is_not_dressed_up() -> None:
+    llm, _, _ = client_of([ZeroDivisionError("bug")])
+    with pytest.raises(ZeroDivisionError):
+        await llm.complete(ASK)
+
+
+class SlowEngine(SchemaEngine):
+    """Takes its time, and knows how many calls it had and how many at once."""
+
+    def __init__(self, seconds: float, concurrency: int = 8) -> None:
+        super().__init__(concurrency=concurrency)
+        self.seconds = seconds
+        self.calls = self.now = self.most = self.cancelled = 0
+
+    async def generate(self, request: Request) -> Completion:
+        self.calls += 1
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            await asyncio.sleep(self.seconds)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        finally:
+            self.now -= 1
+        return await super().generate(request)
+
+
+async def test_a_hanging_engine_times_out() -> None:
+    engine, log = SlowEngine(60), MemoryCallLog()
+    llm = Client(engine, log, Policy(timeout_s=0.02, max_retries=1, backoff_s=0.001))
+    with pytest.raises(EngineTimeout, match=r"within 0\.02 s"):
+        await llm.complete(ASK)
+    assert engine.cancelled == engine.calls == 2
+    assert outcomes(log) == ["timeout", "timeout"]
+
+
+async def test_the_same_call_in_flight_is_issued_once() -> None:
+    engine = SlowEngine(0.02)
+    llm = Client(engine, MemoryCallLog(), QUICK)
+    replies = await asyncio.gather(*(llm.complete(ASK, Answer) for _ in range(5)))
+    assert engine.calls == 1
+    assert len({reply.text for reply in replies}) == 1
+    assert sorted(reply.replayed for reply in replies) == [False] + [True] * 4
+    usage = llm.usage()[""]
+    assert (usage.calls, usage.replayed) == (1, 4)
+
+
+async def test_a_waiter_that_gives_up_takes_nobody_with_it() -> None:
+    engine = SlowEngine(0.05)
+    llm = Client(engine, MemoryCallLog(), QUICK)
+    first = asyncio.create_task(llm.complete(ASK))
+    second = asyncio.create_task(llm.complete(ASK))
+    await asyncio.sleep(0.01)
+    first.cancel()
+    assert (await second).text
+    assert first.cancelled()
+    assert (engine.calls, engine.cancelled) == (1, 0)
+
+
+async def test_the_last_waiter_that_gives_up_stops_the_engine() -> None:
+    engine = SlowEngine(60)
+    llm = Client(engine, MemoryCallLog(), QUICK)
+    tasks = [asyncio.create_task(llm.complete(ASK)) for _ in range(2)]
+    await asyncio.sleep(0.01)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert (engine.calls, engine.cancelled) == (1, 1)
+
+
+@pytest.mark.parametrize(("policy", "most"), [(QUICK, 3), (replace(QUICK, concurrency=2), 2)])
+async def test_no_more_calls_at_once_than_the_engine_takes(policy: Policy, most: int) -> None:
+    engine = SlowEngine(0.01, concurrency=3)
+    llm = Client(engine, MemoryCallLog(), policy)
+    await asyncio.gather(*(llm.complete([Message("user", str(n))]) for n in range(12)))
+    assert (engine.calls, engine.most) == (12, most)
+
+
+def test_a_client_serves_one_event_loop_after_another() -> None:
+    llm = Client(SlowEngine(0.001, concurrency=1), MemoryCallLog(), QUICK)
+
+    async def several(start: int) -> None:
+        numbers = range(start, start + 3)
+        await asyncio.gather(*(llm.complete([Message("user", str(n))]) for n in numbers))
+
+    asyncio.run(several(0))
+    asyncio.run(several(3))
+    assert llm.usage()[""].calls == 6
+
+
+async def test_usage_by_stage_counts_replays_apart() -> None:
+    log = MemoryCallLog()
+    done = Completion("hello", "stop", TokenUsage(100, 7, cached_tokens=40))
+    llm = Client(ScriptedEngine([GONE, done]), log, QUICK)
+    await llm.complete(ASK, stage="build")
+    await llm.complete(ASK, stage="answer")
+    build, answer = llm.usage()["build"], llm.usage()["answer"]
+    assert replace(build, seconds=0) == StageUsage(2, 0, 100, 7, 40)
+    assert build.seconds > 0
+    assert answer == StageUsage(0, 1, 100, 7, 100)
+
+
+async def test_a_finished_run_replays_without_a_model() -> None:
+    log = MemoryCallLog()
+    llm = Client(ScriptedEngine(["no JSON", cut("x"), GOOD]), log, QUICK)
+    first = await llm.complete(ASK, Answer)
+    again = Client(ScriptedEngine([]), log, QUICK)
+    second = await again.complete(ASK, Answer)
+    assert second == replace(first, replayed=True)
+    assert len(log.calls) == 3
+    assert again.usage()[""].calls == 0
+    assert again.usage()[""].replayed == 3
+
+
+async def test_replay_from_the_store(tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("store") / "mgl.sqlite"
+    with Store.open(path) as store:
+        llm = Client(SchemaEngine(), store.call_log("m"), QUICK)
+        first = [await llm.complete(ASK, shape) for shape in SHAPES]
+        likely = await llm.probability_of_yes(ASK)
+    with Store.open(path) as store:
+        llm = Client(ScriptedEngine([], model_id="fake/schema"), store.call_log("other"), QUICK)
+        assert [replace(await llm.complete(ASK, s), replayed=False) for s in SHAPES] == first
+        assert await llm.probability_of_yes(ASK) == likely
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sampling": Sampling(seed=1)},
+        {"sampling": Sampling(temperature=0.1)},
+        {"sampling": Sampling(max_tokens=2)},
+        {"messages": (Message("system", "Who?"),)},
+        {"json_schema": {"type": "object", "properties": {"b": 1, "a": 1}}},
+        {"tools": (Tool("t", "d", {}),)},
+        {"choices": ("Yes", "No")},
+    ],
+)
+def test_whatever_decides_a_reply_is_in_its_key(change: dict[str, object]) -> None:
+    base = Request(tuple(ASK), {"type": "object", "properties": {"a": 1, "b": 1}})
+    assert call_key("m", base) != call_key("m", replace(base, **change))  # type: ignore[arg-type]
+    assert call_key("m", base) != call_key("n", base)
+    assert call_key("m", base) == call_key("m", replace(base))
+
+
+async def test_a_prompt_that_cannot_fit_is_not_sent() -> None:
+    llm, engine, log = client_of(["never"], context_tokens=1000)
+    with pytest.raises(ContextOverflow) as caught:
+        await llm.complete([Message("user", "word " * 950)], sampling=Sampling(max_tokens=100))
+    assert "954 tokens" in caught.value.message
+    assert "may take 100" in caught.value.message
+    assert "holds 1,000" in caught.value.message
+    assert not engine.requests
+    assert not log.calls
+
+
+class CountingEngine(SchemaEngine):
+    counted = 0
+
+    async def count_prompt_tokens(self, request: Request) -> int:
+        self.counted += 1
+        return await super().count_prompt_tokens(request)
+
+
+async def test_a_prompt_that_must_fit_is_not_counted() -> None:
+    engine = CountingEngine(context_tokens=8192)
+    llm = Client(engine, MemoryCallLog(), QUICK)
+    await llm.complete([Message("user", "é" * 2000)])
+    assert engine.counted == 0
+    await llm.complete([Message("user", "é" * 4000)])
+    assert engine.counted == 1
+
+
+TOOL = Tool("look", "Look it up.", {"type": "object", "properties": {}})
+
+
+async def test_tool_calls_come_through_and_need_no_schema() -> None:
+    called = Completion("", "tool_calls", TokenUsage(5, 3), (ToolCall("1", "look", "{}"),))
+    llm, engine, _ = client_of([called])
+    reply = await llm.complete(ASK, Answer, tools=[TOOL])
+    assert reply.tool_calls == called.tool_calls
+    assert reply.parsed is None
+    assert engine.requests[0].tools == (TOOL,)
+
+
+async def test_a_reply_beside_tools_is_repaired_under_the_schema_alone() -> None:
+    llm, engine, _ = client_of(["The answer is Ann.", GOOD])
+    reply = await llm.complete(ASK, Answer, tools=[TOOL])
+    assert reply.parsed is not None
+    assert [bool(request.tools) for request in engine.requests] == [True, False]
+
+
+async def test_tools_need_a_model_that_has_them() -> None:
+    llm = Client(SchemaEngine(), MemoryCallLog())
+    with pytest.raises(UsageError, match="no native tool calls"):
+        await llm.complete(ASK, tools=[TOOL])
+
+
+@pytest.mark.parametrize(("said", "expected"), [("Yes", 0.8), ("No", 0.2)])
+async def test_the_probability_of_yes(said: str, expected: float) -> None:
+    made = Completion(said, "stop", TokenUsage(5, 1), logprobs=(-0.22314355131420976,))
+    llm, engine, _ = client_of([made])
+    assert await llm.probability_of_yes(ASK) == pytest.approx(expected)
+    assert engine.requests[0].choices == ("Yes", "No")
+
+
+async def test_yes_without_its_probability_is_not_guessed() -> None:
+    llm, _, _ = client_of(["Yes"])
+    with pytest.raises(ReplyInvalid, match="log-probability"):
+        await llm.probability_of_yes(ASK)
+
+
+@pytest.mark.parametrize("reason", ["stop", "length"])
+async def test_free_text_is_returned_as_written(reason: FinishReason) -> None:
+    text = "Here:\n```\ncode\n```"
+    llm, _, _ = client_of([Completion(text, reason, TokenUsage(1, 1)), text])
+    assert (await llm.complete(ASK)).text == text
+
+
+async def test_counts_come_from_the_engine() -> None:
+    llm, engine, _ = client_of([])
+    assert await llm.count_tokens(["one two", "", "three."]) == [2, 0, 2]
+    assert await llm.count_prompt_tokens(ASK, AllOptional) == await engine.count_prompt_tokens(
+        Request(tuple(ASK))
+    )
+    assert (llm.model_id, llm.context_tokens, llm.native_tools) == ("fake/scripted", 32_768, True)
+
+
+async def test_backoff_grows() -> None:
+    llm, _, _ = client_of([GONE, GONE, "hello"], Policy(backoff_s=0.04))
+    began = time.perf_counter()
+    await llm.complete(ASK)
+    assert time.perf_counter() - began >= 0.02 + 0.04
+
+
+async def test_errors_that_reach_the_caller_say_what_to_do() -> None:
+    for failure in (GONE, EngineRejected("no", hint="change it")):
+        llm, _, _ = client_of([failure] * 3)
+        with pytest.raises(EngineError) as caught:
+            await llm.complete(ASK)
+        assert caught.value.hint

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from mgl.errors import UsageError
+from mgl.llm.base import Message, Request
+from mgl.llm.constraints import compile_schema
+from mgl.llm.fakes import SchemaEngine
+from mgl.llm.grammar import to_ebnf, to_regex
+from mgl.llm.samples import sample
+from mgl.llm.schemas import json_schema
+from tests.llm.notation import pattern_of
+from tests.llm.shapes import SENTENCES, SHAPES, AllOptional, Answer, Edits, Notes
+
+GRAMMARS = {shape: compile_schema(json_schema(shape)) for shape in SHAPES}
+REGEXES = {shape: re.compile(to_regex(node)) for shape, node in GRAMMARS.items()}
+EBNFS = {shape: re.compile(pattern_of(to_ebnf(node))) for shape, node in GRAMMARS.items()}
+shapes = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+
+
+def accepts(shape: type[BaseModel], text: str) -> tuple[bool, bool]:
+    return bool(REGEXES[shape].fullmatch(text)), bool(EBNFS[shape].fullmatch(text))
+
+
+@shapes
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_what_a_grammar_can_say_is_valid(shape: type[BaseModel], seed: int) -> None:
+    text = sample(GRAMMARS[shape], random.Random(seed))
+    shape.model_validate_json(text)
+    assert accepts(shape, text) == (True, True)
+
+
+@shapes
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+async def test_valid_data_made_without_the_grammar_can_be_said(
+    shape: type[BaseModel], seed: int
+) -> None:
+    request = Request((Message("user", "x"),), json_schema(shape))
+    completion = await SchemaEngine(seed).generate(request)
+    shape.model_validate_json(completion.text)
+    assert accepts(shape, completion.text) == (True, True)
+
+
+@given(text=st.text(max_size=200).filter(lambda t: not re.search(r"[\x00-\x1f\x7f]", t)))
+@settings(max_examples=100, deadline=None)
+def test_any_text_without_control_characters_fits_a_string(text: str) -> None:
+    written = json.dumps({"answer": text, "sure": True}, ensure_ascii=False, separators=(",", ":"))
+    fits = len(text) <= 200 and text != ""
+    assert bool(REGEXES[Answer].fullmatch(written)) is fits
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"answer": "spaced","sure":true}',
+        '{"answer":"x","sure":true} ',
+        '{"answer":"x","sure":true}x',
+        '{"sure":true,"answer":"order"}',
+        '{"answer":"","sure":true}',
+        '{"answer":"raw \x07 bell","sure":true}',
+        '{"answer":"raw \n line","sure":true}',
+        '{"answer":"lone \\ud800","sure":true}',
+        '{"answer":"un"quoted","sure":true}',
+        '{"answer":"x","sure":1}',
+        '{"answer":"x"}',
+        '{"answer":"x","sure":true,"more":1}',
+    ],
+)
+def test_what_a_grammar_refuses(text: str) -> None:
+    assert accepts(Answer, text) == (False, False)
+
+
+def test_a_string_is_bounded_in_characters_by_the_regex_and_in_words_by_the_ebnf() -> None:
+    words = " ".join(["word"] * 41)
+    assert accepts(Answer, f'{{"answer":"{"word " * 28}","sure":true}}') == (True, True)
+    assert accepts(Answer, f'{{"answer":"{words}","sure":true}}') == (False, False)
+    assert accepts(Answer, f'{{"answer":"{"x" * 201}","sure":true}}') == (False, True)
+    assert accepts(Answer, f'{{"answer":"{" " * 60}","sure":true}}') == (True, False)
+
+
+def test_quotes_line_ends_and_other_scripts_are_copied_from_an_enum_as_they_are() -> None:
+    for sentence in SENTENCES[:4]:
+        value = {"notes": [{"src": sentence, "says": "so"}]}
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        assert accepts(Notes, text) == (False, True)  # too short: left to validation
+        text = text.replace('"so"}', '"so it is"}')
+        assert accepts(Notes, text) == (True, True)
+        assert Notes.model_validate_json(text).notes[0].src == sentence
+
+
+@given(keys=st.sets(st.sampled_from("abc")))
+def test_optional_members_are_left_out_at_will_and_commas_stay_right(keys: set[str]) -> None:
+    values = {"a": 1, "b": "x", "c": False}
+    made = {key: values[key] for key in values if key in keys}
+    assert accepts(AllOptional, json.dumps(made, separators=(",", ":"))) == (True, True)
+
+
+def test_a_union_of_edits_is_bounded_and_ordered() -> None:
+    edit = '{"op":"delete_node","id":"a"}'
+    for count, fits in ((0, True), (8, True), (9, False)):
+        text = '{"operations":[' + ",".join([edit] * count) + "]}"
+        assert accepts(Edits, text) == (fits, fits)
+
+
+def test_large_schemas_compile_at_once() -> None:
+    class Item(BaseModel):
+        src: Literal[tuple(SENTENCES)]  # type: ignore[valid-type]
+        ids: Annotated[list[Literal[tuple(range(300))]], Field(max_length=40)]  # type: ignore[valid-type]
+
+    class Items(BaseModel):
+        items: Annotated[list[Item], Field(max_length=40)]
+
+    began = time.perf_counter()
+    ebnf = to_ebnf(compile_schema(json_schema(Items)))
+    assert time.perf_counter() - began < 0.5
+    assert ebnf.count("Sentence 99 says") == 1, "an enum that is used twice is written once"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{}, {"type": "object"}, {"type": "array"}, {"not": {}}, {"type": "string", "pattern": "a"}],
+)
+def test_what_has_no_grammar_is_refused_with_a_hint(schema: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as caught:
+        compile_schema(schema)
+    assert caught.value.hint
+
+
+def test_a_schema_is_self_contained_and_bare() -> None:
+    schema = json_schema(Edits)
+    text = json.dumps(schema)
+    assert "$ref" not in text
+    assert "$defs" not in text
+    assert "discriminator" not in text
+    assert '"title"' not in text
+    assert list(schema["properties"]["operations"]["items"]["oneOf"][0]["properties"]) == [
+        "op",
+        "src",
+        "id",
+        "type",
+        "rank",
+    ]
+
+
+def test_fields_called_like_keywords_survive() -> None:
+    class Named(BaseModel):
+        title: str
+        default: Literal["title", "$defs"]
+
+    schema = json_schema(Named)
+    assert list(schema["properties"]) == ["title", "default"]
+    assert schema["properties"]["default"]["enum"] == ["title", "$defs"]
+
+
+class Tree(BaseModel):
+    children: list[Tree]
+
+
+def test_a_recursive_model_is_refused() -> None:
+    with pytest.raises(UsageError, match="contains itself"):
+        json_schema(Tree)
+
+
+@given(
+    low=st.integers(-3000, 3000) | st.none(),
+    high=st.integers(-3000, 3000) | st.none(),
+    value=st.integers(-3500, 3500),
+)
+@settings(max_examples=300, deadline=None)
+def test_integers_within_bounds_and_no_others(
+    low: int | None, high: int | None, value: int
+) -> None:
+    if low is not None and high is not None and low > high:
+        low, high = high, low
+    schema: dict[str, Any] = {"type": "integer"}
+    schema |= {} if low is None else {"minimum": low}
+    schema |= {} if high is None else {"maximum": high}
+    inside = (low is None or low <= value) and (high is None or value <= high)
+    node = compile_schema(schema)
+    assert bool(re.fullmatch(to_regex(node), str(value))) is inside
+    assert bool(re.fullmatch(pattern_of(to_ebnf(node)), str(value))) is inside
+
+
+@pytest.mark.parametrize("text", ["-0", "01", "+1", "1e3", "", "10000000000000000"])
+def test_integers_are_canonical_and_bounded(text: str) -> None:
+    assert not re.fullmatch(to_regex(compile_schema({"type": "integer"})), text)
+
+
+@given(low=st.integers(-20, 20), width=st.integers(0, 30), seed=st.integers(0, 10**6))
+@settings(max_examples=100, deadline=None)
+def test_numbers_stay_within_whole_bounds(low: int, width: int, seed: int) -> None:
+    kind = TypeAdapter(Annotated[float, Field(ge=low, le=low + width)])
+    node = compile_schema(kind.json_schema())
+    kind.validate_json(sample(node, random.Random(seed)))
+
+
+def test_a_number_below_its_least_is_left_to_validation() -> None:
+    kind = TypeAdapter(Annotated[float, Field(ge=0.5, le=1)])
+    pattern = to_regex(compile_schema(kind.json_schema()))
+    assert re.fullmatch(pattern, "0.75")
+    assert re.fullmatch(pattern, "0.25")
+    with pytest.raises(ValidationError):
+        kind.validate_json("0.25")
