@@ -11,6 +11,7 @@ It reports no cached tokens (the pipeline has no such counter), and it has no to
 from __future__ import annotations
 
 import asyncio
+import importlib
 import queue
 import sys
 import threading
@@ -58,6 +59,7 @@ class OpenVinoEngine:
         self.model_id = model_id
         self.context_tokens = context_tokens
         self._genai = import_genai()
+        self._tensor = importlib.import_module("openvino").Tensor
         self._weights = weights
         self._cache_gb = cache_gb
         self._pipeline = self._load()

@@ -50,6 +50,7 @@ async def build_graph(
     done = tools.store.chunks_done(memory_id)
     edits = (resolved(row) for row in tools.store.edits(memory_id))
     graph = replay(edit for edit in edits if edit is not None)
+    tools.observer.progress("build", len(done), len(chunks))
     for chunk in chunks:
         if chunk.index not in done:
             rows, graph = await _read_chunk(

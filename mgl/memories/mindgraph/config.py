@@ -38,7 +38,10 @@ class MindGraphConfig(BaseModel):
     max_cluster_size: int = Field(10, ge=2, description="of Leiden subgraphs (§4.2)")
     leiden_seed: int = Field(0, description="fixed seed (§4.2); the value is ours")
     quote_floor: float = Field(0.9, ge=0.5, le=1.0, description="of a fuzzy quote match; ours")
-    claims_read: int = Field(2, ge=1, description="claims read for an answer; preset small")
+    pool: int = Field(48, ge=1, description="blocks that the model ranks; preset small")
+    passage_chars: int = Field(
+        1500, ge=100, description="characters read again for an answer; preset small"
+    )
     claims_per_question: int = Field(5, ge=1, description="blocks read closely; preset small")
     support_floor: float = Field(
         0.5, ge=0.0, le=1.0, description="P(Yes) below which a claim is rejected; preset small"

@@ -19,13 +19,10 @@ from mgl.memories.mindgraph.answer import answer_from_graph
 from mgl.memories.mindgraph.build import build_graph
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.edits import resolved
-from mgl.memories.mindgraph.prompts import BUILD, BUILD_BY_SENTENCE
-from mgl.memories.mindgraph.small import prompts as small
 from mgl.memories.mindgraph.small.answer import answer_small
 from mgl.memories.mindgraph.small.build import build_small
 from mgl.memories.mindgraph.state import Graph, replay
 from mgl.memories.mindgraph.tools import GraphTools
-from mgl.prompt import Prompt
 from mgl.store import MemoryRecord
 from mgl.text import chunk_document
 from mgl.types import Answer, Chunk, Document, Question
@@ -64,15 +61,8 @@ class MindGraph:
                 "questions": [question.text for question in self._questions],
                 "config": self._config.model_dump(mode="json"),
                 "model": self._tools.llm.model_id,
-                "prompts": [prompt.hash for prompt in self._build_prompts()],
             }
         )[:12]
-
-    def _build_prompts(self) -> tuple[Prompt, ...]:
-        """The prompts that decide the log."""
-        if self._config.preset == "small":
-            return (small.SYSTEM, small.RELEVANT, small.CLAIM, small.SUPPORTED)
-        return (BUILD,) if self._config.cite == "quote" else (BUILD_BY_SENTENCE,)
 
     async def build(self) -> None:
         """Read the document into the log, from where the log ends."""

@@ -1,6 +1,6 @@
 """The build stage of the small preset: the same graph and log, less asked of one call.
 
-For each question every block is ranked (``ranking``); from the best few the model says in one
+For each question the blocks are ranked (``ranking``); from the best few the model says in one
 sentence what the block tells, and in a second call whether the block really says so. Code does the
 rest: the span a claim stands on, the names in it, and the edges. A claim that its block does not
 support is logged as rejected, unless it is the best there is. One graph serves all questions of a
@@ -29,8 +29,9 @@ from mgl.memories.mindgraph.small.evidence import evidence_span
 from mgl.memories.mindgraph.small.names import Name, find_names, mentioned
 from mgl.memories.mindgraph.small.parts import all_parts
 from mgl.memories.mindgraph.small.prompts import CLAIM, CLAIM_WITHOUT_QUESTION, SUPPORTED
-from mgl.memories.mindgraph.small.ranking import flat, rank_blocks, user
+from mgl.memories.mindgraph.small.ranking import rank_blocks
 from mgl.memories.mindgraph.state import AddEdge, AddNode, Graph, apply, replay
+from mgl.reading import flat, reader
 from mgl.store import EditRecord
 from mgl.text import sentence_spans
 from mgl.types import Chunk, Document, Question, Span
@@ -81,7 +82,7 @@ async def build_small(
     done = tools.store.chunks_done(memory_id)
     parts = all_parts(question.text for question in questions)
     if parts:
-        orders = await rank_blocks(tools, blocks, parts)
+        orders = await rank_blocks(tools, blocks, parts, pool=config.pool)
         wanted = [
             (number, block)
             for number, order in enumerate(orders)
@@ -143,13 +144,13 @@ async def _claim(
         prompt, asked = CLAIM.render(block=text, question=question.text), question
     try:
         reply: Reply[BaseModel] = await llm.complete(
-            user(prompt), sampling=Sampling(max_tokens=CLAIM_TOKENS), stage="read"
+            reader(prompt), sampling=Sampling(max_tokens=CLAIM_TOKENS), stage="read"
         )
     except ReplyInvalid:
         return None
     said = flat(reply.text)
     check = SUPPORTED.render(block=text, question=asked.text, claim=said)
-    support = await llm.probability_of_yes(user(check), stage="check")
+    support = await llm.probability_of_yes(reader(check), stage="check")
     span = evidence_span(document, block, said, asked.text)
     return _Claim(number, block.index, said, support, span, reply.call_key)
 

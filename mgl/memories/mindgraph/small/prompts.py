@@ -1,25 +1,12 @@
 """The prompts of the small preset, all ours. The passage comes first and is the same in every
-call on a block, so that an engine's prefix cache pays it once for all questions."""
+call on a block, so that an engine's prefix cache pays it once for all questions. The answer's
+prompt is the one that all readers of passages share (``mgl.reading``)."""
 
 from __future__ import annotations
 
 from mgl.prompt import Prompt
 
-__all__ = [
-    "ANSWER",
-    "ANSWER_PARTS",
-    "CLAIM",
-    "CLAIM_WITHOUT_QUESTION",
-    "RELEVANT",
-    "SUPPORTED",
-    "SYSTEM",
-]
-
-SYSTEM = Prompt(
-    "mindgraph.small.system",
-    source="ours",
-    text="You are a careful reader. You answer only from the given text.",
-)
+__all__ = ["CLAIM", "CLAIM_WITHOUT_QUESTION", "RELEVANT", "SUPPORTED"]
 
 RELEVANT = Prompt(
     "mindgraph.small.relevant",
@@ -62,24 +49,4 @@ SUPPORTED = Prompt(
         "Does the passage above say this, and does it answer the question? Reply Yes or No."
     ),
     variables=("block", "question", "claim"),
-)
-
-ANSWER = Prompt(
-    "mindgraph.small.answer",
-    source="ours",
-    text=(
-        "{passages}\n\nQuestion: {question}\n"
-        "Answer the question in one short sentence, using only the text above. Be specific."
-    ),
-    variables=("passages", "question"),
-)
-
-ANSWER_PARTS = Prompt(
-    "mindgraph.small.answer_parts",
-    source="ours",
-    text=(
-        "{passages}\n\nQuestions:\n{questions}\n"
-        "Answer each question in one short sentence, using only the text above. Be specific."
-    ),
-    variables=("passages", "questions"),
 )
