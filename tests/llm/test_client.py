@@ -52,7 +52,7 @@ def client_of(
 
 
 def outcomes(log: MemoryCallLog) -> list[str]:
-    return [call.outcome for call in log.calls]
+    return [call.outcome for call in log.records]
 
 
 async def test_a_valid_reply_is_parsed_and_recorded() -> None:
@@ -60,7 +60,7 @@ async def test_a_valid_reply_is_parsed_and_recorded() -> None:
     reply = await llm.complete(ASK, Answer, stage="answer")
     assert reply.parsed == Answer(answer="Ann", sure=True)
     assert reply.text == GOOD
-    (call,) = log.calls
+    (call,) = log.records
     assert (call.outcome, call.stage, call.error) == ("ok", "answer", None)
     assert call.key == reply.call_key == call_key(engine.model_id, engine.requests[0])
     assert call.completion is not None
@@ -101,8 +101,8 @@ async def test_an_invalid_reply_is_asked_for_again_with_another_seed() -> None:
     assert engine.requests[0].sampling.temperature == 0
     assert all(request.sampling.temperature > 0 for request in engine.requests[1:])
     assert outcomes(log) == ["invalid", "empty", "ok"]
-    assert log.calls[0].error is not None
-    assert "sure" in log.calls[0].error
+    assert log.records[0].error is not None
+    assert "sure" in log.records[0].error
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ async def test_a_finished_run_replays_without_a_model() -> None:
     again = Client(ScriptedEngine([]), log, QUICK)
     second = await again.complete(ASK, Answer)
     assert second == replace(first, replayed=True)
-    assert len(log.calls) == 3
+    assert len(log.records) == 3
     assert again.usage()[""].calls == 0
     assert again.usage()[""].replayed == 3
 
@@ -300,7 +300,7 @@ async def test_a_prompt_that_cannot_fit_is_not_sent() -> None:
     assert "may take 100" in caught.value.message
     assert "holds 1,000" in caught.value.message
     assert not engine.requests
-    assert not log.calls
+    assert not log.records
 
 
 class CountingEngine(SchemaEngine):
