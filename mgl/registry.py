@@ -1,7 +1,7 @@
 """Names to the classes behind them; nothing is imported before it is asked for.
 
     >>> names("memory")
-    ['mindgraph']
+    ['direct', 'mindgraph', 'passages']
     >>> load("memory", "mindgraph").__name__
     'MindGraph'
 
@@ -22,7 +22,11 @@ from mgl.errors import UsageError
 __all__ = ["load", "names"]
 
 _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
-    "memory": {"mindgraph": "mgl.memories.mindgraph:MindGraph"},
+    "memory": {
+        "direct": "mgl.baselines.direct:Direct",
+        "mindgraph": "mgl.memories.mindgraph:MindGraph",
+        "passages": "mgl.baselines.passages:Passages",
+    },
 }
 _GROUPS: Final[Mapping[str, str]] = {"memory": "mgl.memories"}
 

@@ -1,0 +1,1 @@
+"""Baselines: what a memory has to be better than. One file each, same Protocol as a memory."""

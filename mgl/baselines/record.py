@@ -1,0 +1,79 @@
+"""What baselines share: a record in the store without edits, and a view without a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel
+
+from mgl.llm.calls import content_hash
+from mgl.memories.base import Tools
+from mgl.store import MemoryRecord
+from mgl.types import Answer, Document, Question
+from mgl.web.view import GraphView
+
+__all__ = ["Baseline"]
+
+
+class Baseline:
+    """A method that keeps nothing but its source. Subclasses set ``kind`` and answer."""
+
+    kind: str
+
+    def __init__(
+        self, tools: Tools, document: Document, questions: Sequence[Question], config: BaseModel
+    ) -> None:
+        self._tools = tools
+        self._document = document
+        self._questions = tuple(questions)
+        self._options = config.model_dump(mode="json")
+
+    @property
+    def id(self) -> str:
+        return content_hash(
+            {
+                "kind": self.kind,
+                "document": self._document.id,
+                "questions": [question.text for question in self._questions],
+                "config": self._options,
+                "model": self._tools.llm.model_id,
+            }
+        )[:12]
+
+    async def build(self) -> None:
+        """Register the source and count its tokens; there is nothing to read beforehand."""
+        store = self._tools.store
+        store.put_document(self._document)
+        if store.chunks_done(self.id):
+            return
+        (tokens,) = await self._tools.llm.count_tokens([self._document.text])
+        store.put_memory(
+            MemoryRecord(
+                id=self.id,
+                kind=self.kind,
+                document_id=self._document.id,
+                questions=tuple(question.text for question in self._questions),
+                model_id=self._tools.llm.model_id,
+                config=self._options,
+                chunks=1,
+                tokens=tokens,
+            )
+        )
+        store.append_edits(self.id, 0, [])
+
+    async def source_tokens(self) -> int:
+        await self.build()
+        return self._tools.store.memory(self.id).tokens
+
+    def view(self, answers: Sequence[Answer] = ()) -> GraphView:
+        return GraphView(
+            memory_id=self.id,
+            memory=self.kind,
+            model=self._tools.llm.model_id,
+            document=self._document,
+            questions=tuple(question.text for question in self._questions),
+            steps=0,
+            nodes=(),
+            edges=(),
+            answers=tuple(answers),
+        )

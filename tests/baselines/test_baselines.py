@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mgl.baselines.direct import Direct, DirectConfig
+from mgl.baselines.passages import Passages, PassagesConfig
+from mgl.llm.client import Client
+from mgl.llm.fakes import ScriptedEngine
+from mgl.memories.base import SilentObserver, Tools
+from mgl.store import Store
+from mgl.types import Document, Question
+
+TEXT = "".join(f"Sentence number {n} tells of nothing. " for n in range(400))
+DOCUMENT = Document.from_text("t", f"The first ring is gold. {TEXT}The last ring is green.")
+QUESTION = Question("What colour is the last ring?")
+
+
+@pytest.fixture
+def engine() -> ScriptedEngine:
+    return ScriptedEngine(["Green."], context_tokens=1000)
+
+
+@pytest.fixture
+def tools(tmp_path: Path, engine: ScriptedEngine) -> Iterator[Tools]:
+    with Store.open(tmp_path / "mgl.sqlite") as store:
+        yield Tools(Client(engine, store.call_log()), store, SilentObserver(), lambda: 0.0)
+
+
+async def test_direct_keeps_both_ends_of_a_text_that_does_not_fit(
+    tools: Tools, engine: ScriptedEngine
+) -> None:
+    answer = await Direct(tools, DOCUMENT, [QUESTION]).answer(QUESTION)
+    prompt = engine.requests[0].messages[-1].content
+    assert answer.marks == ("text_truncated",)
+    assert "first ring is gold" in prompt
+    assert "last ring is green" in prompt
+    assert len(prompt) < len(DOCUMENT.text)
+
+
+async def test_direct_reads_a_text_that_fits_whole(tools: Tools, engine: ScriptedEngine) -> None:
+    short = Document.from_text("s", TEXT[:600])
+    answer = await Direct(tools, short, [QUESTION]).answer(QUESTION)
+    assert answer.marks == ()
+    assert " ".join(short.text.split()) in engine.requests[0].messages[-1].content
+
+
+async def test_direct_can_be_given_less_room(tools: Tools, engine: ScriptedEngine) -> None:
+    config = DirectConfig(context_tokens=512)
+    await Direct(tools, DOCUMENT, [QUESTION], config).answer(QUESTION)
+    assert len(engine.requests[0].messages[-1].content.split()) < 400
+
+
+async def test_passages_reads_the_best_in_text_order(tools: Tools, engine: ScriptedEngine) -> None:
+    config = PassagesConfig(tokens=40, k=2)
+    answer = await Passages(tools, DOCUMENT, [QUESTION], config).answer(QUESTION)
+    prompt = engine.requests[0].messages[-1].content
+    assert prompt.index("first ring is gold") < prompt.index("last ring is green")
+    assert "Sentence number 200 " not in prompt
+    assert answer.text == "Green."
+    assert answer.compaction_ratio is not None
+    assert answer.compaction_ratio < 0.1
