@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import math
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from mgl.errors import (
+    ContextOverflow,
+    EngineError,
+    EngineRejected,
+    EngineTimeout,
+    EngineUnavailable,
+    ReplyInvalid,
+    UsageError,
+)
+from mgl.llm.base import Message, Request, Sampling, Tool, ToolCall
+from mgl.llm.calls import MemoryCallLog
+from mgl.llm.client import Client, Policy
+from mgl.llm.engines import openai
+from mgl.llm.engines.openai import OpenAIEngine
+from mgl.llm.schemas import json_schema
+from tests.llm.server import LLAMA, MODEL, OTHER, VLLM, Answered, Route, Server, chat, models
+from tests.llm.server import serving as serve
+from tests.llm.shapes import Answer
+
+ASK = [Message("user", "Who is it?")]
+GOOD = '{"answer":"Ann","sure":true}'
+QUICK = Policy(timeout_s=5, max_retries=1, backoff_s=0.001)
+PAGE = "<html><body>Welcome to nginx</body></html>"
+
+
+async def connect(url: str, **options: Any) -> OpenAIEngine:
+    settings = {
+        "model": MODEL,
+        "profile": "qwen2.5-7b-instruct",
+        "model_id": "m",
+        "context_tokens": 32_768,
+        "native_tools": True,
+    }
+    return await OpenAIEngine.connect(url, **{**settings, **options})
+
+
+@asynccontextmanager
+async def client_of(
+    routes: dict[str, Route], *replies: Route, policy: Policy = QUICK, **options: Any
+) -> AsyncIterator[tuple[Client, Server, MemoryCallLog]]:
+    with serve(routes, *replies) as server:
+        log = MemoryCallLog()
+        llm = Client(await connect(f"{server.url}/v1", **options), log, policy)
+        try:
+            yield llm, server, log
+        finally:
+            await llm.aclose()
+
+
+async def test_a_request_as_vllm_gets_it() -> None:
+    async with client_of(VLLM, chat(GOOD)) as (llm, server, _):
+        reply = await llm.complete(
+            ASK, Answer, sampling=Sampling(temperature=0.5, top_p=0.9, max_tokens=77, seed=3)
+        )
+        (body,) = server.bodies()
+    assert reply.parsed == Answer(answer="Ann", sure=True)
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (31, 9)
+    assert reply.usage.cached_tokens == 16
+    assert body["model"] == MODEL
+    assert body["messages"] == [{"role": "user", "content": "Who is it?"}]
+    assert (body["temperature"], body["top_p"], body["max_tokens"], body["seed"]) == (
+        0.5,
+        0.9,
+        77,
+        3,
+    )
+    assert body["response_format"]["json_schema"]["strict"] is True
+    assert body["response_format"]["json_schema"]["schema"] == json_schema(Answer)
+    assert body["structured_outputs"]["json"] == json_schema(Answer)
+
+
+@pytest.mark.parametrize("routes", [LLAMA, OTHER, {**VLLM, "/version": {"version": "0.11.2"}}])
+async def test_other_servers_get_the_common_part_alone(routes: dict[str, Route]) -> None:
+    async with client_of(routes, chat(GOOD)) as (llm, server, _):
+        await llm.complete(ASK, Answer)
+        (body,) = server.bodies()
+    assert "structured_outputs" not in body
+    assert body["response_format"]["type"] == "json_schema"
+
+
+@pytest.mark.parametrize(("routes", "context"), [(VLLM, 4096), (LLAMA, 2048), (OTHER, 32_768)])
+async def test_the_context_is_the_servers(routes: dict[str, Route], context: int) -> None:
+    async with client_of(routes) as (llm, _, _):
+        assert llm.context_tokens == context
+
+
+async def test_a_server_with_more_context_keeps_the_models() -> None:
+    async with client_of(VLLM, context_tokens=1000) as (llm, _, _):
+        assert llm.context_tokens == 1000
+
+
+@pytest.mark.parametrize(
+    ("routes", "texts", "prompt"),
+    [(VLLM, [9, 2], 43), (LLAMA, [2, 0], 3), (OTHER, [3, 0], 17)],
+)
+async def test_tokens_are_counted_by_the_server_or_estimated(
+    routes: dict[str, Route], texts: list[int], prompt: int
+) -> None:
+    async with client_of(routes) as (llm, _, _):
+        assert await llm.count_tokens(["one two", ""]) == texts
+        assert await llm.count_prompt_tokens(ASK) == prompt
+
+
+@pytest.mark.parametrize("ending", ["", "/", "/v1", "/v1/"])
+async def test_the_url_may_name_the_root_or_the_api(ending: str) -> None:
+    with serve(OTHER) as server:
+        await (await connect(f"{server.url}{ending}")).aclose()
+        assert server.seen[0][0] == "/v1/models"
+
+
+@pytest.mark.parametrize("name", [MODEL, "qwen2.5-7b-instruct", "/models/Qwen2.5-7B-Instruct/"])
+async def test_a_model_is_known_by_its_names(name: str) -> None:
+    async with client_of({"/v1/models": models(name)}, chat("hi")) as (llm, server, _):
+        await llm.complete(ASK)
+        assert server.bodies()[0]["model"] == name
+
+
+async def test_native_tool_calls() -> None:
+    calls = [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
+    answered = chat(None, "tool_calls", message={"tool_calls": calls})
+    tool = Tool("look", "Look it up.", {"type": "object", "properties": {}})
+    async with client_of(VLLM, answered, chat(GOOD)) as (llm, server, _):
+        reply = await llm.complete(ASK, Answer, tools=[tool])
+        assert reply.tool_calls == (ToolCall("c1", "look", "{}"),)
+        assert reply.finish_reason == "tool_calls"
+        after = [
+            *ASK,
+            Message("assistant", "", tool_calls=reply.tool_calls),
+            Message("tool", "found", tool_call_id="c1"),
+        ]
+        assert (await llm.complete(after, Answer, tools=[tool])).parsed is not None
+        first, second = server.bodies()
+    assert first["tools"][0]["function"]["name"] == "look"
+    assert "response_format" not in first
+    assert second["messages"][1]["tool_calls"] == calls
+    assert second["messages"][2] == {"role": "tool", "content": "found", "tool_call_id": "c1"}
+
+
+@pytest.mark.parametrize(
+    ("routes", "key"), [(VLLM, "structured_outputs"), (LLAMA, "grammar"), (OTHER, "logprobs")]
+)
+async def test_choices_share_the_probability_they_have(routes: dict[str, Route], key: str) -> None:
+    top = [
+        {"token": " The", "logprob": math.log(0.5)},
+        {"token": "No", "logprob": math.log(0.3)},
+        {"token": "Yes", "logprob": math.log(0.1)},
+    ]
+    content = [{"token": "No", "logprob": math.log(0.3), "top_logprobs": top}]
+    answered = chat("No", choice={"logprobs": {"content": content}})
+    async with client_of(routes, answered) as (llm, server, _):
+        assert await llm.probability_of_yes(ASK) == pytest.approx(0.25)
+        assert key in server.bodies()[0]
+
+
+async def test_a_key_is_sent_and_a_refused_one_explained() -> None:
+    refused = Answered(401, {"error": "Unauthorized"})
+    with serve({"/v1/models": refused}) as server:
+        with pytest.raises(EngineRejected, match="401") as caught:
+            await connect(server.url, api_key="secret")
+        assert server.seen[0][1]["Authorization"] == "Bearer secret"
+    assert "MGL_API_KEY" in caught.value.hint
+    assert "secret" not in str(caught.value)
+
+
+# Servers that are not as they should be: each is one clear error with what to do.
+
+
+async def test_server_down() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(EngineUnavailable, match=str(port)) as caught:
+        await connect(f"http://127.0.0.1:{port}/v1")
+    assert caught.value.retryable
+    assert "--base-url" in caught.value.hint
+
+
+async def test_wrong_url() -> None:
+    with serve({}) as server, pytest.raises(EngineRejected, match="is not there") as caught:
+        await connect(f"{server.url}/somewhere")
+    assert "/v1" in caught.value.hint
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://x/v1", "", "http://", "http://x:port/"])
+async def test_not_a_url(url: str) -> None:
+    with pytest.raises(UsageError, match="is not the URL"):
+        await connect(url)
+
+
+async def test_wrong_model_name() -> None:
+    other = {"/v1/models": models("other/model-3b")}
+    with serve(other) as server, pytest.raises(EngineRejected, match="it serves other") as caught:
+        await connect(server.url)
+    assert "it serves other/model-3b" in caught.value.message
+    assert MODEL in caught.value.message
+    assert "--model" in caught.value.hint
+
+
+@pytest.mark.parametrize("body", [PAGE, {"hello": "world"}, ["x"]])
+async def test_something_else_answers(body: Any) -> None:
+    with serve({"/v1/models": body}) as server, pytest.raises(EngineRejected) as caught:
+        await connect(server.url)
+    assert "--base-url" in caught.value.hint
+
+
+async def test_html_in_place_of_a_completion() -> None:
+    async with client_of(OTHER, PAGE) as (llm, server, log):
+        with pytest.raises(EngineRejected, match="an HTML page instead of JSON"):
+            await llm.complete(ASK)
+        assert len(server.bodies()) == 1
+        assert [call.outcome for call in log.records] == ["refused"]
+
+
+async def test_json_that_is_not_a_completion() -> None:
+    async with client_of(OTHER, {"choices": []}) as (llm, _, _):
+        with pytest.raises(EngineRejected, match="not a chat completion"):
+            await llm.complete(ASK)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"error": {"message": "This model's maximum context length is 4096 tokens.", "code": 400}},
+        {"object": "error", "message": "the request exceeds the available context size"},
+    ],
+)
+async def test_context_too_small_as_the_server_says_it(said: dict[str, Any]) -> None:
+    async with client_of(OTHER, Answered(400, said)) as (llm, server, _):
+        with pytest.raises(ContextOverflow, match="context") as caught:
+            await llm.complete(ASK)
+        assert len(server.bodies()) == 1
+    assert "longer context" in caught.value.hint
+
+
+async def test_context_too_small_is_seen_before_sending() -> None:
+    async with client_of(VLLM) as (llm, server, _):
+        with pytest.raises(ContextOverflow, match="4,096"):
+            await llm.complete([Message("user", "word " * 1000)])
+        assert not server.bodies()
+
+
+async def test_a_server_that_ignores_the_schema() -> None:
+    prose = chat("Certainly! It is Ann, and I am sure.")
+    async with client_of(OTHER, prose, prose, prose) as (llm, server, log):
+        with pytest.raises(ReplyInvalid) as caught:
+            await llm.complete(ASK, Answer)
+        assert [body["seed"] for body in server.bodies()] == [0, 1, 2]
+        assert [call.outcome for call in log.records] == ["invalid"] * 3
+    assert "ignore the JSON schema" in caught.value.hint
+
+
+async def test_a_server_that_hangs_in_a_call() -> None:
+    policy = Policy(timeout_s=0.05, max_retries=1, backoff_s=0.001)
+    async with client_of(OTHER, policy=policy) as (llm, server, log):
+        server.routes["/v1/chat/completions"] = server.hang
+        with pytest.raises(EngineTimeout):
+            await llm.complete(ASK)
+        assert [call.outcome for call in log.records] == ["timeout", "timeout"]
+
+
+async def test_a_server_that_hangs_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai, "PROBE_SECONDS", 0.05)
+    with serve({}) as server:
+        server.routes["/v1/models"] = server.hang
+        with pytest.raises(EngineTimeout, match="did not answer in time"):
+            await connect(server.url)
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 429])
+async def test_a_failure_that_passes(status: int) -> None:
+    async with client_of(OTHER, Answered(status, PAGE), chat("hello")) as (llm, _, log):
+        assert (await llm.complete(ASK)).text == "hello"
+        assert [call.outcome for call in log.records] == ["unavailable", "ok"]
+        assert log.records[0].error == f"the server failed ({status}): an HTML page"
+
+
+async def test_a_request_that_the_server_does_not_know() -> None:
+    refused = Answered(422, {"detail": [{"msg": "extra fields not permitted"}]})
+    async with client_of(OTHER, refused) as (llm, server, _):
+        with pytest.raises(EngineRejected, match="extra fields"):
+            await llm.complete(ASK)
+        assert len(server.bodies()) == 1
+
+
+async def test_a_model_that_went_away() -> None:
+    gone = Answered(404, {"error": {"message": f"The model `{MODEL}` does not exist."}})
+    async with client_of(OTHER, gone) as (llm, _, _):
+        with pytest.raises(EngineRejected, match="does not exist") as caught:
+            await llm.complete(ASK)
+    assert "--model" in caught.value.hint
+
+
+async def test_a_truncated_reply_gets_a_larger_budget() -> None:
+    async with client_of(VLLM, chat('{"answer":"An', "length"), chat(GOOD)) as (llm, server, log):
+        reply = await llm.complete(ASK, Answer, sampling=Sampling(max_tokens=20))
+        assert reply.parsed is not None
+        assert [body["max_tokens"] for body in server.bodies()] == [20, 40]
+        assert [call.outcome for call in log.records] == ["truncated", "ok"]
+
+
+async def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    async with client_of(OTHER, chat("hello")) as (llm, _, _):
+        assert (await llm.complete(ASK)).text == "hello"
+
+
+async def test_text_that_is_not_unicode_is_sent_all_the_same() -> None:
+    async with client_of(OTHER, chat("hello")) as (llm, server, _):
+        await llm.complete([Message("user", "lone \ud800 surrogate")])
+        assert server.bodies()[0]["messages"][0]["content"] == "lone \ud800 surrogate"
+
+
+async def test_every_error_has_a_hint() -> None:
+    for status in (400, 401, 403, 404, 405, 408, 413, 422, 429, 500, 503, 302):
+        with serve({"/v1/models": Answered(status, {"error": "x"})}) as server:
+            with pytest.raises(EngineError) as caught:
+                await connect(server.url)
+            assert caught.value.hint
+
+
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 3, "prompt_tokens_details": None}])
+async def test_a_server_that_tells_little_of_its_usage(usage: dict[str, Any] | None) -> None:
+    async with client_of(OTHER, chat("hello", usage=usage)) as (llm, _, _):
+        assert (await llm.complete(ASK)).usage.cached_tokens == 0
+
+
+async def test_one_connection_serves_many_calls() -> None:
+    async with client_of(OTHER, *[chat("hello")] * 5) as (llm, server, _):
+        for number in range(5):
+            request = Request((Message("user", str(number)),))
+            await llm.complete(request.messages)
+        assert len(server.bodies()) == 5

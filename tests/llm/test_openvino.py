@@ -1,0 +1,107 @@
+"""The in-process engine with real weights: whatever a 135M model says, its form holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from mgl.errors import EngineRejected, EngineTimeout, EngineUnavailable, UsageError
+from mgl.llm.base import Message, Request, Sampling
+from mgl.llm.calls import MemoryCallLog
+from mgl.llm.client import Client, Policy
+from mgl.llm.engines.openvino import OpenVinoEngine
+from tests.llm.shapes import Answer, Edits, Notes, Report
+
+pytestmark = pytest.mark.weights
+
+ASK = [Message("system", "Reply in JSON."), Message("user", "Ann met Bo. Who met Bo?")]
+
+
+@pytest.fixture
+async def engine(smollm2_weights: Path) -> AsyncIterator[OpenVinoEngine]:
+    made = await asyncio.to_thread(
+        OpenVinoEngine, smollm2_weights, model_id="m", context_tokens=2048, cache_gb=1
+    )
+    yield made
+    await made.aclose()
+
+
+async def test_an_engine_with_real_weights(engine: OpenVinoEngine) -> None:
+    """One test, because loading the model is most of its time."""
+    log = MemoryCallLog()
+    llm = Client(engine, log, Policy(timeout_s=300, max_retries=0, repair_attempts=3))
+
+    # Schemas of all kinds, in one batch, with free text beside them.
+    sampling = Sampling(max_tokens=400)
+    answer, edits, notes, report, free = await asyncio.gather(
+        llm.complete(ASK, Answer, sampling=sampling),
+        llm.complete(ASK, Edits, sampling=Sampling(max_tokens=900)),
+        llm.complete(ASK, Notes, sampling=sampling),
+        llm.complete(ASK, Report, sampling=sampling),
+        llm.complete([Message("user", "Say hello in one word.")], sampling=sampling),
+    )
+    assert isinstance(answer.parsed, Answer)
+    assert isinstance(edits.parsed, Edits)
+    assert isinstance(notes.parsed, Notes)
+    assert isinstance(report.parsed, Report)
+    assert free.text
+    for reply in (answer, edits, notes, report):
+        assert "\n" not in reply.text
+        assert not reply.text.startswith("{ ")
+
+    # Tokens as the engine counts them.
+    assert answer.usage.input_tokens == await llm.count_prompt_tokens(ASK)
+    (written,) = await llm.count_tokens([answer.text])
+    assert abs(answer.usage.output_tokens - written) <= written * 0.2 + 2
+    assert await llm.count_tokens(["hello world", ""]) == [2, 0]
+
+    # Greedy decoding repeats itself; sampling differs by seed and repeats by seed.
+    greedy = Request(tuple(ASK), sampling=Sampling(max_tokens=24))
+    assert (await engine.generate(greedy)).text == (await engine.generate(greedy)).text
+
+    # Cut off is said so.
+    short = await engine.generate(Request(tuple(ASK), sampling=Sampling(max_tokens=3)))
+    assert (short.finish_reason, short.usage.output_tokens) == ("length", 3)
+
+    # Yes or No.
+    likely = await llm.probability_of_yes([Message("user", "Is ice cold? Reply Yes or No.")])
+    assert 0 < likely < 1
+
+    # A time-out frees the engine, and what runs beside it goes on.
+    hasty = Client(engine, MemoryCallLog(), Policy(timeout_s=0.2, max_retries=0))
+    story = [Message("user", "Tell a very long story.")]
+    slow = hasty.complete(story, sampling=Sampling(max_tokens=1500))
+    other = llm.complete([Message("user", "Say hi.")], sampling=sampling)
+    results = await asyncio.gather(slow, other, return_exceptions=True)
+    assert isinstance(results[0], EngineTimeout)
+    assert not isinstance(results[1], BaseException)
+
+    # A schema without a grammar is refused before it reaches the pipeline.
+    with pytest.raises(UsageError):
+        await engine.generate(Request(tuple(ASK), {"type": "object"}))
+
+    # A step that fails fails the calls in flight, and the next call finds a new pipeline.
+    engine._pipeline = _Broken(engine._pipeline)
+    with pytest.raises(EngineUnavailable, match="out of order"):
+        await engine.generate(greedy)
+    assert (await engine.generate(greedy)).text
+
+    await engine.aclose()
+    with pytest.raises(EngineRejected, match="closed"):
+        await engine.generate(greedy)
+
+
+class _Broken:
+    """A pipeline whose next step fails."""
+
+    def __init__(self, pipeline: object) -> None:
+        self._pipeline = pipeline
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._pipeline, name)
+
+    def step(self) -> None:
+        raise RuntimeError("somewhere.cpp:1:\nout of order")
