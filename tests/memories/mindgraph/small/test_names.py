@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mgl.memories.mindgraph.small.names import find_names, mentioned
+
+
+def found(text: str) -> list[str]:
+    return [name.name for name in find_names(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("I met Irene Adler. Miss Adler sang, and Adler smiled at me.", ["Irene Adler"]),
+        ("Then Holmes rose. I saw Holmes leave.", ["Holmes"]),
+        (
+            "He met the King of Bohemia in Bohemia, and left Bohemia.",
+            ["Bohemia", "King of Bohemia"],
+        ),
+        ("We saw Dr. Watson and Mrs. Hudson.", ["Dr. Watson", "Mrs. Hudson"]),
+        ("I said I'll go. So I'll go, as I'll say.", []),
+        ("He sold roses. The red Roses were roses, and roses they stayed.", []),
+        ("of Saxe-Meningen and of Saxe-Meningen", ["Saxe-Meningen"]),
+        ("They met Élodie and again Élodie there.", ["Élodie"]),
+        ("with Ann's ring and for Ann's sake and to Ann", ["Ann"]),
+        ("", []),
+    ],
+)
+def test_names_by_hand(text: str, names: list[str]) -> None:
+    assert sorted(found(text)) == sorted(names)
+
+
+@given(st.text(alphabet="Abc D.e\n'-", max_size=200))
+def test_spans_hold_an_alias(text: str) -> None:
+    for name in find_names(text):
+        assert name.name in name.aliases
+        for start, end in name.spans:
+            assert " ".join(text[start:end].split()) in name.aliases
+
+
+def test_a_mention_is_a_whole_word_of_any_alias() -> None:
+    names = find_names("I met Irene Adler. Miss Adler sang to Holmes, and Holmes listened.")
+    assert [name.name for name in mentioned("when Miss\nAdler came", names)] == ["Irene Adler"]
+    assert mentioned("Holmesian", names) == []
