@@ -19,6 +19,7 @@ __all__ = ["LARGEST", "decimals", "integers"]
 
 LARGEST = 10**15 - 1
 FRACTION_DIGITS = 6
+_ZERO = Class(((ord("0"), ord("0")),))
 
 
 def integers(least: int | None, most: int | None) -> Node:
@@ -52,7 +53,8 @@ def decimals(least: float | None, most: float | None) -> Node:
 
 
 def _magnitudes(low: int, high: int) -> list[Node]:
-    options: list[Node] = [_one(_naturals(low, high))]
+    zeros = Repeat(_ZERO, 1, FRACTION_DIGITS)
+    options: list[Node] = [_one(_naturals(low, high)), Seq((Literal(f"{high}."), zeros))]
     if high > low:
         fraction = Seq((Literal("."), Repeat(DIGIT, 1, FRACTION_DIGITS)))
         options.append(Seq((_one(_naturals(low, high - 1)), fraction)))

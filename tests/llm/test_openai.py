@@ -199,10 +199,9 @@ async def test_not_a_url(url: str) -> None:
 
 async def test_wrong_model_name() -> None:
     other = {"/v1/models": models("other/model-3b")}
-    with serve(other) as server, pytest.raises(EngineRejected, match="it serves other") as caught:
+    with serve(other) as server, pytest.raises(EngineRejected) as caught:
         await connect(server.url)
-    assert "it serves other/model-3b" in caught.value.message
-    assert MODEL in caught.value.message
+    assert caught.value.message == f"the server does not serve {MODEL}; it serves other/model-3b"
     assert "--model" in caught.value.hint
 
 

@@ -82,7 +82,7 @@ async def test_an_engine_with_random_weights(folder: Path) -> None:
     likely = await llm.probability_of_yes(ASK)
     assert 0 < likely < 1
 
-    hasty = Client(engine, MemoryCallLog(), Policy(timeout_s=0.1, max_retries=0))
+    hasty = Client(engine, MemoryCallLog(), Policy(timeout_s=0.001, max_retries=0))
     with pytest.raises(EngineTimeout):
         await hasty.complete(ASK, sampling=Sampling(max_tokens=4000))
     # The abandoned call stops at its next token, so this one need not wait for 4,000.
