@@ -75,11 +75,11 @@ class Repeat:
 class Text:
     """The inside of a JSON string of ``least`` to ``most`` characters, ``most`` None: any number.
 
-    The regular expression counts characters. The EBNF counts words, ``most / 7`` of them: for
-    xgrammar a bound in characters costs seconds to compile or half a second a token (measured
-    on a vocabulary of 152,000), a bound in words 0.1 s and 2 ms. So decoding under the EBNF ends,
-    begins with no space, and knows ``least`` as none or some; a text of unusually long words may
-    still be over its length, one of few letters under it: validation decides.
+    The regular expression counts characters. The EBNF counts words, ``most / 7`` of them (in short
+    strings some more): for xgrammar a bound in characters costs seconds to compile or half a
+    second a token (measured on a vocabulary of 152,000), a bound in words 0.1 s and 2 ms. So
+    decoding under the EBNF ends, begins with no space, and knows ``least`` as none or some; a text
+    of unusually long words may be over its length, one of few letters under it: validation decides.
     """
 
     least: int
@@ -162,7 +162,7 @@ def _words(least: int, most: int | None) -> str:
         start = f"({_CHARACTER} | {_ESCAPE_EBNF})"
         return f"{start}{'+' if least else '*'}"
     start = f"({_LETTER} | {_ESCAPE_EBNF}) {_LETTER}*" if least else f"{_LETTER}*"
-    words = max(1, most // _CHARACTERS_A_WORD)
+    words = max(1, most // _CHARACTERS_A_WORD, min(4, most // 4))
     return f'{start} ((" " | {_ESCAPE_EBNF}) {_LETTER}*){{0,{words}}}'
 
 

@@ -58,6 +58,20 @@ class Report(Strict):
     last: list[str] = []
 
 
+class Figures(Strict):
+    """Everything bounded, so that any model comes to an end."""
+
+    share: Annotated[float, Field(ge=0, le=1)]
+    number: Annotated[int, Field(gt=0)] | None
+    pair: tuple[int, bool]
+    counts: Annotated[
+        dict[Annotated[str, Field(max_length=12)], Annotated[int, Field(ge=0, le=9)]],
+        Field(max_length=3),
+    ]
+    several: Literal["one", 2, None]
+    names: Annotated[list[Annotated[str, Field(max_length=20)]], Field(max_length=3)] = []
+
+
 class AllOptional(Strict):
     a: int = 0
     b: Annotated[str, Field(max_length=5)] = ""
@@ -69,4 +83,4 @@ class Answer(Strict):
     sure: bool
 
 
-SHAPES: tuple[type[BaseModel], ...] = (Edits, Notes, Report, AllOptional, Answer)
+SHAPES: tuple[type[BaseModel], ...] = (Edits, Notes, Report, Figures, AllOptional, Answer)

@@ -13,7 +13,7 @@ from mgl.llm.base import Message, Request, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
 from mgl.llm.engines.openvino import OpenVinoEngine
-from tests.llm.shapes import Answer, Edits, Notes, Report
+from tests.llm.shapes import Answer, Edits, Figures, Notes
 
 pytestmark = pytest.mark.weights
 
@@ -36,19 +36,19 @@ async def test_an_engine_with_real_weights(engine: OpenVinoEngine) -> None:
 
     # Schemas of all kinds, in one batch, with free text beside them.
     sampling = Sampling(max_tokens=400)
-    answer, edits, notes, report, free = await asyncio.gather(
+    answer, edits, notes, figures, free = await asyncio.gather(
         llm.complete(ASK, Answer, sampling=sampling),
         llm.complete(ASK, Edits, sampling=Sampling(max_tokens=900)),
         llm.complete(ASK, Notes, sampling=sampling),
-        llm.complete(ASK, Report, sampling=sampling),
+        llm.complete(ASK, Figures, sampling=sampling),
         llm.complete([Message("user", "Say hello in one word.")], sampling=sampling),
     )
     assert isinstance(answer.parsed, Answer)
     assert isinstance(edits.parsed, Edits)
     assert isinstance(notes.parsed, Notes)
-    assert isinstance(report.parsed, Report)
+    assert isinstance(figures.parsed, Figures)
     assert free.text
-    for reply in (answer, edits, notes, report):
+    for reply in (answer, edits, notes, figures):
         assert "\n" not in reply.text
         assert not reply.text.startswith("{ ")
 

@@ -12,7 +12,7 @@ from mgl.errors import EngineTimeout, ResourceError
 from mgl.llm.base import Message, Request, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
-from tests.llm.shapes import Answer, Edits, Notes, Report
+from tests.llm.shapes import Answer, Edits, Figures, Notes
 
 pytestmark = [
     pytest.mark.transformers,
@@ -66,7 +66,7 @@ async def test_an_engine_with_random_weights(folder: Path) -> None:
     llm = Client(engine, MemoryCallLog(), Policy(timeout_s=300, max_retries=0, repair_attempts=3))
     sampling = Sampling(max_tokens=2000, temperature=1.0)
 
-    for shape in (Answer, Edits, Notes, Report):
+    for shape in (Answer, Edits, Figures, Notes):
         reply = await llm.complete(ASK, shape, sampling=sampling)
         assert isinstance(reply.parsed, shape)
         assert reply.finish_reason == "stop"
