@@ -7,7 +7,7 @@ regular expressions. One tree and two writers keep the language the same for all
     >>> to_regex(tree)
     '\\\\{"a":[0-9]{1,3}\\\\}'
     >>> to_ebnf(tree)
-    'root ::= "{\\\\"a\\\\":" [0-9]{1,3} "}"\\n'
+    'root ::= "{\\"a\\":" r0 "}"\\nr0 ::= [0-9]{1,3}\\n'
 
 It has no recursion: what it can say is regular. Of JSON it knows only the inside of a string,
 because bounding its length is where the two notations part (``Text``).
@@ -124,7 +124,10 @@ def to_ebnf(node: Node) -> str:
 
 @dataclass(slots=True)
 class _Rules:
-    """Writes a tree, giving each choice and each repeated part a rule of its own, once."""
+    """Writes a tree, giving what is likely to come again a rule of its own, written once.
+
+    A rule is compiled once for all its uses, and that is most of what a grammar costs.
+    """
 
     rules: list[tuple[str, str]] = field(default_factory=list)
     names: dict[Node, str] = field(default_factory=dict)
@@ -142,10 +145,14 @@ class _Rules:
             case Repeat(part, least, most):
                 return self._named(part) + _bounds(least, most)
             case Text(least, most):
-                return _words(least, most)
+                return self._words(least, most)
 
     def _nested(self, node: Node) -> str:
-        return self._named(node) if isinstance(node, Choice) else self.write(node)
+        if isinstance(node, Choice | Text):
+            return self._named(node)
+        if isinstance(node, Repeat) and isinstance(node.part, Class) and node.most != node.least:
+            return self._named(node)
+        return self.write(node)
 
     def _named(self, node: Node) -> str:
         if isinstance(node, Class):
@@ -156,14 +163,15 @@ class _Rules:
             self.rules.append((self.names[node], body))
         return self.names[node]
 
-
-def _words(least: int, most: int | None) -> str:
-    if most is None:
-        start = f"({_CHARACTER} | {_ESCAPE_EBNF})"
-        return f"{start}{'+' if least else '*'}"
-    start = f"({_LETTER} | {_ESCAPE_EBNF}) {_LETTER}*" if least else f"{_LETTER}*"
-    words = max(1, most // _CHARACTERS_A_WORD, min(4, most // 4))
-    return f'{start} ((" " | {_ESCAPE_EBNF}) {_LETTER}*){{0,{words}}}'
+    def _words(self, least: int, most: int | None) -> str:
+        if most is None:
+            return f"({_CHARACTER} | {_ESCAPE_EBNF}){'+' if least else '*'}"
+        next_word = ("word", f'(" " | {_ESCAPE_EBNF}) {_LETTER}*')
+        if next_word not in self.rules:
+            self.rules.append(next_word)
+        start = f"({_LETTER} | {_ESCAPE_EBNF}) {_LETTER}*" if least else f"{_LETTER}*"
+        words = max(1, most // _CHARACTERS_A_WORD, min(4, most // 4))
+        return f"{start} word{{0,{words}}}"
 
 
 def _grouped(node: Node) -> str:
