@@ -7,7 +7,7 @@ regular expressions. One tree and two writers keep the language the same for all
     >>> to_regex(tree)
     '\\\\{"a":[0-9]{1,3}\\\\}'
     >>> to_ebnf(tree)
-    'root ::= "{\\"a\\":" r0 "}"\\nr0 ::= [0-9]{1,3}\\n'
+    'root ::= "{\\\\"a\\\\":" r0 "}"\\nr0 ::= [0-9]{1,3}\\n'
 
 It has no recursion: what it can say is regular. Of JSON it knows only the inside of a string,
 because bounding its length is where the two notations part (``Text``).
