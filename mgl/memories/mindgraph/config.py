@@ -44,7 +44,7 @@ class MindGraphConfig(BaseModel):
     )
     claims_per_question: int = Field(5, ge=1, description="blocks read closely; preset small")
     support_floor: float = Field(
-        0.5, ge=0.0, le=1.0, description="P(Yes) below which a claim is rejected; preset small"
+        0.75, ge=0.0, le=1.0, description="P(Yes) below which a claim is rejected; preset small"
     )
     temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
     seed: int = 0
