@@ -120,6 +120,7 @@ async def _claims(
         tools.observer.progress("read", made, len(wanted))
         return claim
 
+    tools.observer.progress("read", 0, len(wanted))
     claims = await asyncio.gather(*(read(number, index) for number, index in wanted))
     return _judged([claim for claim in claims if claim is not None], support_floor)
 

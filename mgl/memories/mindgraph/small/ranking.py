@@ -45,6 +45,7 @@ async def rank_blocks(
         tools.observer.progress("rank", asked, size * len(questions))
         return probability
 
+    tools.observer.progress("rank", 0, size * len(questions))
     for question in questions:
         scores = index.scores(question.text)
         places = sorted(np.argsort(-scores, kind="stable")[:size].tolist())
