@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from mgl import registry, resources
 from mgl.errors import InputError, UsageError
 from mgl.memories.base import Memory, MemoryKind, Observer, SilentObserver, Tools
-from mgl.model import ModelChoice, NoModel, defer
+from mgl.model import TIMEOUT_S, ModelChoice, NoModel, defer
 from mgl.portal import Portal
 from mgl.results import AskResult, BuildResult, MemorySummary, Stats
 from mgl.store import EditRecord, MemoryRecord, Store
@@ -238,10 +238,11 @@ class Lab:
         config: BaseModel,
         work: Callable[[Memory], Awaitable[ResultT]],
     ) -> tuple[Memory, ResultT, Usage]:
-        from mgl.llm.client import Client
+        from mgl.llm.client import Client, Policy
 
         log = self._store.call_log()
-        client = Client(self._engine, log)
+        engine = self._choice.engine_for(self._profile)
+        client = Client(self._engine, log, Policy(timeout_s=TIMEOUT_S[engine]))
         memory = kind(self._tools(client), document, questions, config)
         log.attach(memory.id)
         if self._portal is None:

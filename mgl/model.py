@@ -21,8 +21,14 @@ if TYPE_CHECKING:
     from mgl.llm.base import Engine
     from mgl.profiles import EngineName, ModelProfile
 
-__all__ = ["ModelChoice", "NoModel", "defer"]
+__all__ = ["TIMEOUT_S", "ModelChoice", "NoModel", "defer"]
 
+# Seconds for one call: a CPU shares its cores among the calls in flight, and cannot hang.
+TIMEOUT_S: Final[Mapping[EngineName, float]] = {
+    "openvino": 7200.0,
+    "transformers": 7200.0,
+    "openai": 600.0,
+}
 CONCURRENCY: Final[Mapping[EngineName, int]] = {"openvino": 16, "transformers": 1, "openai": 16}
 
 
