@@ -15,7 +15,7 @@ __all__ = ["BarObserver", "LineObserver", "observer"]
 
 LINE_EVERY_S: Final = 10.0
 ESTIMATE_OVER_S: Final = 600.0
-ESTIMATE_FROM: Final = 0.05  # of the whole: before that a stage that starts slowly tells nothing
+ESTIMATE_FROM: Final = 0.05  # of what is to do: before that a stage that starts slowly tells nothing
 
 
 def observer() -> BarObserver | LineObserver:
@@ -96,7 +96,7 @@ class LineObserver:
         if begun == now or done >= total or now - self._said >= LINE_EVERY_S:
             self._said = now
             left = ""
-            if done < total and done - first >= total * ESTIMATE_FROM:
+            if done < total and done - first >= max(1, (total - first) * ESTIMATE_FROM):
                 left = f", about {(now - begun) / (done - first) * (total - done):.0f} s left"
             say(f"{stage}: {done} of {total}{left}")
 
