@@ -15,7 +15,8 @@ __all__ = ["BarObserver", "LineObserver", "observer"]
 
 LINE_EVERY_S: Final = 10.0
 ESTIMATE_OVER_S: Final = 600.0
-ESTIMATE_FROM: Final = 0.05  # of what is to do: before that a stage that starts slowly tells nothing
+# The share of a stage that tells its pace: one that starts slowly tells nothing before.
+ESTIMATE_FROM: Final = 0.05
 
 
 def observer() -> BarObserver | LineObserver:

@@ -11,6 +11,7 @@ questions share one graph, or none is known when it is built.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import shorten
 
 from mgl.errors import InputError
 from mgl.llm.calls import content_hash
@@ -21,7 +22,7 @@ from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.edits import resolved
 from mgl.memories.mindgraph.small.answer import answer_small
 from mgl.memories.mindgraph.small.build import build_small
-from mgl.memories.mindgraph.state import Graph, replay
+from mgl.memories.mindgraph.state import Graph, Node, replay
 from mgl.memories.mindgraph.tools import GraphTools
 from mgl.store import MemoryRecord
 from mgl.text import chunk_document
@@ -31,6 +32,7 @@ from mgl.web.view import GraphView, ViewEdge, ViewNode
 __all__ = ["KIND", "MindGraph"]
 
 KIND = "mindgraph"
+LABEL_CHARACTERS = 40
 
 
 class MindGraph:
@@ -138,7 +140,9 @@ class MindGraph:
             questions=record.questions,
             steps=record.chunks,
             nodes=tuple(
-                ViewNode(node.id, node.type, node.id, node.content, node.span, node.chunk)
+                ViewNode(
+                    node.id, node.type, self._label(node), node.content, node.span, node.chunk
+                )
                 for node in graph.nodes
             ),
             edges=tuple(
@@ -147,6 +151,12 @@ class MindGraph:
             ),
             answers=tuple(answers),
         )
+
+    def _label(self, node: Node) -> str:
+        """The id, which a model chose to be readable; the small preset's claims have numbers."""
+        if self._config.preset == "small" and node.type == "claim":
+            return shorten(node.content, LABEL_CHARACTERS, placeholder="…")
+        return node.id
 
     def _support(self) -> dict[str, float]:
         """How well its block supports each claim of preset small, by node id."""
