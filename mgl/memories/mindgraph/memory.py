@@ -140,9 +140,7 @@ class MindGraph:
             questions=record.questions,
             steps=record.chunks,
             nodes=tuple(
-                ViewNode(
-                    node.id, node.type, self._label(node), node.content, node.span, node.chunk
-                )
+                ViewNode(node.id, node.type, self._label(node), node.content, node.span, node.chunk)
                 for node in graph.nodes
             ),
             edges=tuple(
