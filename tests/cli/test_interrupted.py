@@ -27,6 +27,11 @@ def command(book: Path, server: Server) -> list[str]:
     ]
 
 
+def hear_ctrl_c() -> None:
+    """A shell starts what it runs in the background deaf to Ctrl-C, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(book: Path, server: Server, home: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command(book, server),
@@ -34,6 +39,7 @@ def start(book: Path, server: Server, home: Path) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "MGL_HOME": str(home)},
+        preexec_fn=hear_ctrl_c,
     )
 
 
