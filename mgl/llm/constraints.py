@@ -1,4 +1,4 @@
-"""JSON schemas as grammars: compact JSON, properties in the order of the schema, bounded numbers.
+"""JSON schemas as grammars: fixed layout, properties in the order of the schema, bounded numbers.
 
 Engines that decode in this process are given the grammar made here instead of the JSON schema,
 because a schema leaves white space open, and a small model pads with it until its budget is gone.
@@ -6,7 +6,7 @@ because a schema leaves white space open, and a small model pads with it until i
     >>> from mgl.llm.grammar import to_regex
     >>> to_regex(compile_schema({"type": "object", "properties": {"n": {"enum": ["a", "b"]}},
     ...                          "required": ["n"], "additionalProperties": False}))
-    '\\\\{"n":(?:"a"|"b")\\\\}'
+    '\\\\{"n": (?:"a"|"b")\\\\}'
 
 Written for what pydantic makes of models: objects, arrays, tuples, mappings, unions, literals,
 enums, strings with lengths or anchored patterns, numbers with bounds. Schemas come inlined
@@ -31,10 +31,14 @@ Schema = Mapping[str, Any]
 
 _OUTSIDE = ((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x7F, 0x7F))  # not within a JSON string
 _QUOTE = Literal('"')
+# What a model writes by habit: a space after comma and colon, and each object of a list on a line
+# of its own. Held to less, a small model closes a list before its first item.
+ITEM, KEY = ", ", ": "
+LINE, LINE_ITEM = "\n  ", ",\n  "
 
 
 def compile_schema(schema: Schema) -> Node:
-    """The grammar of the compact JSON texts that an inlined schema describes.
+    """The grammar of the JSON texts, in a fixed layout, that an inlined schema describes.
 
     Raises UsageError where the schema says something that a grammar of this kind cannot.
     """
@@ -70,7 +74,7 @@ def compile_schema(schema: Schema) -> Node:
 
 
 def _dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(value, ensure_ascii=False, separators=(ITEM, KEY))
 
 
 def _choice(options: Sequence[Node]) -> Node:
@@ -90,7 +94,7 @@ def _object(schema: Schema) -> Node:
         )
     required = frozenset(schema.get("required", ()))
     members = [
-        (_flat(Literal(f"{_dumped(name)}:"), compile_schema(value)), name in required)
+        (_flat(Literal(f"{_dumped(name)}{KEY}"), compile_schema(value)), name in required)
         for name, value in properties.items()
     ]
     return _flat(Literal("{"), _members(members), Literal("}"))
@@ -100,7 +104,7 @@ def _members(members: Sequence[tuple[Node, bool]]) -> Node:
     """Members in order, those not required left out at will, commas only between."""
     for index, (member, required) in enumerate(members):
         if required:
-            before = [Repeat(_flat(m, Literal(",")), 0, 1) for m, _ in members[:index]]
+            before = [Repeat(_flat(m, Literal(ITEM)), 0, 1) for m, _ in members[:index]]
             return _flat(*before, member, *_following(members[index + 1 :]))
     starts = [
         _flat(member, *_following(members[index + 1 :]))
@@ -110,12 +114,12 @@ def _members(members: Sequence[tuple[Node, bool]]) -> Node:
 
 
 def _following(members: Sequence[tuple[Node, bool]]) -> list[Node]:
-    pairs = [(_flat(Literal(","), member), required) for member, required in members]
+    pairs = [(_flat(Literal(ITEM), member), required) for member, required in members]
     return [pair if required else Repeat(pair, 0, 1) for pair, required in pairs]
 
 
 def _mapping(schema: Schema, values: Schema) -> Node:
-    member = _flat(_string(schema.get("propertyNames", {})), Literal(":"), compile_schema(values))
+    member = _flat(_string(schema.get("propertyNames", {})), Literal(KEY), compile_schema(values))
     least, most = schema.get("minProperties", 0), schema.get("maxProperties")
     return _flat(Literal("{"), _separated(member, least, most), Literal("}"))
 
@@ -124,20 +128,31 @@ def _array(schema: Schema) -> Node:
     opening, closing = Literal("["), Literal("]")
     fixed = [compile_schema(item) for item in schema.get("prefixItems", ())]
     if fixed:
-        pairs = [_flat(Literal(","), item) for item in fixed[1:]]
+        pairs = [_flat(Literal(ITEM), item) for item in fixed[1:]]
         return _flat(opening, fixed[0], *pairs, closing)
     most = schema.get("maxItems")
     if most == 0:
         return Literal("[]")
-    item = compile_schema(schema.get("items", {}))
-    return _flat(opening, _separated(item, schema.get("minItems", 0), most), closing)
+    items = schema.get("items", {})
+    item, least = compile_schema(items), schema.get("minItems", 0)
+    if not _holds_objects(items):
+        return _flat(opening, _separated(item, least, most), closing)
+    lines = _flat(Literal(LINE), _separated(item, max(1, least), most, LINE_ITEM), Literal("\n"))
+    return _flat(opening, lines if least else Repeat(lines, 0, 1), closing)
 
 
-def _separated(item: Node, least: int, most: int | None) -> Node:
+def _holds_objects(items: Schema) -> bool:
+    options = items.get("anyOf", items.get("oneOf", [items]))
+    return all(option.get("type") == "object" for option in options)
+
+
+def _separated(item: Node, least: int, most: int | None, between: str = ITEM) -> Node:
     """``item`` between ``least`` and ``most`` times with commas between."""
     if most == 1:
         return item if least == 1 else Repeat(item, 0, 1)
-    rest = Repeat(_flat(Literal(","), item), max(0, least - 1), None if most is None else most - 1)
+    rest = Repeat(
+        _flat(Literal(between), item), max(0, least - 1), None if most is None else most - 1
+    )
     whole = _flat(item, rest)
     return whole if least else Repeat(whole, 0, 1)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
 
 _TOKEN = re.compile(
     r"""(?P<text>"(?:[^"\\]|\\.)*") | (?P<klass>\[(?:[^\]\\]|\\.)*\]) | (?P<name>[a-z]\w*)
@@ -42,3 +44,16 @@ def _expanded(name: str, rules: dict[str, str], above: tuple[str, ...]) -> str:
 def _unescaped(match: re.Match[str]) -> str:
     code = match.group(1)
     return chr(int(code[1:], 16)) if code.startswith("x") else code
+
+
+def laid_out(value: Any) -> str:
+    """A JSON value in the layout of the grammars: objects of a list on lines of their own."""
+    if isinstance(value, dict):
+        members = (f"{laid_out(key)}: {laid_out(item)}" for key, item in value.items())
+        return "{" + ", ".join(members) + "}"
+    if isinstance(value, list):
+        items = [laid_out(item) for item in value]
+        if items and all(isinstance(item, dict) for item in value):
+            return "[\n  " + ",\n  ".join(items) + "\n]"
+        return "[" + ", ".join(items) + "]"
+    return json.dumps(value, ensure_ascii=False)

@@ -18,7 +18,7 @@ from mgl.llm.fakes import SchemaEngine
 from mgl.llm.grammar import to_ebnf, to_regex
 from mgl.llm.samples import sample
 from mgl.llm.schemas import json_schema
-from tests.llm.notation import pattern_of
+from tests.llm.notation import laid_out, pattern_of
 from tests.llm.shapes import SENTENCES, SHAPES, AllOptional, Answer, Edits, Notes
 
 GRAMMARS = {shape: compile_schema(json_schema(shape)) for shape in SHAPES}
@@ -49,13 +49,13 @@ async def test_valid_data_made_without_the_grammar_can_be_said(
     request = Request((Message("user", "x"),), json_schema(shape))
     completion = await SchemaEngine(seed).generate(request)
     shape.model_validate_json(completion.text)
-    assert accepts(shape, completion.text) == (True, True)
+    assert accepts(shape, laid_out(json.loads(completion.text))) == (True, True)
 
 
 @given(text=st.text(max_size=200).filter(lambda t: not re.search(r"[\x00-\x1f\x7f]", t)))
 @settings(max_examples=100, deadline=None)
 def test_any_text_without_control_characters_fits_a_string(text: str) -> None:
-    written = json.dumps({"answer": text, "sure": True}, ensure_ascii=False, separators=(",", ":"))
+    written = laid_out({"answer": text, "sure": True})
     fits = len(text) <= 200 and text != ""
     assert bool(REGEXES[Answer].fullmatch(written)) is fits
 
@@ -63,18 +63,18 @@ def test_any_text_without_control_characters_fits_a_string(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        '{"answer": "spaced","sure":true}',
-        '{"answer":"x","sure":true} ',
-        '{"answer":"x","sure":true}x',
-        '{"sure":true,"answer":"order"}',
-        '{"answer":"","sure":true}',
-        '{"answer":"raw \x07 bell","sure":true}',
-        '{"answer":"raw \n line","sure":true}',
-        '{"answer":"lone \\ud800","sure":true}',
-        '{"answer":"un"quoted","sure":true}',
-        '{"answer":"x","sure":1}',
-        '{"answer":"x"}',
-        '{"answer":"x","sure":true,"more":1}',
+        '{"answer":"spaced", "sure": true}',
+        '{"answer": "x", "sure": true} ',
+        '{"answer": "x", "sure": true}x',
+        '{"sure": true, "answer": "order"}',
+        '{"answer": "", "sure": true}',
+        '{"answer": "raw \x07 bell", "sure": true}',
+        '{"answer": "raw \n line", "sure": true}',
+        '{"answer": "lone \\ud800", "sure": true}',
+        '{"answer": "un"quoted", "sure": true}',
+        '{"answer": "x", "sure": 1}',
+        '{"answer": "x"}',
+        '{"answer": "x", "sure": true, "more": 1}',
     ],
 )
 def test_what_a_grammar_refuses(text: str) -> None:
@@ -83,16 +83,16 @@ def test_what_a_grammar_refuses(text: str) -> None:
 
 def test_a_string_is_bounded_in_characters_by_the_regex_and_in_words_by_the_ebnf() -> None:
     words = " ".join(["word"] * 41)
-    assert accepts(Answer, f'{{"answer":"{"word " * 28}","sure":true}}') == (True, True)
-    assert accepts(Answer, f'{{"answer":"{words}","sure":true}}') == (False, False)
-    assert accepts(Answer, f'{{"answer":"{"x" * 201}","sure":true}}') == (False, True)
-    assert accepts(Answer, f'{{"answer":"{" " * 60}","sure":true}}') == (True, False)
+    assert accepts(Answer, f'{{"answer": "{"word " * 28}", "sure": true}}') == (True, True)
+    assert accepts(Answer, f'{{"answer": "{words}", "sure": true}}') == (False, False)
+    assert accepts(Answer, f'{{"answer": "{"x" * 201}", "sure": true}}') == (False, True)
+    assert accepts(Answer, f'{{"answer": "{" " * 60}", "sure": true}}') == (True, False)
 
 
 def test_quotes_line_ends_and_other_scripts_are_copied_from_an_enum_as_they_are() -> None:
     for sentence in SENTENCES[:4]:
         value = {"notes": [{"src": sentence, "says": "so"}]}
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        text = laid_out(value)
         assert accepts(Notes, text) == (False, True)  # too short: left to validation
         text = text.replace('"so"}', '"so it is"}')
         assert accepts(Notes, text) == (True, True)
@@ -103,13 +103,13 @@ def test_quotes_line_ends_and_other_scripts_are_copied_from_an_enum_as_they_are(
 def test_optional_members_are_left_out_at_will_and_commas_stay_right(keys: set[str]) -> None:
     values = {"a": 1, "b": "x", "c": False}
     made = {key: values[key] for key in values if key in keys}
-    assert accepts(AllOptional, json.dumps(made, separators=(",", ":"))) == (True, True)
+    assert accepts(AllOptional, laid_out(made)) == (True, True)
 
 
 def test_a_union_of_edits_is_bounded_and_ordered() -> None:
-    edit = '{"op":"delete_node","id":"a"}'
+    edit = {"op": "delete_node", "id": "a"}
     for count, fits in ((0, True), (8, True), (9, False)):
-        text = '{"operations":[' + ",".join([edit] * count) + "]}"
+        text = laid_out({"operations": [edit] * count})
         assert accepts(Edits, text) == (fits, fits)
 
 
