@@ -159,7 +159,10 @@ def _resolve(
         case "add_node":
             _refuse_placeholder(fields["id"])
             cited = _cite(fields["src"], block, quote_floor)
-            if graph.node(fields["id"]) is not None:
+            known = graph.node(fields["id"])
+            if known is not None and known.content == fields["content"]:
+                raise _RejectionError("duplicate_node")
+            if known is not None:
                 merged = EditNode(fields["id"], fields["content"], chunk, cited.span, cited.quote)
                 return [merged], _Cited(cited.span, cited.quote, "merged_into_existing_id")
             added = AddNode(

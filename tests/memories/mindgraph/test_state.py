@@ -163,6 +163,7 @@ def test_apply_refuses_what_would_break_the_graph(edit: AddNode | AddEdge) -> No
         (Proposal(op="add_node", id="12", src=TEXT[:19]), "meaningless_id"),
         (Proposal(op="add_node", id="sea", src="no such words here"), "quote_not_found"),
         (Proposal(op="add_node", id="sea", src=5), "unknown_sentence"),
+        (Proposal(op="add_node", id="ann", content="ann", src=1), "duplicate_node"),
         (Proposal(op="add_edge", source="nobody", src=1), "unknown_source"),
         (Proposal(op="add_edge", target="nobody", src=1), "unknown_target"),
         (Proposal(op="add_edge", target="ann", src=1), "self_loop"),
