@@ -95,6 +95,8 @@ _CHARACTER = r"[^\x00-\x1f\x22\x5c\x7f]"
 _LETTER = r"[^\x00-\x20\x22\x5c\x7f]"
 _ESCAPE_REGEX = r'\\["\x5c/nrt]'
 _ESCAPE_EBNF = r'"\\" ["\x5c/nrt]'
+# A model that has used up its words would else go on without spaces until its budget is gone.
+_LETTERS_A_WORD = 24
 _CHARACTERS_A_WORD = 7
 
 
@@ -166,10 +168,12 @@ class _Rules:
     def _words(self, least: int, most: int | None) -> str:
         if most is None:
             return f"({_CHARACTER} | {_ESCAPE_EBNF}){'+' if least else '*'}"
-        next_word = ("word", f'(" " | {_ESCAPE_EBNF}) {_LETTER}*')
-        if next_word not in self.rules:
-            self.rules.append(next_word)
-        start = f"({_LETTER} | {_ESCAPE_EBNF}) {_LETTER}*" if least else f"{_LETTER}*"
+        letters = ("letters", f"{_LETTER}{{0,{_LETTERS_A_WORD}}}")
+        next_word = ("word", f'(" " | {_ESCAPE_EBNF}) letters')
+        for rule in (letters, next_word):
+            if rule not in self.rules:
+                self.rules.append(rule)
+        start = f"({_LETTER} | {_ESCAPE_EBNF}) letters" if least else "letters"
         words = max(1, most // _CHARACTERS_A_WORD, min(4, most // 4))
         return f"{start} word{{0,{words}}}"
 

@@ -36,6 +36,8 @@ from mgl.types import Chunk, Document, Span
 __all__ = ["Block", "Operations", "dispose", "operations_schema", "record", "resolved"]
 
 ID_PATTERN = r"^[a-z0-9_]{1,40}$"
+# Bounded in characters: a relation in snake_case is one word, which a bound in words lets run on.
+RELATION_PATTERN = r"^[^\s\"\\][^\t\n\r\"\\]{0,49}$"
 PLACEHOLDERS = frozenset({"short_id", "id1", "id2", "existing_id", "old_id", "node_id"})
 
 
@@ -81,7 +83,7 @@ def operations_schema(
     """
     new_id = Annotated[str, Field(pattern=ID_PATTERN)]
     content = Annotated[str, Field(min_length=1, max_length=400)]
-    relation = Annotated[str, Field(min_length=1, max_length=60)]
+    relation = Annotated[str, Field(pattern=RELATION_PATTERN)]
     source: Any = Annotated[str, Field(min_length=1, max_length=600)]
     if cite == "sentence":
         source = Literal[tuple(range(1, sentences + 1))]
