@@ -85,7 +85,9 @@ def test_a_string_is_bounded_in_characters_by_the_regex_and_in_words_by_the_ebnf
     words = " ".join(["word"] * 41)
     assert accepts(Answer, f'{{"answer": "{"word " * 28}", "sure": true}}') == (True, True)
     assert accepts(Answer, f'{{"answer": "{words}", "sure": true}}') == (False, False)
-    assert accepts(Answer, f'{{"answer": "{"x" * 201}", "sure": true}}') == (False, True)
+    assert accepts(Answer, f'{{"answer": "{"x" * 201}", "sure": true}}') == (False, False)
+    assert accepts(Answer, f'{{"answer": "{"x" * 24}", "sure": true}}') == (True, True)
+    assert accepts(Answer, f'{{"answer": "{"x" * 30}", "sure": true}}') == (True, False)
     assert accepts(Answer, f'{{"answer": "{" " * 60}", "sure": true}}') == (True, False)
 
 
