@@ -12,15 +12,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, WithJsonSchema
 
 from mgl.errors import UsageError
 
-__all__ = ["json_schema"]
+__all__ = ["bounded", "json_schema"]
 
 _LEFT_OUT = frozenset({"title", "default", "discriminator", "$defs"})
 _BY_NAME = frozenset({"properties"})  # keys of these are names, not keywords
 _PREFIX = "#/$defs/"
+
+
+def bounded(most: int) -> WithJsonSchema:
+    """Annotates a text that is decoded to about ``most`` characters, and never empty.
+
+    The bound keeps a reply within its budget. Engines hold it in words or not at all, and a text
+    that is somewhat longer is no reason to throw a reply away: validation does not ask for it.
+    """
+    return WithJsonSchema({"type": "string", "minLength": 1, "maxLength": most})
 
 
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.llm.base import LLM, Message, Sampling
+from mgl.llm.schemas import bounded
 from mgl.memories.mindgraph.prompts import REPORT
 from mgl.memories.mindgraph.state import Graph, Node
 from mgl.store import Store
@@ -34,8 +35,8 @@ REPORT_TOKENS = 2048
 class Finding(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    headline: Annotated[str, Field(min_length=1, max_length=120)]
-    explanation: Annotated[str, Field(min_length=1, max_length=400)]
+    headline: Annotated[str, Field(min_length=1), bounded(120)]
+    explanation: Annotated[str, Field(min_length=1), bounded(400)]
 
 
 class Report(BaseModel):
@@ -43,9 +44,9 @@ class Report(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    title: Annotated[str, Field(min_length=1, max_length=120)]
+    title: Annotated[str, Field(min_length=1), bounded(120)]
     impact_rating: Annotated[int, Field(ge=0, le=10)]
-    summary: Annotated[str, Field(min_length=1, max_length=800)]
+    summary: Annotated[str, Field(min_length=1), bounded(800)]
     findings: Annotated[list[Finding], Field(min_length=MIN_FINDINGS, max_length=MAX_FINDINGS)]
 
 

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from mgl.llm.schemas import bounded
 from mgl.memories.mindgraph.state import (
     AddEdge,
     AddNode,
@@ -82,9 +83,9 @@ def operations_schema(
     Lengths and counts are bounded, so that a reply fits its token budget.
     """
     new_id = Annotated[str, Field(pattern=ID_PATTERN)]
-    content = Annotated[str, Field(min_length=1, max_length=400)]
+    content = Annotated[str, Field(min_length=1), bounded(400)]
     relation = Annotated[str, Field(pattern=RELATION_PATTERN)]
-    source: Any = Annotated[str, Field(min_length=1, max_length=600)]
+    source: Any = Annotated[str, Field(min_length=1), bounded(600)]
     if cite == "sentence":
         source = Literal[tuple(range(1, sentences + 1))]
     cited: dict[str, Any] = {"src": (source, ...)}
