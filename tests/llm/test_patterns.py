@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import UsageError
-from mgl.llm.constraints import compile_schema
+from mgl.llm.compiling import compile_schema
 from mgl.llm.grammar import to_ebnf, to_regex
 from mgl.llm.patterns import parse_pattern
 from mgl.llm.samples import sample

@@ -2,7 +2,7 @@
 
 Runs where PyTorch runs, on a GPU if there is one. A GGUF file is unpacked to dense weights on
 loading (weights left packed are unpacked again at every step, ten times slower). Constraints are
-the regular expression of ``mgl.llm.constraints``, given to Outlines' llguidance backend: its
+the regular expression of ``mgl.llm.compiling``, given to Outlines' llguidance backend: its
 default one compiles an automaton, which takes minutes where a schema has long bounded strings.
 
 One request at a time; no prefix cache, no tool calls. Needs the extra ``mgl[transformers]``.
@@ -20,7 +20,7 @@ from typing import Any
 
 from mgl.errors import EngineUnavailable, ResourceError, UsageError
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
-from mgl.llm.constraints import compile_schema
+from mgl.llm.compiling import compile_schema
 from mgl.llm.grammar import literals, to_regex
 
 __all__ = ["TransformersEngine"]

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from mgl.errors import UsageError
 from mgl.llm.base import Message, Request
-from mgl.llm.constraints import compile_schema
+from mgl.llm.compiling import compile_schema
 from mgl.llm.fakes import SchemaEngine
 from mgl.llm.grammar import to_ebnf, to_regex
 from mgl.llm.samples import sample
