@@ -43,6 +43,7 @@ class DeferredEngine:
         self._concurrency = concurrency
         self._engine: Engine | None = None
         self._starting = asyncio.Lock()
+        self._counting = asyncio.Lock()
 
     @property
     def model_id(self) -> str:
@@ -69,13 +70,14 @@ class DeferredEngine:
         return await (await self._running()).generate(request)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        known = dict(zip(texts, self._store.token_counts(self.model_id, texts), strict=True))
-        unknown = [text for text, tokens in known.items() if tokens is None]
-        counted: dict[str, int] = {}
-        if unknown:
-            engine = await self._running()
-            counted = dict(zip(unknown, await engine.count_tokens(unknown), strict=True))
-            self._store.put_token_counts(self.model_id, counted)
+        async with self._counting:  # memories that read one document wait for one count of it
+            known = dict(zip(texts, self._store.token_counts(self.model_id, texts), strict=True))
+            unknown = [text for text, tokens in known.items() if tokens is None]
+            counted: dict[str, int] = {}
+            if unknown:
+                engine = await self._running()
+                counted = dict(zip(unknown, await engine.count_tokens(unknown), strict=True))
+                self._store.put_token_counts(self.model_id, counted)
         return [counted[text] if (n := known[text]) is None else n for text in texts]
 
     async def count_prompt_tokens(self, request: Request) -> int:
@@ -85,6 +87,9 @@ class DeferredEngine:
             tokens = await (await self._running()).count_prompt_tokens(request)
             self._store.put_token_counts(self.model_id, {label: tokens})
         return tokens
+
+    async def waiting(self) -> int | None:
+        return await (await self._running()).waiting()
 
     async def aclose(self) -> None:
         if self._engine is not None:

@@ -36,6 +36,9 @@ class CountingEngine:
         self.counted.append("prompt")
         return 7 + len(request.messages[0].content)
 
+    async def waiting(self) -> int | None:
+        return 3
+
     async def aclose(self) -> None:
         self.closed = True
 

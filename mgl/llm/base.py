@@ -135,7 +135,8 @@ class Engine(Protocol):
     """A model backend: one request in, one completion out.
 
     Raises the ``EngineError`` family and nothing else. ``model_id`` names weights and revision
-    (it enters the cache key). ``concurrency`` is how many requests it takes at once with gain.
+    (it enters the cache key). ``concurrency`` is how many requests it takes at once with gain,
+    as far as that is known before any is sent.
     """
 
     @property
@@ -158,6 +159,10 @@ class Engine(Protocol):
 
     async def count_prompt_tokens(self, request: Request) -> int:
         """Input tokens of a request as the engine will see it, chat template included."""
+        ...
+
+    async def waiting(self) -> int | None:
+        """How many requests wait in the server now, whoever sent them; None if nobody tells."""
         ...
 
     async def aclose(self) -> None: ...

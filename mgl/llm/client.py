@@ -38,6 +38,7 @@ from mgl.errors import (
 )
 from mgl.llm.base import Completion, Engine, Message, Reply, Request, Sampling, SchemaT, Tool
 from mgl.llm.calls import CallLog, CallRecord, Outcome, call_key
+from mgl.llm.concurrency import Limiter
 from mgl.llm.replies import Verdict, judge
 from mgl.llm.schemas import json_schema
 from mgl.types import StageUsage
@@ -52,7 +53,7 @@ class Policy:
     ``timeout_s`` bounds one attempt in the engine; ``max_retries`` counts repeats after a
     retryable error, ``backoff_s`` the first pause between them (doubled each time, with jitter);
     ``repair_attempts`` counts repeats after an empty or invalid reply. ``concurrency`` None is
-    what the engine takes with gain.
+    as many calls at once as the server takes without queueing (``mgl.llm.concurrency``).
     """
 
     timeout_s: float = 600.0
@@ -91,7 +92,7 @@ class _Running:
     """What belongs to one event loop."""
 
     loop: asyncio.AbstractEventLoop
-    slots: asyncio.Semaphore
+    slots: Limiter
     flights: dict[str, _Flight] = field(default_factory=dict)
 
 
@@ -117,6 +118,14 @@ class Client:
     @property
     def native_tools(self) -> bool:
         return self._engine.native_tools
+
+    def beside(self, log: CallLog) -> Client:
+        """A client of the same engine and the same slots that records elsewhere, with a usage of
+        its own: for memories that are built side by side. Call it in the loop that both run in.
+        """
+        other = Client(self._engine, log, self._policy)
+        other._running = self._here()
+        return other
 
     def usage(self) -> dict[str, StageUsage]:
         """What was used since the client was made, by stage."""
@@ -249,7 +258,12 @@ class Client:
     def _here(self) -> _Running:
         loop = asyncio.get_running_loop()
         if self._running is None or self._running.loop is not loop:
-            slots = asyncio.Semaphore(self._policy.concurrency or self._engine.concurrency)
+            fixed = self._policy.concurrency
+            slots = (
+                Limiter(fixed)
+                if fixed
+                else Limiter(self._engine.concurrency, waiting=self._engine.waiting)
+            )
             self._running = _Running(loop, slots)
         return self._running
 
@@ -259,13 +273,13 @@ class Client:
         await self._check_context(request)
         attempt = 0
         while True:
-            async with self._here().slots:
-                start = time.perf_counter()
-                try:
+            try:
+                async with self._here().slots:
+                    start = time.perf_counter()
                     completion = await self._send(request)
-                except EngineError as error:
-                    failure, completion = error, None
-                seconds = time.perf_counter() - start
+            except EngineError as error:
+                failure, completion = error, None
+            seconds = time.perf_counter() - start
             outcome: Outcome
             if completion is not None:
                 verdict = judge(completion, schema, request.choices)

@@ -65,6 +65,9 @@ class _Counting:
     async def count_prompt_tokens(self, request: Request) -> int:
         return _prompt_tokens(request)
 
+    async def waiting(self) -> int | None:
+        return None
+
     async def aclose(self) -> None:
         pass
 

@@ -16,18 +16,20 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import httpx
 
 from mgl.errors import EngineRejected, EngineTimeout, EngineUnavailable, UsageError
 from mgl.llm.base import Completion, Request
 from mgl.llm.engines.wire import body_of, completion_of, error_of, messages_of, tools_of
+from mgl.serving.metrics import Counters, read_counters
 
 __all__ = ["OpenAIEngine"]
 
 CONCURRENCY = 16
 PROBE_SECONDS = 30.0
+_GLANCE_SECONDS = 2.0
 _STRUCTURED_SINCE = (0, 12)
 _BYTES_A_TOKEN = 3
 _JSON = {"Content-Type": "application/json"}
@@ -76,7 +78,7 @@ class OpenAIEngine:
         context_tokens: int,
         native_tools: bool = False,
         api_key: str | None = None,
-    ) -> OpenAIEngine:
+    ) -> Self:
         """The engine of a server that answers and serves the model.
 
         ``model`` is the publisher's name and ``profile`` ours: the server may use either, or a
@@ -95,14 +97,28 @@ class OpenAIEngine:
         )
 
     async def generate(self, request: Request) -> Completion:
-        body = body_of(
+        answer = await self._http.post("chat/completions", self.body(request), patience=None)
+        return completion_of(answer, request)
+
+    def body(self, request: Request) -> dict[str, Any]:
+        """What is sent for a request."""
+        return body_of(
             request,
             self._server.model,
             vllm=self._server.kind == "vllm" and self._server.version >= _STRUCTURED_SINCE,
             grammar=self._server.kind == "llama.cpp",
         )
-        answer = await self._http.post("chat/completions", body, patience=None)
-        return completion_of(answer, request)
+
+    async def waiting(self) -> int | None:
+        """Requests that wait in a vLLM server, by its own counters; None for other servers."""
+        counters = await self.counters()
+        return None if counters is None else counters.waiting
+
+    async def counters(self) -> Counters | None:
+        """What a vLLM server counts of itself now; None for other servers."""
+        if self._server.kind != "vllm":
+            return None
+        return read_counters(await self._http.text("/metrics", _GLANCE_SECONDS))
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         slots = asyncio.Semaphore(CONCURRENCY)
@@ -174,6 +190,9 @@ class _Http:
     ) -> Any:
         return await self._send("POST", path, body, patience)
 
+    async def text(self, path: str, patience: float) -> str:
+        return (await self._answer("GET", path, None, patience)).text
+
     async def aclose(self) -> None:
         if self._client is not None:
             await self._client.aclose()
@@ -182,7 +201,7 @@ class _Http:
     def _connected(self) -> httpx.AsyncClient:
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
-            limits = httpx.Limits(max_connections=None, max_keepalive_connections=CONCURRENCY)
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
             self._client = httpx.AsyncClient(
                 headers=self._headers, limits=limits, trust_env=self._trust_env
             )
@@ -192,6 +211,18 @@ class _Http:
     async def _send(
         self, method: str, path: str, body: Mapping[str, Any] | None, patience: float | None
     ) -> Any:
+        response = await self._answer(method, path, body, patience)
+        try:
+            return response.json()
+        except ValueError:
+            raise EngineRejected(
+                f"{response.url} answered with {_media_type(response)} instead of JSON",
+                hint="point --base-url at the server's API, for instance http://127.0.0.1:8000/v1",
+            ) from None
+
+    async def _answer(
+        self, method: str, path: str, body: Mapping[str, Any] | None, patience: float | None
+    ) -> httpx.Response:
         url = f"{self._root}{path if path.startswith('/') else f'/v1/{path}'}"
         content = None if body is None else json.dumps(body).encode()
         limit = httpx.Timeout(patience, connect=PROBE_SECONDS)
@@ -211,13 +242,7 @@ class _Http:
             ) from error
         if response.status_code != httpx.codes.OK:
             raise error_of(response.status_code, response.text, url)
-        try:
-            return response.json()
-        except ValueError:
-            raise EngineRejected(
-                f"{url} answered with {_media_type(response)} instead of JSON",
-                hint="point --base-url at the server's API, for instance http://127.0.0.1:8000/v1",
-            ) from None
+        return response
 
 
 async def _look(http: _Http, names: Sequence[str]) -> _Server:

@@ -105,6 +105,9 @@ class OpenVinoEngine:
         tokens: int = (await asyncio.to_thread(self._prompt, request)).shape[1]
         return tokens
 
+    async def waiting(self) -> int | None:
+        return None
+
     async def aclose(self) -> None:
         """Stop the worker; what is still in flight fails."""
         if not self._closed:
