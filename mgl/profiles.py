@@ -6,18 +6,24 @@ MGL_HOME → Hugging Face cache → hub (only if allowed) → package registry (
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 __all__ = [
     "DEFAULT_PROFILE",
+    "FLOAT_BYTES",
+    "Architecture",
     "EngineName",
+    "FloatName",
     "HubSource",
     "ModelProfile",
     "RegistrySource",
     "SamplingDefaults",
+    "ServerNeeds",
+    "Task",
     "Weights",
 ]
 
@@ -25,6 +31,10 @@ DEFAULT_PROFILE: Final = "qwen2.5-coder-1.5b"
 """The profile that is used where none is named: in-process, on a CPU."""
 
 EngineName = Literal["openvino", "transformers", "openai"]
+Task = Literal["generate", "embed", "rerank"]
+FloatName = Literal["bfloat16", "float16", "float32"]
+
+FLOAT_BYTES: Final[Mapping[FloatName, int]] = {"bfloat16": 2, "float16": 2, "float32": 4}
 
 
 class _Strict(BaseModel):
@@ -78,6 +88,40 @@ class SamplingDefaults(_Strict):
     top_p: float = 1.0
 
 
+class Architecture(_Strict):
+    """What the memory that a model needs is computed from; the publisher's config.json has it."""
+
+    parameters: int = Field(gt=0, description="how many, embeddings included")
+    dtype: FloatName = Field(description="of the weights as published, or as unpacked")
+    layers: int = Field(gt=0)
+    kv_heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0)
+    encoder: bool = Field(default=False, description="attends both ways, and caches nothing")
+    weight_bytes: int | None = Field(
+        default=None, gt=0, description="of all weights, where they are quantised"
+    )
+
+    def weights_in_memory(self, dtype: FloatName | None = None) -> int:
+        """Bytes that the weights take when loaded as ``dtype`` (None: as published)."""
+        return self.weight_bytes or self.parameters * FLOAT_BYTES[dtype or self.dtype]
+
+    def cache_a_token(self, value_bytes: int) -> int:
+        """Bytes of keys and values that one token adds to the cache, ``value_bytes`` a value."""
+        if self.encoder:
+            return 0
+        return 2 * self.layers * self.kv_heads * self.head_dim * value_bytes
+
+
+class ServerNeeds(_Strict):
+    """What a server has to be told to run the model as its task asks."""
+
+    convert: Literal["embed", "classify"] | None = None
+    hf_overrides: Mapping[str, Any] = {}
+    template: str | None = Field(
+        default=None, description="a chat template among the serving files, by its path there"
+    )
+
+
 class ModelProfile(_Strict):
     """One model as mgl knows it."""
 
@@ -88,7 +132,19 @@ class ModelProfile(_Strict):
     parameters: str
     context_tokens: int
     engine: EngineName
+    task: Task = "generate"
+    architecture: Architecture | None = None
+    tool_parser: str | None = Field(
+        default=None, description="vLLM's parser of the tool calls that the chat template asks for"
+    )
+    server: ServerNeeds = ServerNeeds()
     native_tools: bool = False
     preset: Literal["paper", "small"] = "paper"
     sampling: SamplingDefaults = SamplingDefaults()
     weights: Weights
+
+    @model_validator(mode="after")
+    def _fits_its_task(self) -> Self:
+        if self.task != "generate" and (self.tool_parser is not None or self.native_tools):
+            raise ValueError(f"a model for {self.task} calls no tools")
+        return self

@@ -1,4 +1,4 @@
-"""Where things lie: the home folder, the data that ships, and the model profiles.
+"""Where things lie: the home folder, the data that ships, and the profiles among it.
 
 The home folder is ``MGL_HOME``, or the platform's folder for user data. ``models/``, ``serving/``
 and ``eval/`` are data, not Python: a path that the caller gives is read first, then the folder of
@@ -16,18 +16,33 @@ import difflib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from mgl.errors import ResourceError, UsageError
 
 if TYPE_CHECKING:
     from mgl.profiles import ModelProfile
+    from mgl.serving.profile import ServingProfile
 
-__all__ = ["DataKind", "data_dir", "home", "load_profile", "load_profiles", "require_space"]
+__all__ = [
+    "DataKind",
+    "data_dir",
+    "data_dirs",
+    "home",
+    "load_profile",
+    "load_profiles",
+    "load_serving_profile",
+    "load_serving_profiles",
+    "require_space",
+]
 
 DataKind = Literal["models", "serving", "eval", "examples"]
+
+
+_P = TypeVar("_P", bound="ModelProfile | ServingProfile")
 
 
 def home(override: Path | None = None) -> Path:
@@ -54,32 +69,64 @@ def data_dir(kind: DataKind, override: Path | None = None, *, home: Path | None 
 
     Raises UsageError where ``override`` is no folder, ResourceError where nothing ships.
     """
-    return _data_dirs(kind, override, home)[0]
+    return data_dirs(kind, override, home=home)[0]
+
+
+def data_dirs(
+    kind: DataKind, override: Path | None = None, *, home: Path | None = None
+) -> list[Path]:
+    """Every folder with shipped data of one kind, the one that is read first in front.
+
+    Errors as in ``data_dir``.
+    """
+    package = Path(__file__).resolve().parent
+    places = [_home_path(home) / kind, package / "_shipped" / kind]
+    if (package.parent / "pyproject.toml").is_file():
+        places.append(package.parent / kind)
+    if override is not None:
+        if not override.is_dir():
+            raise UsageError(
+                f"{override} is not a folder", hint=f"give the folder that holds the {kind} files"
+            )
+        places.insert(0, override)
+    found = [place for place in places if place.is_dir()]
+    if not found:
+        raise ResourceError(
+            f"this installation has no {kind} folder",
+            hint="install mgl again: its wheel carries that folder",
+        )
+    return found
 
 
 def load_profile(
     name: str, override: Path | None = None, *, home: Path | None = None
 ) -> ModelProfile:
-    """The profile of that name; the first place that has it decides.
+    """The model profile of that name; the first place that has it decides.
 
     Raises UsageError where there is none (close names are suggested) or its file is not valid.
     """
-    files = dict(_profile_files(override, home))
-    if name not in files:
-        close = difflib.get_close_matches(name, files, n=2, cutoff=0.4)
-        guess = f"did you mean {' or '.join(close)}? " if close else ""
-        raise UsageError(
-            f"there is no model profile called {name!r}",
-            hint=f"{guess}there are: {', '.join(sorted(files))}",
-        )
-    return _parse(files[name])
+    return _load(name, _model_profiles(), override, home)
 
 
 def load_profiles(
     override: Path | None = None, *, home: Path | None = None
 ) -> dict[str, ModelProfile]:
-    """Every profile by name, in order of name; errors as in ``load_profile``."""
-    return {name: _parse(path) for name, path in sorted(_profile_files(override, home))}
+    """Every model profile by name, in order of name; errors as in ``load_profile``."""
+    return _load_all(_model_profiles(), override, home)
+
+
+def load_serving_profile(
+    name: str, override: Path | None = None, *, home: Path | None = None
+) -> ServingProfile:
+    """The serving profile of that name; places and errors as in ``load_profile``."""
+    return _load(name, _serving_profiles(), override, home)
+
+
+def load_serving_profiles(
+    override: Path | None = None, *, home: Path | None = None
+) -> dict[str, ServingProfile]:
+    """Every serving profile by name, in order of name; errors as in ``load_profile``."""
+    return _load_all(_serving_profiles(), override, home)
 
 
 def require_space(folder: Path, needed: int) -> None:
@@ -107,58 +154,76 @@ def _home_path(override: Path | None) -> Path:
     return user_data_path("mgl", appauthor=False)
 
 
-def _data_dirs(kind: DataKind, override: Path | None, home: Path | None) -> list[Path]:
-    package = Path(__file__).resolve().parent
-    places = [_home_path(home) / kind, package / "_shipped" / kind]
-    if (package.parent / "pyproject.toml").is_file():
-        places.append(package.parent / kind)
-    if override is not None:
-        if not override.is_dir():
-            raise UsageError(
-                f"{override} is not a folder", hint=f"give the folder that holds the {kind} files"
-            )
-        places.insert(0, override)
-    found = [place for place in places if place.is_dir()]
-    if not found:
-        raise ResourceError(
-            f"this installation has no {kind} folder",
-            hint="install mgl again: its wheel carries that folder",
+@dataclass(frozen=True, slots=True)
+class _Kind(Generic[_P]):
+    """One kind of profile: its folder, what it is called, and how one is read."""
+
+    folder: DataKind
+    called: str
+    listed_by: str
+    read: Callable[[object], _P]
+
+
+def _model_profiles() -> _Kind[ModelProfile]:
+    from mgl.profiles import ModelProfile
+
+    return _Kind("models", "model profile", "mgl models", ModelProfile.model_validate)
+
+
+def _serving_profiles() -> _Kind[ServingProfile]:
+    from mgl.serving.profile import ServingProfile
+
+    return _Kind("serving", "serving profile", "mgl serve", ServingProfile.model_validate)
+
+
+def _load(name: str, kind: _Kind[_P], override: Path | None, home: Path | None) -> _P:
+    files = dict(_files(kind.folder, override, home))
+    if name not in files:
+        close = difflib.get_close_matches(name, files, n=2, cutoff=0.4)
+        guess = f"did you mean {' or '.join(close)}? " if close else ""
+        raise UsageError(
+            f"there is no {kind.called} called {name!r}",
+            hint=f"{guess}there are: {', '.join(sorted(files))}",
         )
-    return found
+    return _parse(files[name], kind)
 
 
-def _profile_files(override: Path | None, home: Path | None) -> Iterator[tuple[str, Path]]:
+def _load_all(kind: _Kind[_P], override: Path | None, home: Path | None) -> dict[str, _P]:
+    return {name: _parse(path, kind) for name, path in sorted(_files(kind.folder, override, home))}
+
+
+def _files(
+    folder: DataKind, override: Path | None, home: Path | None
+) -> Iterator[tuple[str, Path]]:
     """Name and file of each profile, each name once, from the first folder that has it."""
     seen: set[str] = set()
-    for folder in _data_dirs("models", override, home):
-        for path in sorted(folder.glob("*.yaml")):
+    for place in data_dirs(folder, override, home=home):
+        for path in sorted(place.glob("*.yaml")):
             if path.stem not in seen:
                 seen.add(path.stem)
                 yield path.stem, path
 
 
-def _parse(path: Path) -> ModelProfile:
+def _parse(path: Path, kind: _Kind[_P]) -> _P:
     import yaml
     from pydantic import ValidationError
 
-    from mgl.profiles import ModelProfile
-
     try:
-        profile = ModelProfile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        profile = kind.read(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UsageError(
-            f"the model profile {path} cannot be read: {error}", hint="it has to be YAML in UTF-8"
+            f"the {kind.called} {path} cannot be read: {error}", hint="it has to be YAML in UTF-8"
         ) from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(step) for step in first["loc"]) or "the file"
         raise UsageError(
-            f"the model profile {path} is not valid: {where}: {first['msg']}",
-            hint="compare it with a profile that ships; `mgl models` lists them",
+            f"the {kind.called} {path} is not valid: {where}: {first['msg']}",
+            hint=f"compare it with a profile that ships; `{kind.listed_by}` lists them",
         ) from error
     if profile.name != path.stem:
         raise UsageError(
-            f"the model profile {path} calls itself {profile.name!r}",
+            f"the {kind.called} {path} calls itself {profile.name!r}",
             hint="give the file and its name field the same name",
         )
     return profile

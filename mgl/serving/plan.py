@@ -1,0 +1,247 @@
+"""The exact command that launches a server, made from a serving profile and a model profile.
+
+    plan = make_plan(profile, model, weights=folder, python=environment.python)
+    plan.command          # (".../python", "-m", "vllm.entrypoints.openai.api_server", …)
+    print(plan.shell())   # what --dry-run prints, to paste into a shell
+
+The server's key is no part of it: whoever starts the command sets VLLM_API_KEY beside it.
+Nothing is started or looked at here (``mgl.serving.checks`` looks).
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from mgl import resources
+from mgl.errors import ResourceError, UsageError
+from mgl.profiles import ModelProfile, Task
+from mgl.serving.profile import Backend, ServingProfile, Settings
+
+__all__ = ["DEFAULT_PORTS", "LaunchPlan", "context_length", "make_plan", "weights_folder"]
+
+DEFAULT_PORTS: Final[Mapping[Task, int]] = {"generate": 8000, "embed": 8001, "rerank": 8002}
+"""One for each task, so that a generating model and its helpers can run side by side."""
+
+_HOST: Final = "127.0.0.1"
+_RAY_PORT: Final = 6379
+# It is the same in every version since 0.12; the `vllm` command is not there for every build.
+_SERVER: Final = ("-m", "vllm.entrypoints.openai.api_server")
+_ALWAYS: Final[Mapping[str, str]] = {
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """What is started, and what has to be true around it."""
+
+    profile: str
+    model: str
+    task: Task
+    served_name: str
+    command: tuple[str, ...]
+    env: Mapping[str, str]
+    host: str
+    port: int
+    elsewhere: tuple[str, ...]
+    adapters: Mapping[str, Path]
+
+    @property
+    def base_url(self) -> str:
+        """Where the server answers."""
+        return f"http://{self.host}:{self.port}/v1"
+
+    def shell(self) -> str:
+        """The plan as lines for a shell, one option a line, to be pasted."""
+        settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.env.items())
+        lines = [*(f"# on the other machines: {line}" for line in self.elsewhere)]
+        return "\n".join([*lines, " \\\n  ".join([settings, *_option_lines(self.command)])])
+
+
+def make_plan(
+    profile: ServingProfile,
+    model: ModelProfile,
+    *,
+    weights: Path | None,
+    python: Path,
+    port: int | None = None,
+    adapters: Mapping[str, Path] | None = None,
+    backend: Backend | None = None,
+    home: Path | None = None,
+) -> LaunchPlan:
+    """The plan for one model on one kind of machine.
+
+    ``weights`` is the folder that is loaded; with None the command names the hub's repository
+    (which the server then finds in the Hugging Face cache, for it never asks the hub).
+    ``backend`` replaces the profile's compiler of constraints. Raises UsageError for adapters that
+    the profile or the model's task does not allow, and for a port that is none.
+    """
+    settings = profile.settings_for(model.name)
+    if backend is not None:
+        settings = settings.model_copy(update={"structured_outputs": backend})
+    port = DEFAULT_PORTS[model.task] if port is None else port
+    if not 0 < port < 65536:
+        raise UsageError(f"{port} is not a port", hint="give one between 1024 and 65535")
+    adapters = dict(adapters or {})
+    _require_adapters_allowed(profile, model, settings, adapters)
+    command = [str(python), *_SERVER]
+    command += ["--model", str(weights) if weights is not None else model.weights.hub.repo]
+    if weights is None and model.weights.hub.revision != "main":
+        command += ["--revision", model.weights.hub.revision]
+    command += ["--served-model-name", model.name, "--host", _HOST, "--port", str(port)]
+    command += _machine_options(profile, model, settings)
+    command += _task_options(model, settings, adapters, home)
+    env = {**_ALWAYS, **profile.env}
+    if profile.machine.device == "cpu":
+        env["VLLM_CPU_KVCACHE_SPACE"] = str(settings.cpu_kv_cache_gb)
+        if settings.cpu_threads is not None:
+            env["OMP_NUM_THREADS"] = str(settings.cpu_threads)
+    if _takes_adapters(model, settings):
+        env["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "True"
+    return LaunchPlan(
+        profile=profile.name,
+        model=model.name,
+        task=model.task,
+        served_name=model.name,
+        command=tuple(command),
+        env=dict(sorted(env.items())),
+        host=_HOST,
+        port=port,
+        elsewhere=_elsewhere(profile, settings),
+        adapters=adapters,
+    )
+
+
+def context_length(model: ModelProfile, settings: Settings) -> int:
+    """Tokens of the longest sequence that the server takes: never more than the model's."""
+    return min(settings.max_model_len or model.context_tokens, model.context_tokens)
+
+
+def weights_folder(model: ModelProfile, home: Path, explicit: Path | None = None) -> Path | None:
+    """The folder that a server loads, or None where it is not on this machine.
+
+    A profile whose weights are a GGUF file is served from what was unpacked from that file: its
+    place is told whether or not it is there yet. Errors as in ``mgl.weights.find``.
+    """
+    from mgl.weights import find
+
+    if model.weights.format == "gguf":
+        return explicit or home / "weights" / model.name / "dense"
+    return find(model, home, explicit)
+
+
+def _machine_options(
+    profile: ServingProfile, model: ModelProfile, settings: Settings
+) -> Iterator[str]:
+    yield from ("--dtype", settings.dtype)
+    yield from ("--max-model-len", str(context_length(model, settings)))
+    yield from ("--max-num-seqs", str(settings.max_num_seqs))
+    if settings.max_num_batched_tokens is not None:
+        yield from ("--max-num-batched-tokens", str(settings.max_num_batched_tokens))
+    if profile.machine.device == "cuda":
+        yield from ("--gpu-memory-utilization", str(settings.gpu_memory_utilization))
+        if settings.tensor_parallel > 1:
+            yield from ("--tensor-parallel-size", str(settings.tensor_parallel))
+        if settings.pipeline_parallel > 1:
+            yield from ("--pipeline-parallel-size", str(settings.pipeline_parallel))
+    if settings.executor is not None:
+        yield from ("--distributed-executor-backend", settings.executor)
+    if settings.kv_cache_dtype != "auto":
+        yield from ("--kv-cache-dtype", settings.kv_cache_dtype)
+    if settings.block_size is not None:
+        yield from ("--block-size", str(settings.block_size))
+
+
+def _task_options(
+    model: ModelProfile, settings: Settings, adapters: Mapping[str, Path], home: Path | None
+) -> Iterator[str]:
+    needs = model.server
+    if needs.hf_overrides:
+        yield from ("--hf-overrides", _compact(needs.hf_overrides))
+    if needs.template is not None:
+        yield from ("--chat-template", str(_template(needs.template, home)))
+    if model.task != "generate":
+        yield from ("--runner", "pooling")
+        if needs.convert is not None:
+            yield from ("--convert", needs.convert)
+        return
+    yield "--enable-prefix-caching" if settings.prefix_caching else "--no-enable-prefix-caching"
+    if settings.prompt_tokens_details:
+        yield "--enable-prompt-tokens-details"
+    backend = settings.structured_outputs
+    # Outlines has no such switch, and vLLM refuses it there.
+    compact = {} if backend == "outlines" else {"disable_any_whitespace": True}
+    yield from ("--structured-outputs-config", _compact({"backend": backend, **compact}))
+    if settings.tool_calling and model.tool_parser is not None:
+        yield from ("--enable-auto-tool-choice", "--tool-call-parser", model.tool_parser)
+    if settings.adapters:
+        yield "--enable-lora"
+        yield from ("--max-loras", str(settings.max_adapters))
+        yield from ("--max-lora-rank", str(settings.max_adapter_rank))
+        if adapters:
+            yield "--lora-modules"
+            yield from (f"{name}={path}" for name, path in adapters.items())
+
+
+def _takes_adapters(model: ModelProfile, settings: Settings) -> bool:
+    return model.task == "generate" and settings.adapters
+
+
+def _require_adapters_allowed(
+    profile: ServingProfile,
+    model: ModelProfile,
+    settings: Settings,
+    adapters: Mapping[str, Path],
+) -> None:
+    if adapters and not _takes_adapters(model, settings):
+        raise UsageError(
+            f"{model.name} on {profile.name} takes no adapters",
+            hint="leave out --adapter, or set adapters: true in a serving profile of your own",
+        )
+    if model.name in adapters:
+        raise UsageError(
+            f"an adapter cannot be called {model.name}, as the model is",
+            hint="requests choose by that name: give the adapter another",
+        )
+
+
+def _template(name: str, home: Path | None) -> Path:
+    for folder in resources.data_dirs("serving", home=home):
+        if (folder / name).is_file():
+            return folder / name
+    raise ResourceError(
+        f"the chat template {name} is not among the serving files",
+        hint="install mgl again, or put it into serving/ in MGL_HOME",
+    )
+
+
+def _elsewhere(profile: ServingProfile, settings: Settings) -> tuple[str, ...]:
+    if settings.executor != "ray" or profile.machine.nodes == 1:
+        return ()
+    return (
+        f"ray start --head --port={_RAY_PORT}   # here, before the command below",
+        f"ray start --address=<this machine>:{_RAY_PORT}   # on each of the "
+        f"{profile.machine.nodes - 1} others, with the same vLLM and the same weights",
+    )
+
+
+def _compact(value: Mapping[str, object]) -> str:
+    return json.dumps(dict(value), separators=(",", ":"))
+
+
+def _option_lines(command: tuple[str, ...]) -> Iterator[str]:
+    """The command's words, quoted, each option on a line with its values."""
+    line: list[str] = []
+    for word in command:
+        if word.startswith("--") and line:
+            yield " ".join(line)
+            line = []
+        line.append(shlex.quote(word))
+    yield " ".join(line)

@@ -1,0 +1,143 @@
+"""Serving profiles: how vLLM is launched for a kind of machine.
+
+A profile is one ``serving/<name>.yaml``: the machine, the models that it was made for (the first
+is what is served where none is named), and vLLM's settings as values, with what differs for one
+model under its name.
+
+    machine: {device: cuda, gpus: 1, memory_gb: 24}
+    models: [qwen2.5-7b-instruct-awq, qwen2.5-3b-instruct]
+    settings: {max_model_len: 32768, max_num_seqs: 64}
+    overrides: {qwen2.5-3b-instruct: {max_num_seqs: 128}}
+
+It does not know what a setting is called on vLLM's command line (``mgl.serving.plan`` does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from mgl.errors import UsageError
+from mgl.profiles import FloatName, ModelProfile, Task
+
+__all__ = ["Backend", "Device", "Machine", "ServingProfile", "Settings", "choose_model"]
+
+Device = Literal["cuda", "cpu"]
+Backend = Literal["guidance", "xgrammar", "outlines"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Machine(_Strict):
+    """What a profile was made for."""
+
+    device: Device
+    gpus: int = Field(default=0, ge=0, description="on each node")
+    memory_gb: int = Field(default=0, ge=0, description="of each GPU, as its maker counts")
+    nodes: int = Field(default=1, ge=1)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.device == "cuda") != (self.gpus > 0 and self.memory_gb > 0):
+            raise ValueError("cuda needs gpus and memory_gb, and cpu has neither")
+        return self
+
+
+class Settings(_Strict):
+    """vLLM's settings; None leaves a setting to vLLM."""
+
+    dtype: FloatName | Literal["auto"] = "auto"
+    max_model_len: int | None = Field(default=None, gt=0, description="tokens; at most the model's")
+    max_num_seqs: int = Field(default=64, gt=0, description="requests that decode together")
+    max_num_batched_tokens: int | None = Field(default=None, gt=0)
+    gpu_memory_utilization: float = Field(default=0.90, gt=0, le=1, description="cuda only")
+    cpu_kv_cache_gb: int = Field(default=2, gt=0, description="cpu only, in GiB")
+    cpu_threads: int | None = Field(default=None, gt=0, description="cpu only; None: all cores")
+    kv_cache_dtype: Literal["auto", "bfloat16", "fp8"] = "auto"
+    block_size: int | None = Field(default=None, gt=0, description="tokens of a cache block")
+    tensor_parallel: int = Field(default=1, ge=1)
+    pipeline_parallel: int = Field(default=1, ge=1)
+    executor: Literal["mp", "ray"] | None = None
+    structured_outputs: Backend = "guidance"
+    prefix_caching: bool = True
+    prompt_tokens_details: bool = True
+    tool_calling: bool = True
+    adapters: bool = Field(default=True, description="whether LoRA adapters can be loaded")
+    max_adapters: int = Field(default=2, gt=0, description="in one batch")
+    max_adapter_rank: Literal[8, 16, 32, 64, 128, 256] = 32
+
+
+class ServingProfile(_Strict):
+    """One way to launch vLLM."""
+
+    name: str
+    description: str
+    machine: Machine
+    models: tuple[str, ...] = Field(min_length=1, description="model profiles; the first is served")
+    settings: Settings = Settings()
+    overrides: Mapping[str, Mapping[str, Any]] = Field(
+        default={}, description="settings that differ for one model, by its profile's name"
+    )
+    env: Mapping[str, str] = {}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for name in self.overrides:
+            if name not in self.models:
+                raise ValueError(f"overrides names {name}, which is not among the models")
+            settings = self.settings_for(name)
+            parts = settings.tensor_parallel * settings.pipeline_parallel
+            self._require_gpus(parts)
+        self._require_gpus(self.settings.tensor_parallel * self.settings.pipeline_parallel)
+        return self
+
+    def _require_gpus(self, parts: int) -> None:
+        there = max(self.machine.gpus * self.machine.nodes, 1)
+        if parts > there:
+            raise ValueError(f"{parts} parts of a model need as many GPUs, the machine has {there}")
+
+    def settings_for(self, model: str) -> Settings:
+        """The settings for the model profile of that name."""
+        return Settings.model_validate(
+            {**self.settings.model_dump(exclude_unset=True), **self.overrides.get(model, {})}
+        )
+
+
+def choose_model(
+    profile: ServingProfile,
+    models: Mapping[str, ModelProfile],
+    *,
+    model: str | None = None,
+    task: Task | None = None,
+) -> ModelProfile:
+    """What is served: the model named, else the profile's first, or its first for ``task``.
+
+    ``models`` are all model profiles by name. A model that the profile does not list may be named:
+    the checks say whether it fits. Raises UsageError for an unknown model, one that is not for
+    ``task``, and a task that no model of the profile is for.
+    """
+    if model is None:
+        for name in profile.models:
+            if name in models and task in (None, models[name].task):
+                return models[name]
+        raise UsageError(
+            f"the serving profile {profile.name} lists no model for {task or 'any task'}",
+            hint="name one with --model; `mgl models` lists them with their task",
+        )
+    if model not in models:
+        raise UsageError(
+            f"there is no model profile called {model!r}",
+            hint=f"{profile.name} was made for: {', '.join(profile.models)}; "
+            "`mgl models` lists all",
+        )
+    chosen = models[model]
+    if task not in (None, chosen.task):
+        raise UsageError(
+            f"{model} is a model for {chosen.task}, not for {task}",
+            hint=f"leave out --task, or name a model for {task} (`mgl models`)",
+        )
+    return chosen
