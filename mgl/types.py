@@ -137,6 +137,7 @@ class StageUsage:
     Token counts cover both, so that a replayed run reports what the run is worth;
     ``cached_tokens`` are the input tokens that an engine's prefix cache or a replay saved.
     ``seconds`` sums the engine's own latency of issued calls (calls in flight together overlap).
+    ``violated`` counts replies that broke a rule which no grammar can force.
     """
 
     calls: int = 0
@@ -145,6 +146,7 @@ class StageUsage:
     output_tokens: int = 0
     cached_tokens: int = 0
     seconds: float = 0.0
+    violated: int = 0
 
     def __add__(self, other: StageUsage) -> StageUsage:
         return StageUsage(
@@ -154,6 +156,7 @@ class StageUsage:
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
             self.seconds + other.seconds,
+            self.violated + other.violated,
         )
 
 

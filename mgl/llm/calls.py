@@ -26,7 +26,10 @@ __all__ = [
     "request_json",
 ]
 
-Outcome = Literal["ok", "empty", "invalid", "truncated", "timeout", "refused", "unavailable"]
+Outcome = Literal[
+    "ok", "empty", "invalid", "violated", "truncated", "timeout", "refused", "unavailable"
+]
+"""``invalid`` is not of the schema's form; ``violated`` is, and breaks a rule beyond any form."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@
 
 A call is replayed if the log holds its key, shared if the same call is in flight, and else sent:
 retried while its error is retryable, asked again with another seed while its reply is empty or
-breaks its schema, asked once more with twice the budget if it was cut off. Every attempt is one
+breaks its schema, told once which rule it broke where its form was right, asked once more with
+twice the budget if it was cut off. Every attempt is one
 row of the log, with its outcome.
 
 It does not know prompts or memories, and it trusts no engine: every reply is validated here.
@@ -24,6 +25,7 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
@@ -41,9 +43,10 @@ from mgl.llm.calls import CallLog, CallRecord, Outcome, call_key
 from mgl.llm.concurrency import Limiter
 from mgl.llm.replies import Verdict, judge
 from mgl.llm.schemas import json_schema
+from mgl.prompt import Prompt
 from mgl.types import StageUsage
 
-__all__ = ["Client", "Policy"]
+__all__ = ["REPAIR", "Client", "Policy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,15 @@ _POLICY = Policy()
 
 # Greedy decoding gives the same invalid reply again, so repairs draw at least this warm.
 _REPAIR_TEMPERATURE = 0.3
+
+REPAIR = Prompt(
+    "llm.repair",
+    source="ours",
+    text="""\
+That reply cannot be used: {reason}
+Give the whole reply again, corrected.""",
+    variables=("reason",),
+)
 
 _NO_SCHEMA: type[BaseModel] | None = None
 _YES_NO = ("Yes", "No")
@@ -182,14 +194,19 @@ class Client:
         self, request: Request, schema: type[SchemaT] | None, stage: str
     ) -> tuple[_Done, Verdict[SchemaT]]:
         """A completion and its good verdict, after as many repairs as the policy allows."""
-        verdict: Verdict[SchemaT] | None = None
-        for attempt in range(self._policy.repair_attempts + 1):
-            done = await self._whole(_varied(request, attempt), schema, stage)
+        told = False
+        for attempt in count(1):
+            done = await self._whole(request, schema, stage)
             verdict = judge(done.completion, schema, request.choices)
             if verdict.outcome == "ok":
                 return done, verdict
-        assert verdict is not None
-        raise _invalid(verdict, self._policy.repair_attempts + 1)
+            if attempt > self._policy.repair_attempts or (told and verdict.rule is not None):
+                raise _invalid(verdict, attempt)
+            if verdict.rule is None:
+                request = _varied(request)
+            else:
+                request, told = _told(request, verdict), True
+        raise AssertionError("counting does not end")
 
     async def probability_of_yes(self, messages: Sequence[Message], *, stage: str = "") -> float:
         """P(Yes) of a reply that must be Yes or No; see ``mgl.llm.base.LLM``."""
@@ -289,7 +306,7 @@ class Client:
             self._log.record(
                 CallRecord(key, stage, self.model_id, request, completion, outcome, reason, seconds)
             )
-            self._count_call(stage, completion, seconds)
+            self._count_call(stage, completion, seconds, violated=outcome == "violated")
             if completion is not None:
                 return _Done(key, completion, seconds, replayed=False)
             if not failure.retryable or attempt == self._policy.max_retries:
@@ -325,12 +342,18 @@ class Client:
                 hint="use smaller chunks, a smaller reply budget, or a model with a longer context",
             )
 
-    def _count_call(self, stage: str, completion: Completion | None, seconds: float) -> None:
-        spent = StageUsage(calls=1, seconds=seconds)
+    def _count_call(
+        self, stage: str, completion: Completion | None, seconds: float, *, violated: bool
+    ) -> None:
+        spent = StageUsage(calls=1, seconds=seconds, violated=int(violated))
         if completion is not None:
             usage = completion.usage
-            tokens = (usage.input_tokens, usage.output_tokens, usage.cached_tokens)
-            spent = StageUsage(1, 0, *tokens, seconds)
+            spent = replace(
+                spent,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                cached_tokens=usage.cached_tokens,
+            )
         self._usage[stage] = self._usage.get(stage, StageUsage()) + spent
 
     def _count_replay(self, stage: str, completion: Completion) -> None:
@@ -356,13 +379,18 @@ async def _joined(flight: _Flight) -> _Done:
             await asyncio.wait([flight.task])
 
 
-def _varied(request: Request, attempt: int) -> Request:
-    """The request as it is repeated after ``attempt`` replies that were empty or invalid."""
-    if attempt == 0:
-        return request
+def _told(request: Request, verdict: Verdict[SchemaT]) -> Request:
+    """The request as it is repeated after a reply of the right form that breaks a rule."""
+    broken = REPAIR.render(reason=verdict.error or "")
+    said = (Message("assistant", verdict.text), Message("user", broken))
+    return replace(request, messages=(*request.messages, *said), tools=())
+
+
+def _varied(request: Request) -> Request:
+    """The request as it is repeated after a reply that was empty or invalid."""
     sampling = replace(
         request.sampling,
-        seed=request.sampling.seed + attempt,
+        seed=request.sampling.seed + 1,
         temperature=max(request.sampling.temperature, _REPAIR_TEMPERATURE),
     )
     tools = () if request.json_schema is not None else request.tools

@@ -1,7 +1,7 @@
 """JSON schemas as grammars: fixed layout, properties in the order of the schema, bounded numbers.
 
-Engines that decode in this process are given the grammar made here instead of the JSON schema,
-because a schema leaves white space open, and a small model pads with it until its budget is gone.
+Engines that take a grammar are given the one made here instead of the JSON schema: a schema leaves
+white space open, and a small model pads with it until its budget is gone.
 
     >>> from mgl.llm.grammar import to_regex
     >>> to_regex(compile_schema({"type": "object", "properties": {"n": {"enum": ["a", "b"]}},
@@ -11,7 +11,8 @@ because a schema leaves white space open, and a small model pads with it until i
 Written for what pydantic makes of models: objects, arrays, tuples, mappings, unions, literals,
 enums, strings with lengths or anchored patterns, numbers with bounds. Schemas come inlined
 (``mgl.llm.schemas``). What it does not know, it refuses: recursion, objects of any shape,
-``not``, ``if``. It does not check ``uniqueItems`` and ``multipleOf``: validation does.
+``not``, ``if``. It does not check ``uniqueItems`` and ``multipleOf``: validation does. Two keywords
+are ours: ``substring`` and ``increasing`` (``mgl.llm.constraints``).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 from mgl.errors import UsageError
 from mgl.llm.decimals import decimals, integers
-from mgl.llm.grammar import Choice, Class, Literal, Node, Repeat, Seq, Text, literals
+from mgl.llm.grammar import Choice, Class, Literal, Node, Part, Repeat, Seq, Text, literals
 from mgl.llm.patterns import parse_pattern
 
 __all__ = ["compile_schema"]
@@ -35,6 +36,9 @@ _QUOTE = Literal('"')
 # of its own. Held to less, a small model closes a list before its first item.
 ITEM, KEY = ", ", ": "
 LINE, LINE_ITEM = "\n  ", ",\n  "
+# Numbers whose order is written out, by how many are wanted at least: the size of the grammar grows
+# with the square of the one, for two at least with the cube.
+_LONGEST_ORDER = (64, 64, 24)
 
 
 def compile_schema(schema: Schema) -> Node:
@@ -134,11 +138,32 @@ def _array(schema: Schema) -> Node:
     if most == 0:
         return Literal("[]")
     items = schema.get("items", {})
-    item, least = compile_schema(items), schema.get("minItems", 0)
+    least = schema.get("minItems", 0)
+    if schema.get("increasing"):
+        numbers = range(items["minimum"], items["maximum"] + 1)
+        if least < len(_LONGEST_ORDER) and least <= len(numbers) <= _LONGEST_ORDER[least]:
+            return _flat(opening, _increasing(numbers, least), closing)
+    item = compile_schema(items)
     if not _holds_objects(items):
         return _flat(opening, _separated(item, least, most), closing)
     lines = _flat(Literal(LINE), _separated(item, max(1, least), most, LINE_ITEM), Literal("\n"))
     return _flat(opening, lines if least else Repeat(lines, 0, 1), closing)
+
+
+def _increasing(numbers: range, least: int, lead: str = "") -> Node:
+    """Strictly increasing numbers of a range, ``least`` of them or more, ``lead`` before each."""
+    if least:
+        firsts = numbers[: len(numbers) - least + 1]
+        rests = (numbers[place + 1 :] for place in range(len(firsts)))
+        return _choice(
+            [
+                _flat(Literal(f"{lead}{n}"), _increasing(rest, least - 1, ITEM))
+                for n, rest in zip(firsts, rests, strict=True)
+            ]
+        )
+    if lead:
+        return _flat(*(Repeat(Literal(f"{lead}{n}"), 0, 1) for n in numbers))
+    return Choice((_increasing(numbers, 1), Literal("")))
 
 
 def _holds_objects(items: Schema) -> bool:
@@ -158,6 +183,8 @@ def _separated(item: Node, least: int, most: int | None, between: str = ITEM) ->
 
 
 def _string(schema: Schema) -> Node:
+    if "substring" in schema:
+        return _flat(_QUOTE, Part(schema["substring"], schema.get("maxLength")), _QUOTE)
     if "pattern" in schema:
         return _flat(_QUOTE, _quoted(parse_pattern(schema["pattern"])), _QUOTE)
     least, most = schema.get("minLength", 0), schema.get("maxLength")
@@ -179,7 +206,7 @@ def _quoted(node: Node) -> Node:
             return _choice([_quoted(option) for option in options])
         case Repeat(part, least, most):
             return Repeat(_quoted(part), least, most)
-        case Text():
+        case Text() | Part():
             return node
 
 

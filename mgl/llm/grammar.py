@@ -1,7 +1,8 @@
-"""A regular language as a small tree, written out as EBNF or as a regular expression.
+"""A regular language as a small tree, written out as EBNF, as Lark or as a regular expression.
 
-Engines differ in the notation they take: xgrammar (OpenVINO, vLLM) reads EBNF, Outlines reads
-regular expressions. One tree and two writers keep the language the same for all of them.
+Engines differ in the notation they take: xgrammar (OpenVINO, vLLM) reads EBNF, llguidance (vLLM)
+reads Lark, Outlines reads regular expressions. One tree and three writers keep the language the
+same for all of them, but for what is bounded or verbatim inside a string.
 
     >>> tree = Seq((Literal('{"a":'), Repeat(DIGIT, 1, 3), Literal("}")))
     >>> to_regex(tree)
@@ -10,13 +11,16 @@ regular expressions. One tree and two writers keep the language the same for all
     'root ::= "{\\\\"a\\\\":" r0 "}"\\nr0 ::= [0-9]{1,3}\\n'
 
 It has no recursion: what it can say is regular. Of JSON it knows only the inside of a string,
-because bounding its length is where the two notations part (``Text``).
+because there the notations part (``Text``, ``Part``).
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 __all__ = [
     "DIGIT",
@@ -24,11 +28,13 @@ __all__ = [
     "Class",
     "Literal",
     "Node",
+    "Part",
     "Repeat",
     "Seq",
     "Text",
     "literals",
     "to_ebnf",
+    "to_lark",
     "to_regex",
 ]
 
@@ -75,18 +81,31 @@ class Repeat:
 class Text:
     """The inside of a JSON string of ``least`` to ``most`` characters, ``most`` None: any number.
 
-    The regular expression counts characters. The EBNF counts words, ``most / 7`` of them (in short
-    strings some more): for xgrammar a bound in characters costs seconds to compile or half a
-    second a token (measured on a vocabulary of 152,000), a bound in words 0.1 s and 2 ms. So
-    decoding under the EBNF ends, begins with no space, and knows ``least`` as none or some; a text
-    of unusually long words may be over its length, one of few letters under it: validation decides.
+    The regular expression counts characters. Lark counts tokens, ``most / 4`` of them, which is
+    what a budget is counted in, and leaves escapes out of a bounded text. The EBNF counts words,
+    ``most / 7`` of them (in short strings some more): for xgrammar a bound in characters costs
+    seconds to compile or half a second a token (measured on a vocabulary of 152,000), a bound in
+    words 0.1 s and 2 ms. So decoding under either ends, begins with no space, and knows ``least``
+    as none or some; a text of unusually long words may be over its length, one of few letters
+    under it: validation decides.
     """
 
     least: int
     most: int | None
 
 
-Node = Literal | Class | Seq | Choice | Repeat | Text
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The inside of a JSON string that is some words of ``text``, in a row.
+
+    Only Lark can force that; in the others it is a ``Text`` of as many characters.
+    """
+
+    text: str
+    most: int | None
+
+
+Node = Literal | Class | Seq | Choice | Repeat | Text | Part
 
 DIGIT = Class(((ord("0"), ord("9")),))
 
@@ -94,6 +113,7 @@ DIGIT = Class(((ord("0"), ord("9")),))
 _CHARACTER = r"[^\x00-\x1f\x22\x5c\x7f]"
 _LETTER = r"[^\x00-\x20\x22\x5c\x7f]"
 _ESCAPE_REGEX = r'\\["\x5c/nrt]'
+_ESCAPE_LARK = r'\\["\x5c\/nrt]'
 _ESCAPE_EBNF = r'"\\" ["\x5c/nrt]'
 # A model that has used up its words would else go on without spaces until its budget is gone.
 _LETTERS_A_WORD = 24
@@ -115,6 +135,8 @@ def to_regex(node: Node) -> str:
             return _grouped(part) + _bounds(least, most)
         case Text(least, most):
             return f"(?:{_CHARACTER}|{_ESCAPE_REGEX}){_bounds(least, most)}"
+        case Part(_, most):
+            return to_regex(Text(1, most))
 
 
 def to_ebnf(node: Node) -> str:
@@ -148,9 +170,11 @@ class _Rules:
                 return self._named(part) + _bounds(least, most)
             case Text(least, most):
                 return self._words(least, most)
+            case Part(_, most):
+                return self._words(1, most)
 
     def _nested(self, node: Node) -> str:
-        if isinstance(node, Choice | Text):
+        if isinstance(node, Choice | Text | Part):
             return self._named(node)
         if isinstance(node, Repeat) and isinstance(node.part, Class) and node.most != node.least:
             return self._named(node)
@@ -176,6 +200,105 @@ class _Rules:
         start = f"({_LETTER} | {_ESCAPE_EBNF}) letters" if least else "letters"
         words = max(1, most // _CHARACTERS_A_WORD, min(4, most // 4))
         return f"{start} word{{0,{words}}}"
+
+
+def to_lark(node: Node) -> str:
+    """A grammar as llguidance reads it; its start rule is ``start``.
+
+    What holds no text of the model's own is one terminal each, a regular expression: few lexemes
+    are what makes it cheap to follow.
+    """
+    writer = _Lark()
+    start = writer.write(node)
+    return "".join([f"start: {start}\n", *(f"{line}\n" for line in writer.lines)])
+
+
+@dataclass(slots=True)
+class _Lark:
+    lines: list[str] = field(default_factory=list)
+    names: dict[Node, str] = field(default_factory=dict)
+
+    def write(self, node: Node) -> str:
+        if _is_fixed(node):
+            return self._named(node) if isinstance(node, Choice) else _terminal(node)
+        match node:
+            case Seq(parts):
+                return " ".join(map(self._nested, _fixed_joined(parts)))
+            case Choice(options):
+                return " | ".join(map(self._nested, options))
+            case Repeat(part, least, most):
+                return self._named(part) + _bounds(least, most)
+            case _:
+                return self._named(node)
+
+    def _nested(self, node: Node) -> str:
+        return self._named(node) if isinstance(node, Choice) else self.write(node)
+
+    def _named(self, node: Node) -> str:
+        if node not in self.names:
+            number = len(self.names)
+            match node:
+                case Text(least, most):
+                    name = f"text{number}"
+                    line = f"{name}{_most_tokens(most)}: {_text_in_lark(least, most)}"
+                case Part(text, most):
+                    name = f"PART{number}"
+                    words = [_inside(word) for word in re.findall(r"\S+\s*|\s+", text)]
+                    chunks = json.dumps({"substring_chunks": words}, ensure_ascii=False)
+                    self.lines.append(f"WITHIN{number}: %regex {chunks}")
+                    line = f"{name}: WITHIN{number} & /(?s:.{_bounds(1, most)})/"
+                case _ if _is_fixed(node):
+                    name = f"FIXED{number}"
+                    line = f"{name}: {_terminal(node)}"
+                case _:
+                    name = f"r{number}"
+                    self.names[node] = name  # claimed before its own parts are named
+                    line = f"{name}: {self.write(node)}"
+            self.names[node] = name
+            self.lines.append(line)
+        return self.names[node]
+
+
+def _is_fixed(node: Node) -> bool:
+    match node:
+        case Text() | Part():
+            return False
+        case Seq(parts) | Choice(parts):
+            return all(map(_is_fixed, parts))
+        case Repeat(part, _, _):
+            return _is_fixed(part)
+        case _:
+            return True
+
+
+def _fixed_joined(parts: Sequence[Node]) -> list[Node]:
+    """The parts, with neighbours that hold no free text as one."""
+    joined: list[Node] = []
+    for fixed, group in groupby(parts, key=_is_fixed):
+        run = tuple(group)
+        joined += [Seq(run)] if fixed and len(run) > 1 else run
+    return joined
+
+
+def _terminal(node: Node) -> str:
+    if isinstance(node, Literal):
+        return json.dumps(node.text, ensure_ascii=False)
+    return f"/{to_regex(node).replace('/', chr(92) + '/')}/"
+
+
+def _text_in_lark(least: int, most: int | None) -> str:
+    """A bounded text is without escapes: its bound in tokens could fall within one."""
+    escape = f"|{_ESCAPE_LARK}" if most is None else ""
+    text = f"({_LETTER}{escape})({_CHARACTER}{escape})*"
+    return f"/{text}/" if least else f"/({text})?/"
+
+
+def _most_tokens(characters: int | None) -> str:
+    return "" if characters is None else f"[max_tokens={max(4, characters // 4)}]"
+
+
+def _inside(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _grouped(node: Node) -> str:

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from mgl.llm.base import Completion
 from mgl.llm.calls import Outcome
+from mgl.llm.constraints import RULES
 
 __all__ = ["Malformed", "Verdict", "clean", "judge", "parse", "without_thinking"]
 
@@ -29,11 +30,17 @@ _FENCED = re.compile(r"\s*(`{3,})[\w+-]*[ \t]*\n(.*?)\n?[ \t]*\1\s*", re.DOTALL)
 
 
 class Malformed(Exception):
-    """Why a reply does not satisfy its schema; ``unconstrained`` if no schema was obeyed."""
+    """Why a reply does not satisfy its schema; ``unconstrained`` if no schema was obeyed.
 
-    def __init__(self, reason: str, *, unconstrained: bool) -> None:
+    ``rule`` names the rule that was broken, where the form is right (``mgl.llm.constraints``).
+    """
+
+    def __init__(
+        self, reason: str, *, unconstrained: bool = False, rule: str | None = None
+    ) -> None:
         super().__init__(reason)
         self.unconstrained = unconstrained
+        self.rule = rule
 
 
 def without_thinking(text: str) -> str:
@@ -70,20 +77,24 @@ def parse(text: str, model: type[SchemaT]) -> SchemaT:
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        found = error.errors(include_url=False, include_input=False)
+        first = next((e for e in found if e["type"] not in RULES), found[0])
         where = ".".join(str(part) for part in first["loc"]) or "the reply"
-        raise Malformed(f"{where}: {first['msg']}", unconstrained=False) from None
+        rule = first["type"] if first["type"] in RULES else None
+        raise Malformed(f"{where}: {first['msg']}", rule=rule) from None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Generic[SchemaT]):
-    """What a completion is worth. ``unconstrained``: the engine ignored the schema."""
+    """What a completion is worth. ``unconstrained``: the engine ignored the schema; ``rule``: the
+    one that a reply of the right form breaks."""
 
     outcome: Outcome
     text: str
     parsed: SchemaT | None = None
     error: str | None = None
     unconstrained: bool = False
+    rule: str | None = None
 
 
 def judge(
@@ -107,4 +118,6 @@ def judge(
     try:
         return Verdict("ok", text, parsed=parse(text, schema))
     except Malformed as error:
+        if error.rule is not None:
+            return Verdict("violated", text, error=f"{error.rule}: {error}", rule=error.rule)
         return Verdict("invalid", text, error=str(error), unconstrained=error.unconstrained)

@@ -8,9 +8,11 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 
-from mgl.llm.grammar import Choice, Class, Literal, Node, Repeat, Seq, Text
+from mgl.llm.grammar import Choice, Class, Literal, Node, Part, Repeat, Seq, Text
 
 __all__ = ["sample"]
 
@@ -35,6 +37,11 @@ def sample(node: Node, draw: random.Random) -> str:
         case Text(least, most):
             times = draw.randint(least, _highest(least, most))
             return "".join(draw.choice(_LETTERS) for _ in range(times))
+        case Part(text, _):
+            words = re.findall(r"\S+\s*|\s+", text)
+            start = draw.randrange(len(words))
+            end = draw.randint(start + 1, min(len(words), start + _MORE))
+            return json.dumps("".join(words[start:end]), ensure_ascii=False)[1:-1]
 
 
 def _highest(least: int, most: int | None) -> int:

@@ -12,24 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, WithJsonSchema
+from pydantic import BaseModel
 
 from mgl.errors import UsageError
 
-__all__ = ["bounded", "json_schema"]
+__all__ = ["OURS", "json_schema", "plain"]
 
 _LEFT_OUT = frozenset({"title", "default", "discriminator", "$defs"})
 _BY_NAME = frozenset({"properties"})  # keys of these are names, not keywords
 _PREFIX = "#/$defs/"
 
-
-def bounded(most: int) -> WithJsonSchema:
-    """Annotates a text that is decoded to about ``most`` characters, and never empty.
-
-    The bound keeps a reply within its budget. Engines hold it in words or not at all, and a text
-    that is somewhat longer is no reason to throw a reply away: validation does not ask for it.
-    """
-    return WithJsonSchema({"type": "string", "minLength": 1, "maxLength": most})
+OURS = frozenset({"increasing", "substring"})
+"""Keywords that only our own grammars read (``mgl.llm.constraints`` sets them)."""
 
 
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -38,6 +32,23 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     inlined = _inlined(schema, schema.get("$defs", {}), ())
     assert isinstance(inlined, dict)
     return inlined
+
+
+def plain(schema: Any) -> Any:
+    """A JSON schema without the keywords of ours, as anybody else's engine may be given it."""
+    if isinstance(schema, list):
+        return [plain(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    return {
+        key: {name: plain(item) for name, item in value.items()}
+        if key in _BY_NAME
+        else value
+        if key in ("enum", "const")
+        else plain(value)
+        for key, value in schema.items()
+        if key not in OURS
+    }
 
 
 def _inlined(value: Any, definitions: Mapping[str, Any], path: tuple[str, ...]) -> Any:

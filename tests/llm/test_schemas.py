@@ -5,7 +5,8 @@ from typing import Annotated
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from mgl.llm.schemas import bounded, json_schema
+from mgl.llm.constraints import bounded
+from mgl.llm.schemas import json_schema
 
 
 class Said(BaseModel):

@@ -21,7 +21,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.llm.base import LLM, Message, Sampling
-from mgl.llm.schemas import bounded
+from mgl.llm.constraints import bounded
 from mgl.memories.mindgraph.prompts import REPORT
 from mgl.memories.mindgraph.state import Graph, Node
 from mgl.store import Store

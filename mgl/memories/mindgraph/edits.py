@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from mgl.llm.schemas import bounded
+from mgl.llm.constraints import bounded
 from mgl.memories.mindgraph.state import (
     AddEdge,
     AddNode,

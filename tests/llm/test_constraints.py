@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import json
+import random
+import re
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError, create_model
+
+from mgl.llm import constraints
+from mgl.llm.base import Message
+from mgl.llm.calls import MemoryCallLog
+from mgl.llm.client import Client
+from mgl.llm.compiling import compile_schema
+from mgl.llm.constraints import (
+    bounded,
+    covering,
+    disjoint,
+    index_set,
+    new_id,
+    number,
+    one_of,
+    part_of,
+    several,
+)
+from mgl.llm.fakes import ScriptedEngine
+from mgl.llm.grammar import to_regex
+from mgl.llm.replies import Malformed, parse
+from mgl.llm.samples import sample
+from mgl.llm.schemas import json_schema, plain
+from tests.llm.notation import laid_out
+
+TEXT = 'He said "stop" and went.\nThen the dog – a black one – ran away. It\'s over\\done.'
+
+
+def reply(**fields: Any) -> type[BaseModel]:
+    named: Any = {name: (kind, ...) for name, kind in fields.items()}
+    made: type[BaseModel] = create_model("reply", **named)
+    return made
+
+
+def merge(points: int) -> type[BaseModel]:
+    return reply(points=index_set(points, least=2), description=Annotated[str, bounded(80)])
+
+
+def category(nodes: int) -> type[BaseModel]:
+    return reply(category=Annotated[str, bounded(40)], indexes=index_set(nodes, least=1))
+
+
+def grammar(kind: type[BaseModel]) -> re.Pattern[str]:
+    return re.compile(to_regex(compile_schema(json_schema(kind))))
+
+
+def rule_of(kind: type[BaseModel], value: Any) -> str | None:
+    with pytest.raises(Malformed) as caught:
+        parse(json.dumps(value), kind)
+    return caught.value.rule
+
+
+@pytest.mark.parametrize("least", [0, 1, 2])
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_the_order_of_few_indices_is_forced(least: int, data: st.DataObject) -> None:
+    count, first = data.draw(st.integers(2, 9)), data.draw(st.integers(0, 3))
+    kind = reply(at=index_set(count, first=first, least=least))
+    at = data.draw(st.lists(st.integers(-1, first + count), max_size=count + 1))
+    right = at == sorted(set(at)) and len(at) >= least
+    right = right and all(first <= index < first + count for index in at)
+    assert bool(grammar(kind).fullmatch(laid_out({"at": at}))) is right
+    try:
+        kind.model_validate({"at": at})
+    except ValidationError:
+        assert not right
+    else:
+        assert right
+
+
+def test_the_order_of_many_indices_is_a_rule() -> None:
+    kind = reply(at=index_set(500))
+    assert grammar(kind).fullmatch('{"at": [9, 9, 3]}')
+    assert rule_of(kind, {"at": [9, 9, 3]}) == "not_increasing"
+    assert parse('{"at": [3, 9, 499]}', kind)
+
+
+def test_where_there_is_no_index_the_set_is_empty() -> None:
+    kind = reply(at=index_set(0))
+    assert sample(compile_schema(json_schema(kind)), random.Random(0)) == '{"at": []}'
+    assert parse('{"at": []}', kind)
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_merges_share_no_point(data: st.DataObject) -> None:
+    kind = reply(merges=disjoint(several(merge(8), 3), "points"))
+    sets = data.draw(
+        st.lists(st.sets(st.integers(0, 7), min_size=2).map(sorted), min_size=1, max_size=3)
+    )
+    value = {"merges": [{"points": points, "description": "both"} for points in sets]}
+    shared = sum(map(len, sets)) != len(set().union(*sets))
+    if shared:
+        assert rule_of(kind, value) == "overlapping"
+    else:
+        assert parse(json.dumps(value), kind)
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_every_node_is_in_a_category(data: st.DataObject) -> None:
+    kind = reply(categories=covering(several(category(5), 4), "indexes", 5))
+    sets = data.draw(st.lists(st.sets(st.integers(0, 4), min_size=1).map(sorted), max_size=4))
+    value = {"categories": [{"category": "thing", "indexes": found} for found in sets]}
+    if set().union(*sets) == set(range(5)):
+        assert parse(json.dumps(value), kind)
+    else:
+        assert rule_of(kind, value) == "uncovered"
+
+
+def test_a_part_of_a_text_is_verbatim() -> None:
+    kind = reply(src=part_of(TEXT, 200))
+    assert parse(json.dumps({"src": '"stop" and went.\nThen'}), kind)
+    assert rule_of(kind, {"src": '"stop" and  went.'}) == "not_verbatim"
+    for seed in range(20):
+        parse(sample(compile_schema(json_schema(kind)), random.Random(seed)), kind)
+
+
+def test_a_form_that_is_wrong_comes_before_a_rule() -> None:
+    kind = reply(merges=disjoint(several(merge(8), 3), "points"), sure=bool)
+    both = {"points": [1, 2], "description": "x"}
+    assert rule_of(kind, {"merges": [both, both]}) is None
+
+
+def test_ids_and_numbers() -> None:
+    kind = reply(id=one_of(["a", "b_1"]), new=new_id(), n=number(1, 37))
+    pattern = grammar(kind)
+    assert pattern.fullmatch('{"id": "b_1", "new": "matt_mercer", "n": 37}')
+    for wrong in ('"b"', '"x"'):
+        assert not pattern.fullmatch(f'{{"id": {wrong}, "new": "x", "n": 1}}')
+    assert not pattern.fullmatch('{"id": "a", "new": "Matt", "n": 1}')
+    assert not pattern.fullmatch('{"id": "a", "new": "x", "n": 38}')
+
+
+def test_nobody_else_is_given_our_keywords() -> None:
+    kind = reply(substring=index_set(8), src=part_of(TEXT, 80), kind=one_of(["increasing", "x"]))
+    schema = json_schema(kind)
+    assert schema["properties"]["substring"]["increasing"] is True
+    assert schema["properties"]["src"]["substring"] == TEXT
+    told = plain(schema)
+    assert set(told["properties"]) == {"substring", "src", "kind"}
+    assert told["properties"]["kind"]["enum"] == ["increasing", "x"]
+    assert "increasing" not in told["properties"]["substring"]
+    assert "substring" not in told["properties"]["src"]
+
+
+async def test_a_broken_rule_is_told_once_and_counted() -> None:
+    kind = reply(merges=disjoint(several(merge(8), 3), "points"))
+    one, other = ({"points": [n, n + 1], "description": "x"} for n in (1, 2))
+    wrong = json.dumps({"merges": [one, other]})
+    right = '{"merges": [{"points": [1, 2, 3], "description": "ab"}]}'
+    engine, log = ScriptedEngine([wrong, right]), MemoryCallLog()
+    client = Client(engine, log)
+    answer = await client.complete([Message("user", "Merge.")], kind, stage="merge")
+    assert answer.text == right
+    asked = engine.requests[1].messages
+    assert [message.role for message in asked] == ["user", "assistant", "user"]
+    assert asked[1].content == wrong
+    assert "2 is in points of both item 0 and item 1" in asked[2].content
+    assert [record.outcome for record in log.records] == ["violated", "ok"]
+    assert (log.records[0].error or "").startswith("overlapping: ")
+    assert client.usage()["merge"].violated == 1
+
+
+async def test_a_rule_broken_twice_is_an_invalid_reply() -> None:
+    from mgl.errors import ReplyInvalid
+
+    kind = reply(at=index_set(500))
+    engine = ScriptedEngine(['{"at": [2, 1]}'] * 3)
+    client = Client(engine, MemoryCallLog())
+    with pytest.raises(ReplyInvalid, match="2 attempts: not_increasing"):
+        await client.complete([Message("user", "Where?")], kind, stage="cut")
+    assert len(engine.requests) == 2
+    assert client.usage()["cut"].violated == 2
+
+
+def test_every_rule_has_a_constraint_that_raises_it() -> None:
+    from pathlib import Path
+
+    source = Path(constraints.__file__).read_text()
+    for rule in constraints.RULES:
+        assert source.count(f'"{rule}"') == 2

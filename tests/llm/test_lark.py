@@ -1,0 +1,109 @@
+"""Lark grammars as llguidance itself reads them, followed byte by byte in random walks."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Annotated, Any
+
+import llguidance
+import numpy as np
+import pytest
+from pydantic import BaseModel, create_model
+
+from mgl.llm.compiling import compile_schema
+from mgl.llm.constraints import bounded, covering, disjoint, index_set, part_of, several
+from mgl.llm.grammar import to_lark, to_regex
+from mgl.llm.replies import Malformed, parse
+from mgl.llm.schemas import json_schema
+from tests.llm.shapes import SHAPES
+
+BYTES = llguidance.LLTokenizer("byte")
+LIKELY = frozenset(b'"}],0123456789 abc\\nt')
+TEXT = 'He said "stop" and went.\nThen the dog – a black one – ran. It\'s over\\done. 日本 is\tfar.'
+
+
+def reply(**fields: Any) -> type[BaseModel]:
+    named: Any = {name: (kind, ...) for name, kind in fields.items()}
+    made: type[BaseModel] = create_model("reply", **named)
+    return made
+
+
+MERGE = reply(points=index_set(8, least=2), description=Annotated[str, bounded(80)])
+CATEGORY = reply(category=Annotated[str, bounded(40)], indexes=index_set(6, least=1))
+CONSTRAINED = {
+    "boundaries": reply(boundaries=index_set(12)),
+    "long": reply(boundaries=index_set(200)),
+    "merges": reply(merges=disjoint(several(MERGE, 3), "points")),
+    "cover": reply(categories=covering(several(CATEGORY, 4, least=1), "indexes", 6)),
+    "part": reply(src=part_of(TEXT, 40), claim=Annotated[str, bounded(60)]),
+}
+KINDS = {**{shape.__name__: shape for shape in SHAPES}, **CONSTRAINED}
+
+
+def walk(lark: str, seed: int) -> str:
+    """A text that the grammar lets pass, drawn token by token until it ends."""
+    problem = llguidance.LLMatcher.validate_grammar(lark, BYTES)
+    assert not problem, problem
+    matcher, draw, written = llguidance.LLMatcher(BYTES, lark), random.Random(seed), bytearray()
+    while not matcher.is_stopped():
+        mask = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
+        allowed = np.flatnonzero(np.unpackbits(mask, bitorder="little")).tolist()
+        likely = [token for token in allowed if token in LIKELY]
+        token = draw.choice(likely if likely and draw.random() < 0.8 else allowed)
+        if token >= 256:  # the end of the text
+            break
+        assert matcher.consume_token(token), matcher.get_error()
+        written.append(token)
+    assert matcher.is_accepting() or matcher.is_stopped()
+    return written.decode(errors="replace")
+
+
+def refusal(text: str, kind: type[BaseModel]) -> str | None:
+    try:
+        parse(text, kind)
+    except Malformed as error:
+        return f"rule {error.rule}" if error.rule else str(error)
+    return None
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_the_grammar_lets_pass_has_the_form(name: str) -> None:
+    lark = to_lark(compile_schema(json_schema(KINDS[name])))
+    for seed in range(12):
+        text = walk(lark, seed)
+        reason = refusal(text, KINDS[name])
+        assert reason is None or re.search(r"^rule |at least 3 characters", reason), text
+
+
+@pytest.mark.parametrize("name", ["boundaries", "part"])
+def test_some_rules_are_forced(name: str) -> None:
+    lark = to_lark(compile_schema(json_schema(KINDS[name])))
+    for seed in range(40):
+        parse(walk(lark, seed), KINDS[name])
+
+
+def test_a_part_ends_within_its_bound() -> None:
+    kind = reply(src=part_of(TEXT, 20))
+    lark = to_lark(compile_schema(json_schema(kind)))
+    parts = [parse(walk(lark, seed), kind).model_dump()["src"] for seed in range(40)]
+    assert max(map(len, parts)) <= 20
+    assert len(set(parts)) > 10
+
+
+def test_a_text_ends_within_its_tokens() -> None:
+    kind = reply(claim=Annotated[str, bounded(60)])
+    lark = to_lark(compile_schema(json_schema(kind)))
+    assert "[max_tokens=15]" in lark
+    for seed in range(40):
+        claim = parse(walk(lark, seed), kind).model_dump()["claim"]
+        assert len(claim.encode()) <= 15 or "\ufffd" in claim
+
+
+def test_what_is_fixed_is_one_terminal() -> None:
+    node = compile_schema(json_schema(CONSTRAINED["boundaries"]))
+    lark = to_lark(node)
+    assert lark.count("\n") == 1
+    inside = re.fullmatch(r"start: /(.*)/\n", lark)
+    assert inside
+    assert inside.group(1) == to_regex(node)
