@@ -20,7 +20,7 @@ from mgl.errors import (
 from mgl.llm.base import Message, Request, Sampling, Tool, ToolCall
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
-from mgl.llm.engines import openai
+from mgl.llm.engines import http
 from mgl.llm.engines.openai import OpenAIEngine
 from mgl.llm.schemas import json_schema
 from tests.llm.server import LLAMA, MODEL, OTHER, VLLM, Answered, Route, Server, chat, models
@@ -268,7 +268,7 @@ async def test_a_server_that_hangs_in_a_call() -> None:
 
 
 async def test_a_server_that_hangs_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai, "PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(http, "PROBE_SECONDS", 0.05)
     with serve({}) as server:
         server.routes["/v1/models"] = server.hang
         with pytest.raises(EngineTimeout, match="did not answer in time"):
