@@ -4,12 +4,13 @@
     async with slots:
         completion = await engine.generate(request)
 
-Where the server tells how many requests wait in it, the limit starts low, grows by one with each
-call that finishes while none waits and every slot is taken, holds when some wait, and shrinks when
-some still wait at the next look. (One look is not enough: a server that has a long prompt to read
-lets others wait for a moment.) Where nobody tells, the limit is the number that the engine names:
-latencies alone do not say whether a slow reply is a long one or a queued one, so they are not
-guessed at. A limit that the caller fixed stays as it is.
+Where the server tells how many requests wait in it, the limit starts low and grows by one with
+each call that finishes while every slot is taken: at most to its double from one look to the next,
+and by one a look once a queue was seen. It holds when some wait, and shrinks when some still wait
+at the next look. (One look is not enough: a server that has a long prompt to read lets others wait
+for a moment.) Where nobody tells, the limit is the number that the engine names: latencies alone
+do not say whether a slow reply is a long one or a queued one, so they are not guessed at. A limit
+that the caller fixed stays as it is.
 
 Waiters are served in order, and one that is cancelled leaves no slot taken. It bounds no time:
 ``mgl.llm.client`` gives each call its deadline.
@@ -57,7 +58,8 @@ class Limiter:
         self._next_look = clock()
         self._queue: deque[asyncio.Future[None]] = deque()
         self._told = False
-        self._growing = False
+        self._full = False
+        self._grows_to = 0
 
     async def __aenter__(self) -> Self:
         await self._look()
@@ -75,7 +77,7 @@ class Limiter:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None and self._growing and self.taken >= self.limit < self._most:
+        if kind is None and self.taken >= self.limit < self._grows_to:
             self.limit += 1
         self._free()
 
@@ -108,11 +110,14 @@ class Limiter:
         self._serve()
 
     def _hear(self, queued: int | None) -> None:
+        again = self._told and self._grows_to == 0
+        self._grows_to = 0
         if queued is None:
-            self._growing = False
-            if not self._told:
-                self.limit = self._untold
-            return
-        if queued and self._told and not self._growing:
-            self.limit -= min(queued, max(1, self.limit // 4), self.limit - 1)
-        self._told, self._growing = True, not queued
+            self.limit = self.limit if self._told else self._untold
+        elif queued:
+            self._full = True
+            if again and self.taken <= self.limit:  # else the last shrinking is under way yet
+                self.limit -= min(queued, max(1, self.limit // 4), self.limit - 1)
+        else:
+            self._grows_to = min(self._most, self.limit + (1 if self._full else self.limit))
+        self._told = self._told or queued is not None

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mgl.errors import EngineTimeout, EngineUnavailable
+from mgl.llm.base import Completion, Message, Request
+from mgl.llm.calls import MemoryCallLog
+from mgl.llm.client import Client, Policy
+from mgl.llm.concurrency import LOOK_SECONDS, START, Limiter
+from mgl.llm.fakes import SchemaEngine
+
+MOST = 32
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def telling(
+    waiting: Callable[[], Awaitable[int | None]], clock: Clock, untold: int = 16
+) -> Limiter:
+    return Limiter(untold, waiting=waiting, most=MOST, clock=clock)
+
+
+async def settle() -> None:
+    for _ in range(6):
+        await asyncio.sleep(0)
+
+
+class Server:
+    """Works on so many requests at once and ends one a tick; those beyond wait, and it says so."""
+
+    def __init__(self, takes: int) -> None:
+        self.takes = takes
+        self.inside: list[asyncio.Future[None]] = []
+
+    async def waiting(self) -> int | None:
+        return max(0, len(self.inside) - self.takes)
+
+    async def answer(self) -> None:
+        done = asyncio.get_running_loop().create_future()
+        self.inside.append(done)
+        await done
+
+    def tick(self) -> None:
+        self.inside.pop(0).set_result(None)
+
+
+async def limits(server: Server, ticks: int) -> list[int]:
+    """The limit after each tick, where there is always more to be asked and a call takes 2 s."""
+    clock = Clock()
+    slots = telling(server.waiting, clock)
+    seen: list[int] = []
+
+    async def work() -> None:
+        while True:
+            async with slots:
+                await server.answer()
+
+    workers = [asyncio.create_task(work()) for _ in range(3 * MOST)]
+    for _ in range(ticks):
+        await settle()
+        clock.now += 2 / server.takes
+        server.tick()
+        seen.append(slots.limit)
+    for worker in workers:
+        worker.cancel()
+    await asyncio.gather(*workers, return_exceptions=True)
+    assert slots.taken == 0
+    return seen
+
+
+@pytest.mark.parametrize("takes", [1, 2, 7, 16, 24])
+async def test_the_limit_comes_to_what_the_server_takes_and_stays_near(takes: int) -> None:
+    seen = await limits(Server(takes), 40 * takes)
+    assert all(takes <= limit <= takes + 3 for limit in seen[-20 * takes :]), seen
+
+
+async def test_it_starts_low_and_never_passes_the_bound() -> None:
+    seen = await limits(Server(10 * MOST), 3000)
+    assert seen[0] == START
+    assert max(seen) == seen[-1] == MOST
+
+
+async def test_where_nobody_tells_the_limit_is_the_engines_own() -> None:
+    async def untold() -> int | None:
+        return None
+
+    slots = telling(untold, Clock(), untold=5)
+    async with slots:
+        assert slots.limit == 5
+    assert slots.limit == 5
+
+
+async def test_one_look_is_asked_at_a_time_and_not_too_often() -> None:
+    clock, looks, answer = Clock(), 0, asyncio.Event()
+
+    async def slow() -> int | None:
+        nonlocal looks
+        looks += 1
+        await answer.wait()
+        return 0
+
+    slots = telling(slow, clock)
+
+    async def call() -> None:
+        async with slots:
+            pass
+
+    tasks = [asyncio.create_task(call()) for _ in range(9)]
+    await settle()
+    assert sum(task.done() for task in tasks) == 8, "only the one that looks waits for the look"
+    answer.set()
+    await asyncio.gather(*tasks)
+    await call()
+    assert looks == 1
+    clock.now += LOOK_SECONDS
+    await call()
+    assert looks == 2
+
+
+async def test_a_server_that_does_not_answer_the_look_is_no_error_of_the_look() -> None:
+    async def broken() -> int | None:
+        raise EngineUnavailable("gone", hint="wait")
+
+    async with telling(broken, Clock(), untold=3) as slots:
+        assert slots.limit == 3
+
+
+Step = st.sampled_from(["enter", "leave", "fail", "cancel", "late cancel"])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    steps=st.lists(st.tuples(Step, st.integers(0, 50)), max_size=80),
+    told=st.lists(st.one_of(st.none(), st.integers(0, 40)), min_size=1),
+    untold=st.integers(1, 20),
+)
+def test_never_above_the_limit_never_a_lost_slot_always_progress(
+    steps: list[tuple[str, int]], told: list[int | None], untold: int
+) -> None:
+    async def run() -> None:
+        clock = Clock()
+        answers = iter(told * 200)
+
+        async def waiting() -> int | None:
+            return next(answers)
+
+        slots = telling(waiting, clock, untold)
+        inside: dict[asyncio.Task[None], asyncio.Future[None]] = {}
+        waiters: list[asyncio.Task[None]] = []
+
+        async def call() -> None:
+            me = asyncio.current_task()
+            assert me is not None
+            async with slots:
+                # A slot is only given while fewer are taken than the limit of that moment.
+                assert slots.taken <= slots.limit <= MOST
+                inside[me] = asyncio.get_running_loop().create_future()
+                try:
+                    await inside[me]
+                finally:
+                    del inside[me]
+
+        for kind, which in steps:
+            clock.now += 0.4
+            if kind == "enter":
+                waiters.append(asyncio.create_task(call()))
+                await settle()
+            elif kind == "cancel" and waiters:
+                waiters[which % len(waiters)].cancel()
+                await settle()
+            elif inside:
+                task = list(inside)[which % len(inside)]
+                if kind == "fail":
+                    inside[task].set_exception(ValueError("the call failed"))
+                else:
+                    inside[task].set_result(None)
+                if kind == "late cancel":
+                    # Cancelled in the very step in which a slot may have been handed to it.
+                    await asyncio.sleep(0)
+                    waiters[which % len(waiters)].cancel()
+                await settle()
+            assert slots.taken == len(inside), "every slot taken is a call inside"
+            idle = [task for task in waiters if not task.done() and task not in inside]
+            assert not idle or slots.taken >= slots.limit, "nobody waits beside a free slot"
+            assert slots.limit >= 1
+        while inside:
+            for future in list(inside.values()):
+                future.set_result(None)
+            await settle()
+        await asyncio.gather(*waiters, return_exceptions=True)
+        assert slots.taken == 0
+
+    asyncio.run(run())
+
+
+async def test_a_hung_request_keeps_its_own_slot_until_its_deadline_and_no_other() -> None:
+    class Hangs(SchemaEngine):
+        async def generate(self, request: Request) -> Completion:
+            if request.messages[0].content == "hang":
+                await asyncio.sleep(60)
+            return await super().generate(request)
+
+    llm = Client(Hangs(), MemoryCallLog(), Policy(timeout_s=0.3, max_retries=0, concurrency=2))
+    hung = asyncio.create_task(llm.complete([Message("user", "hang")]))
+    await asyncio.sleep(0)
+    await asyncio.gather(*(llm.complete([Message("user", f"{n}")]) for n in range(20)))
+    assert not hung.done()
+    with pytest.raises(EngineTimeout):
+        await hung
+
+
+async def test_clients_side_by_side_share_the_slots_and_record_each_for_itself() -> None:
+    class Counts(SchemaEngine):
+        now = most = 0
+
+        async def generate(self, request: Request) -> Completion:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            await asyncio.sleep(0.001)
+            self.now -= 1
+            return await super().generate(request)
+
+    engine, logs = Counts(), [MemoryCallLog() for _ in range(4)]
+    first = Client(engine, logs[0], Policy(concurrency=3))
+    clients = [first, *(first.beside(log) for log in logs[1:])]
+    await asyncio.gather(
+        *(
+            client.complete([Message("user", f"{index} {n}")], stage="s")
+            for index, client in enumerate(clients)
+            for n in range(5)
+        )
+    )
+    assert engine.most == 3
+    assert [len(log.records) for log in logs] == [5, 5, 5, 5]
+    assert [client.usage()["s"].calls for client in clients] == [5, 5, 5, 5]
