@@ -137,7 +137,8 @@ class StageUsage:
     Token counts cover both, so that a replayed run reports what the run is worth;
     ``cached_tokens`` are the input tokens that an engine's prefix cache or a replay saved.
     ``seconds`` sums the engine's own latency of issued calls (calls in flight together overlap).
-    ``violated`` counts replies that broke a rule which no grammar can force.
+    ``violated`` counts replies that broke a rule which no grammar can force, ``loosened`` the
+    constraints that were given up for weaker ones because the engine could not compile them.
     """
 
     calls: int = 0
@@ -147,6 +148,7 @@ class StageUsage:
     cached_tokens: int = 0
     seconds: float = 0.0
     violated: int = 0
+    loosened: int = 0
 
     def __add__(self, other: StageUsage) -> StageUsage:
         return StageUsage(
@@ -157,6 +159,7 @@ class StageUsage:
             self.cached_tokens + other.cached_tokens,
             self.seconds + other.seconds,
             self.violated + other.violated,
+            self.loosened + other.loosened,
         )
 
 

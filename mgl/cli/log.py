@@ -70,7 +70,19 @@ def _print_calls(calls: list[CallRecord], as_json: bool) -> None:
         print_json([_call_json(call) for call in calls])
         return
     print_table(
-        ("KEY", "STAGE", "OUTCOME", "FINISH", "IN", "CACHED", "OUT", "SECONDS", "ERROR"),
+        (
+            "KEY",
+            "STAGE",
+            "OUTCOME",
+            "FINISH",
+            "IN",
+            "CACHED",
+            "OUT",
+            "SECONDS",
+            "WAY",
+            "LOOSENED",
+            "ERROR",
+        ),
         [
             (
                 str(row["key"])[:12],
@@ -81,6 +93,8 @@ def _print_calls(calls: list[CallRecord], as_json: bool) -> None:
                 _figure(row["cached_tokens"]),
                 _figure(row["output_tokens"]),
                 f"{row['seconds']:.2f}",
+                row["way"] or "-",
+                _figure(row["loosened"]),
                 one_line(row["error"] or "", 80),
             )
             for row in map(_call_json, calls)
@@ -105,5 +119,7 @@ def _call_json(call: CallRecord) -> dict[str, Any]:
         "cached_tokens": None if usage is None else usage.cached_tokens,
         "output_tokens": None if usage is None else usage.output_tokens,
         "seconds": call.seconds,
+        "way": None if completion is None else completion.way,
+        "loosened": None if completion is None else completion.loosened,
         "error": call.error,
     }

@@ -103,13 +103,19 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """An engine's raw reply. ``logprobs`` (natural, one a token) where choices were asked for."""
+    """An engine's raw reply. ``logprobs`` (natural, one a token) where choices were asked for.
+
+    ``way`` names the constraint that decoded it (None: it was written freely), and ``loosened``
+    counts the stronger ones that were given up for it, because the engine could not compile them.
+    """
 
     text: str
     finish_reason: FinishReason
     usage: TokenUsage
     tool_calls: tuple[ToolCall, ...] = ()
     logprobs: tuple[float, ...] = ()
+    way: str | None = None
+    loosened: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -353,6 +353,7 @@ class Client:
                 input_tokens=usage.input_tokens,
                 output_tokens=usage.output_tokens,
                 cached_tokens=usage.cached_tokens,
+                loosened=completion.loosened,
             )
         self._usage[stage] = self._usage.get(stage, StageUsage()) + spent
 
@@ -363,6 +364,7 @@ class Client:
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             cached_tokens=usage.input_tokens,
+            loosened=completion.loosened,
         )
         self._usage[stage] = self._usage.get(stage, StageUsage()) + saved
 

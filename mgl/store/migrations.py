@@ -147,6 +147,13 @@ MIGRATIONS: tuple[Migration, ...] = (
             ) WITHOUT ROWID""",
         ),
     ),
+    Migration(
+        "0005_ways_of_calls",
+        (
+            "ALTER TABLE llm_calls ADD COLUMN way TEXT",
+            "ALTER TABLE llm_calls ADD COLUMN loosened INTEGER",
+        ),
+    ),
 )
 
 

@@ -52,7 +52,7 @@ EDIT_COLUMNS = (
 CALL_COLUMNS = (
     "key, memory_id, stage, model_id, prompt_hash, schema_hash, temperature, top_p, max_tokens, "
     "seed, input_tokens, output_tokens, cached_tokens, seconds, finish_reason, outcome, error, "
-    "request, reply, tool_calls, logprobs"
+    "request, reply, tool_calls, logprobs, way, loosened"
 )
 
 
@@ -182,13 +182,15 @@ def call_row(call: CallRecord, memory_id: str | None) -> Row:
         None if completion is None else pack(completion.text),
         None if completion is None else dump([asdict(c) for c in completion.tool_calls]),
         None if completion is None else dump(list(completion.logprobs)),
+        None if completion is None else completion.way,
+        None if completion is None else completion.loosened,
     )
 
 
 def call_from_row(row: Row) -> CallRecord:
     (key, _, stage, model_id, _, _, _, _, _, _) = row[:10]
     (tokens_in, tokens_out, cached, seconds, finish, outcome, error) = row[10:17]
-    (request, reply, calls, logprobs) = row[17:]
+    (request, reply, calls, logprobs, way, loosened) = row[17:]
     completion = None
     if finish is not None:
         completion = Completion(
@@ -197,6 +199,8 @@ def call_from_row(row: Row) -> CallRecord:
             usage=TokenUsage(tokens_in, tokens_out, cached),
             tool_calls=tuple(ToolCall(**call) for call in json.loads(calls)),
             logprobs=tuple(json.loads(logprobs)),
+            way=way,
+            loosened=loosened or 0,
         )
     return CallRecord(
         key=key,

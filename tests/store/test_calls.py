@@ -30,7 +30,9 @@ def call(
     )
     completion = None
     if reply is not None:
-        completion = Completion(reply, "tool_calls", TokenUsage(7, 2, 3), (asked,))
+        completion = Completion(
+            reply, "tool_calls", TokenUsage(7, 2, 3), (asked,), way="response_format", loosened=2
+        )
     return CallRecord(
         key=call_key("m", request),
         stage="build",

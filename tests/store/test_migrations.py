@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import StoreError
+from mgl.llm.base import Completion, Message, Request, TokenUsage
+from mgl.llm.calls import CallRecord
 from mgl.store import Store
 from mgl.store.migrations import MIGRATIONS, Migration, migrate
+from mgl.store.rows import CALL_COLUMNS, call_row, placeholders
 
 
 def query(path: Path, sql: str) -> list[tuple[str, ...]]:
@@ -44,17 +47,42 @@ def test_an_older_database_gets_only_what_is_new(
     path: Path, connection: sqlite3.Connection
 ) -> None:
     migrate(connection, path, MIGRATIONS[:1])
-    added = Migration("0005_notes", ("CREATE TABLE notes (id TEXT)",))
+    added = Migration("0099_notes", ("CREATE TABLE notes (id TEXT)",))
     migrate(connection, path, (*MIGRATIONS, added))
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     assert {"documents", "llm_calls", "notes"} <= tables
+
+
+def test_calls_of_an_older_database_were_decoded_in_no_known_way(
+    path: Path, connection: sqlite3.Connection
+) -> None:
+    migrate(connection, path, MIGRATIONS[:4])
+    columns = ", ".join(CALL_COLUMNS.split(", ")[:-2])
+    record = CallRecord(
+        key="k",
+        stage="build",
+        model_id="m",
+        request=Request((Message("user", "Who?"),)),
+        completion=Completion("Ann", "stop", TokenUsage(3, 1), way="regex", loosened=1),
+        outcome="ok",
+        error=None,
+        seconds=1.0,
+    )
+    connection.execute(
+        f"INSERT INTO llm_calls ({columns}) VALUES ({placeholders(columns)})",
+        call_row(record, "m1")[:-2],
+    )
+    connection.close()
+    with Store.open(path) as store:
+        (read,) = store.calls("m1")
+    assert read.completion == Completion("Ann", "stop", TokenUsage(3, 1))
 
 
 def test_a_migration_that_fails_leaves_nothing_of_itself(
     path: Path, connection: sqlite3.Connection
 ) -> None:
     migrate(connection, path)
-    broken = Migration("0005_broken", ("CREATE TABLE half (id TEXT)", "CREATE TABLE half (x)"))
+    broken = Migration("0099_broken", ("CREATE TABLE half (id TEXT)", "CREATE TABLE half (x)"))
     with pytest.raises(sqlite3.OperationalError):
         migrate(connection, path, (*MIGRATIONS, broken))
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}

@@ -216,7 +216,9 @@ class OpenVinoEngine:
             text = self._tokenizer.decode(output.generated_ids)
         logprobs = tuple(output.generated_log_probs) if job.request.choices else ()
         usage = TokenUsage(job.prompt_tokens, len(output.generated_ids))
-        _succeed(job, Completion(text, reason, usage, logprobs=logprobs))
+        constrained = bool(job.request.json_schema or job.request.choices)
+        way = "grammar (ebnf)" if constrained else None
+        _succeed(job, Completion(text, reason, usage, logprobs=logprobs, way=way))
         return True
 
     def _config(self, job: _Job) -> Any:

@@ -117,6 +117,7 @@ class TransformersEngine:
             reason,
             TokenUsage(len(prompt), len(written)),
             logprobs=self._logprobs(made.scores, written) if request.choices else (),
+            way=None if pattern is None else "regex",
         )
 
     def _ends(self) -> set[int]:
