@@ -36,17 +36,18 @@ __all__ = [
     "number",
     "one_of",
     "part_of",
+    "sentence_of",
     "several",
 ]
 
-RULES: Final = ("not_increasing", "overlapping", "uncovered", "not_verbatim")
+RULES: Final = ("not_increasing", "overlapping", "uncovered")
 """Names of the rules that validation holds beyond what a grammar can force."""
 
 ID_PATTERN: Final = r"^[a-z0-9_]{1,40}$"
 
 
 def one_of(values: Sequence[str]) -> Any:
-    """Exactly one of some texts: ids that exist, or sentences, so that a quote is verbatim."""
+    """Exactly one of some texts: ids that exist."""
     return Literal[tuple(values)]
 
 
@@ -70,19 +71,25 @@ def bounded(most: int) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "minLength": 1, "maxLength": most})
 
 
-def part_of(text: str, most: int) -> Any:
-    """A verbatim part of a text, from the start of a word on, of about ``most`` characters.
+def sentence_of(sentences: Sequence[str]) -> Any:
+    """A quote that is one of some sentences.
 
-    Forced where the engine's grammar knows substrings (llguidance); elsewhere a rule.
+    Decoding is held to it and validation is not: a quote from an engine that decodes freely may be
+    a little off, and whoever cites it locates it in the text or refuses it.
     """
+    return _quote({"enum": list(dict.fromkeys(sentences))})
 
-    def verbatim(part: str) -> str:
-        if part not in text:
-            raise PydanticCustomError("not_verbatim", "this is not in the text, word for word")
-        return part
 
-    described = {"type": "string", "minLength": 1, "maxLength": most, "substring": text}
-    return Annotated[str, Field(min_length=1), AfterValidator(verbatim), WithJsonSchema(described)]
+def part_of(text: str, most: int) -> Any:
+    """A quote of some words of a text in a row, of ``most`` characters; as ``sentence_of``.
+
+    Only a grammar that knows substrings (llguidance) can hold decoding to it.
+    """
+    return _quote({"type": "string", "minLength": 1, "maxLength": most, "substring": text})
+
+
+def _quote(described: dict[str, Any]) -> Any:
+    return Annotated[str, Field(min_length=1), WithJsonSchema(described)]
 
 
 def index_set(count: int, *, first: int = 0, least: int = 0) -> Any:

@@ -24,6 +24,7 @@ from mgl.llm.constraints import (
     number,
     one_of,
     part_of,
+    sentence_of,
     several,
 )
 from mgl.llm.fakes import ScriptedEngine
@@ -121,9 +122,19 @@ def test_every_node_is_in_a_category(data: st.DataObject) -> None:
 def test_a_part_of_a_text_is_verbatim() -> None:
     kind = reply(src=part_of(TEXT, 200))
     assert parse(json.dumps({"src": '"stop" and went.\nThen'}), kind)
-    assert rule_of(kind, {"src": '"stop" and  went.'}) == "not_verbatim"
     for seed in range(20):
-        parse(sample(compile_schema(json_schema(kind)), random.Random(seed)), kind)
+        said = parse(sample(compile_schema(json_schema(kind)), random.Random(seed)), kind)
+        assert said.model_dump()["src"] in TEXT
+
+
+def test_a_sentence_is_verbatim_where_it_is_forced_and_may_be_off_where_it_is_not() -> None:
+    sentences = ['He said "stop" and went.', "Then the dog ran."]
+    kind = reply(src=sentence_of([*sentences, sentences[0]]))
+    pattern = grammar(kind)
+    assert pattern.fullmatch(json_line := laid_out({"src": sentences[0]})), json_line
+    assert not pattern.fullmatch('{"src": "Then the dog ran"}')
+    assert parse('{"src": "Then the dog ran"}', kind)
+    assert json_schema(kind)["properties"]["src"]["enum"] == sentences
 
 
 def test_a_form_that_is_wrong_comes_before_a_rule() -> None:

@@ -13,7 +13,13 @@ from mgl.errors import ContextOverflow, ReplyInvalid
 from mgl.llm.base import Message, Sampling
 from mgl.memories.base import Tools
 from mgl.memories.mindgraph.config import MindGraphConfig
-from mgl.memories.mindgraph.edits import Block, dispose, operations_schema, resolved
+from mgl.memories.mindgraph.edits import (
+    EDIT_TOKENS,
+    Block,
+    dispose,
+    operations_schema,
+    resolved,
+)
 from mgl.memories.mindgraph.prompts import (
     BUILD,
     BUILD_BY_SENTENCE,
@@ -65,6 +71,16 @@ def _block(document: Document, chunk: Chunk) -> Block:
     return Block(document, chunk, tuple(document.span(start, end) for start, end in sentences))
 
 
+async def _most_operations(tools: Tools, block: Block, config: MindGraphConfig) -> int:
+    """How many edits surely fit the reply's budget, whichever sources they cite."""
+    source = 4
+    if config.cite == "quote":
+        quotes = [block.document.quote(span) for span in block.sentences]
+        source = max(await tools.llm.count_tokens(quotes))
+    fitting = config.build_tokens // (EDIT_TOKENS + source)
+    return max(1, min(config.max_operations, fitting))
+
+
 async def _read_chunk(
     tools: Tools,
     graph: Graph,
@@ -73,9 +89,9 @@ async def _read_chunk(
     questions: Sequence[Question],
     config: MindGraphConfig,
 ) -> tuple[list[EditRecord], Graph]:
-    by_sentence = config.cite == "sentence"
-    if by_sentence and not block.sentences:
+    if not block.sentences:
         return [], graph
+    by_sentence = config.cite == "sentence"
     prompt = (BUILD_BY_SENTENCE if by_sentence else BUILD).render(
         question=question_text(questions),
         graph_state=serialise(graph),
@@ -85,9 +101,10 @@ async def _read_chunk(
     )
     schema = operations_schema(
         [node.id for node in graph.nodes],
+        block,
         cite=config.cite,
-        sentences=len(block.sentences),
-        max_operations=config.max_operations,
+        quote=config.quote,
+        max_operations=await _most_operations(tools, block, config),
     )
     sampling = Sampling(config.temperature, max_tokens=config.build_tokens, seed=config.seed)
     try:

@@ -20,17 +20,22 @@ class MindGraphConfig(BaseModel):
 
     ``preset`` ``paper`` is the method as printed; ``small`` asks less of one model call
     (``mgl.memories.mindgraph.small``). ``cite`` is how an edit names its source: ``quote``, the
-    paper's way, or ``sentence``, a number of the block's numbered sentences.
+    paper's way, or ``sentence``, a number of the block's numbered sentences. ``quote`` is what a
+    quote is held to: a whole ``sentence`` of the block, or a ``part`` of it, any words in a row,
+    which only servers with substring grammars can force; others let it be located or rejected.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     preset: Literal["paper", "small"] = "paper"
     cite: Literal["quote", "sentence"] = "quote"
+    quote: Literal["sentence", "part"] = "sentence"
     chunk_tokens: int | None = Field(
         None, ge=16, description="tokens a chunk; None: 8,192 (§4.2), or 300 in preset small"
     )
-    max_operations: int = Field(40, ge=1, description="edits a reply may hold; not in the paper")
+    max_operations: int = Field(
+        40, ge=1, description="edits a reply may hold, fewer if its budget is short; ours"
+    )
     build_tokens: int = Field(4096, ge=64, description="reply budget of a build call; ours")
     max_rounds: int = Field(40, ge=1, description="tool rounds of the answer stage (§4.2)")
     answer_tokens: int = Field(1024, ge=64, description="reply budget of an answer call; ours")

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from mgl.llm.constraints import bounded
+from mgl.llm.constraints import bounded, new_id, number, one_of, part_of, sentence_of
 from mgl.memories.mindgraph.state import (
     AddEdge,
     AddNode,
@@ -36,7 +36,9 @@ from mgl.types import Chunk, Document, Span
 
 __all__ = ["Block", "Operations", "dispose", "operations_schema", "record", "resolved"]
 
-ID_PATTERN = r"^[a-z0-9_]{1,40}$"
+CONTENT_CHARS = 400
+QUOTE_CHARS = 600
+EDIT_TOKENS = 170
 # Bounded in characters: a relation in snake_case is one word, which a bound in words lets run on.
 RELATION_PATTERN = r"^[^\s\"\\][^\t\n\r\"\\]{0,49}$"
 PLACEHOLDERS = frozenset({"short_id", "id1", "id2", "existing_id", "old_id", "node_id"})
@@ -63,9 +65,9 @@ class Block:
     def numbered(self) -> str:
         """The block's text with ``[n]`` before each sentence."""
         parts, position = [], self.chunk.span.start
-        for number, span in enumerate(self.sentences, 1):
+        for place, span in enumerate(self.sentences, 1):
             parts.append(self.document.text[position : span.start])
-            parts.append(f"[{number}] ")
+            parts.append(f"[{place}] ")
             position = span.start
         parts.append(self.document.text[position : self.chunk.span.end])
         return "".join(parts)
@@ -73,21 +75,25 @@ class Block:
 
 def operations_schema(
     node_ids: Sequence[str],
+    block: Block,
     *,
     cite: Literal["quote", "sentence"],
-    sentences: int,
+    quote: Literal["sentence", "part"] = "sentence",
     max_operations: int,
 ) -> type[Operations]:
-    """The schema of a build reply while ``node_ids`` exist and the block has ``sentences``.
+    """The schema of a build reply on ``block`` while ``node_ids`` exist.
 
-    Lengths and counts are bounded, so that a reply fits its token budget.
+    Lengths and counts are bounded: an edit takes ``EDIT_TOKENS`` at most beside its source.
     """
-    new_id = Annotated[str, Field(pattern=ID_PATTERN)]
-    content = Annotated[str, Field(min_length=1), bounded(400)]
-    relation = Annotated[str, Field(pattern=RELATION_PATTERN)]
-    source: Any = Annotated[str, Field(min_length=1), bounded(600)]
+    content = Annotated[str, Field(min_length=1), bounded(CONTENT_CHARS)]
+    relation = new_id(RELATION_PATTERN)
+    source: Any
     if cite == "sentence":
-        source = Literal[tuple(range(1, sentences + 1))]
+        source = number(1, len(block.sentences))
+    elif quote == "sentence":
+        source = sentence_of([block.document.quote(span) for span in block.sentences])
+    else:
+        source = part_of(block.chunk.text, QUOTE_CHARS)
     cited: dict[str, Any] = {"src": (source, ...)}
     optionally = cited if cite == "sentence" else {}
 
@@ -97,18 +103,18 @@ def operations_schema(
 
     kinds = [
         proposal(
-            "add_node", **cited, id=(new_id, ...), type=(NodeType, ...), content=(content, ...)
+            "add_node", **cited, id=(new_id(), ...), type=(NodeType, ...), content=(content, ...)
         ),
         proposal(
             "add_edge",
             **cited,
-            source=(new_id, ...),
-            target=(new_id, ...),
+            source=(new_id(), ...),
+            target=(new_id(), ...),
             relation=(relation, ...),
         ),
     ]
     if node_ids:
-        known: Any = Literal[tuple(node_ids)]
+        known = one_of(node_ids)
         kinds += [
             proposal("edit_node", **optionally, id=(known, ...), content=(content, ...)),
             proposal("delete_node", **optionally, id=(known, ...)),

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -120,7 +120,7 @@ async def test_sentence_citation_is_exact_by_construction(
     make_tools: MakeTools, tale: Document
 ) -> None:
     config = MindGraphConfig(chunk_tokens=20, cite="sentence")
-    tools = make_tools(SchemaEngine(seed=3))
+    tools = make_tools(SchemaEngine(seed=5))
     memory = MindGraph(tools, tale, [QUESTION], config)
     await memory.build()
     reasons = {row.reason for row in tools.store.edits(memory.id) if row.outcome == "rejected"}
@@ -171,3 +171,18 @@ def test_the_papers_defaults() -> None:
     config = MindGraphConfig()
     assert (config.preset, config.cite, config.tokens_per_chunk) == ("paper", "quote", 8192)
     assert (config.max_rounds, config.max_cluster_size, config.lookup_chars) == (40, 10, 1000)
+
+
+@pytest.mark.parametrize(("cite", "tokens", "most"), [("sentence", 4096, 23), ("quote", 600, 3)])
+async def test_a_reply_may_hold_as_many_edits_as_its_budget_takes(
+    make_tools: MakeTools,
+    tale: Document,
+    cite: Literal["quote", "sentence"],
+    tokens: int,
+    most: int,
+) -> None:
+    engine = ScriptedEngine(['{"operations": []}'] * 20)
+    config = MindGraphConfig(chunk_tokens=20, cite=cite, build_tokens=tokens)
+    await MindGraph(make_tools(engine), tale, [QUESTION], config).build()
+    schemas = [request.json_schema or {} for request in engine.requests]
+    assert {schema["properties"]["operations"]["maxItems"] for schema in schemas} == {most}

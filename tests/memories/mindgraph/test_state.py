@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from mgl.llm.schemas import json_schema
 from mgl.memories.mindgraph.edits import Block, dispose, operations_schema, resolved
 from mgl.memories.mindgraph.state import (
     EMPTY,
@@ -202,7 +203,7 @@ def test_the_numbered_block_shows_every_sentence_and_loses_nothing() -> None:
 
 class TestSchema:
     def schema(self, ids: list[str], cite: str = "sentence") -> type[BaseModel]:
-        return operations_schema(ids, cite=cite, sentences=4, max_operations=3)  # type: ignore[arg-type]
+        return operations_schema(ids, BLOCK, cite=cite, max_operations=3)  # type: ignore[arg-type]
 
     def test_ids_to_edit_or_delete_are_those_that_exist(self) -> None:
         schema = self.schema(["ann"])
@@ -231,3 +232,20 @@ class TestSchema:
         add = {"op": "add_node", "src": 1, "id": "ann", "type": "entity", "content": "x"}
         with pytest.raises(ValueError, match="at most 3"):
             self.schema([]).model_validate({"operations": [add] * 4})
+
+    def test_a_quote_is_held_to_the_blocks_sentences(self) -> None:
+        schema = json_schema(operations_schema([], BLOCK, cite="quote", max_operations=3))
+        kinds = schema["properties"]["operations"]["items"]["oneOf"]
+        sentences = [BLOCK.document.quote(span) for span in BLOCK.sentences]
+        assert [kind["properties"]["src"]["enum"] for kind in kinds] == [sentences] * 2
+
+    def test_or_to_any_words_of_it(self) -> None:
+        made = operations_schema([], BLOCK, cite="quote", quote="part", max_operations=3)
+        kinds = json_schema(made)["properties"]["operations"]["items"]["oneOf"]
+        assert {kind["properties"]["src"]["substring"] for kind in kinds} == {BLOCK.chunk.text}
+
+    def test_a_quote_that_is_a_little_off_does_not_cost_the_reply(self) -> None:
+        add = {"op": "add_node", "src": "Bo gave her  a ring", "id": "ring", "type": "entity"}
+        reply = self.schema([], "quote").model_validate({"operations": [add | {"content": "x"}]})
+        ((row, _),) = dispose(EMPTY, reply.operations[0], BLOCK, quote_floor=0.9, call_key=None)
+        assert row.outcome == "repaired"
