@@ -43,6 +43,7 @@ class ModelChoice:
     weights: Path | None = None
     models: Path | None = None
     allow_hub: bool = False
+    adapter: str | None = None
 
     def load_profile(self, home: Path) -> ModelProfile:
         """The profile; UsageError where there is none of that name."""
@@ -65,6 +66,11 @@ class ModelChoice:
             raise UsageError(
                 f"the engine {engine} runs in this process and takes no server",
                 hint="leave out --engine or --base-url",
+            )
+        if engine != "openai" and self.adapter is not None:
+            raise UsageError(
+                f"the engine {engine} takes no adapters",
+                hint="leave out --adapter, or have a server load it (`mgl serve --load-adapter`)",
             )
         if engine == "openai" and self.weights is not None:
             raise UsageError("a server has its own weights", hint="leave out --weights")
@@ -90,12 +96,13 @@ def defer(
             base_url=choice.base_url,
             api_key=choice.api_key,
             engine=engine,
+            adapter=choice.adapter,
         )
 
     return DeferredEngine(
         start,
         store,
-        model_id=model_id(profile, engine),
+        model_id=model_id(profile, engine, choice.adapter),
         context_tokens=profile.context_tokens,
         native_tools=profile.native_tools and engine == "openai",
         concurrency=CONCURRENCY[engine],

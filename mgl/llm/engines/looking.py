@@ -12,7 +12,7 @@ from typing import Any, Literal
 from mgl.errors import EngineRejected, EngineUnavailable
 from mgl.llm.engines.http import Http
 
-__all__ = ["Kind", "Server", "look", "served_models"]
+__all__ = ["Kind", "Server", "look", "require_adapter", "served_models"]
 
 Kind = Literal["vllm", "llama.cpp", "sglang", "ollama", "lm studio", "unknown"]
 
@@ -60,6 +60,17 @@ async def served_models(http: Http) -> dict[str, Mapping[str, Any]]:
             "the server's list of models is not one of the OpenAI API",
             hint="point --base-url at an OpenAI-compatible server",
         ) from None
+
+
+async def require_adapter(http: Http, adapter: str, model: str) -> None:
+    """EngineRejected unless the server has loaded that adapter on top of that model."""
+    parents = {name: entry.get("parent") for name, entry in (await served_models(http)).items()}
+    if parents.get(adapter) != model:
+        own = ", ".join(sorted(name for name, parent in parents.items() if parent == model))
+        raise EngineRejected(
+            f"the server has no adapter {adapter} of {model}; it has {own or 'none'}",
+            hint=f"`mgl serve --load-adapter {adapter}=PATH` loads it into a server of mgl's own",
+        )
 
 
 async def _identified(http: Http, entry: Mapping[str, Any]) -> tuple[Kind, str, int | None]:

@@ -15,11 +15,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 from mgl.llm.base import Completion, Request
 from mgl.llm.engines.http import Http
-from mgl.llm.engines.looking import Server, look
+from mgl.llm.engines.looking import Server, look, require_adapter
 from mgl.llm.engines.wire import body_of, completion_of, messages_of, tools_of
 from mgl.serving.metrics import Counters, read_counters
 
@@ -62,16 +63,21 @@ class OpenAIEngine:
         context_tokens: int,
         native_tools: bool = False,
         api_key: str | None = None,
+        adapter: str | None = None,
     ) -> Self:
         """The engine of a server that answers and serves the model.
 
         ``model`` is the publisher's name and ``profile`` ours: the server may use either, or a
-        path that ends in one of them. The context is the smaller of the server's and
-        ``context_tokens``. Raises EngineUnavailable, EngineTimeout or EngineRejected.
+        path that ends in one of them. ``adapter`` is one of that model that the server has loaded.
+        The context is the smaller of the server's and ``context_tokens``. Raises
+        EngineUnavailable, EngineTimeout or EngineRejected.
         """
         http = Http(base_url, api_key)
         try:
             server = await look(http, (model, profile))
+            if adapter is not None:
+                await require_adapter(http, adapter, server.model)
+                server = replace(server, model=adapter)
         except BaseException:
             await http.aclose()
             raise

@@ -12,11 +12,11 @@ from mgl.profiles import EngineName, ModelProfile
 __all__ = ["model_id", "open_engine"]
 
 
-def model_id(profile: ModelProfile, engine: EngineName) -> str:
-    """What decides a reply besides the request: the profile, its weights, what runs them."""
+def model_id(profile: ModelProfile, engine: EngineName, adapter: str | None = None) -> str:
+    """What decides a reply besides the request: profile, weights, what runs them, the adapter."""
     weights = profile.weights
     revision = weights.hub.revision if weights.sha256 is None else weights.sha256[:12]
-    return f"{profile.name}@{revision}+{engine}"
+    return f"{profile.name}@{revision}+{engine}" + (f"+{adapter}" if adapter else "")
 
 
 async def open_engine(
@@ -26,13 +26,15 @@ async def open_engine(
     base_url: str | None = None,
     api_key: str | None = None,
     engine: EngineName | None = None,
+    adapter: str | None = None,
 ) -> Engine:
     """Start the engine that runs a profile: its own, or the one named.
 
     The in-process engines need ``weights``, ``openai`` needs ``base_url``: UsageError otherwise.
+    ``adapter`` is a LoRA adapter that a server has loaded.
     """
     name = engine or profile.engine
-    identity = model_id(profile, name)
+    identity = model_id(profile, name, adapter)
     if name == "openai":
         from mgl.llm.engines.openai import OpenAIEngine
 
@@ -49,6 +51,7 @@ async def open_engine(
             context_tokens=profile.context_tokens,
             native_tools=profile.native_tools,
             api_key=api_key,
+            adapter=adapter,
         )
     if weights is None:
         raise UsageError(
