@@ -28,7 +28,7 @@ from mgl import resources, weights
 from mgl.errors import MglError, ResourceError
 from mgl.profiles import DEFAULT_PROFILE, EngineName, ModelProfile
 
-__all__ = ["Check", "examine"]
+__all__ = ["Check", "examine", "free_memory"]
 
 _ENGINES: dict[EngineName, tuple[tuple[str, str], ...]] = {
     "openvino": (("openvino_genai", "openvino-genai"),),
@@ -226,7 +226,7 @@ def _found(profile: ModelProfile, home: Path) -> Check | None:
 def _memory(profile: ModelProfile) -> Check:
     """Rule of thumb: twice the weights (they are repacked on loading) and 1 GB for the work."""
     needed = 2 * (profile.weights.bytes or 0) + 1_000_000_000
-    free = _free_memory()
+    free = free_memory()
     if free is None:
         return Check("memory", True, "this system does not say how much is free")
     detail = f"{free / 1e9:.1f} GB free, about {needed / 1e9:.1f} GB needed"
@@ -240,7 +240,7 @@ def _memory(profile: ModelProfile) -> Check:
     return Check("memory", True, detail)
 
 
-def _free_memory() -> int | None:
+def free_memory() -> int | None:
     """Bytes that a process may still take: the system's free memory, within the container's."""
     limits = []
     meminfo = Path("/proc/meminfo")
