@@ -20,13 +20,17 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mgl import resources, weights
 from mgl.errors import MglError, ResourceError
 from mgl.profiles import DEFAULT_PROFILE, EngineName, ModelProfile
+
+if TYPE_CHECKING:
+    from mgl.serving.runfile import ServerRecord
 
 __all__ = ["Check", "examine", "free_memory"]
 
@@ -60,7 +64,7 @@ class Check:
 
 
 def examine(
-    model: str = DEFAULT_PROFILE,
+    model: str | None = None,
     *,
     home: Path | None = None,
     models: Path | None = None,
@@ -69,12 +73,20 @@ def examine(
     """Every check, in order, as it is done (hashing weights may take seconds).
 
     ``model`` is the profile that has to work here; ``base_url`` is the server that has to answer
-    (``MGL_BASE_URL`` where it is None), and with one no weights are needed on this machine. A key
-    for it is taken from ``MGL_API_KEY``.
+    (``MGL_BASE_URL`` where it is None, else one that `mgl serve` runs for the model, or for any
+    where none is named), and with one no weights are needed on this machine. A key for it is taken
+    from ``MGL_API_KEY``, else from what `mgl serve` keeps.
     """
     base_url = base_url or os.environ.get("MGL_BASE_URL")
+    key = os.environ.get("MGL_API_KEY")
     yield _python()
     yield _packages()
+    own = yield from _own_servers(model, base_url, home)
+    if own is not None and base_url is None:
+        model, base_url = own.model, own.base_url
+    if own is not None:
+        key = key or own.api_key
+    model = model or DEFAULT_PROFILE
     try:
         profiles = resources.load_profiles(models, home=home)
         profile = resources.load_profile(model, models, home=home)
@@ -94,7 +106,27 @@ def examine(
     if base_url is None:
         yield _memory(profile)
     if base_url is not None or profile.engine == "openai":
-        yield _server(base_url)
+        yield _server(base_url, key)
+
+
+def _own_servers(
+    model: str | None, base_url: str | None, home: Path | None
+) -> Generator[Check, None, ServerRecord | None]:
+    """What is to be said of the servers that mgl runs, and the one that is to be used."""
+    from mgl.serving.discovery import find_server, leftovers, server_at
+
+    try:
+        folder = resources.home(home)
+    except ResourceError:
+        return None  # the check of the home folder says so
+    for leftover in leftovers(folder):
+        hint = "`mgl serve --status` lists your servers" if leftover.alive else ""
+        yield Check("servers", not leftover.alive, leftover.describe(), hint)
+    try:
+        return server_at(folder, base_url) if base_url else find_server(folder, model)
+    except MglError as error:
+        yield _failed("servers", error)
+        return None
 
 
 def _failed(name: str, error: MglError) -> Check:
@@ -257,19 +289,19 @@ def free_memory() -> int | None:
     return min(limits, default=None)
 
 
-def _server(base_url: str | None) -> Check:
+def _server(base_url: str | None, key: str | None) -> Check:
     if base_url is None:
         return Check(
             "server",
             False,
             "this profile needs a model server, and none is named",
-            "set MGL_BASE_URL, for instance to http://127.0.0.1:8000/v1",
+            "start one (`mgl serve`), or set MGL_BASE_URL, for instance to "
+            "http://127.0.0.1:8000/v1",
         )
     import httpx
 
     url = f"{base_url.rstrip('/')}/models"
     hint = f"start the server, or mend MGL_BASE_URL; `curl {url}` has to list its models"
-    key = os.environ.get("MGL_API_KEY")
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
         reply = httpx.get(url, headers=headers, timeout=_SERVER_SECONDS)

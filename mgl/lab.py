@@ -68,14 +68,17 @@ class Lab:
         engine: EngineName | None = None,
         models: Path | None = None,
         allow_hub: bool = False,
+        adapter: str | None = None,
         observer: Observer | None = None,
     ) -> Self:
         """Open the home folder's store; the model is looked at when it is first needed.
 
         ``model`` names a profile (the default runs on a CPU), ``models`` a folder of more of
-        them. With ``base_url`` an OpenAI-compatible server runs it. ``weights`` is a path that
-        goes before every other place; ``allow_hub`` allows the model hub to be asked. Raises
-        ResourceError where the home folder cannot be written to, and StoreError.
+        them. With ``base_url`` an OpenAI-compatible server runs it; without, one that `mgl serve`
+        runs for that model, or for any where none is named. ``adapter`` is a LoRA adapter that the
+        server has loaded. ``weights`` is a path that goes before every other place; ``allow_hub``
+        allows the model hub to be asked. Raises ResourceError where the home folder cannot be
+        written to, and StoreError.
         """
         folder = resources.home(home)
         choice = ModelChoice(
@@ -86,6 +89,7 @@ class Lab:
             weights=weights,
             models=models,
             allow_hub=allow_hub,
+            adapter=adapter,
         )
         return cls(folder, Store.open(folder / DATABASE), choice, observer or SilentObserver())
 
@@ -241,7 +245,7 @@ class Lab:
         from mgl.llm.client import Client, Policy
 
         log = self._store.call_log()
-        engine = self._choice.engine_for(self._profile)
+        engine = self._resolved.engine_for(self._profile)
         client = Client(self._engine, log, Policy(timeout_s=TIMEOUT_S[engine]))
         memory = kind(self._tools(client), document, questions, config)
         log.attach(memory.id)
@@ -274,12 +278,17 @@ class Lab:
         return MemorySummary(record, name, len(self._store.chunks_done(record.id)))
 
     @cached_property
+    def _resolved(self) -> ModelChoice:
+        """The choice, looked at when a model is first needed: it may be a server that runs."""
+        return self._choice.with_server(self._home, self._observer)
+
+    @cached_property
     def _profile(self) -> ModelProfile:
-        return self._choice.load_profile(self._home)
+        return self._resolved.load_profile(self._home)
 
     @cached_property
     def _engine(self) -> DeferredEngine:
-        return defer(self._choice, self._profile, self._home, self._store, self._observer)
+        return defer(self._resolved, self._profile, self._home, self._store, self._observer)
 
 
 def _question(text: str) -> Question:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -45,6 +45,31 @@ class ModelChoice:
     allow_hub: bool = False
     adapter: str | None = None
 
+    def with_server(self, home: Path, observer: Observer) -> ModelChoice:
+        """This choice, with a server that mgl runs where none was named and one fits.
+
+        A server that is named, weights and an engine of this process go before it. Raises
+        EngineUnavailable where the server that fits is not ready yet.
+        """
+        from mgl.serving.discovery import find_server, server_at
+
+        if self.base_url is not None:
+            own = None if self.api_key else server_at(home, self.base_url)
+            return self if own is None else replace(self, api_key=own.api_key)
+        if self.weights is not None or self.engine not in (None, "openai"):
+            return self
+        found = find_server(home, self.profile, note=observer.note)
+        if found is None:
+            return self
+        observer.note(f"using your server {found.model} at {found.base_url}")
+        return replace(
+            self,
+            profile=found.model,
+            engine="openai",
+            base_url=found.base_url,
+            api_key=self.api_key or found.api_key,
+        )
+
     def load_profile(self, home: Path) -> ModelProfile:
         """The profile; UsageError where there is none of that name."""
         from mgl.profiles import DEFAULT_PROFILE
@@ -60,7 +85,8 @@ class ModelChoice:
         if engine == "openai" and self.base_url is None:
             raise UsageError(
                 f"{profile.name} needs a model server",
-                hint="give its URL, for instance --base-url http://127.0.0.1:8000/v1",
+                hint="start one (`mgl serve`), or give its URL, for instance "
+                "--base-url http://127.0.0.1:8000/v1",
             )
         if engine != "openai" and self.base_url is not None:
             raise UsageError(

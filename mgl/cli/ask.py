@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from mgl.cli.options import (
+    Adapter,
     AllowHub,
     AsJson,
     BaseUrl,
@@ -38,6 +39,7 @@ def ask(
     engine: Engine = None,
     base_url: BaseUrl = None,
     weights: WeightsPath = None,
+    adapter: Adapter = None,
     models: Models = None,
     allow_hub: AllowHub = False,
     as_json: AsJson = False,
@@ -48,7 +50,7 @@ def ask(
     Stopped at any moment, the same command goes on where it was; run again, it answers from
     what is stored.
     """
-    settings = ModelSettings(model, engine, base_url, weights, models, allow_hub)
+    settings = ModelSettings(model, engine, base_url, weights, models, allow_hub, adapter)
     with opened(settings) as lab:
         result = lab.ask(
             path, question, memory=memory, chunk_tokens=chunk_tokens, cite=cite, preset=preset

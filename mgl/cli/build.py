@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from mgl.cli.options import (
+    Adapter,
     AllowHub,
     AsJson,
     BaseUrl,
@@ -41,6 +42,7 @@ def build(
     engine: Engine = None,
     base_url: BaseUrl = None,
     weights: WeightsPath = None,
+    adapter: Adapter = None,
     models: Models = None,
     allow_hub: AllowHub = False,
     as_json: AsJson = False,
@@ -50,7 +52,7 @@ def build(
     Without --question it is read for whatever may be asked. Stopped at any moment, the same
     command goes on where it was.
     """
-    settings = ModelSettings(model, engine, base_url, weights, models, allow_hub)
+    settings = ModelSettings(model, engine, base_url, weights, models, allow_hub, adapter)
     with opened(settings) as lab:
         result = lab.build(
             path,

@@ -25,10 +25,9 @@ def doctor(
     The exit code is 5 where something is missing.
     """
     from mgl.doctor import Check, examine
-    from mgl.profiles import DEFAULT_PROFILE
 
     checks: list[Check] = []
-    for check in examine(model or DEFAULT_PROFILE, models=models, base_url=base_url):
+    for check in examine(model, models=models, base_url=base_url):
         checks.append(check)
         if not as_json:
             typer.echo(f"{'ok' if check.ok else '!!'}  {check.name}: {one_line(check.detail)}")

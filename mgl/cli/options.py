@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mgl.lab import Lab
 
 __all__ = [
+    "Adapter",
     "AllowHub",
     "AsJson",
     "BaseUrl",
@@ -66,6 +67,10 @@ WeightsPath = Annotated[
 Models = Annotated[
     Path | None, typer.Option("--models", metavar="PATH", help="Folder of model profiles.")
 ]
+Adapter = Annotated[
+    str | None,
+    typer.Option("--adapter", metavar="NAME", help="Use this LoRA adapter of the server."),
+]
 AllowHub = Annotated[
     bool, typer.Option("--allow-hub", help="Allow weights to be fetched from the model hub.")
 ]
@@ -81,6 +86,7 @@ class ModelSettings:
     weights: Path | None = None
     models: Path | None = None
     allow_hub: bool = False
+    adapter: str | None = None
 
 
 @contextmanager
@@ -103,5 +109,6 @@ def _arguments(settings: ModelSettings | None) -> dict[str, Any]:
         "weights": settings.weights,
         "models": settings.models,
         "allow_hub": settings.allow_hub,
+        "adapter": settings.adapter,
         "api_key": os.environ.get("MGL_API_KEY"),
     }
