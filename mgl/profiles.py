@@ -59,9 +59,9 @@ class RegistrySource(_Strict):
 
 
 class Weights(_Strict):
-    """One weights file, or a folder where ``format`` is ``safetensors``."""
+    """One GGUF file, or a folder with safetensors files or PyTorch's own ``pytorch_model.bin``."""
 
-    format: Literal["gguf", "safetensors"]
+    format: Literal["gguf", "safetensors", "pytorch"]
     bytes: int | None = Field(default=None, gt=0)
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
     hub: HubSource
@@ -72,7 +72,7 @@ class Weights(_Strict):
         if self.registry is not None and (self.bytes is None or self.sha256 is None):
             raise ValueError("weights from a registry need bytes and sha256")
         if (self.format == "gguf") != (self.hub.file is not None):
-            raise ValueError("hub.file names the one GGUF file, and is left out for safetensors")
+            raise ValueError("hub.file names the one GGUF file, and is left out for a folder")
         return self
 
     @property

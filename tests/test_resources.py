@@ -69,12 +69,21 @@ def test_home_that_cannot_be_written_to_is_refused(
 def test_every_shipped_profile_parses_and_pins_what_it_fetches() -> None:
     profiles = resources.load_profiles()
     assert list(profiles) == [
+        "all-minilm-l6-v2",
+        "bge-m3",
+        "bge-reranker-v2-m3",
         "llama-3.2-3b-instruct",
         "qwen2.5-14b-instruct",
         "qwen2.5-32b-instruct",
+        "qwen2.5-3b-instruct",
         "qwen2.5-7b-instruct",
+        "qwen2.5-7b-instruct-awq",
+        "qwen2.5-7b-instruct-gptq-int4",
         "qwen2.5-coder-0.5b",
         "qwen2.5-coder-1.5b",
+        "qwen3-embedding-0.6b",
+        "qwen3-reranker-0.6b",
+        "qwen3-reranker-8b",
         "smollm2-135m",
     ]
     assert DEFAULT_PROFILE in profiles
@@ -94,8 +103,55 @@ def test_the_table_of_profiles_says_what_the_profiles_say() -> None:
         row = next(line for line in table.splitlines() if line.startswith(f"| {profile.name} |"))
         for value in (profile.engine, f"{profile.context_tokens:,}", profile.licence):
             assert value in row
+        assert profile.task == "generate" or f"| {profile.task}" in row
         if profile.weights.bytes:
             assert f"{profile.weights.bytes / 1e9:.2f} GB" in row
+
+
+def test_every_shipped_profile_says_what_its_memory_is_computed_from() -> None:
+    for profile in resources.load_profiles().values():
+        assert profile.architecture is not None, profile.name
+        billions = {"K": 1e3, "M": 1e6, "B": 1e9}
+        told = float(profile.parameters[:-1]) * billions[profile.parameters[-1]]
+        # What was unpacked from a GGUF file has an output layer of its own, which weighs much in
+        # a small model.
+        assert told * 0.9 < profile.architecture.parameters < told * 1.3, profile.name
+        assert profile.native_tools <= (profile.tool_parser is not None), profile.name
+
+
+def test_an_embedding_model_cannot_be_said_to_call_tools(tmp_path: Path) -> None:
+    path = write_profile(tmp_path, "mine")
+    path.write_text(path.read_text() + "task: embed\ntool_parser: hermes\n")
+    with pytest.raises(UsageError, match="a model for embed calls no tools"):
+        resources.load_profile("mine", tmp_path)
+
+
+SERVING = """\
+name: {name}
+description: a test
+machine: {{device: cpu}}
+models: [smollm2-135m]
+"""
+
+
+def test_serving_profiles_are_found_as_model_profiles_are(mgl_home: Path, tmp_path: Path) -> None:
+    shipped = resources.load_serving_profiles()
+    assert list(shipped) == ["cpu", "gpu-24gb", "gpu-80gb", "gpu-several", "nodes-ray"]
+    own = mgl_home / "serving" / "cpu.yaml"
+    own.parent.mkdir()
+    own.write_text(SERVING.format(name="cpu"))
+    assert resources.load_serving_profile("cpu").description == "a test"
+    assert "gpu-24gb" in resources.load_serving_profiles()
+    (tmp_path / "other.yaml").write_text(SERVING.format(name="wrong"))
+    with pytest.raises(UsageError, match=r"the serving profile .* calls itself 'wrong'"):
+        resources.load_serving_profile("other", tmp_path)
+
+
+def test_an_unknown_serving_profile_is_refused_with_close_names() -> None:
+    with pytest.raises(UsageError, match="no serving profile called 'gpu-24'") as caught:
+        resources.load_serving_profile("gpu-24")
+    assert "did you mean gpu-24gb" in caught.value.hint
+    assert "nodes-ray" in caught.value.hint
 
 
 def test_an_unknown_profile_is_refused_with_close_names() -> None:

@@ -33,7 +33,7 @@ def overview(context: typer.Context, models: Models = None, as_json: AsJson = Fa
 
 @app.command("list")
 def list_profiles(models: Models = None, as_json: AsJson = False) -> None:
-    """List the model profiles with licence, source and whether their weights are here."""
+    """List the model profiles with task, licence, source and whether their weights are here."""
     from mgl.resources import home, load_profiles
 
     profiles = load_profiles(models)
@@ -43,11 +43,12 @@ def list_profiles(models: Models = None, as_json: AsJson = False) -> None:
         print_json([_profile_json(profile, path) for profile, path in rows])
         return
     print_table(
-        ("NAME", "SIZE", "ENGINE", "CONTEXT", "LICENCE", "WEIGHTS", "SOURCE"),
+        ("NAME", "SIZE", "TASK", "ENGINE", "CONTEXT", "LICENCE", "WEIGHTS", "SOURCE"),
         [
             (
                 profile.name,
                 profile.parameters,
+                profile.task,
                 profile.engine,
                 f"{profile.context_tokens:,}",
                 profile.licence,
@@ -121,6 +122,7 @@ def _profile_json(profile: ModelProfile, path: Path | None) -> dict[str, Any]:
         "source": profile.source,
         "parameters": profile.parameters,
         "context_tokens": profile.context_tokens,
+        "task": profile.task,
         "engine": profile.engine,
         "preset": profile.preset,
         "bytes": profile.weights.bytes,

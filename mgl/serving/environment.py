@@ -77,7 +77,7 @@ def expected_python(device: Device, home: Path, python: Path | None = None) -> P
 
 
 def find_environment(device: Device, home: Path, python: Path | None = None) -> ServerEnvironment:
-    """The environment that runs vLLM; Raises ResourceError where there is none, or too old a one."""
+    """The environment that runs vLLM; ResourceError where there is none, or too old a one."""
     place = expected_python(device, home, python)
     if not place.is_file():
         raise ResourceError(

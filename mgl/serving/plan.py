@@ -11,6 +11,7 @@ Nothing is started or looked at here (``mgl.serving.checks`` looks).
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ class LaunchPlan:
     def shell(self) -> str:
         """The plan as lines for a shell, one option a line, to be pasted."""
         settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.env.items())
-        lines = [*(f"# on the other machines: {line}" for line in self.elsewhere)]
+        lines = [*(f"# {line}" for line in self.elsewhere)]
         return "\n".join([*lines, " \\\n  ".join([settings, *_option_lines(self.command)])])
 
 
@@ -101,8 +102,7 @@ def make_plan(
     env = {**_ALWAYS, **profile.env}
     if profile.machine.device == "cpu":
         env["VLLM_CPU_KVCACHE_SPACE"] = str(settings.cpu_kv_cache_gb)
-        if settings.cpu_threads is not None:
-            env["OMP_NUM_THREADS"] = str(settings.cpu_threads)
+        env["OMP_NUM_THREADS"] = str(settings.cpu_threads or _cores())
     if _takes_adapters(model, settings):
         env["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "True"
     return LaunchPlan(
@@ -225,11 +225,19 @@ def _template(name: str, home: Path | None) -> Path:
 def _elsewhere(profile: ServingProfile, settings: Settings) -> tuple[str, ...]:
     if settings.executor != "ray" or profile.machine.nodes == 1:
         return ()
+    ray = "RAY_USAGE_STATS_ENABLED=0 ray start"
     return (
-        f"ray start --head --port={_RAY_PORT}   # here, before the command below",
-        f"ray start --address=<this machine>:{_RAY_PORT}   # on each of the "
-        f"{profile.machine.nodes - 1} others, with the same vLLM and the same weights",
+        f"{ray} --head --port={_RAY_PORT}   # on this machine, before the command",
+        f"{ray} --address=<this machine>:{_RAY_PORT}   # on each of the other "
+        f"{profile.machine.nodes - 1}, with the same vLLM and the weights in the same place",
     )
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _compact(value: Mapping[str, object]) -> str:

@@ -37,12 +37,13 @@ def cached(source: HubSource) -> Path | None:
 
 
 def is_complete_model(folder: Path) -> bool:
-    """Whether a folder holds a configuration and every safetensors file that its index names."""
+    """Whether a folder holds a configuration and whole weights: all files that an index names."""
     if not (folder / "config.json").is_file():
         return False
     index = folder / "model.safetensors.index.json"
     if not index.is_file():
-        return (folder / "model.safetensors").is_file()
+        single = ("model.safetensors", "pytorch_model.bin")
+        return any((folder / name).is_file() for name in single)
     try:
         shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
     except (ValueError, KeyError):
@@ -78,7 +79,10 @@ def download(weights: Weights, report: Callable[[int, int], None]) -> Path:
                 source.repo,
                 revision=source.revision,
                 tqdm_class=bar,
-                allow_patterns=["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"],
+                allow_patterns=[
+                    *("*.json", "*.txt", "*.model", "*.jinja"),
+                    "*.safetensors" if weights.format == "safetensors" else "pytorch_model.bin",
+                ],
             )
             return Path(folder)
         return Path(

@@ -128,7 +128,7 @@ def _require_kind(weights: Weights, path: Path) -> None:
         wanted = (
             "a GGUF file"
             if weights.format == "gguf"
-            else "a model folder (config.json and *.safetensors)"
+            else "a model folder (config.json and its weights)"
         )
         raise ResourceError(f"{path} is not {wanted}", hint=f"give the path of {wanted}")
 

@@ -45,10 +45,12 @@ def test_list_shows_licence_source_and_whether_weights_are_here(
 ) -> None:
     lines = mgl(*command, "--models", profiles).stdout.splitlines()
     assert lines[0].split() == [
-        *("NAME", "SIZE", "ENGINE", "CONTEXT", "LICENCE", "WEIGHTS", "SOURCE")
+        *("NAME", "SIZE", "TASK", "ENGINE", "CONTEXT", "LICENCE", "WEIGHTS", "SOURCE")
     ]
     (row,) = [line.split() for line in lines if line.startswith("tiny ")]
-    assert row == ["tiny", "1K", "openvino", "64", "CC0-1.0", "-", "https://example.org/tiny"]
+    assert row == [
+        *("tiny", "1K", "generate", "openvino", "64", "CC0-1.0", "-", "https://example.org/tiny")
+    ]
 
 
 def test_json_says_where_the_weights_are(mgl: Mgl, profiles: Path, tiny: Path) -> None:
@@ -56,6 +58,9 @@ def test_json_says_where_the_weights_are(mgl: Mgl, profiles: Path, tiny: Path) -
     (entry,) = [item for item in listed if item["name"] == "tiny"]
     assert entry["path"] == str(tiny)
     assert entry["licence"] == "CC0-1.0"
+    assert entry["task"] == "generate"
+    tasks = {item["name"]: item["task"] for item in listed}
+    assert (tasks["bge-m3"], tasks["bge-reranker-v2-m3"]) == ("embed", "rerank")
     assert {"qwen2.5-coder-1.5b", "smollm2-135m"} < {item["name"] for item in listed}
 
 
@@ -76,7 +81,7 @@ def test_wrong_weights_are_named_and_never_listed_as_here(
     assert result.exit_code == 0
     assert "tiny" in result.stderr
     (row,) = [line.split() for line in result.stdout.splitlines() if line.startswith("tiny ")]
-    assert row[5] == "-"
+    assert row[6] == "-"
 
 
 def test_get_without_a_source_says_what_to_do(mgl: Mgl, profiles: Path) -> None:
