@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import Any
 
 __all__ = ["Counters", "Sample", "read_counters", "read_samples"]
 
@@ -118,8 +119,10 @@ def read_counters(page: str) -> Counters:
         if name == "http_request_duration_seconds_sum" and sample.labels.get("handler") != _CHAT:
             continue
         sums[name] = sums.get(name, 0.0) + sample.value
-    states = {field: round(sums[name]) for field, name in _STATES.items() if name in sums}
-    counts = {field: round(sums.get(name, 0.0)) for field, name in _COUNTS.items()}
-    times = {field: sums.get(name, 0.0) for field, name in _TIMES.items()}
+    read: dict[str, Any] = {
+        **{field: round(sums[name]) for field, name in _STATES.items() if name in sums},
+        **{field: round(sums.get(name, 0.0)) for field, name in _COUNTS.items()},
+        **{field: sums.get(name, 0.0) for field, name in _TIMES.items()},
+    }
     http = sums.get("http_request_duration_seconds_sum", 0.0)
-    return Counters(**states, **counts, **times, block_tokens=block, http_s=http)
+    return Counters(**read, block_tokens=block, http_s=http)
