@@ -330,8 +330,8 @@ def _control(char: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = (f"\\{c}" if c in '"\\' else _control(c) for c in text)
-    return '"' + "".join(escaped) + '"'
+    written = {"\n": r"\n", "\r": r"\r", "\t": r"\t", '"': r"\"", "\\": r"\\"}
+    return '"' + "".join(written.get(c) or _control(c) for c in text) + '"'
 
 
 def literals(texts: Sequence[str]) -> Node:

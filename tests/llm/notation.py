@@ -43,7 +43,9 @@ def _expanded(name: str, rules: dict[str, str], above: tuple[str, ...]) -> str:
 
 def _unescaped(match: re.Match[str]) -> str:
     code = match.group(1)
-    return chr(int(code[1:], 16)) if code.startswith("x") else code
+    if code.startswith("x"):
+        return chr(int(code[1:], 16))
+    return {"n": "\n", "r": "\r", "t": "\t"}.get(code, code)
 
 
 def laid_out(value: Any) -> str:
