@@ -2,10 +2,14 @@
 
 On connecting it asks once what the server is: the model's name is looked up in ``/v1/models``
 (with vLLM also the context length), ``/version`` tells a vLLM server and its version. Replies are
-constrained by ``response_format`` everywhere, and by ``structured_outputs`` where vLLM knows it
-(0.12 and later; earlier versions ignore it). Tokens are counted by the server's own tokenizer
-(``/tokenize`` of vLLM or llama.cpp). Where the server has none, they are *estimated* as one token
-for three bytes of UTF-8, which is more than models use for most languages, so that budgets hold.
+constrained in the strongest way that the server was seen to honour. Where it was not tried, by
+``response_format``, and by ``structured_outputs`` where vLLM knows it (0.12 and later; earlier
+versions ignore it). A constraint that the server cannot compile is given up for the next looser
+one, in the end for none: the client validates every reply.
+
+Tokens are counted by the server's own tokenizer (``/tokenize`` of vLLM or llama.cpp). Where the
+server has none, they are *estimated* as one token for three bytes of UTF-8, which is more than
+models use for most languages, so that budgets hold.
 
 It does not start servers, and it does not bound a reply's time: ``mgl.llm.client`` does.
 """
@@ -14,14 +18,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+from mgl.errors import UsageError
 from mgl.llm.base import Completion, Request
+from mgl.llm.engines.givenup import GivenUp
 from mgl.llm.engines.http import Http
 from mgl.llm.engines.looking import Server, look, require_adapter
-from mgl.llm.engines.wire import body_of, completion_of, messages_of, tools_of
+from mgl.llm.engines.ways import Repertoire, Way
+from mgl.llm.engines.wire import (
+    ConstraintRefused,
+    body_of,
+    completion_of,
+    messages_of,
+    tools_of,
+)
+from mgl.llm.honoured import Honoured
+from mgl.llm.replies import clean
 from mgl.serving.metrics import Counters, read_counters
 
 __all__ = ["OpenAIEngine"]
@@ -45,12 +60,15 @@ class OpenAIEngine:
         model_id: str,
         context_tokens: int,
         native_tools: bool,
+        repertoire: Repertoire,
     ) -> None:
         self._http = http
         self._server = server
         self.model_id = model_id
         self.context_tokens = context_tokens
         self.native_tools = native_tools
+        self._repertoire = repertoire
+        self._given_up = GivenUp()
 
     @classmethod
     async def connect(
@@ -64,13 +82,15 @@ class OpenAIEngine:
         native_tools: bool = False,
         api_key: str | None = None,
         adapter: str | None = None,
+        honoured: Honoured | None = None,
     ) -> Self:
         """The engine of a server that answers and serves the model.
 
         ``model`` is the publisher's name and ``profile`` ours: the server may use either, or a
         path that ends in one of them. ``adapter`` is one of that model that the server has loaded.
-        The context is the smaller of the server's and ``context_tokens``. Raises
-        EngineUnavailable, EngineTimeout or EngineRejected.
+        The context is the smaller of the server's and ``context_tokens``. ``honoured`` is what
+        the server was seen to honour, if it was tried. Raises EngineUnavailable, EngineTimeout or
+        EngineRejected.
         """
         http = Http(base_url, api_key)
         try:
@@ -83,21 +103,46 @@ class OpenAIEngine:
             raise
         context = min(context_tokens, server.context_tokens or context_tokens)
         return cls(
-            http, server, model_id=model_id, context_tokens=context, native_tools=native_tools
+            http,
+            server,
+            model_id=model_id,
+            context_tokens=context,
+            native_tools=native_tools,
+            repertoire=_repertoire(server, honoured),
         )
 
     async def generate(self, request: Request) -> Completion:
-        answer = await self._http.post("chat/completions", self.body(request), patience=None)
-        return completion_of(answer, request)
+        for loosened, way, body in self._bodies(request):
+            try:
+                answer = await self._http.post("chat/completions", body, patience=None)
+            except ConstraintRefused:
+                if way is None:
+                    raise
+                self._given_up.add(way, request)
+                continue
+            completion = completion_of(answer, request, way)
+            looser = self._repertoire.ways(request)[loosened + 1 :]
+            if way is not None and looser and _disobeys(completion, request):
+                self._given_up.add(way, request)
+            return replace(completion, loosened=loosened)
+        raise AssertionError("the last body is sent without a constraint")
 
     def body(self, request: Request) -> dict[str, Any]:
-        """What is sent for a request."""
-        return body_of(
-            request,
-            self._server.model,
-            vllm=self._server.kind == "vllm" and self._server.numbers >= _STRUCTURED_SINCE,
-            grammar=self._server.kind == "llama.cpp",
-        )
+        """What is sent first for a request."""
+        return next(body for _, _, body in self._bodies(request))
+
+    def _bodies(self, request: Request) -> Iterator[tuple[int, Way | None, dict[str, Any]]]:
+        """What can be sent, the strongest constraint first, with how many were given up for it."""
+        ways = self._repertoire.ways(request)
+        for loosened, way in enumerate(ways):
+            if self._given_up.holds(way, request):
+                continue
+            try:
+                body = body_of(request, self._server.model, way)
+            except UsageError:
+                continue
+            yield loosened, way, body
+        yield len(ways), None, body_of(request, self._server.model)
 
     async def waiting(self) -> int | None:
         """Requests that wait in a vLLM server, by its own counters; None for other servers."""
@@ -147,6 +192,29 @@ class OpenAIEngine:
 
     async def aclose(self) -> None:
         await self._http.aclose()
+
+
+def _repertoire(server: Server, honoured: Honoured | None) -> Repertoire:
+    if honoured is not None:
+        return Repertoire.seen(honoured.ways, honoured.ignored)
+    structured = server.kind == "vllm" and server.numbers >= _STRUCTURED_SINCE
+    return Repertoire.assumed(structured=structured, gbnf=server.kind == "llama.cpp")
+
+
+def _disobeys(completion: Completion, request: Request) -> bool:
+    """Whether a whole reply shows that its constraint was passed over in silence."""
+    if completion.finish_reason != "stop":
+        return False
+    text = clean(completion.text)
+    if not text:
+        return False
+    if request.choices:
+        return text not in request.choices
+    try:
+        json.loads(text)
+    except ValueError:
+        return True
+    return False
 
 
 def _estimated(text: str) -> int:

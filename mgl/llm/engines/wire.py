@@ -15,9 +15,16 @@ from pydantic import BaseModel, ValidationError
 
 from mgl.errors import ContextOverflow, EngineError, EngineRejected, EngineUnavailable
 from mgl.llm.base import Completion, FinishReason, Message, Request, TokenUsage, ToolCall
-from mgl.llm.grammar import literals, to_ebnf
+from mgl.llm.engines.ways import CHOSEN, Way
 
-__all__ = ["body_of", "completion_of", "error_of", "messages_of", "tools_of"]
+__all__ = [
+    "ConstraintRefused",
+    "body_of",
+    "completion_of",
+    "error_of",
+    "messages_of",
+    "tools_of",
+]
 
 _TOP_LOGPROBS = 20
 _RETRYABLE = frozenset({408, 425, 429})
@@ -25,13 +32,25 @@ _CONTEXT = re.compile(
     r"context (length|size|window)|maximum context|max_model_len|too many tokens|too long",
     re.IGNORECASE,
 )
+_CONSTRAINT = re.compile(
+    r"grammar|schema|regex|lark|ebnf|structured|response_?format|compil|constrain|pattern|enum",
+    re.IGNORECASE,
+)
+_COMPILING = re.compile(
+    r"(grammar|schema|regex|structured).*(compil|timed out|pars|convert|invalid|fail|support)"
+    r"|(compil|pars|convert|invalid|fail).*(grammar|schema|regex|structured)",
+    re.IGNORECASE,
+)
 
 
-def body_of(request: Request, model: str, *, vllm: bool, grammar: bool) -> dict[str, Any]:
-    """The body of a chat completion.
+class ConstraintRefused(EngineRejected):
+    """The server cannot decode under the constraint that was sent; a looser one may do."""
 
-    ``vllm``: the server knows ``structured_outputs``; ``grammar``: it knows GBNF grammars. With
-    tools no schema is sent: it would keep the model from calling them.
+
+def body_of(request: Request, model: str, way: Way | None = None) -> dict[str, Any]:
+    """The body of a chat completion, decoded under the request's constraint by ``way``.
+
+    Raises UsageError where the way cannot say the constraint.
     """
     sampling = request.sampling
     body: dict[str, Any] = {
@@ -44,19 +63,9 @@ def body_of(request: Request, model: str, *, vllm: bool, grammar: bool) -> dict[
     }
     if request.tools:
         body["tools"] = tools_of(request)
-    elif request.json_schema is not None:
-        schema = dict(request.json_schema)
-        described = {"name": "reply", "schema": schema, "strict": True}
-        body["response_format"] = {"type": "json_schema", "json_schema": described}
-        if vllm:
-            body["structured_outputs"] = {"json": schema, "disable_any_whitespace": True}
     if request.choices:
         body |= {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
-        if vllm:
-            body["structured_outputs"] = {"choice": list(request.choices)}
-        elif grammar:
-            body["grammar"] = to_ebnf(literals(request.choices))
-    return body
+    return body if way is None else {**body, **way.added(request)}
 
 
 def messages_of(request: Request) -> list[dict[str, Any]]:
@@ -144,7 +153,7 @@ class _Answer(BaseModel):
     usage: _Usage | None = None
 
 
-def completion_of(answer: Any, request: Request) -> Completion:
+def completion_of(answer: Any, request: Request, way: Way | None = None) -> Completion:
     """A chat completion as the server answered it; EngineRejected if it is not one."""
     try:
         read = _Answer.model_validate(answer)
@@ -163,21 +172,51 @@ def completion_of(answer: Any, request: Request) -> Completion:
     reason: FinishReason = "tool_calls" if calls else "stop"
     if choice.finish_reason == "length":
         reason = "length"
+    text = choice.message.content or ""
+    tokens = choice.logprobs.content if choice.logprobs else None
+    if request.choices and way is not None and way.wraps:
+        text, tokens = _unwrapped(text, tokens or [])
     return Completion(
-        text=choice.message.content or "",
+        text=text,
         finish_reason=reason,
         usage=TokenUsage(usage.prompt_tokens, usage.completion_tokens, details.cached_tokens or 0),
         tool_calls=calls,
-        logprobs=_among(choice, request.choices),
+        logprobs=_among(text, tokens or [], request.choices),
+        way=way.name if way is not None and way.obeyed else None,
     )
 
 
-def _among(choice: _Choice, choices: Sequence[str]) -> tuple[float, ...]:
+def _unwrapped(text: str, tokens: Sequence[_Token]) -> tuple[str, list[_Token]]:
+    """The chosen one out of its object, and the tokens from its first letter on."""
+    match = re.search(rf'"{CHOSEN}"\s*:\s*"', text)
+    if match is None:
+        return text, []
+    try:
+        chosen = str(json.loads(text)[CHOSEN])
+    except (ValueError, KeyError, TypeError):
+        return text, []
+    start, at = match.end(), 0
+    for place, token in enumerate(tokens):
+        if at + len(token.token) > start:
+            before = token.token[: start - at]
+            within = [
+                one.model_copy(update={"token": one.token.removeprefix(before)})
+                for one in token.top_logprobs or [token]
+                if one.token.startswith(before)
+            ]
+            first = token.model_copy(
+                update={"token": token.token.removeprefix(before), "top_logprobs": within}
+            )
+            return chosen, [first, *tokens[place + 1 :]]
+        at += len(token.token)
+    return chosen, []
+
+
+def _among(text: str, tokens: Sequence[_Token], choices: Sequence[str]) -> tuple[float, ...]:
     """The log-probability of the chosen one among the choices, told by its first token.
 
     Servers report it over the whole vocabulary; here the choices share what they have.
     """
-    tokens = choice.logprobs.content if choice.logprobs else None
     if not choices or not tokens:
         return ()
     weights: dict[str, float] = {}
@@ -185,7 +224,7 @@ def _among(choice: _Choice, choices: Sequence[str]) -> tuple[float, ...]:
         for one in choices:
             if alternative.token and one.startswith(alternative.token):
                 weights[one] = max(weights.get(one, 0.0), math.exp(alternative.logprob))
-    said = (choice.message.content or "").strip()
+    said = text.strip()
     total = sum(weights.values())
     if not total or not weights.get(said):
         return ()
@@ -215,6 +254,11 @@ def error_of(status: int, text: str, url: str) -> EngineError:
             f"the server says: {said}",
             hint="use smaller chunks, or start the server with a longer context",
         )
+    if _CONSTRAINT.search(said) if status in (400, 422) else _refuses_to_compile(status, said):
+        return ConstraintRefused(
+            f"the server refused the constraint ({status}): {said}",
+            hint="`mgl serve --probe` tells what the server honours; look at the server's log",
+        )
     if status >= 500 or status in _RETRYABLE:
         return EngineUnavailable(
             f"the server failed ({status}): {said}",
@@ -224,6 +268,10 @@ def error_of(status: int, text: str, url: str) -> EngineError:
         f"the server refused the request ({status}): {said}",
         hint="look at the server's log; its version may not know a parameter that was sent",
     )
+
+
+def _refuses_to_compile(status: int, said: str) -> bool:
+    return status == 500 and _COMPILING.search(said) is not None
 
 
 def _said(text: str) -> str:
