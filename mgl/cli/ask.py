@@ -20,6 +20,7 @@ from mgl.cli.options import (
     Models,
     ModelSettings,
     Preset,
+    PromptOrder,
     WeightsPath,
     opened,
 )
@@ -36,6 +37,7 @@ def ask(
     chunk_tokens: ChunkTokens = None,
     cite: Cite = None,
     preset: Preset = None,
+    prompt_order: PromptOrder = None,
     engine: Engine = None,
     base_url: BaseUrl = None,
     weights: WeightsPath = None,
@@ -53,7 +55,13 @@ def ask(
     settings = ModelSettings(model, engine, base_url, weights, models, allow_hub, adapter)
     with opened(settings) as lab:
         result = lab.ask(
-            path, question, memory=memory, chunk_tokens=chunk_tokens, cite=cite, preset=preset
+            path,
+            question,
+            memory=memory,
+            chunk_tokens=chunk_tokens,
+            cite=cite,
+            preset=preset,
+            prompt_order=prompt_order,
         )
     if as_json:
         print_json(result.to_json())

@@ -20,6 +20,7 @@ from mgl.cli.options import (
     Models,
     ModelSettings,
     Preset,
+    PromptOrder,
     WeightsPath,
     opened,
 )
@@ -39,6 +40,7 @@ def build(
     chunk_tokens: ChunkTokens = None,
     cite: Cite = None,
     preset: Preset = None,
+    prompt_order: PromptOrder = None,
     engine: Engine = None,
     base_url: BaseUrl = None,
     weights: WeightsPath = None,
@@ -61,6 +63,7 @@ def build(
             chunk_tokens=chunk_tokens,
             cite=cite,
             preset=preset,
+            prompt_order=prompt_order,
         )
     if as_json:
         print_json(result.to_json())

@@ -27,6 +27,7 @@ __all__ = [
     "ModelSettings",
     "Models",
     "Preset",
+    "PromptOrder",
     "WeightsPath",
     "opened",
 ]
@@ -46,6 +47,10 @@ Cite = Annotated[
 Preset = Annotated[
     Literal["paper", "small"] | None,
     typer.Option("--preset", help="The method as printed, or asking less of one call."),
+]
+PromptOrder = Annotated[
+    Literal["paper", "cached"] | None,
+    typer.Option("--prompt-order", help="As printed, or what servers cache first."),
 ]
 Engine = Annotated[
     Literal["openvino", "transformers", "openai"] | None,

@@ -23,6 +23,8 @@ from mgl.memories.mindgraph.edits import (
 from mgl.memories.mindgraph.prompts import (
     BUILD,
     BUILD_BY_SENTENCE,
+    BUILD_BY_SENTENCE_CACHED,
+    BUILD_CACHED,
     NO_QUESTION,
     SEVERAL_QUESTIONS,
 )
@@ -32,6 +34,13 @@ from mgl.text import sentence_spans
 from mgl.types import Chunk, Document, Question
 
 __all__ = ["build_graph", "question_text"]
+
+_PROMPTS = {
+    ("quote", "paper"): BUILD,
+    ("quote", "cached"): BUILD_CACHED,
+    ("sentence", "paper"): BUILD_BY_SENTENCE,
+    ("sentence", "cached"): BUILD_BY_SENTENCE_CACHED,
+}
 
 
 def question_text(questions: Sequence[Question]) -> str:
@@ -92,7 +101,7 @@ async def _read_chunk(
     if not block.sentences:
         return [], graph
     by_sentence = config.cite == "sentence"
-    prompt = (BUILD_BY_SENTENCE if by_sentence else BUILD).render(
+    prompt = _PROMPTS[config.cite, config.prompt_order].render(
         question=question_text(questions),
         graph_state=serialise(graph),
         block_idx=str(block.chunk.index + 1),

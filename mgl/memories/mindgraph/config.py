@@ -23,6 +23,8 @@ class MindGraphConfig(BaseModel):
     paper's way, or ``sentence``, a number of the block's numbered sentences. ``quote`` is what a
     quote is held to: a whole ``sentence`` of the block, or a ``part`` of it, any words in a row,
     which only servers with substring grammars can force; others let it be located or rejected.
+    ``prompt_order`` is where a build prompt's parts stand: as printed, or ``cached``, with the
+    graph and the new block last, so that a server need not read the rest again for each block.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -30,6 +32,7 @@ class MindGraphConfig(BaseModel):
     preset: Literal["paper", "small"] = "paper"
     cite: Literal["quote", "sentence"] = "quote"
     quote: Literal["sentence", "part"] = "sentence"
+    prompt_order: Literal["paper", "cached"] = "paper"
     chunk_tokens: int | None = Field(
         None, ge=16, description="tokens a chunk; None: 8,192 (§4.2), or 300 in preset small"
     )

@@ -3,6 +3,8 @@
 D.1–D.4 are the paper's own text (Appendix D); docs/prompts.md lists what the text extraction had
 damaged and how it was repaired. Prompts whose source is ``ours`` are not in the paper: it prints
 none for subgraph reports, for a citation by sentence number, or for several questions at once.
+``…_CACHED`` say the same in the order that lets a server's prefix cache keep the most: task, rules
+and question, then the graph, which grows at its end, then the new block.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ __all__ = [
     "ANSWER",
     "BUILD",
     "BUILD_BY_SENTENCE",
+    "BUILD_BY_SENTENCE_CACHED",
+    "BUILD_CACHED",
     "JUDGE",
     "LOOKUP_SOURCE",
     "NO_QUESTION",
@@ -99,6 +103,85 @@ Rules:
   the sentence that says it (used to locate the source passage).
 - Use readable snake_case ids (e.g. "matt_mercer", "total_nat20s").
 - Output ONLY valid JSON. No commentary.''',
+    variables=("question", "graph_state", "block_idx", "total_blocks", "block_text"),
+)
+
+BUILD_CACHED = Prompt(
+    "mindgraph.build_cached",
+    source="ours, MindGraph D.1 in another order: what changes with each block comes last",
+    text='''You are a mind-graph builder. You read text blocks one at a time and maintain
+a concept graph that captures information needed to answer the question below.
+
+## Your task
+Propose updates to the graph. Output only a JSON object:
+
+{"operations": [
+  {"op": "add_node", "id": "short_id", "type": "entity|event|claim|concept|stat",
+    "content": "description", "src": "exact quote from text"},
+  {"op": "add_edge", "source": "id1", "target": "id2",
+    "relation": "relationship", "src": "exact quote"},
+  {"op": "edit_node", "id": "existing_id", "content": "updated description"},
+  {"op": "delete_node", "id": "old_id"}
+]}
+
+Rules:
+- Focus on information relevant to the question.
+- Merge / update existing nodes when new text refines them.
+- The `src` field must be an exact, verbatim substring copied from the text
+  block (used to locate the source passage).
+- Use readable snake_case ids (e.g. "matt_mercer", "total_nat20s").
+- Output ONLY valid JSON. No commentary.
+
+## Question to answer later
+{question}
+
+## Current graph state
+{graph_state}
+
+## New text block (block {block_idx}/{total_blocks})
+"""
+{block_text}
+"""''',
+    variables=("question", "graph_state", "block_idx", "total_blocks", "block_text"),
+)
+
+BUILD_BY_SENTENCE_CACHED = Prompt(
+    "mindgraph.build_by_sentence_cached",
+    source="ours, build_by_sentence in another order: what changes with each block comes last",
+    text='''You are a mind-graph builder. You read text blocks one at a time and maintain
+a concept graph that captures information needed to answer the question below.
+
+## Your task
+Propose updates to the graph. Output only a JSON object:
+
+{"operations": [
+  {"op": "add_node", "id": "short_id", "type": "entity|event|claim|concept|stat",
+    "content": "description", "src": sentence_number},
+  {"op": "add_edge", "source": "id1", "target": "id2",
+    "relation": "relationship", "src": sentence_number},
+  {"op": "edit_node", "id": "existing_id", "content": "updated description",
+    "src": sentence_number},
+  {"op": "delete_node", "id": "old_id", "src": sentence_number}
+]}
+
+Rules:
+- Focus on information relevant to the question.
+- Merge / update existing nodes when new text refines them.
+- The sentences of the block are numbered. The `src` field must be the number of
+  the sentence that says it (used to locate the source passage).
+- Use readable snake_case ids (e.g. "matt_mercer", "total_nat20s").
+- Output ONLY valid JSON. No commentary.
+
+## Question to answer later
+{question}
+
+## Current graph state
+{graph_state}
+
+## New text block (block {block_idx}/{total_blocks})
+"""
+{block_text}
+"""''',
     variables=("question", "graph_state", "block_idx", "total_blocks", "block_text"),
 )
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from itertools import takewhile
 from typing import Any, Literal
 
 import pytest
@@ -59,6 +60,21 @@ async def test_each_chunk_sees_the_graph_that_the_chunks_before_it_made(
     assert [node.id for node in graph.nodes] == ["ann", "bo"]
     assert [edge.id for edge in graph.edges] == ["ann|met|bo"]
     assert all(tale.quote(node.span) == node.quote for node in graph.nodes)
+
+
+async def test_in_the_cached_order_a_prompt_begins_as_the_one_before_it(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    shared = {}
+    for order in ("paper", "cached"):
+        engine = ScriptedEngine(SCRIPT)
+        config = CONFIG.model_copy(update={"prompt_order": order})
+        await MindGraph(make_tools(engine), tale, [QUESTION], config).build()
+        prompts = [request.messages[0].content for request in engine.requests]
+        assert all("## Current graph state" in prompt for prompt in prompts)
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(*prompts[:2], strict=False))
+        shared[order] = len(list(same)) / len(prompts[0])
+    assert shared["cached"] > 0.8 > 0.2 > shared["paper"]
 
 
 async def test_every_outcome_is_in_the_log(make_tools: MakeTools, tale: Document) -> None:

@@ -17,12 +17,16 @@ PINNED = {
     "SUBGRAPH_SUMMARY": "d144a10a5dc32b5f",
     "JUDGE": "325a5161c8140816",
 }
+PINNED_OURS = {
+    "BUILD_CACHED": "5c8910ace5b49f2d",
+    "BUILD_BY_SENTENCE_CACHED": "7123215dbac2b73d",
+}
 
 
-@pytest.mark.parametrize("name", PINNED)
+@pytest.mark.parametrize("name", PINNED | PINNED_OURS)
 def test_hash_is_pinned(name: str) -> None:
     prompt: Prompt = getattr(prompts, name)
-    assert prompt.hash[:16] == PINNED[name]
+    assert prompt.hash[:16] == (PINNED | PINNED_OURS)[name]
 
 
 @pytest.mark.papers
@@ -36,6 +40,21 @@ def test_text_is_the_papers(name: str, papers: Path) -> None:
         if line.strip() != "```"
     )
     assert " ".join(prompt.text.split()) in " ".join(printed.split())
+
+
+@pytest.mark.parametrize("name", ["BUILD", "BUILD_BY_SENTENCE"])
+def test_the_cached_order_has_the_same_words_and_what_changes_last(name: str) -> None:
+    paper: Prompt = getattr(prompts, name)
+    cached: Prompt = getattr(prompts, f"{name}_CACHED")
+    assert sorted(paper.text.split()) == sorted(cached.text.split())
+    places = [cached.text.index("{" + variable + "}") for variable in cached.variables]
+    assert places == sorted(places)
+    assert cached.text.index("Output ONLY valid JSON") < places[0], "rules before the question"
+    given = {"question": "Who?", "total_blocks": "9"}
+    first = cached.render(**given, graph_state="[\n{1}\n]", block_idx="1", block_text="one")
+    second = cached.render(**given, graph_state="[\n{1},\n{2}\n]", block_idx="2", block_text="two")
+    kept = first.index("{1}") + len("{1}")
+    assert first[:kept] == second[:kept]
 
 
 def test_every_prompt_says_where_it_comes_from() -> None:
