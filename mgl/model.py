@@ -112,10 +112,17 @@ def defer(
     engine = choice.engine_for(profile)
 
     async def start() -> Engine:
-        weights = None
+        weights = honoured = None
         if engine != "openai":
             weights = await asyncio.to_thread(_weights, choice, profile, home, observer)
             observer.note(f"starting {profile.name} ({engine})")
+        elif choice.base_url is not None:
+            from mgl.serving.probing import honoured_by
+
+            names = (profile.weights.hub.repo, profile.name)
+            honoured = await honoured_by(
+                choice.base_url, choice.api_key, names, home, observer.note
+            )
         return await open_engine(
             profile,
             weights=weights,
@@ -123,6 +130,7 @@ def defer(
             api_key=choice.api_key,
             engine=engine,
             adapter=choice.adapter,
+            honoured=honoured,
         )
 
     return DeferredEngine(

@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 __all__ = ["Finding", "Honoured", "Verdict", "keep", "kept"]
 
-Verdict = Literal["honoured", "ignored", "refused", "failed"]
+Verdict = Literal["honoured", "ignored", "refused", "failed", "answered"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Finding:
     """One thing that was tried: its name, how it went, and what the server answered, in short.
 
     ``ignored``: accepted without an error and not obeyed. ``failed``: no answer, or an error that
-    says nothing of what was tried.
+    says nothing of what was tried. ``answered``: the control, a plain question.
     """
 
     name: str
@@ -73,6 +73,10 @@ class Honoured:
             ignored = ", ".join(self.ignored)
             return f"{self.server} accepts without a word, and does not obey: {ignored}"
         return None
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """What was tried, how it went and what was answered: a table to print."""
+        return [(found.name, found.verdict, found.said) for found in self.findings]
 
     @property
     def complete(self) -> bool:

@@ -1,7 +1,9 @@
 """A model server on 127.0.0.1 that speaks the OpenAI protocol and reads like a machine.
 
 It turns every sentence "P3 met P4." that the last message shows into a node, links neighbours,
-and answers with the nodes that there are. The same request always gets the same reply.
+and answers with the nodes that there are. The same request always gets the same reply. A probe
+finds that it honours ``response_format`` and refuses every other constraint; what a probe asks is
+no chat request that is counted.
 """
 
 from __future__ import annotations
@@ -14,8 +16,11 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from mgl.serving.trials import QUESTIONS, WORDS
+
 MODEL = "Qwen/Qwen2.5-7B-Instruct"
 SENTENCE = re.compile(r"P(\d+) met P\d+\.")
+REFUSED = ("structured_outputs", "grammar", "ebnf", "regex")
 NODE_ID = re.compile(r'"id": ?"(p\d+)"')
 
 
@@ -26,7 +31,10 @@ def story(sentences: int) -> str:
 
 
 class Server(ThreadingHTTPServer):
-    """``seen`` holds the chat requests that arrived, ``done`` those that were answered."""
+    """``seen`` holds the chat requests that arrived, ``done`` those that were answered.
+
+    ``probes`` counts the requests of probes, which are in neither.
+    """
 
     daemon_threads = True
     block_on_close = False
@@ -37,6 +45,7 @@ class Server(ThreadingHTTPServer):
         self.stall_after: int | None = None
         self.seen: list[dict[str, Any]] = []
         self.done: list[str] = []
+        self.probes = 0
         self.closing = threading.Event()
         self.arrived = threading.Condition()
 
@@ -92,6 +101,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path != "/v1/chat/completions":
             self._send({"error": {"message": "no such page"}}, 404)
             return
+        if body["messages"][-1]["content"] in QUESTIONS:
+            self.server.probes += 1
+            self._probed(body)
+            return
         with self.server.arrived:
             self.server.seen.append(body)
             number = len(self.server.seen)
@@ -99,6 +112,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.hold(number)
         reply = _reply(body)
         self.server.done.append(json.dumps(body, sort_keys=True))
+        self._complete(body, reply)
+
+    def _probed(self, body: dict[str, Any]) -> None:
+        if any(name in body for name in REFUSED):
+            self._send({"error": {"message": "unknown parameter: structured_outputs"}}, 400)
+        elif "response_format" in body:
+            self._complete(body, json.dumps({"word": WORDS[0]}))
+        else:
+            self._complete(body, "It is Paris.")
+
+    def _complete(self, body: dict[str, Any], reply: str) -> None:
         self._send(
             {
                 "id": "c1",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mgl.errors import UsageError
 from mgl.llm.base import Engine
+from mgl.llm.honoured import Honoured
 from mgl.profiles import EngineName, ModelProfile
 
 __all__ = ["model_id", "open_engine"]
@@ -27,11 +28,13 @@ async def open_engine(
     api_key: str | None = None,
     engine: EngineName | None = None,
     adapter: str | None = None,
+    honoured: Honoured | None = None,
 ) -> Engine:
     """Start the engine that runs a profile: its own, or the one named.
 
     The in-process engines need ``weights``, ``openai`` needs ``base_url``: UsageError otherwise.
-    ``adapter`` is a LoRA adapter that a server has loaded.
+    ``adapter`` is a LoRA adapter that a server has loaded, ``honoured`` what a server was seen to
+    honour.
     """
     name = engine or profile.engine
     identity = model_id(profile, name, adapter)
@@ -52,6 +55,7 @@ async def open_engine(
             native_tools=profile.native_tools,
             api_key=api_key,
             adapter=adapter,
+            honoured=honoured,
         )
     if weights is None:
         raise UsageError(
