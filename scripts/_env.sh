@@ -1,4 +1,4 @@
-# Sourced by scripts/demo and scripts/test: the virtual environment in .venv.
+# Sourced by the other scripts: the virtual environment in .venv.
 #
 #   ensure_venv base|dev    create .venv where it is missing and install mgl into it, with the
 #                           development tools for dev; a stamp in .venv saves the next run from

@@ -14,6 +14,7 @@ It does not know what a setting is called on vLLM's command line (``mgl.serving.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
@@ -129,10 +130,11 @@ def choose_model(
             hint="name one with --model; `mgl models` lists them with their task",
         )
     if model not in models:
+        close = difflib.get_close_matches(model, models, n=2, cutoff=0.4)
+        guess = f"did you mean {' or '.join(close)}? " if close else ""
         raise UsageError(
             f"there is no model profile called {model!r}",
-            hint=f"{profile.name} was made for: {', '.join(profile.models)}; "
-            "`mgl models` lists all",
+            hint=f"{guess}{profile.name} was made for: {', '.join(profile.models)}",
         )
     chosen = models[model]
     if task not in (None, chosen.task):

@@ -1,0 +1,266 @@
+"""The command that launches a server: what is in it, what never is, and that vLLM takes it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mgl import resources
+from mgl.errors import ResourceError, UsageError
+from mgl.profiles import ModelProfile
+from mgl.serving.plan import LaunchPlan, make_plan, weights_folder
+from mgl.serving.profile import Backend, ServingProfile
+
+SHIPPED = resources.load_serving_profiles()
+MODELS = resources.load_profiles()
+PYTHON = Path("/opt/vllm/bin/python")
+
+
+def plan(serving: str, model: str | None = None, **options: Any) -> LaunchPlan:
+    profile = SHIPPED[serving]
+    chosen = MODELS[model or profile.models[0]]
+    return make_plan(profile, chosen, **{"weights": None, "python": PYTHON, **options})
+
+
+def value(made: LaunchPlan, option: str) -> str | None:
+    """What follows an option, or None where the command does not have it."""
+    if option not in made.command:
+        return None
+    return made.command[made.command.index(option) + 1]
+
+
+def test_the_command_names_the_model_the_weights_and_this_machine_alone(tmp_path: Path) -> None:
+    made = plan("gpu-80gb", weights=tmp_path, port=9001)
+    assert made.command[:3] == (str(PYTHON), "-m", "vllm.entrypoints.openai.api_server")
+    assert value(made, "--model") == str(tmp_path)
+    assert value(made, "--served-model-name") == made.served_name == "qwen2.5-32b-instruct"
+    assert value(made, "--host") == "127.0.0.1"
+    assert made.base_url == "http://127.0.0.1:9001/v1"
+
+
+def test_nothing_is_sent_anywhere() -> None:
+    for name in SHIPPED:
+        env = plan(name).env
+        assert env["HF_HUB_OFFLINE"] == env["VLLM_NO_USAGE_STATS"] == env["DO_NOT_TRACK"] == "1"
+    assert plan("nodes-ray").env["RAY_USAGE_STATS_ENABLED"] == "0"
+
+
+def test_the_key_is_no_part_of_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "secret")
+    monkeypatch.setenv("MGL_API_KEY", "secret")
+    made = plan("cpu")
+    assert "secret" not in repr(made) + made.shell()
+    assert "--api-key" not in made.command
+
+
+def test_each_task_has_a_port_of_its_own() -> None:
+    ports = {plan("cpu", model).port for model in ("smollm2-135m", "bge-m3", "bge-reranker-v2-m3")}
+    assert len(ports) == 3
+
+
+@pytest.mark.parametrize("port", [0, -1, 65536])
+def test_what_is_no_port_is_refused(port: int) -> None:
+    with pytest.raises(UsageError, match=f"{port} is not a port"):
+        plan("cpu", port=port)
+
+
+def test_a_sequence_is_never_longer_than_the_model_reads() -> None:
+    assert value(plan("cpu", "all-minilm-l6-v2"), "--max-model-len") == "256"
+    assert value(plan("gpu-24gb", "llama-3.2-3b-instruct"), "--max-model-len") == "32768"
+    assert value(plan("gpu-80gb"), "--max-model-len") == "16384"
+
+
+@pytest.mark.parametrize(
+    ("backend", "expected"),
+    [
+        (None, {"backend": "guidance", "disable_any_whitespace": True}),
+        ("xgrammar", {"backend": "xgrammar", "disable_any_whitespace": True}),
+        ("outlines", {"backend": "outlines"}),
+    ],
+)
+def test_the_compiler_of_constraints_can_be_chosen(
+    backend: Backend | None, expected: Mapping[str, object]
+) -> None:
+    given = value(plan("cpu", backend=backend), "--structured-outputs-config")
+    assert given is not None
+    assert json.loads(given) == expected
+
+
+def test_tools_are_called_only_by_models_whose_template_asks_for_calls() -> None:
+    assert value(plan("cpu", "qwen2.5-coder-1.5b"), "--tool-call-parser") == "hermes"
+    assert value(plan("gpu-24gb", "llama-3.2-3b-instruct"), "--tool-call-parser") == "llama3_json"
+    assert "--enable-auto-tool-choice" not in plan("cpu", "smollm2-135m").command
+
+
+def test_a_model_in_parts_is_divided_as_the_profile_says() -> None:
+    several, nodes = plan("gpu-several"), plan("nodes-ray")
+    assert value(several, "--tensor-parallel-size") == "2"
+    assert value(several, "--distributed-executor-backend") == "mp"
+    assert several.elsewhere == ()
+    assert value(nodes, "--pipeline-parallel-size") == "2"
+    assert value(nodes, "--distributed-executor-backend") == "ray"
+    head, others = nodes.elsewhere
+    assert "ray start --head --port=6379" in head
+    assert "ray start --address=" in others
+
+
+def test_a_model_that_embeds_is_told_to_and_decodes_nothing() -> None:
+    made = plan("cpu", "qwen3-embedding-0.6b")
+    assert (value(made, "--runner"), value(made, "--convert")) == ("pooling", "embed")
+    assert "--structured-outputs-config" not in made.command
+    assert "--enable-lora" not in made.command
+
+
+def test_the_qwen_rerankers_get_what_makes_their_scores_mean_something() -> None:
+    made = plan("gpu-80gb", "qwen3-reranker-8b")
+    overrides = json.loads(value(made, "--hf-overrides") or "")
+    assert overrides["classifier_from_token"] == ["no", "yes"]
+    template = Path(value(made, "--chat-template") or "")
+    assert 'answer can only be "yes" or "no"' in template.read_text()
+
+
+def test_a_chat_template_that_is_missing_is_told(tmp_path: Path) -> None:
+    fields = MODELS["bge-m3"].model_dump() | {"server": {"template": "templates/none.jinja"}}
+    with pytest.raises(ResourceError, match=r"templates/none\.jinja"):
+        make_plan(
+            SHIPPED["cpu"], ModelProfile.model_validate(fields), weights=tmp_path, python=PYTHON
+        )
+
+
+def test_adapters_are_named_and_may_be_loaded_later() -> None:
+    made = plan("cpu", "smollm2-135m", adapters={"law": Path("/a/law"), "tale": Path("/a/tale")})
+    at = made.command.index("--lora-modules")
+    assert made.command[at + 1 : at + 3] == ("law=/a/law", "tale=/a/tale")
+    assert made.env["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] == "True"
+    assert "--enable-lora" in plan("cpu", "smollm2-135m").command
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "message"),
+    [
+        ("bge-m3", "law", "bge-m3 on cpu takes no adapters"),
+        ("smollm2-135m", "smollm2-135m", "cannot be called smollm2-135m"),
+    ],
+)
+def test_adapters_that_cannot_be_served_are_refused(model: str, name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        plan("cpu", model, adapters={name: Path("/a")})
+
+
+def test_a_profile_may_rule_adapters_out() -> None:
+    serving = SHIPPED["cpu"].model_dump() | {"settings": {"adapters": False}}
+    made = make_plan(
+        ServingProfile.model_validate(serving),
+        MODELS["smollm2-135m"],
+        weights=None,
+        python=PYTHON,
+    )
+    assert "--enable-lora" not in made.command
+    assert "VLLM_ALLOW_RUNTIME_LORA_UPDATING" not in made.env
+
+
+def test_what_is_printed_can_be_pasted(tmp_path: Path) -> None:
+    """A shell that reads it starts exactly the command, in exactly the environment."""
+    folder = tmp_path / "it's here"
+    folder.mkdir()
+    stand_in = folder / "python"
+    stand_in.write_text('#!/bin/sh\nprintf "%s\\n" "$OMP_NUM_THREADS" "$@"\n')
+    stand_in.chmod(0o755)
+    made = plan("cpu", weights=folder, python=stand_in)
+    printed = subprocess.run(
+        ["/bin/sh", "-c", made.shell()], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert printed == [made.env["OMP_NUM_THREADS"], *made.command[1:]]
+    assert shlex.split(plan("nodes-ray").shell(), comments=True)[-1] != ""
+
+
+def test_a_gguf_model_is_served_from_what_was_unpacked(tmp_path: Path) -> None:
+    dense = tmp_path / "weights" / "smollm2-135m" / "dense"
+    assert weights_folder(MODELS["smollm2-135m"], tmp_path) == dense
+    assert weights_folder(MODELS["smollm2-135m"], tmp_path, tmp_path) == tmp_path
+    assert weights_folder(MODELS["bge-m3"], tmp_path) is None
+
+
+@pytest.fixture(scope="module")
+def vllm_python() -> Path:
+    """A Python that has vLLM, for its own argument parser; no model is loaded."""
+    named = os.environ.get("MGL_VLLM_PYTHON")
+    if not named:
+        pytest.skip("MGL_VLLM_PYTHON names no Python with vLLM")
+    return Path(named)
+
+
+PARSE = """\
+import json, sys
+try:
+    from vllm.entrypoints.launchers.cli_args import make_arg_parser, validate_parsed_serve_args
+except ModuleNotFoundError:  # where it was before 0.32
+    from vllm.entrypoints.openai.cli_args import make_arg_parser, validate_parsed_serve_args
+from vllm.config import StructuredOutputsConfig
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+told = {}
+for name, arguments in json.load(sys.stdin).items():
+    parser = make_arg_parser(FlexibleArgumentParser())
+    try:
+        parsed = parser.parse_args(arguments)
+        validate_parsed_serve_args(parsed)
+    except SystemExit:
+        told[name] = "refused"
+    except Exception as error:
+        told[name] = repr(error)
+    else:
+        wanted = parsed.structured_outputs_config
+        told[name] = {
+            "model": parsed.model,
+            "runner": parsed.runner,
+            "backend": getattr(wanted, "backend", None),
+            "compact": getattr(wanted, "disable_any_whitespace", None),
+            "adapters": [entry.name for entry in parsed.lora_modules or ()],
+            "context": parsed.max_model_len,
+        }
+json.dump(told, open(sys.argv[1], "w"))
+"""
+
+
+def test_vllm_takes_every_command_that_ships(vllm_python: Path, tmp_path: Path) -> None:
+    plans = {
+        f"{serving} {model}": plan(serving, model)
+        for serving, profile in SHIPPED.items()
+        for model in profile.models
+    }
+    adapters = {"law": Path("/a/law"), "tale": Path("/a/tale")}
+    plans["adapters"] = plan("cpu", "smollm2-135m", adapters=adapters)
+    for backend in ("xgrammar", "outlines"):
+        plans[backend] = plan("cpu", "smollm2-135m", backend=backend)
+    commands = {name: made.command[3:] for name, made in plans.items()}
+    commands["misspelt"] = (*commands["cpu smollm2-135m"], "--enable-prefix-cashing")
+    told_in = tmp_path / "told.json"
+    subprocess.run(
+        [str(vllm_python), "-c", PARSE, str(told_in)],
+        input=json.dumps(commands),
+        text=True,
+        capture_output=True,
+        check=True,
+        timeout=300,
+    )
+    told = json.loads(told_in.read_text())
+    assert told.pop("misspelt") == "refused"
+    for name, made in plans.items():
+        parsed = told[name]
+        assert isinstance(parsed, dict), f"{name}: {parsed}"
+        assert parsed["model"] == value(made, "--model")
+        assert parsed["context"] == int(value(made, "--max-model-len") or 0)
+        assert (parsed["runner"] == "pooling") == (made.task != "generate")
+        if made.task == "generate" and name not in ("xgrammar", "outlines"):
+            assert (parsed["backend"], parsed["compact"]) == ("guidance", True)
+    assert told["adapters"]["adapters"] == ["law", "tale"]
+    assert told["xgrammar"]["backend"] == "xgrammar"
+    assert (told["outlines"]["backend"], told["outlines"]["compact"]) == ("outlines", False)

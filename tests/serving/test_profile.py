@@ -1,0 +1,148 @@
+"""Serving profiles: what ships fits its machines, and what contradicts itself is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from mgl import resources
+from mgl.errors import UsageError
+from mgl.serving.memory import GIB, memory_needed, sequence_bytes
+from mgl.serving.profile import ServingProfile, choose_model
+
+SHIPPED = resources.load_serving_profiles()
+MODELS = resources.load_profiles()
+PAIRS = [(profile, model) for profile in SHIPPED.values() for model in profile.models]
+
+
+def profile(**fields: Any) -> ServingProfile:
+    return ServingProfile.model_validate(
+        {
+            "name": "test",
+            "description": "a test",
+            "machine": {"device": "cuda", "gpus": 1, "memory_gb": 24},
+            "models": ["smollm2-135m", "bge-m3"],
+            **fields,
+        }
+    )
+
+
+def ids(pair: object) -> str:
+    return pair.name if isinstance(pair, ServingProfile) else str(pair)
+
+
+@pytest.mark.parametrize(("serving", "model"), PAIRS, ids=ids)
+def test_every_model_fits_the_machine_that_its_profile_was_made_for(
+    serving: ServingProfile, model: str
+) -> None:
+    settings = serving.settings_for(model)
+    need = memory_needed(MODELS[model], serving.machine, settings)
+    assert need is not None
+    if serving.machine.device == "cpu":
+        assert need.total < 8 * GIB
+        assert sequence_bytes(MODELS[model], settings) <= settings.cpu_kv_cache_gb * GIB
+    else:
+        # Makers call 23 GiB "24 GB" (L4, A10) and 79 GiB "80 GB".
+        share = settings.gpu_memory_utilization * serving.machine.memory_gb * 0.93 * GIB
+        assert need.total < share, f"{need} of {share / 1e9:.1f} GB"
+
+
+def test_the_first_model_of_each_profile_generates() -> None:
+    assert {name: serving.models[0] for name, serving in SHIPPED.items()} == {
+        "cpu": "qwen2.5-coder-1.5b",
+        "gpu-24gb": "qwen2.5-7b-instruct-awq",
+        "gpu-80gb": "qwen2.5-32b-instruct",
+        "gpu-several": "qwen2.5-32b-instruct",
+        "nodes-ray": "qwen2.5-32b-instruct",
+    }
+    assert all(MODELS[serving.models[0]].task == "generate" for serving in SHIPPED.values())
+
+
+def test_the_32b_model_takes_what_its_parameters_and_cache_take() -> None:
+    settings = SHIPPED["gpu-80gb"].settings_for("qwen2.5-32b-instruct")
+    need = memory_needed(MODELS["qwen2.5-32b-instruct"], SHIPPED["gpu-80gb"].machine, settings)
+    assert need is not None
+    assert need.weights == 65_527_752_704  # the total_size of its publisher's index
+    assert need.sequence == 2 * 64 * 8 * 128 * 2 * 16384
+
+
+def test_parts_of_a_model_share_its_weights_and_cache() -> None:
+    model = MODELS["qwen2.5-32b-instruct"]
+    whole, parts = SHIPPED["gpu-80gb"], SHIPPED["nodes-ray"]
+    one = memory_needed(model, whole.machine, whole.settings_for(model.name))
+    four = memory_needed(model, parts.machine, parts.settings_for(model.name))
+    assert one is not None
+    assert four is not None
+    assert (four.weights, four.sequence) == (one.weights // 4, one.sequence // 4)
+
+
+def test_an_encoder_keeps_no_cache() -> None:
+    assert sequence_bytes(MODELS["bge-m3"], SHIPPED["cpu"].settings_for("bge-m3")) == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "value_bytes"),
+    [({}, 2), ({"kv_cache_dtype": "fp8"}, 1), ({"dtype": "float32"}, 4)],
+)
+def test_the_cache_is_counted_in_its_own_precision(
+    settings: dict[str, Any], value_bytes: int
+) -> None:
+    serving = profile(settings={"max_model_len": 100, **settings})
+    smollm = MODELS["smollm2-135m"]
+    assert (
+        sequence_bytes(smollm, serving.settings_for("smollm2-135m"))
+        == 2 * 30 * 3 * 64 * 100 * value_bytes
+    )
+
+
+def test_what_differs_for_one_model_differs_for_it_alone() -> None:
+    serving = profile(
+        settings={"max_num_seqs": 7, "max_model_len": 512},
+        overrides={"bge-m3": {"max_num_seqs": 9}},
+    )
+    assert serving.settings_for("bge-m3").max_num_seqs == 9
+    assert serving.settings_for("bge-m3").max_model_len == 512
+    assert serving.settings_for("smollm2-135m").max_num_seqs == 7
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"machine": {"device": "cuda"}}, "cuda needs gpus and memory_gb"),
+        ({"machine": {"device": "cpu", "gpus": 1, "memory_gb": 8}}, "cpu has neither"),
+        ({"models": []}, "at least 1"),
+        ({"overrides": {"other": {}}}, "other, which is not among the models"),
+        ({"overrides": {"bge-m3": {"colour": "red"}}}, "colour"),
+        ({"settings": {"tensor_parallel": 2}}, "2 parts of a model need as many GPUs"),
+        ({"overrides": {"bge-m3": {"pipeline_parallel": 3}}}, "3 parts of a model"),
+        ({"settings": {"gpu_memory_utilization": 1.5}}, "less than or equal to 1"),
+        ({"command": "rm -rf"}, "Extra inputs"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        profile(**fields)
+
+
+def test_a_model_is_chosen_by_name_by_task_or_as_the_first() -> None:
+    serving = SHIPPED["gpu-24gb"]
+    assert choose_model(serving, MODELS).name == "qwen2.5-7b-instruct-awq"
+    assert choose_model(serving, MODELS, task="rerank").name == "bge-reranker-v2-m3"
+    assert choose_model(serving, MODELS, task="embed").name == "qwen3-embedding-0.6b"
+    # A model that the profile does not list is the caller's to try.
+    assert choose_model(serving, MODELS, model="qwen2.5-7b-instruct").name == "qwen2.5-7b-instruct"
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"model": "bge-m4"}, "no model profile called 'bge-m4' .did you mean bge-m3"),
+        ({"model": "bge-m3", "task": "generate"}, "bge-m3 is a model for embed, not for generate"),
+        ({"task": "embed"}, "lists no model for embed"),
+    ],
+)
+def test_a_choice_that_cannot_be_served_is_refused(choice: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        choose_model(SHIPPED["gpu-several"], MODELS, **choice)
