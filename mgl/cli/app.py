@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from mgl.cli import ask, build, doctor, export, listing, log, models, show
+from mgl.cli import ask, build, doctor, export, listing, log, models, serve, show
 from mgl.cli.output import say
 from mgl.errors import MglError
 
@@ -32,7 +32,7 @@ Exit codes:
 \b
 Environment:
   MGL_HOME      where weights and memories are kept
-  MGL_BASE_URL  an OpenAI-compatible server, as with --base-url
+  MGL_BASE_URL  an OpenAI-compatible server, as with --base-url; without it, one of `mgl serve`
   MGL_API_KEY   the key that it asks for, if it does
 """
 
@@ -96,6 +96,7 @@ app.command("show")(show.show)
 app.command("log")(log.log)
 app.command("export")(export.export)
 app.add_typer(models.app, name="models")
+app.command("serve")(serve.serve)
 app.command("doctor")(doctor.doctor)
 
 

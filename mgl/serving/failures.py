@@ -80,8 +80,8 @@ _KNOWN: Final = (
     ),
     _known(
         "cuda_memory",
-        r"CUDA out of memory[^\n]{0,80}|torch\.OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED"
-        r"|Free memory on device[^\n]{0,160}",
+        r"(?:torch\.OutOfMemoryError: )?CUDA out of memory[^\n]{0,80}|torch\.OutOfMemoryError"
+        r"|CUBLAS_STATUS_ALLOC_FAILED|Free memory on device[^\n]{0,160}",
         "the GPU's memory is too small or in use: {0}",
         "end what uses it (`nvidia-smi`), take a smaller or quantised model, or a lower "
         "gpu_memory_utilization",

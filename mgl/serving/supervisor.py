@@ -266,10 +266,11 @@ def is_ready(record: ServerRecord) -> bool:
         connection.close()
 
 
-def request_stop(home: Path, record: ServerRecord, *, patience_s: float = 60.0) -> None:
+def request_stop(home: Path, record: ServerRecord, *, patience_s: float = 45.0) -> None:
     """Stop a server, whether or not its supervisor still lives, and wait until nothing is left.
 
-    Raises EngineUnavailable where its supervisor lives and does not answer.
+    ``patience_s`` is how long its supervisor may take, or without one the server itself before it
+    is killed. Raises EngineUnavailable where its supervisor lives and does not answer.
     """
     path = _stop_file(home, record.port)
     path.write_text(record.token, encoding="utf-8")
@@ -282,7 +283,7 @@ def request_stop(home: Path, record: ServerRecord, *, patience_s: float = 60.0) 
                 hint=f"end process {record.supervisor_pid}, then run the command again",
             )
         time.sleep(_TICK_S)
-    processes.end(record.token, patience_s=Rhythm().stop_s)
+    processes.end(record.token, patience_s=patience_s)
     with runfile.hold(home, record.port) as abandoned:
         if abandoned:
             path.unlink(missing_ok=True)

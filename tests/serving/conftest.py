@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mgl.serving import processes, runfile
+from mgl.serving.plan import LaunchPlan
+
+FAKE = Path(__file__).with_name("fake_vllm.py")
+Planner = Callable[..., LaunchPlan]
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+def plan_of(port: int, *options: object, model: str = "tiny") -> LaunchPlan:
+    """A plan that starts the fake server."""
+    words = ("--port", port, "--name", model, *options)
+    return LaunchPlan(
+        profile="cpu",
+        model=model,
+        task="generate",
+        served_name=model,
+        command=(sys.executable, "-S", "-E", str(FAKE), *map(str, words)),
+        env={"OMP_NUM_THREADS": "1"},
+        host="127.0.0.1",
+        port=port,
+        elsewhere=(),
+        adapters={},
+    )
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(mgl_home: Path) -> Iterator[None]:
+    """Whatever a test started and did not end is ended after it."""
+    yield
+    for record in [*runfile.running(mgl_home), *runfile.left_behind(mgl_home)]:
+        processes.end(record.token, patience_s=0.0)

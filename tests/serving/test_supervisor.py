@@ -1,0 +1,238 @@
+"""Real processes and real signals; the server alone is not the real one."""
+
+from __future__ import annotations
+
+import signal
+import stat
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from mgl.errors import EngineUnavailable, UsageError
+from mgl.serving import processes, runfile
+from mgl.serving.discovery import leftovers
+from mgl.serving.runfile import ServerRecord
+from mgl.serving.supervisor import Supervisor, is_ready, request_stop
+from tests.serving.conftest import plan_of
+from tests.serving.supervised import Supervised, wait_for
+
+
+def crash(record: ServerRecord) -> None:
+    """Let the server crash in the middle of an answer."""
+    with pytest.raises((urllib.error.URLError, ConnectionError)):
+        urllib.request.urlopen(f"http://127.0.0.1:{record.port}/crash", timeout=5)
+
+
+def test_it_starts_tells_how_far_it_is_and_stops_without_a_trace(mgl_home: Path, port: int) -> None:
+    with Supervised(mgl_home, plan_of(port, "--load-s", 0.6, "--child")) as supervised:
+        loading = supervised.until(lambda one: one.progress == "loading weights 50%")
+        assert loading.state == "starting"
+        record = supervised.ready()
+        assert is_ready(record)
+        assert record.progress == ""
+        assert runfile.running(mgl_home) == [record]
+        assert len(processes.carrying(record.token)) == 2
+        assert stat.S_IMODE(record.log.stat().st_mode) == 0o600
+        assert "Application startup complete" in record.log.read_text()
+        assert record.api_key not in record.log.read_text()
+        supervised.process.send_signal(signal.SIGTERM)
+        assert supervised.end()[0] == "stopped"
+    assert processes.carrying(record.token) == []
+    assert runfile.running(mgl_home) == runfile.left_behind(mgl_home) == []
+
+
+def test_a_key_and_a_token_are_made_for_each_start_and_the_key_is_needed(
+    mgl_home: Path, port: int
+) -> None:
+    seen = []
+    for _ in range(2):
+        with Supervised(mgl_home, plan_of(port)) as supervised:
+            record = supervised.ready()
+            seen += [record.api_key, record.token]
+            with pytest.raises(urllib.error.HTTPError, match="401"):
+                urllib.request.urlopen(f"{record.base_url}/models")
+            assert not any(record.api_key in word for word in _commands(record))
+            supervised.process.send_signal(signal.SIGINT)
+            assert supervised.end()[0] == "stopped"
+    assert len(set(seen)) == 4
+    assert min(map(len, seen)) >= 32
+
+
+def _commands(record: ServerRecord) -> list[str]:
+    return [word for process in processes.carrying(record.token) for word in process.cmdline()]
+
+
+def test_a_server_that_does_not_heed_is_killed(mgl_home: Path, port: int) -> None:
+    with Supervised(mgl_home, plan_of(port, "--deaf")) as supervised:
+        record = supervised.ready()
+        request_stop(mgl_home, record)
+        assert supervised.end()[0] == "stopped"
+    assert processes.carrying(record.token) == []
+
+
+def test_crashes_are_started_again_with_their_error_kept(mgl_home: Path, port: int) -> None:
+    with Supervised(mgl_home, plan_of(port)) as supervised:
+        record = supervised.ready()
+        crash(record)
+        again = supervised.ready(restarts=1)
+        assert again.last_error == "the server ended with exit code 1"
+        assert (again.api_key, again.token) == (record.api_key, record.token)
+        (server,) = processes.carrying(record.token)
+        server.kill()
+        killed = supervised.ready(restarts=2)
+        assert "signal 9" in str(killed.last_error)
+
+
+def test_too_many_crashes_within_a_while_are_the_end(mgl_home: Path, port: int) -> None:
+    with Supervised(mgl_home, plan_of(port), restarts=1) as supervised:
+        crash(supervised.ready())
+        crash(supervised.ready(restarts=1))
+        state, error, hint, restarts = supervised.end()
+    assert (state, restarts) == ("failed", 1)
+    assert "started again once, in vain" in error
+    assert "log" in hint
+    (left,) = leftovers(mgl_home)
+    assert error in left.describe()
+    assert leftovers(mgl_home) == []
+
+
+def test_crashes_longer_ago_than_the_window_do_not_count(mgl_home: Path, port: int) -> None:
+    with Supervised(mgl_home, plan_of(port), restarts=1, window_s=0.0) as supervised:
+        for restarts in range(3):
+            crash(supervised.ready(restarts))
+        supervised.ready(3)
+
+
+def test_a_server_that_never_starts_is_tried_twice(
+    mgl_home: Path, port: int, tmp_path: Path
+) -> None:
+    words = tmp_path / "words"
+    words.write_text("RuntimeError: the moon is full")
+    options = ("--crash", words, "--times", 9)
+    with Supervised(mgl_home, plan_of(port, *options)) as supervised:
+        state, error, _, restarts = supervised.end()
+    assert (state, restarts) == ("failed", 1)
+    assert "the moon is full" in error
+
+
+def test_what_a_restart_cannot_mend_is_not_tried_again(
+    mgl_home: Path, port: int, tmp_path: Path
+) -> None:
+    words = tmp_path / "words"
+    words.write_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
+    options = ("--crash", words, "--times", 9)
+    with Supervised(mgl_home, plan_of(port, *options)) as supervised:
+        state, error, hint, restarts = supervised.end()
+    assert (state, restarts) == ("failed", 0)
+    assert "Tried to allocate 2.00 GiB" in error
+    assert "nvidia-smi" in hint
+
+
+def test_a_start_that_fails_by_chance_is_mended(mgl_home: Path, port: int, tmp_path: Path) -> None:
+    words = tmp_path / "words"
+    words.write_text("RuntimeError: a hiccup")
+    options = ("--crash", words, "--times", 1)
+    with Supervised(mgl_home, plan_of(port, *options)) as supervised:
+        assert "a hiccup" in str(supervised.ready(restarts=1).last_error)
+
+
+def test_a_python_that_is_not_there(mgl_home: Path, port: int) -> None:
+    plan = plan_of(port)
+    missing = type(plan)(
+        **{name: getattr(plan, name) for name in plan.__slots__ if name != "command"},
+        command=("/no/such/python", "-m", "vllm"),
+    )
+    with Supervised(mgl_home, missing) as supervised:
+        state, error, hint, _ = supervised.end()
+    assert state == "failed"
+    assert "/no/such/python cannot be started: No such file or directory" in error
+    assert "--python" in hint
+
+
+def test_two_servers_on_one_port(mgl_home: Path, port: int) -> None:
+    with Supervised(mgl_home, plan_of(port)) as supervised:
+        record = supervised.ready()
+        with pytest.raises(UsageError, match=rf"your own server tiny on port {port}") as caught:
+            Supervisor(plan_of(port, model="other"), mgl_home).run()
+        assert f"mgl serve --stop --port {port}" in caught.value.hint
+        assert runfile.running(mgl_home) == [record]
+
+
+def test_another_server_on_the_port_is_not_taken_for_ours(mgl_home: Path, port: int) -> None:
+    with Supervised(mgl_home, plan_of(port)) as supervised:
+        record = supervised.ready()
+        others = type(record)(
+            **{name: getattr(record, name) for name in record.__slots__ if name != "api_key"},
+            api_key="of another",
+        )
+        assert is_ready(record)
+        assert not is_ready(others)
+
+
+def test_a_killed_supervisor_leaves_a_server_that_is_found_and_ended(
+    mgl_home: Path, port: int
+) -> None:
+    with Supervised(mgl_home, plan_of(port, "--child")) as supervised:
+        record = supervised.ready()
+        supervised.process.send_signal(signal.SIGKILL)
+        supervised.process.wait()
+        assert is_ready(record)
+        assert runfile.running(mgl_home) == []
+        (left,) = leftovers(mgl_home)
+        assert left.alive == 2
+        assert f"mgl serve --stop --port {port}" in left.describe()
+        request_stop(mgl_home, record, patience_s=0.5)
+        assert not is_ready(record)
+    assert processes.carrying(record.token) == []
+    assert leftovers(mgl_home) == []
+
+
+def test_only_what_carries_the_token_is_ended() -> None:
+    with subprocess.Popen(["sleep", "60"], env={"MGL_SERVER": "other"}) as bystander:
+        assert processes.end("mine", patience_s=0.0) == 0
+        assert bystander.poll() is None
+        assert [one.pid for one in processes.carrying("other")] == [bystander.pid]
+        bystander.kill()
+
+
+def test_a_supervisor_that_does_not_answer_is_said(mgl_home: Path, port: int) -> None:
+    with Supervised(mgl_home, plan_of(port)) as supervised:
+        record = supervised.ready()
+        supervised.process.send_signal(signal.SIGSTOP)
+        with pytest.raises(EngineUnavailable, match="does not answer") as caught:
+            request_stop(mgl_home, record, patience_s=0.3)
+        assert str(supervised.process.pid) in caught.value.hint
+        supervised.process.send_signal(signal.SIGCONT)
+        time.sleep(0.5)
+        assert runfile.running(mgl_home) == [record]
+
+
+def test_clocks_that_are_set_do_not_matter(mgl_home: Path, port: int) -> None:
+    """The files of a server may come from a day that is still to come, or from long ago."""
+    import os
+
+    with Supervised(mgl_home, plan_of(port)) as supervised:
+        record = supervised.ready()
+        for when in (0, 2**33):
+            for path in (mgl_home / "servers").rglob("*"):
+                os.utime(path, (when, when))
+            assert runfile.running(mgl_home) == [record]
+        crash(record)
+        supervised.ready(restarts=1)
+
+
+def test_it_can_be_stopped_while_it_starts_or_waits(mgl_home: Path, port: int) -> None:
+    with Supervised(mgl_home, plan_of(port, "--load-s", 30)) as supervised:
+        record = supervised.until(lambda one: one.progress != "")
+        request_stop(mgl_home, record)
+        assert supervised.end()[0] == "stopped"
+    with Supervised(mgl_home, plan_of(port), first_delay_s=30, last_delay_s=30) as supervised:
+        crash(supervised.ready())
+        record = supervised.until(lambda one: one.state == "restarting")
+        wait_for(lambda: not processes.carrying(record.token))
+        request_stop(mgl_home, record)
+        assert supervised.end()[0] == "stopped"
