@@ -2,8 +2,9 @@
 
 Runs where PyTorch runs, on a GPU if there is one. A GGUF file is unpacked to dense weights on
 loading (weights left packed are unpacked again at every step, ten times slower). Constraints are
-the regular expression of ``mgl.llm.compiling``, given to Outlines' llguidance backend: its
-default one compiles an automaton, which takes minutes where a schema has long bounded strings.
+the Lark grammar of ``mgl.llm.compiling``, given to Outlines' llguidance backend: its default one
+compiles an automaton, which takes minutes where a schema has long bounded strings, and knows
+neither bounds in tokens nor verbatim parts of a text.
 
 One request at a time; no prefix cache, no tool calls. Needs the extra ``mgl[transformers]``.
 """
@@ -21,7 +22,7 @@ from typing import Any
 from mgl.errors import EngineUnavailable, ResourceError, UsageError
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
 from mgl.llm.compiling import compile_schema
-from mgl.llm.grammar import literals, to_regex
+from mgl.llm.grammar import literals, to_lark
 
 __all__ = ["TransformersEngine"]
 
@@ -40,12 +41,12 @@ class TransformersEngine:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="mgl-transformers")
 
     async def generate(self, request: Request) -> Completion:
-        pattern = _pattern(request)
+        grammar = _grammar(request)
         stopped = threading.Event()
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(
-                self._worker, self._generate, request, pattern, stopped
+                self._worker, self._generate, request, grammar, stopped
             )
         except asyncio.CancelledError:
             stopped.set()
@@ -76,7 +77,7 @@ class TransformersEngine:
         return self._encode(text)
 
     def _generate(
-        self, request: Request, pattern: str | None, stopped: threading.Event
+        self, request: Request, grammar: str | None, stopped: threading.Event
     ) -> Completion:
         torch, sampling = self._torch, request.sampling
         prompt = self._prompt(request)
@@ -84,8 +85,8 @@ class TransformersEngine:
         options: dict[str, Any] = {"do_sample": sampling.temperature > 0}
         if sampling.temperature > 0:
             options |= {"temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": 0}
-        if pattern is not None:
-            options["logits_processor"] = [self._backend.get_regex_logits_processor(pattern)]
+        if grammar is not None:
+            options["logits_processor"] = [self._backend.get_cfg_logits_processor(grammar)]
 
         def interrupted(ids: Any, _scores: Any, **_: Any) -> Any:
             return torch.full((ids.shape[0],), stopped.is_set(), device=ids.device)
@@ -117,7 +118,7 @@ class TransformersEngine:
             reason,
             TokenUsage(len(prompt), len(written)),
             logprobs=self._logprobs(made.scores, written) if request.choices else (),
-            way=None if pattern is None else "regex",
+            way=None if grammar is None else "lark",
         )
 
     def _ends(self) -> set[int]:
@@ -133,11 +134,11 @@ class TransformersEngine:
         return tuple(value if math.isfinite(value) else 0.0 for value in chosen)
 
 
-def _pattern(request: Request) -> str | None:
+def _grammar(request: Request) -> str | None:
     if request.choices:
-        return to_regex(literals(request.choices))
+        return to_lark(literals(request.choices))
     if request.json_schema is not None:
-        return to_regex(compile_schema(request.json_schema))
+        return to_lark(compile_schema(request.json_schema))
     return None
 
 
