@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from mgl.cli.output import one_line, print_json, print_table, say
+from mgl.cli.output import one_line, print_json, say
 from mgl.errors import EngineUnavailable, ResourceError, UsageError
 
 if TYPE_CHECKING:
@@ -271,8 +271,7 @@ def _list_profiles(as_json: bool) -> None:
     if as_json:
         print_json([profile.model_dump(mode="json") for profile in profiles.values()])
         return
-    print_table(
-        ("PROFILE", "MACHINE", "MODELS (the first is the default)"),
-        [(one.name, one.description, ", ".join(one.models)) for one in profiles.values()],
-    )
-    say("`mgl serve PROFILE` starts a server; `mgl serve --status` shows those that run")
+    for one in profiles.values():
+        typer.echo(f"{one.name}: {one.description}")
+        typer.echo(f"    {', '.join(one.models)}")
+    say("`mgl serve PROFILE` starts its first model; `mgl serve --status` shows what runs")

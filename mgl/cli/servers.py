@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,8 +108,35 @@ def unload(name: str, port: int | None) -> None:
 
 
 def probe_server(base_url: str | None, model: str | None, as_json: bool) -> None:
-    """Try what a server honours, of those that run or of the one at a URL, and print it."""
-    raise NotImplementedError
+    """Try what a server honours, one that mgl runs or the one at a URL, print it and keep it."""
+    from mgl.llm.honoured import keep
+    from mgl.resources import home
+    from mgl.serving.discovery import find_server, server_at
+    from mgl.serving.probing import probe
+
+    folder = home()
+    url = base_url or os.environ.get("MGL_BASE_URL")
+    own = server_at(folder, url) if url else find_server(folder, model, note=say)
+    if own is None and url is None:
+        raise EngineUnavailable(
+            "there is no server to try",
+            hint="`mgl serve PROFILE` starts one, or name one with --base-url",
+        )
+    if own is not None:
+        url, model = own.base_url, model or own.served_name
+    assert url is not None
+    key = os.environ.get("MGL_API_KEY") or (own.api_key if own is not None else None)
+    say(f"trying {url} with a dozen short requests")
+    found = asyncio.run(probe(url, key, model))
+    if found.complete:
+        keep(folder, url, found)
+    if as_json:
+        print_json({**asdict(found), "base_url": url, "warning": found.warning})
+        return
+    typer.echo(f"{found.server} at {url}, model {found.model}")
+    print_table(("TRIED", "VERDICT", "ANSWER"), found.rows())
+    if found.warning is not None:
+        say(f"warning: {found.warning}")
 
 
 def _chosen(records: list[ServerRecord], port: int | None) -> ServerRecord | None:

@@ -73,10 +73,17 @@ def _send(
 
     url = f"{base_url.rstrip('/')}/{path}"
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    local = httpx.URL(url).host in ("127.0.0.1", "localhost", "::1")
+    place = httpx.URL(url)
+    local = place.host in ("127.0.0.1", "localhost", "::1")
     try:
         reply = httpx.request(
-            method, url, json=body, headers=headers, timeout=_LOAD_S, trust_env=not local
+            method,
+            url,
+            json=body,
+            headers=headers,
+            timeout=_LOAD_S,
+            trust_env=not local,
+            verify=place.scheme == "https",
         )
     except httpx.HTTPError as error:
         raise EngineUnavailable(
