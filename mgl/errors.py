@@ -5,6 +5,7 @@
     ├── InputError            a document or question that cannot be used      exit 3
     ├── EngineError           a model engine or server that did not deliver   exit 4
     │   ├── EngineUnavailable   not reachable, or died            (retryable)
+    │   │   └── EngineLost        it answered before, and may be back (retryable)
     │   ├── EngineTimeout       no answer in time                 (retryable)
     │   ├── EngineRejected      it refused the request
     │   ├── ContextOverflow     the prompt does not fit the model's context
@@ -23,6 +24,7 @@ from typing import ClassVar
 __all__ = [
     "ContextOverflow",
     "EngineError",
+    "EngineLost",
     "EngineRejected",
     "EngineTimeout",
     "EngineUnavailable",
@@ -73,6 +75,10 @@ class EngineUnavailable(EngineError):
     """The engine cannot be reached, or died during the call."""
 
     retryable = True
+
+
+class EngineLost(EngineUnavailable):
+    """A server that answered before cannot be reached: it may be starting again."""
 
 
 class EngineTimeout(EngineError):

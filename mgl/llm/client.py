@@ -20,12 +20,14 @@ It does not know prompts or memories, and it trusts no engine: every reply is va
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
@@ -33,6 +35,7 @@ from pydantic import BaseModel
 from mgl.errors import (
     ContextOverflow,
     EngineError,
+    EngineLost,
     EngineTimeout,
     EngineUnavailable,
     ReplyInvalid,
@@ -55,6 +58,7 @@ class Policy:
 
     ``timeout_s`` bounds one attempt in the engine; ``max_retries`` counts repeats after a
     retryable error, ``backoff_s`` the first pause between them (doubled each time, with jitter);
+    ``outage_s`` is how long a server that answered before is waited for when it is away;
     ``repair_attempts`` counts repeats after an empty or invalid reply. ``concurrency`` None is
     as many calls at once as the server takes without queueing (``mgl.llm.concurrency``).
     """
@@ -62,11 +66,16 @@ class Policy:
     timeout_s: float = 600.0
     max_retries: int = 2
     backoff_s: float = 0.5
+    outage_s: float = 300.0
     concurrency: int | None = None
     repair_attempts: int = 2
 
 
 _POLICY = Policy()
+_LONGEST_PAUSE_S = 5.0
+_T = TypeVar("_T")
+
+_log = logging.getLogger(__name__)
 
 # Greedy decoding gives the same invalid reply again, so repairs draw at least this warm.
 _REPAIR_TEMPERATURE = 0.3
@@ -108,6 +117,26 @@ class _Running:
     flights: dict[str, _Flight] = field(default_factory=dict)
 
 
+class _Outage:
+    """How long one call has waited for a server that is away."""
+
+    def __init__(self, most_s: float, pause_s: float) -> None:
+        self._most_s = most_s
+        self._pause_s = pause_s
+        self._until: float | None = None
+
+    async def wait(self, lost: EngineLost) -> None:
+        """Wait a little before the next attempt; raises ``lost`` when it took too long."""
+        now = time.monotonic()
+        if self._until is None:
+            self._until = now + self._most_s
+            _log.warning("%s; it is waited for", lost.message)
+        if now >= self._until:
+            raise lost
+        await asyncio.sleep(self._pause_s * random.uniform(0.5, 1.5))
+        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+
+
 class Client:
     """The ``LLM`` of a run. Use it from one event loop at a time."""
 
@@ -147,7 +176,7 @@ class Client:
         await self._engine.aclose()
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return await self._engine.count_tokens(texts)
+        return await self._patiently(lambda: self._engine.count_tokens(texts))
 
     async def count_prompt_tokens(
         self,
@@ -156,7 +185,8 @@ class Client:
         *,
         tools: Sequence[Tool] = (),
     ) -> int:
-        return await self._engine.count_prompt_tokens(self._request(messages, schema, tools))
+        request = self._request(messages, schema, tools)
+        return await self._patiently(lambda: self._engine.count_prompt_tokens(request))
 
     async def complete(
         self,
@@ -288,7 +318,7 @@ class Client:
         self, key: str, request: Request, schema: type[BaseModel] | None, stage: str
     ) -> _Done:
         await self._check_context(request)
-        attempt = 0
+        attempt, outage = 0, self._outage()
         while True:
             try:
                 async with self._here().slots:
@@ -309,11 +339,26 @@ class Client:
             self._count_call(stage, completion, seconds, violated=outcome == "violated")
             if completion is not None:
                 return _Done(key, completion, seconds, replayed=False)
+            if isinstance(failure, EngineLost):
+                await outage.wait(failure)
+                continue
             if not failure.retryable or attempt == self._policy.max_retries:
                 raise failure
             pause = self._policy.backoff_s * 2**attempt
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))
             attempt += 1
+
+    def _outage(self) -> _Outage:
+        return _Outage(self._policy.outage_s, self._policy.backoff_s)
+
+    async def _patiently(self, ask: Callable[[], Awaitable[_T]]) -> _T:
+        """What ``ask`` gives, waiting for a server that went away."""
+        outage = self._outage()
+        while True:
+            try:
+                return await ask()
+            except EngineLost as lost:
+                await outage.wait(lost)
 
     async def _send(self, request: Request) -> Completion:
         limit = asyncio.timeout(self._policy.timeout_s)
@@ -333,7 +378,7 @@ class Client:
         room = self.context_tokens - budget
         if _most_tokens(request) <= room:
             return
-        used = await self._engine.count_prompt_tokens(request)
+        used = await self._patiently(lambda: self._engine.count_prompt_tokens(request))
         room = self.context_tokens - budget
         if used > room:
             raise ContextOverflow(

@@ -10,6 +10,7 @@ import pytest
 from mgl.errors import (
     ContextOverflow,
     EngineError,
+    EngineLost,
     EngineRejected,
     EngineTimeout,
     EngineUnavailable,
@@ -388,3 +389,35 @@ async def test_errors_that_reach_the_caller_say_what_to_do() -> None:
         with pytest.raises(EngineError) as caught:
             await llm.complete(ASK)
         assert caught.value.hint
+
+
+LOST = EngineLost("gone", hint="wait")
+
+
+async def test_a_server_that_went_away_is_waited_for_as_long_as_allowed() -> None:
+    engine, log = ScriptedEngine([LOST] * 6 + ["back"]), MemoryCallLog()
+    client = Client(engine, log, Policy(backoff_s=0.001, max_retries=0))
+    assert (await client.complete(ASK)).text == "back"
+    assert [record.outcome for record in log.records] == ["unavailable"] * 6 + ["ok"]
+
+
+async def test_a_server_that_does_not_come_back_is_given_up() -> None:
+    engine = ScriptedEngine([LOST] * 100)
+    client = Client(engine, MemoryCallLog(), Policy(backoff_s=0.01, outage_s=0.05))
+    with pytest.raises(EngineLost):
+        await client.complete(ASK)
+    assert len(engine.requests) < 20
+
+
+async def test_counting_waits_for_the_server_too() -> None:
+    class Away(ScriptedEngine):
+        away = 3
+
+        async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+            self.away -= 1
+            if self.away >= 0:
+                raise LOST
+            return await super().count_tokens(texts)
+
+    client = Client(Away([]), MemoryCallLog(), Policy(backoff_s=0.001))
+    assert await client.count_tokens(["one two"]) == [2]

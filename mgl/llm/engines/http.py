@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from mgl.errors import EngineRejected, EngineTimeout, EngineUnavailable, UsageError
+from mgl.errors import EngineLost, EngineRejected, EngineTimeout, EngineUnavailable, UsageError
 from mgl.llm.engines.wire import error_of
 
 __all__ = ["PROBE_SECONDS", "Http"]
@@ -45,6 +45,7 @@ class Http:
         self._headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         # A proxy named in the environment is for the world outside, not for this machine.
         self._trust_env = url.host not in ("127.0.0.1", "localhost", "::1")
+        self._answered = False
         self._client: httpx.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -102,10 +103,12 @@ class Http:
                 hint="look at the server's log; a server that loads its model may take minutes",
             ) from error
         except httpx.TransportError as error:
-            raise EngineUnavailable(
+            gone = EngineLost if self._answered else EngineUnavailable
+            raise gone(
                 f"no server answers at {self._root} ({error or type(error).__name__})",
                 hint="start one (for instance `vllm serve MODEL`), or point --base-url at it",
             ) from error
+        self._answered = True
         if response.status_code != httpx.codes.OK:
             raise error_of(response.status_code, response.text, url)
         return response
