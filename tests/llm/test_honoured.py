@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mgl.llm.honoured import Finding, Honoured, keep, kept
+
+URL = "http://127.0.0.1:8000/v1"
+SEEN = Honoured(
+    server="vllm 0.32.0",
+    ways=("structured_outputs.json", "response_format"),
+    ignored=(),
+    tools=False,
+    logprobs=True,
+    cached_tokens=True,
+    adapters=False,
+    model="m",
+    findings=(Finding("tools", "refused", "no parser"),),
+)
+
+
+def test_what_is_kept_comes_back_equal(tmp_path: Path) -> None:
+    keep(tmp_path, URL, SEEN)
+    assert kept(tmp_path, URL, "vllm 0.32.0", "m") == SEEN
+    assert kept(tmp_path, "http://127.0.0.1:8000/", "vllm 0.32.0", "m") == SEEN
+
+
+@pytest.mark.parametrize(
+    ("url", "server", "model"),
+    [
+        ("http://127.0.0.1:8001/v1", "vllm 0.32.0", "m"),
+        (URL, "vllm 0.33.0", "m"),
+        (URL, "vllm 0.32.0", "n"),
+    ],
+)
+def test_another_server_version_or_model_is_another(
+    tmp_path: Path, url: str, server: str, model: str
+) -> None:
+    keep(tmp_path, URL, SEEN)
+    assert kept(tmp_path, url, server, model) is None
+    other = replace(SEEN, server=server, model=model, tools=True)
+    keep(tmp_path, url, other)
+    assert kept(tmp_path, url, server, model) == other
+    assert kept(tmp_path, URL, "vllm 0.32.0", "m") == SEEN
+
+
+@pytest.mark.parametrize("damaged", ["", "{", "[]", '{"http": 1}', "\x00"])
+def test_a_damaged_file_holds_nothing_and_is_written_anew(tmp_path: Path, damaged: str) -> None:
+    keep(tmp_path, URL, SEEN)
+    path = tmp_path / "servers" / "probed.json"
+    path.write_text(damaged)
+    assert kept(tmp_path, URL, "vllm 0.32.0", "m") is None
+    keep(tmp_path, URL, SEEN)
+    assert kept(tmp_path, URL, "vllm 0.32.0", "m") == SEEN
+    assert [one.name for one in path.parent.iterdir()] == ["probed.json"]
+
+
+def test_a_record_of_another_form_counts_as_none(tmp_path: Path) -> None:
+    keep(tmp_path, URL, SEEN)
+    path = tmp_path / "servers" / "probed.json"
+    (key,) = json.loads(path.read_text())
+    for value in ({"ways": []}, {"findings": [{"name": "x"}]}, None, 3):
+        path.write_text(json.dumps({key: value}))
+        assert kept(tmp_path, URL, "vllm 0.32.0", "m") is None
+
+
+def test_a_server_that_takes_no_constraint_warns_of_it() -> None:
+    none = replace(SEEN, ways=(), ignored=())
+    assert none.warning is not None
+    assert "none was accepted" in none.warning
+    silent = replace(SEEN, ways=(), ignored=("response_format",))
+    assert silent.warning is not None
+    assert "silently ignored: response_format" in silent.warning

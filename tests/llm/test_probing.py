@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mgl.errors import EngineRejected, EngineUnavailable, UsageError
+from mgl.lab import Lab
+from mgl.llm.honoured import Finding, Honoured
+from mgl.serving import trials
+from mgl.serving.probing import honoured_by, probe
+from mgl.serving.trials import QUESTIONS, SUBSTRING
+from tests.cli.server import serving as serving_story
+from tests.cli.server import story
+from tests.llm.makes import (
+    IGNORANT,
+    LLAMA,
+    LM_STUDIO,
+    OLD_VLLM,
+    OLLAMA,
+    OUTLINES,
+    SGLANG,
+    STRUCTURED,
+    VLLM,
+    Make,
+    constraints,
+    running,
+)
+from tests.llm.server import MODEL, Answered, Server, chat, models
+
+
+async def probed(make: Make, **routes: Any) -> Honoured:
+    with running(make, **routes) as server:
+        return await probe(f"{server.url}/v1", None)
+
+
+def verdicts(honoured: Honoured) -> dict[str, str]:
+    return {found.name: found.verdict for found in honoured.findings}
+
+
+@pytest.mark.parametrize(
+    ("make", "ways", "ignored"),
+    [
+        (VLLM, (*STRUCTURED, "response_format"), ()),
+        (OLD_VLLM, ("response_format",), STRUCTURED),
+        (OUTLINES, (STRUCTURED[0], *STRUCTURED[3:], "response_format"), ()),
+        (SGLANG, ("ebnf", "regex", "response_format"), ()),
+        (LLAMA, ("grammar (gbnf)", "response_format"), ()),
+        (OLLAMA, ("response_format",), ()),
+        (LM_STUDIO, ("response_format",), ()),
+    ],
+    ids=["vllm", "old vllm", "outlines", "sglang", "llama.cpp", "ollama", "lm studio"],
+)
+async def test_each_make_is_known_and_what_it_honours_is_found(
+    make: Make, ways: tuple[str, ...], ignored: tuple[str, ...]
+) -> None:
+    honoured = await probed(make)
+    assert (honoured.server, honoured.model) == (make.label, MODEL)
+    assert honoured.ways == ways
+    assert honoured.ignored == ignored
+    assert honoured.tools is (make.tools is True)
+    assert honoured.logprobs is make.logprobs
+    assert honoured.cached_tokens is make.cached
+    assert honoured.adapters is (make in (VLLM, OLD_VLLM, OUTLINES, SGLANG))
+    assert honoured.complete
+
+
+async def test_what_is_refused_is_no_silence() -> None:
+    honoured = await probed(OUTLINES)
+    found = {one.name: one for one in honoured.findings}[STRUCTURED[1]]
+    assert found.verdict == "refused"
+    assert "does not support grammar" in found.said
+    assert honoured.warning is None
+
+
+async def test_a_server_that_ignores_every_constraint_is_told_as_such() -> None:
+    honoured = await probed(IGNORANT)
+    assert honoured.ways == ()
+    assert set(honoured.ignored) == {
+        *STRUCTURED,
+        "grammar (gbnf)",
+        "ebnf",
+        "regex",
+        "response_format",
+    }
+    assert honoured.warning is not None
+    assert "silently ignored: structured_outputs.choice" in honoured.warning
+    assert "\n" not in honoured.warning
+
+
+async def test_an_old_vllm_warns_of_what_it_passes_over() -> None:
+    warning = (await probed(OLD_VLLM)).warning
+    assert warning is not None
+    assert warning.startswith("vllm 0.11.0 accepts without a word, and does not obey: structured")
+
+
+async def test_lark_without_verbatim_parts_is_another_lark() -> None:
+    def answer(body: dict[str, Any]) -> Any:
+        if "%regex" in str(constraints(body).get(STRUCTURED[1])):
+            return Answered(400, {"error": {"message": "Invalid grammar specification."}})
+        return VLLM.answer(body)
+
+    honoured = await probed(VLLM, **{"/v1/chat/completions": answer})
+    assert verdicts(honoured)[STRUCTURED[1]] == "honoured"
+    assert verdicts(honoured)[SUBSTRING] == "refused"
+    assert STRUCTURED[1] not in honoured.ways
+    assert honoured.ways[:2] == (STRUCTURED[0], STRUCTURED[2])
+
+
+async def test_a_reply_that_white_space_cut_off_was_constrained_all_the_same() -> None:
+    def answer(body: dict[str, Any]) -> Any:
+        padded = '{ "word":' + "\n" * 40
+        return chat(padded, "length") if "response_format" in body else chat("It is Paris.")
+
+    honoured = await probed(OLLAMA, **{"/v1/chat/completions": answer})
+    assert honoured.ways == ("response_format",)
+
+
+async def test_a_model_that_thinks_is_given_room_for_it() -> None:
+    def answer(body: dict[str, Any]) -> Any:
+        if "response_format" in body and body["max_tokens"] < 1000:
+            return chat("<think>The user wants", "length")
+        if "response_format" in body:
+            return chat('<think>The user wants a word.</think>{"word": "qibro"}')
+        return chat("It is Paris.")
+
+    honoured = await probed(OLLAMA, **{"/v1/chat/completions": answer})
+    assert honoured.ways == ("response_format",)
+
+
+async def test_a_forced_call_shows_what_a_weak_model_would_not_call() -> None:
+    def answer(body: dict[str, Any]) -> Any:
+        return LLAMA.answer(body) if "tool_choice" in body else chat("I cannot.")
+
+    assert (await probed(LLAMA, **{"/v1/chat/completions": answer})).tools
+
+
+async def test_counters_of_the_prefix_cache_may_be_in_the_metrics_alone() -> None:
+    looks = iter([10.0, 266.0])
+
+    def metrics(_: Any) -> str:
+        return f'vllm:prefix_cache_hits_total{{engine="0"}} {next(looks)}\n'
+
+    with running(OLD_VLLM, **{"/metrics": metrics}) as server:
+        honoured = await probe(server.url, None)
+    assert honoured.cached_tokens
+    assert {one.name: one.said for one in honoured.findings}["prefix-cache counters"] == (
+        "256 of 380 tokens, in /metrics only"
+    )
+
+
+async def test_an_adapter_that_is_loaded_is_named() -> None:
+    listing = models()
+    listing["data"].append({"id": "sql", "parent": MODEL})
+    honoured = await probed(OLLAMA, **{"/v1/models": listing})
+    assert honoured.adapters
+    assert honoured.findings[-1] == Finding("LoRA adapters", "honoured", "loaded: sql")
+
+
+async def test_the_probe_asks_nothing_but_its_questions() -> None:
+    with running(IGNORANT) as server:
+        await probe(server.url, None)
+        asked = {body["messages"][-1]["content"] for body in server.bodies()}
+        assert asked == set(QUESTIONS)
+        assert all(body["max_tokens"] <= 48 for body in server.bodies())
+
+
+async def test_the_model_asked_for_is_tried() -> None:
+    listing = models("first")
+    listing["data"].append({"id": MODEL})
+    with running(OLLAMA, **{"/v1/models": listing}) as server:
+        assert (await probe(server.url, None)).model == "first"
+        assert (await probe(server.url, None, MODEL)).model == MODEL
+        with pytest.raises(EngineRejected, match="does not serve other"):
+            await probe(server.url, None, "other")
+
+
+async def test_a_key_goes_with_every_request() -> None:
+    with running(VLLM) as server:
+        await probe(server.url, "secret")
+        assert {headers["Authorization"] for _, headers, _ in server.seen} == {"Bearer secret"}
+
+
+# A server that cannot be tried is an error, and is not taken for one that honours nothing.
+
+
+async def test_a_server_that_answers_no_plain_question() -> None:
+    with pytest.raises(EngineUnavailable):
+        await probed(VLLM, **{"/v1/chat/completions": Answered(503, {"error": "overloaded"})})
+
+
+async def test_a_refused_key() -> None:
+    refused = Answered(401, {"error": "Unauthorized"})
+    with pytest.raises(EngineRejected, match="refuses the key"):
+        await probed(VLLM, **{"/v1/models": refused})
+
+
+async def test_not_a_url() -> None:
+    with pytest.raises(UsageError):
+        await probe("localhost", None)
+
+
+# What was found is kept.
+
+
+async def found(server: Server, home: Path, notes: list[str] | None = None) -> Honoured:
+    names = (MODEL, "qwen2.5-7b-instruct")
+    hears = notes.append if notes is not None else lambda _: None
+    return await honoured_by(server.url, None, names, home, hears)
+
+
+async def test_a_server_is_tried_once(tmp_path: Path) -> None:
+    with running(VLLM) as server:
+        notes: list[str] = []
+        first = await found(server, tmp_path, notes)
+        asked = len(server.bodies())
+        assert asked > 5
+        assert await found(server, tmp_path, notes) == first
+        assert len(server.bodies()) == asked
+        assert len(notes) == 1
+        assert server.url in notes[0]
+
+
+async def test_a_server_of_another_version_is_tried_anew(tmp_path: Path) -> None:
+    with running(OLD_VLLM) as server:
+        notes: list[str] = []
+        assert "response_format" in (await found(server, tmp_path, notes)).ways[0]
+        assert "does not obey" in notes[-1]
+        server.routes |= VLLM.routes
+        server.routes["/v1/chat/completions"] = VLLM.answer
+        assert (await found(server, tmp_path)).ways[0] == STRUCTURED[0]
+
+
+async def test_another_model_of_the_server_is_tried_anew(tmp_path: Path) -> None:
+    with running(LLAMA) as server:
+        await found(server, tmp_path)
+        asked = len(server.bodies())
+        server.routes["/v1/models"] = models("qwen2.5-7b-instruct", owned_by="llamacpp")
+        await found(server, tmp_path)
+        assert len(server.bodies()) == 2 * asked
+
+
+async def test_a_trial_without_an_answer_is_not_kept(tmp_path: Path) -> None:
+    def answer(body: dict[str, Any]) -> Any:
+        broken = "response_format" in body
+        return Answered(503, {"error": "busy"}) if broken else LLAMA.answer(body)
+
+    with running(LLAMA, **{"/v1/chat/completions": answer}) as server:
+        honoured = await found(server, tmp_path)
+        assert verdicts(honoured)["response_format"] == "failed"
+        assert honoured.ways == ("grammar (gbnf)",)
+        server.routes["/v1/chat/completions"] = LLAMA.answer
+        assert (await found(server, tmp_path)).ways == ("grammar (gbnf)", "response_format")
+
+
+async def test_a_trial_that_hangs_does_not_hang_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials, "_PATIENCE_S", 1.5)
+    with running(LLAMA) as server:
+
+        def answer(body: dict[str, Any]) -> Any:
+            return server.hang(body) if "grammar" in body else LLAMA.answer(body)
+
+        server.routes["/v1/chat/completions"] = answer
+        honoured = await probe(server.url, None)
+    assert verdicts(honoured)["grammar (gbnf)"] == "failed"
+    assert honoured.ways == ("response_format",)
+
+
+def test_a_lab_tries_its_server_once_and_sends_what_is_honoured(
+    tmp_path: Path, mgl_home: Path
+) -> None:
+    book = tmp_path / "book.txt"
+    book.write_text(story(4))
+    with serving_story() as server:
+        for question in ("Who met P1?", "Who met P2?"):
+            with Lab.open("qwen2.5-7b-instruct", base_url=server.url) as lab:
+                built = lab.ask(book, question)
+                calls = lab.calls(built.memory_id)
+        once = server.probes
+        assert once > 5
+        read = [call.completion for call in calls if call.stage == "build" and call.completion]
+        assert {completion.way for completion in read} == {"response_format"}
+        assert all("structured_outputs" not in body for body in server.seen)
+    assert (mgl_home / "servers" / "probed.json").exists()
+    with serving_story() as server:
+        with Lab.open("qwen2.5-7b-instruct", base_url=server.url) as lab:
+            lab.ask(book, "Who met P3?")
+        assert server.probes == once
+
+
+@pytest.mark.server
+async def test_a_real_vllm_honours_what_it_says() -> None:
+    if not os.environ.get("MGL_BASE_URL"):
+        pytest.skip("MGL_BASE_URL names no server")
+    honoured = await probe(os.environ["MGL_BASE_URL"], os.environ.get("MGL_API_KEY"))
+    if not honoured.server.startswith("vllm"):
+        pytest.skip(f"the server is {honoured.server}")
+    assert {"structured_outputs.json", "response_format"} <= set(honoured.ways)
+    assert honoured.ignored == ()
+    assert honoured.logprobs
+    assert honoured.complete
