@@ -213,6 +213,7 @@ def _require_free(home: Path, port: int) -> None:
     """UsageError where a server of ours has the port; what ended is said and cleaned."""
     from mgl.serving.discovery import leftovers
     from mgl.serving.runfile import running
+    from mgl.serving.supervisor import port_taken
 
     for leftover in leftovers(home):
         say(leftover.describe())
@@ -223,10 +224,7 @@ def _require_free(home: Path, port: int) -> None:
             )
     for record in running(home):
         if record.port == port:
-            raise UsageError(
-                f"port {port} is taken by your own server {record.describe()}",
-                hint=f"give another with --port, or `mgl serve --stop --port {port}`",
-            )
+            raise port_taken(port, record)
 
 
 def _start(plan: LaunchPlan) -> None:

@@ -28,11 +28,19 @@ def show(as_json: bool) -> None:
     from mgl.serving.runfile import running
 
     folder = home()
+    alone = []
     for leftover in leftovers(folder):
         say(leftover.describe())
+        if leftover.alive:
+            alone.append(leftover.record)
     records = [_as_it_is(record) for record in running(folder)]
     if as_json:
-        print_json([_json(record, folder) for record in records])
+        print_json(
+            [_json(record, folder, supervised=True) for record in records]
+            + [_json(record, folder, supervised=False) for record in alone]
+        )
+        return
+    if alone and not records:
         return
     if not records:
         typer.echo("no server runs: `mgl serve PROFILE` starts one")
@@ -186,11 +194,13 @@ def _as_it_is(record: ServerRecord) -> ServerRecord:
         return replace(record, progress=f"but says: {one_line(error.message, 120)}")
 
 
-def _json(record: ServerRecord, home: Path) -> dict[str, Any]:
+def _json(record: ServerRecord, home: Path, *, supervised: bool) -> dict[str, Any]:
     """The record without its secrets, which only its file holds."""
     told = {name: value for name, value in asdict(record).items() if name not in _SECRET}
     return {
         **told,
+        "supervised": supervised,
+        "port": record.port,
         "log": str(record.log),
         "adapters": sorted(record.adapters),
         "run_file": str(home / "servers" / "run" / f"{record.port}.json"),

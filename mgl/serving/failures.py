@@ -20,7 +20,7 @@ from typing import Final
 
 __all__ = ["Failure", "explain", "oom_kills"]
 
-_DIED: Final = re.compile(r"died unexpectedly|EngineDeadError|exit code:? -9\b|SIGKILL")
+_DIED: Final = re.compile(r"(?:died|exited) unexpectedly|EngineDeadError|exit code:? -9\b|SIGKILL")
 _VMSTAT: Final = Path("/proc/vmstat")
 _ADDRESSES_OF_ADVICE: Final = re.compile(r"\bSee https?://\S+[^.]*(\.|$)|For further information.*")
 _PREFIX: Final = re.compile(r"^\([\w ]+pid=\d+\)\s*(?:ERROR \S+ \S+ \[[^\]]*\]\s*)?")
@@ -193,6 +193,8 @@ def explain(
         name = _signal_name(-exit_code)
         return Failure("signal", f"the server was ended by {name}", _LOOK, restart_helps=True)
     said = _last_error(log)
+    if not said and _DIED.search(log):
+        said = "its engine process died without a word"
     return Failure(
         "crash",
         f"the server ended with exit code {exit_code}" + (f": {said}" if said else ""),

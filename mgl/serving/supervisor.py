@@ -41,7 +41,7 @@ from mgl.serving.plan import LaunchPlan
 from mgl.serving.runfile import ServerRecord
 from mgl.serving.startup import stage_of
 
-__all__ = ["Rhythm", "Supervisor", "is_ready", "request_stop"]
+__all__ = ["Rhythm", "Supervisor", "is_ready", "port_taken", "request_stop"]
 
 _TICK_S: Final = 0.1
 _LOOK_S: Final = 0.3
@@ -104,7 +104,8 @@ class Supervisor:
         """
         with runfile.hold(self._home, self._plan.port) as held:
             if not held:
-                raise _taken(self._home, self._plan.port)
+                port = self._plan.port
+                raise port_taken(port, runfile.read(self._home, port))
             _stop_file(self._home, self._plan.port).unlink(missing_ok=True)
             with self._hearing_signals():
                 return self._look_after()
@@ -290,9 +291,11 @@ def request_stop(home: Path, record: ServerRecord, *, patience_s: float = 45.0) 
             runfile.forget(home, record.port)
 
 
-def _taken(home: Path, port: int) -> UsageError:
-    record = runfile.read(home, port)
-    who = f"your own server {record.describe()}" if record else "another server that is starting"
+def port_taken(port: int, record: ServerRecord | None) -> UsageError:
+    """The error of a second server on one port, which says who has it."""
+    who = "a server of yours that is about to start"
+    if record is not None:
+        who = f"your own server {record.model} ({record.state})"
     return UsageError(
         f"port {port} is taken by {who}",
         hint=f"give another with --port, or end that one: `mgl serve --stop --port {port}`",

@@ -17,6 +17,7 @@ import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import TCPServer
 from typing import Any
 
 STARTING = """\
@@ -53,8 +54,7 @@ def main() -> None:
     if chosen.times and _count(chosen.crash) <= chosen.times:
         _crash(chosen.crash)
     time.sleep(chosen.load_s)
-    server = ThreadingHTTPServer(("127.0.0.1", chosen.port), _Handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", chosen.port), _Handler)
     _Handler.name, _Handler.words = chosen.name, chosen.crash
     print("INFO:     Application startup complete.", flush=True)
     server.serve_forever()
@@ -71,6 +71,15 @@ def _count(beside: Path) -> int:
 def _crash(words: Path | None) -> None:
     print(words.read_text() if words else "Segmentation fault", flush=True)
     os._exit(1)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def server_bind(self) -> None:
+        """Bind without asking for the machine's name, which may take seconds."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = "localhost", self.server_address[1]
 
 
 class _Handler(BaseHTTPRequestHandler):

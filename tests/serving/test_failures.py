@@ -87,6 +87,7 @@ def test_a_kill_is_told_from_one_for_want_of_memory(kills: int | None, kind: str
 
 def test_an_engine_that_the_kernel_killed_takes_the_server_with_it() -> None:
     log = "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue."
+    assert "engine process died" in explain(log, 0, was_ready=True, oom_kills=0).message
     assert explain(log, 1, was_ready=True, oom_kills=1).kind == "oom_killer"
     assert explain(log, 1, was_ready=True, oom_kills=0).kind == "crash"
     assert explain("RuntimeError: the moon is full", 1, oom_kills=1).kind == "crash"

