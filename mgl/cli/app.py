@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from mgl.cli import ask, build, doctor, export, listing, log, models, serve, show
+from mgl.cli import ask, bench, build, doctor, export, listing, log, models, serve, show
 from mgl.cli.output import say
 from mgl.errors import MglError
 
@@ -97,6 +97,7 @@ app.command("log")(log.log)
 app.command("export")(export.export)
 app.add_typer(models.app, name="models")
 app.command("serve")(serve.serve)
+app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.doctor)
 
 

@@ -20,7 +20,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from mgl.errors import UsageError
 from mgl.llm.base import Completion, Request
@@ -48,9 +48,10 @@ _BYTES_A_TOKEN = 3
 
 
 class OpenAIEngine:
-    """A model behind a URL. Make it by ``connect``."""
+    """A model behind a URL. Make it by ``connect``; ``transport`` is what it is reached by."""
 
     concurrency = CONCURRENCY
+    transport: ClassVar[type[Http]] = Http
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class OpenAIEngine:
         the server was seen to honour, if it was tried. Raises EngineUnavailable, EngineTimeout or
         EngineRejected.
         """
-        http = Http(base_url, api_key)
+        http = cls.transport(base_url, api_key)
         try:
             server = await look(http, (model, profile))
             if adapter is not None:
