@@ -1,12 +1,13 @@
 """Unpack a GGUF file into a folder that a model server loads; run by the server's own Python.
 
-    python dense.py weights.gguf folder
+    python -P dense.py weights.gguf folder
 
 Model servers read safetensors: the quantised values are unpacked to bfloat16 once, which takes a
 minute a gigabyte and five times the file's size on disk. The folder appears under its name when it
 is whole, so an interruption leaves nothing that looks finished.
 
-It runs where torch, transformers, gguf and accelerate are and mgl is not: it imports nothing of mgl.
+It runs where torch, transformers, gguf and accelerate are and mgl is not: it imports nothing of
+mgl, and ``-P`` keeps the modules beside it from being taken for those of the standard library.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def unpack(gguf: Path, folder: Path) -> None:
 def main(arguments: list[str]) -> int:
     """The command line: the file and the folder; 2 for a wrong call, 1 where it fails."""
     if len(arguments) != 2:
-        print("usage: dense.py WEIGHTS.gguf FOLDER", file=sys.stderr)
+        print("usage: python -P dense.py WEIGHTS.gguf FOLDER", file=sys.stderr)
         return 2
     gguf, folder = (Path(argument).absolute() for argument in arguments)
     if (folder / "config.json").is_file():

