@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -180,7 +181,8 @@ def _planned(
     profile = resources.load_serving_profile(profile_name, home=home)
     model = choose_model(profile, resources.load_profiles(home=home), model=model_name, task=task)
     device = profile.machine.device
-    folder = weights_folder(model, home, weights)
+    explicit = None if weights is None else weights.expanduser().absolute()
+    folder = weights_folder(model, home, explicit)
     plan = make_plan(
         profile,
         model,
@@ -211,6 +213,8 @@ def _planned(
 
 def _require_free(home: Path, port: int) -> None:
     """UsageError where a server of ours has the port; what ended is said and cleaned."""
+    if os.name != "posix":
+        raise UsageError("vLLM does not run on this system", hint="use Linux, or WSL on Windows")
     from mgl.serving.discovery import leftovers
     from mgl.serving.runfile import running
     from mgl.serving.supervisor import port_taken

@@ -48,7 +48,7 @@ def test_help_names_every_exit_code(mgl: Mgl) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["ask", "build", "list", "show", "log", "export", "models", "doctor"]
+    "command", ["ask", "build", "list", "show", "log", "export", "models", "serve", "doctor"]
 )
 def test_every_command_has_help(mgl: Mgl, command: str) -> None:
     result = mgl(command, "--help")

@@ -108,15 +108,19 @@ def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def _record(home: Path, port: int) -> ServerRecord:
+    record = runfile.read(home, port)
+    assert record is not None
+    return record
+
+
 def ready(home: Path, port: int) -> ServerRecord:
     def found() -> bool:
         record = runfile.read(home, port)
         return record is not None and record.state == "ready"
 
     wait_for(found)
-    record = runfile.read(home, port)
-    assert record is not None
-    return record
+    return _record(home, port)
 
 
 def test_profiles_are_listed(mgl: Mgl) -> None:
@@ -281,6 +285,21 @@ def test_a_server_that_fails_says_why(
     assert "error: the server tiny failed: this vLLM has no tool parser nosuch" in failed.stderr
     assert "servers/log" in failed.stderr.splitlines()[-1]
     assert runfile.left_behind(mgl_home) == runfile.running(mgl_home) == []
+
+
+def test_ctrl_c_while_a_detached_server_starts_stops_it(
+    start: Start, mgl_home: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_OPTIONS", "--load-s 60")
+    process = foreground((*start, "--detach"))
+    wait_for(lambda: runfile.read(mgl_home, port) is not None)
+    wait_for(lambda: bool(processes.carrying(_record(mgl_home, port).token)))
+    token = _record(mgl_home, port).token
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert processes.carrying(token) == []
+    assert runfile.running(mgl_home) == runfile.left_behind(mgl_home) == []
 
 
 def test_a_port_of_another_program(mgl: Mgl, start: Start, port: int) -> None:

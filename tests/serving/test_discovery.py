@@ -160,7 +160,7 @@ class _Refusing(BaseHTTPRequestHandler):
 def refusing() -> Iterator[str]:
     _Refusing.asked.clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as listening:
-        Thread(target=listening.serve_forever, daemon=True).start()
+        Thread(target=listening.serve_forever, args=(0.02,), daemon=True).start()
         yield f"http://127.0.0.1:{listening.server_port}/v1"
         listening.shutdown()
 
@@ -222,7 +222,7 @@ class _Adapting(_Refusing):
 
 def test_an_adapter_that_the_server_has_not_is_refused(book: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), _Adapting) as listening:
-        Thread(target=listening.serve_forever, daemon=True).start()
+        Thread(target=listening.serve_forever, args=(0.02,), daemon=True).start()
         url = f"http://127.0.0.1:{listening.server_port}/v1"
         for adapter in ("others", "nothing", MODEL):
             result = ask(book, "--model", MODEL, "--base-url", url, "--adapter", adapter)
