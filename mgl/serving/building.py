@@ -94,6 +94,6 @@ async def build_all(
             cpu,
             len(built),
             sum(len(store.chunks_done(one)) for one in built),
-            Counter(call.outcome for one in built for call in store.calls(one)),
-            Counter(edit.outcome for one in built for edit in store.edits(one)),
+            dict(Counter(call.outcome for one in built for call in store.calls(one))),
+            dict(Counter(edit.outcome for one in built for edit in store.edits(one))),
         )
