@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mgl.errors import EngineRejected
+from mgl.llm.engines.openai import OpenAIEngine
 from mgl.serving.metrics import Counters, read_counters, read_samples
+from tests.llm.server import MODEL, OTHER, VLLM, Server, serving
 
 PAGE = """\
 # HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -54,6 +58,32 @@ def test_a_difference_is_what_happened_between_two_looks() -> None:
     change = read_counters(later) - read_counters(PAGE)
     assert (change.prefix_queries, change.prefix_hits, change.requests) == (500, 0, 0)
     assert (change.running, change.block_tokens) == (10, 128), "states are the later look's"
+
+
+async def waiting(server: Server) -> int | None:
+    engine = await OpenAIEngine.connect(
+        server.url, model=MODEL, profile="m", model_id="m", context_tokens=99
+    )
+    try:
+        return await engine.waiting()
+    finally:
+        await engine.aclose()
+
+
+async def test_an_engine_says_how_many_requests_wait_where_the_server_tells() -> None:
+    page = 'vllm:num_requests_waiting{engine="0"} 7.0'
+    with serving({**VLLM, "/metrics": page}) as server:
+        assert await waiting(server) == 7
+    with serving({**VLLM, "/metrics": "python_info 1.0"}) as server:
+        assert await waiting(server) is None
+    with serving({**OTHER, "/metrics": page}) as server:
+        assert await waiting(server) is None
+        assert "/metrics" not in [path for path, _, _ in server.seen]
+
+
+async def test_a_server_without_metrics_is_an_engine_error() -> None:
+    with serving(VLLM) as server, pytest.raises(EngineRejected):
+        await waiting(server)
 
 
 Value = st.floats(allow_nan=False) | st.just(math.inf)
