@@ -1,0 +1,319 @@
+"""The engine and what a server honours: the strongest way first, a looser one where it must."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, create_model
+
+from mgl.errors import EngineRejected, EngineUnavailable
+from mgl.llm.base import Message, Request, Sampling
+from mgl.llm.calls import MemoryCallLog
+from mgl.llm.client import Client, Policy
+from mgl.llm.engines.openai import OpenAIEngine
+from mgl.llm.honoured import Honoured
+from mgl.serving.metrics import read_counters
+from tests.llm.makes import STRUCTURED, constraints
+from tests.llm.server import MODEL, OTHER, VLLM, Answered, Route, Server, chat, serving
+from tests.llm.shapes import Answer
+
+ASK = [Message("user", "Who is it?")]
+GOOD = '{"answer":"Ann","sure":true}'
+CHOICE, LARK, EBNF, JSON, REGEX = STRUCTURED
+BAD_GRAMMAR = Answered(400, {"error": {"message": "Grammar error: 1(9): expected token"}})
+TIMED_OUT = Answered(
+    500, {"error": {"message": "Regex compilation timed out after 5s. The pattern may be complex"}}
+)
+QUICK = Policy(timeout_s=10, max_retries=1, backoff_s=0.001)
+
+
+def honouring(*ways: str, ignored: tuple[str, ...] = ()) -> Honoured:
+    return Honoured(
+        "vllm 0.32.0", ways, ignored, tools=True, logprobs=True, cached_tokens=True, adapters=True
+    )
+
+
+@asynccontextmanager
+async def client_of(
+    honoured: Honoured | None, *replies: Route, routes: dict[str, Route] = VLLM
+) -> AsyncIterator[tuple[Client, Server, MemoryCallLog]]:
+    with serving(routes, *replies) as server:
+        log = MemoryCallLog()
+        engine = await OpenAIEngine.connect(
+            server.url,
+            model=MODEL,
+            profile="qwen2.5-7b-instruct",
+            model_id="m",
+            context_tokens=32_768,
+            honoured=honoured,
+        )
+        llm = Client(engine, log, QUICK)
+        try:
+            yield llm, server, log
+        finally:
+            await llm.aclose()
+
+
+def sent(server: Server) -> list[list[str]]:
+    """The names of the constraints of each request."""
+    return [list(constraints(body)) for body in server.bodies()]
+
+
+def ways(log: MemoryCallLog) -> list[tuple[str | None, int]]:
+    made = [call.completion for call in log.records if call.completion is not None]
+    return [(completion.way, completion.loosened) for completion in made]
+
+
+def of_ids(*ids: str) -> type[BaseModel]:
+    return create_model("Chosen", id=(Literal[ids], ...))  # type: ignore[valid-type]
+
+
+@pytest.mark.parametrize("way", [LARK, EBNF, JSON, REGEX, "response_format"])
+async def test_the_strongest_way_that_is_honoured_is_sent_alone(way: str) -> None:
+    honoured = honouring("response_format", way)
+    async with client_of(honoured, chat(GOOD)) as (llm, server, log):
+        assert (await llm.complete(ASK, Answer)).parsed is not None
+        assert sent(server) == [[way]]
+        assert ways(log) == [(way, 0)]
+
+
+async def test_a_grammar_that_is_refused_gives_way_to_what_is_looser() -> None:
+    honoured = honouring(LARK, EBNF, JSON)
+    async with client_of(honoured, BAD_GRAMMAR, BAD_GRAMMAR, chat(GOOD)) as (llm, server, log):
+        assert (await llm.complete(ASK, Answer, stage="build")).parsed is not None
+        assert sent(server) == [[LARK], [EBNF], [JSON]]
+        assert ways(log) == [(JSON, 2)]
+        assert llm.usage()["build"].loosened == 2
+        assert llm.usage()["build"].calls == 1
+
+
+async def test_a_compilation_that_timed_out_is_not_retried_blindly() -> None:
+    async with client_of(honouring(JSON, REGEX), TIMED_OUT, chat(GOOD)) as (llm, server, log):
+        await llm.complete(ASK, Answer)
+        assert sent(server) == [[JSON], [REGEX]]
+        assert ways(log) == [(REGEX, 1)]
+
+
+async def test_what_was_given_up_for_a_schema_is_remembered() -> None:
+    replies = (BAD_GRAMMAR, chat(GOOD), chat(GOOD), chat('{"id": "a"}'))
+    async with client_of(honouring(LARK, JSON), *replies) as (llm, server, log):
+        await llm.complete(ASK, Answer)
+        await llm.complete([Message("user", "And who is that?")], Answer)
+        await llm.complete(ASK, of_ids("a", "b"))
+        assert sent(server) == [[LARK], [JSON], [JSON], [LARK]]
+        assert ways(log) == [(JSON, 1), (JSON, 1), (LARK, 0)]
+
+
+async def test_a_shape_that_keeps_failing_is_tried_no_more() -> None:
+    def answer(body: dict[str, Any]) -> Any:
+        return chat('{"id": "x"}') if "response_format" in body else TIMED_OUT
+
+    honoured = honouring(JSON, "response_format")
+    routes = {**VLLM, "/v1/chat/completions": answer}
+    async with client_of(honoured, routes=routes) as (llm, server, log):
+        for number in range(5):
+            await llm.complete(ASK, of_ids("x", str(number)))
+        assert sent(server) == [[JSON], ["response_format"]] * 3 + [["response_format"]] * 2
+        assert ways(log) == [("response_format", 1)] * 5
+
+
+async def test_in_the_end_nothing_is_sent_and_the_reply_is_checked() -> None:
+    async with client_of(honouring(JSON), BAD_GRAMMAR, chat(GOOD)) as (llm, server, log):
+        assert (await llm.complete(ASK, Answer)).parsed == Answer(answer="Ann", sure=True)
+        assert sent(server) == [[JSON], []]
+        assert ways(log) == [(None, 1)]
+
+
+async def test_without_a_probe_a_refused_constraint_is_given_up_too() -> None:
+    async with client_of(None, BAD_GRAMMAR, BAD_GRAMMAR, chat(GOOD)) as (llm, server, log):
+        await llm.complete(ASK, Answer)
+        assert sent(server) == [[JSON, "response_format"], ["response_format"], []]
+        assert ways(log) == [(None, 2)]
+
+
+async def test_an_ignored_response_format_is_sent_and_called_no_constraint() -> None:
+    honoured = honouring(ignored=("response_format",))
+    async with client_of(honoured, chat(GOOD), routes=OTHER) as (llm, server, log):
+        await llm.complete(ASK, Answer)
+        assert sent(server) == [["response_format"]]
+        assert ways(log) == [(None, 0)]
+
+
+async def test_a_constraint_dropped_in_silence_is_given_up_at_the_repair() -> None:
+    prose = chat("Certainly! It is Ann.")
+    async with client_of(honouring(LARK, JSON), prose, chat(GOOD)) as (llm, server, log):
+        assert (await llm.complete(ASK, Answer)).parsed is not None
+        assert sent(server) == [[LARK], [JSON]]
+        assert [call.outcome for call in log.records] == ["invalid", "ok"]
+        assert ways(log) == [(LARK, 0), (JSON, 1)]
+
+
+async def test_a_reply_of_the_right_form_speaks_for_its_constraint() -> None:
+    wrong = chat('{"answer":"","sure":true}')
+    async with client_of(honouring(LARK, JSON), wrong, chat(GOOD)) as (llm, server, _):
+        await llm.complete(ASK, Answer)
+        assert sent(server) == [[LARK], [LARK]]
+
+
+async def test_a_schema_that_grammars_cannot_say_goes_as_json() -> None:
+    class Anything(BaseModel):
+        found: dict[str, Any]
+
+    reply = chat('{"found": {"a": [1]}}')
+    async with client_of(honouring(LARK, EBNF, JSON), reply) as (llm, server, log):
+        await llm.complete(ASK, Anything)
+        assert sent(server) == [[JSON]]
+        assert ways(log) == [(JSON, 2)]
+
+
+async def test_other_failures_of_the_server_are_no_reason_to_loosen() -> None:
+    busy = Answered(500, {"error": {"message": "EngineCore encountered an issue"}})
+    async with client_of(honouring(LARK, JSON), busy, chat(GOOD)) as (llm, server, log):
+        await llm.complete(ASK, Answer)
+        assert sent(server) == [[LARK], [LARK]]
+        assert [call.outcome for call in log.records] == ["unavailable", "ok"]
+
+
+async def test_a_refusal_without_a_constraint_is_an_error() -> None:
+    async with client_of(honouring(LARK), BAD_GRAMMAR) as (llm, server, _):
+        with pytest.raises(EngineRejected, match="Grammar error"):
+            await llm.complete(ASK)
+        assert len(server.bodies()) == 1
+
+
+def chosen(*tokens: tuple[str, dict[str, float]]) -> dict[str, Any]:
+    """A reply whose tokens had these alternatives, by their probabilities."""
+    content = [
+        {
+            "token": token,
+            "logprob": math.log(top[token]),
+            "top_logprobs": [{"token": t, "logprob": math.log(p)} for t, p in top.items()],
+        }
+        for token, top in tokens
+    ]
+    text = "".join(token for token, _ in tokens)
+    return chat(text, choice={"logprobs": {"content": content}})
+
+
+SURE = {'"}': 0.99}
+WRAPPED = [
+    chosen(('{"', {'{"': 1.0}), ("choice", {"choice": 1.0}), ('": "', {'": "': 1.0}),
+           ("No", {"No": 0.6, "Yes": 0.2}), ('"}', SURE)),
+    chosen(('{"choice":', {'{"choice":': 1.0}), (' "No', {' "No': 0.6, ' "Yes': 0.2, " [": 0.1}),
+           ('"}', SURE)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("reply", WRAPPED, ids=["own token", "within a token"])
+async def test_a_choice_comes_out_of_its_object_with_its_probability(reply: Any) -> None:
+    async with client_of(honouring("response_format"), reply, routes=OTHER) as (llm, server, log):
+        assert await llm.probability_of_yes(ASK) == pytest.approx(0.25)
+        assert sent(server) == [["response_format"]]
+        assert ways(log) == [("response_format", 0)]
+        made = log.records[0].completion
+        assert made is not None
+        assert made.text == "No"
+
+
+async def test_choices_go_by_the_servers_own_way_for_them() -> None:
+    reply = chosen(("No", {"No": 0.6, "Yes": 0.2}))
+    async with client_of(honouring(CHOICE, LARK), reply) as (llm, server, _):
+        assert await llm.probability_of_yes(ASK) == pytest.approx(0.25)
+        assert sent(server) == [[CHOICE]]
+
+
+# Cancelling a call frees what it held in the server.
+
+
+async def test_a_cancelled_call_closes_its_connection() -> None:
+    arrived, left = asyncio.Event(), asyncio.Event()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await reader.readuntil(b"\r\n\r\n")
+        if b"chat/completions" not in request:
+            body = f'{{"data": [{{"id": "{MODEL}"}}]}}'.encode()
+            head = f"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+            writer.write(head.encode() + body)
+        else:
+            arrived.set()
+            while await reader.read(4096):
+                pass
+            left.set()
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        engine = await OpenAIEngine.connect(
+            f"http://127.0.0.1:{port}/v1",
+            model=MODEL,
+            profile="p",
+            model_id="m",
+            context_tokens=32_768,
+        )
+        llm = Client(engine, MemoryCallLog(), QUICK)
+        call = asyncio.create_task(llm.complete(ASK))
+        await asyncio.wait_for(arrived.wait(), 10)
+        call.cancel()
+        await asyncio.wait_for(left.wait(), 10)
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await llm.aclose()
+
+
+@pytest.mark.server
+async def test_a_cancelled_generation_frees_its_slot_in_a_real_server() -> None:
+    base_url = os.environ.get("MGL_BASE_URL")
+    if not base_url:
+        pytest.skip("MGL_BASE_URL names no server")
+    engine = await OpenAIEngine.connect(
+        base_url,
+        model=os.environ.get("MGL_MODEL", "smollm2-135m"),
+        profile="smollm2-135m",
+        model_id="m",
+        context_tokens=8192,
+        api_key=os.environ.get("MGL_API_KEY"),
+        honoured=honouring(REGEX),
+    )
+    if await engine.counters() is None:
+        pytest.skip("the server is no vLLM")
+
+    async def running() -> int:
+        page = await engine._http.text("/metrics", 30.0)
+        return read_counters(page).running or 0
+
+    async def until(reached: Callable[[int], bool]) -> None:
+        for _ in range(600):
+            if reached(await running()):
+                return
+            await asyncio.sleep(0.1)
+        raise AssertionError(f"{await running()} requests run")
+
+    before = await running()
+    # A reply that is held to three thousand digits ends by being cancelled, and by nothing else.
+    digits = {"type": "object", "properties": {"n": {"type": "string", "pattern": "^[0-9]{3000}$"}}}
+    request = Request(
+        (Message("user", "Count."),),
+        {**digits, "required": ["n"], "additionalProperties": False},
+        sampling=Sampling(max_tokens=6000),
+    )
+    call = asyncio.create_task(engine.generate(request))
+    await until(lambda now: now > before)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await until(lambda now: now <= before)
+    await engine.aclose()
+
+
+async def test_a_server_that_dies_is_no_reason_to_loosen() -> None:
+    async with client_of(honouring(LARK, JSON), *[Answered(502, "<html>")] * 2) as (llm, server, _):
+        with pytest.raises(EngineUnavailable):
+            await llm.complete(ASK, Answer)
+        assert sent(server) == [[LARK], [LARK]]
