@@ -99,13 +99,13 @@ def _weights_cache(config: pytest.Config) -> Path:
 
 
 # Read when the session starts: each test has a home of its own.
-_USERS_HOME = Path(os.environ.get("MGL_HOME") or user_data_path("mgl", appauthor=False))
+USERS_HOME = Path(os.environ.get("MGL_HOME") or user_data_path("mgl", appauthor=False))
 
 
 def _on_this_machine(name: str) -> Path | None:
-    if not _USERS_HOME.is_dir():
+    if not USERS_HOME.is_dir():
         return None
-    return weights.find(resources.load_profile(name), _USERS_HOME)
+    return weights.find(resources.load_profile(name), USERS_HOME)
 
 
 def _folder_from(variable: str, what: str) -> Path:

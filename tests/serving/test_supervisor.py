@@ -156,7 +156,9 @@ def test_a_python_that_is_not_there(mgl_home: Path, port: int) -> None:
 def test_two_servers_on_one_port(mgl_home: Path, port: int) -> None:
     with Supervised(mgl_home, plan_of(port)) as supervised:
         record = supervised.ready()
-        with pytest.raises(UsageError, match=rf"port {port} is taken by your own server tiny") as caught:
+        with pytest.raises(
+            UsageError, match=rf"port {port} is taken by your own server tiny"
+        ) as caught:
             Supervisor(plan_of(port, model="other"), mgl_home).run()
         assert f"mgl serve --stop --port {port}" in caught.value.hint
         assert runfile.running(mgl_home) == [record]

@@ -1,0 +1,304 @@
+"""What mgl does with a real vLLM server, which ``mgl serve`` runs (scripts/test-serving)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pytest
+from pydantic import BaseModel, create_model
+
+from mgl.errors import ContextOverflow, EngineRejected, ReplyInvalid
+from mgl.lab import Lab
+from mgl.llm.base import Message, Request, Sampling, Tool
+from mgl.llm.calls import MemoryCallLog
+from mgl.llm.client import Client, Policy
+from mgl.llm.constraints import (
+    bounded,
+    covering,
+    disjoint,
+    index_set,
+    one_of,
+    part_of,
+    several,
+)
+from mgl.llm.engines import open_engine
+from mgl.llm.engines.openai import OpenAIEngine
+from mgl.memories.base import SilentObserver, Tools
+from mgl.memories.mindgraph import MindGraph, MindGraphConfig
+from mgl.resources import load_profile
+from mgl.serving import adapters, processes, runfile
+from mgl.serving.discovery import find_server
+from mgl.serving.probing import probe
+from mgl.serving.runfile import ServerRecord
+from mgl.store import Store
+from mgl.text import read_document
+from mgl.types import Document, Question
+from tests.conftest import USERS_HOME
+
+pytestmark = pytest.mark.server
+
+STORY = Path(__file__).parents[2] / "examples" / "a-scandal-in-bohemia.txt"
+ASK = [Message("user", "Name a town, and say something of it.")]
+QUESTION = Question("Who is Irene Adler to the King, and what does he want of her?")
+BACK_S = 400.0
+
+
+@pytest.fixture(scope="module")
+def record() -> ServerRecord:
+    """The server that ``mgl serve`` runs in the caller's MGL_HOME."""
+    found = find_server(USERS_HOME, None, note=lambda _: None) if USERS_HOME.is_dir() else None
+    if found is None:
+        pytest.skip("no server of `mgl serve` is ready (scripts/test-serving starts one)")
+    return found
+
+
+async def connected(record: ServerRecord, adapter: str | None = None) -> OpenAIEngine:
+    engine = await open_engine(
+        load_profile(record.model),
+        base_url=record.base_url,
+        api_key=record.api_key,
+        engine="openai",
+        adapter=adapter,
+        honoured=await probe(record.base_url, record.api_key, record.served_name),
+    )
+    assert isinstance(engine, OpenAIEngine)
+    return engine
+
+
+def chapter(characters: int) -> Document:
+    return Document.from_text("chapter", read_document(STORY).text[:characters])
+
+
+@pytest.mark.parametrize("cite", ["sentence", "quote"])
+async def test_a_chapter_becomes_a_graph(record: ServerRecord, cite: str, tmp_path: Path) -> None:
+    log, story = MemoryCallLog(), chapter(6000)
+    config = MindGraphConfig(cite=cite, chunk_tokens=400, max_operations=3, build_tokens=700)  # type: ignore[arg-type]
+    with Store.open(tmp_path / "chapter.db") as store:
+        client = Client(await connected(record), log)
+        store.put_document(story)
+        memory = MindGraph(
+            Tools(client, store, SilentObserver(), time.time), story, [QUESTION], config
+        )
+        await memory.build()
+        reasons = {row.reason for row in store.edits(memory.id) if row.outcome != "applied"}
+        await client.aclose()
+    outcomes = Counter(call.outcome for call in log.records)
+    assert set(outcomes) == {"ok"}
+    assert {call.completion and call.completion.way for call in log.records} == {
+        "structured_outputs.grammar (lark)"
+    }
+    assert memory.graph().nodes
+    assert all(story.quote(node.span) == node.quote for node in memory.graph().nodes)
+    assert not {reason for reason in reasons if reason and reason.startswith("quote_")}
+
+
+async def test_errors_are_told_apart(record: ServerRecord) -> None:
+    engine = await connected(record)
+    with pytest.raises(ContextOverflow):
+        await engine.generate(Request((Message("user", "town " * engine.context_tokens),)))
+    with pytest.raises(EngineRejected, match="401") as refused:
+        await probe(record.base_url, "a wrong key", record.served_name)
+    assert "MGL_API_KEY" in refused.value.hint
+    await engine.aclose()
+    with pytest.raises(EngineRejected, match="does not serve"):
+        await open_engine(
+            load_profile("qwen2.5-32b-instruct"), base_url=record.base_url, api_key=record.api_key
+        )
+
+
+class Town(BaseModel):
+    name: str
+    about: Annotated[str, bounded(60)]
+
+
+async def test_replies_keep_to_schema_choice_and_grammar(record: ServerRecord) -> None:
+    client = Client(await connected(record), MemoryCallLog())
+    reply = await client.complete(ASK, Town, sampling=Sampling(max_tokens=300))
+    assert reply.parsed is not None
+    assert 0.0 <= await client.probability_of_yes(ASK) <= 1.0
+    text = 'She said "no" and left.\nThe dog – a black one – ran away.'
+    quote: type[BaseModel] = create_model(
+        "quote", src=(part_of(text, 40), ...), id=(one_of(["the_dog", "she"]), ...)
+    )
+    said = await client.complete([Message("user", f"Quote from: {text}")], quote)
+    assert said.parsed is not None
+    assert said.parsed.model_dump()["src"] in text
+    await client.aclose()
+
+
+async def test_rules_are_told_and_kept_or_given_up(record: ServerRecord) -> None:
+    merge: type[BaseModel] = create_model(
+        "merge",
+        points=(index_set(6, least=2), ...),
+        description=(Annotated[str, bounded(60)], ...),
+    )
+    merges: type[BaseModel] = create_model(
+        "merges", merges=(disjoint(several(merge, 2), "points"), ...)
+    )
+    category: type[BaseModel] = create_model("category", indexes=(index_set(3, least=1), ...))
+    categories: type[BaseModel] = create_model(
+        "categories", categories=(covering(several(category, 2, least=1), "indexes", 3), ...)
+    )
+    log = MemoryCallLog()
+    client = Client(await connected(record), log)
+    for kind in (merges, categories):
+        with suppress(ReplyInvalid):
+            await client.complete(ASK, kind, sampling=Sampling(max_tokens=300))
+    assert {call.outcome for call in log.records} <= {"ok", "violated"}
+    assert len(log.records) in (2, 3, 4)
+    await client.aclose()
+
+
+async def test_tools_are_taken(record: ServerRecord) -> None:
+    engine = await connected(record)
+    parameters = {"type": "object", "properties": {"name": {"type": "string"}}}
+    tool = Tool("look_up", "Looks up a town.", parameters)
+    request = Request(tuple(ASK), tools=(tool,), sampling=Sampling(max_tokens=40))
+    if load_profile(record.model).tool_parser is None:
+        with pytest.raises(EngineRejected, match="tool"):
+            await engine.generate(request)
+    else:
+        completion = await engine.generate(request)
+        assert completion.text or completion.tool_calls
+    await engine.aclose()
+
+
+async def test_a_prompt_that_comes_again_is_served_from_the_cache(record: ServerRecord) -> None:
+    engine = await connected(record)
+    prompt = f"{time.time()} {read_document(STORY).text[:6000]}"
+    request = Request((Message("user", prompt),), sampling=Sampling(max_tokens=1))
+    before = await engine.counters()
+    first, again = await engine.generate(request), await engine.generate(request)
+    after = await engine.counters()
+    assert before is not None
+    assert after is not None
+    assert first.usage.cached_tokens < 200 < again.usage.cached_tokens
+    assert (after - before).prefix_hits >= again.usage.cached_tokens
+    await engine.aclose()
+
+
+def adapter_folder(folder: Path, hidden: int = 576, rank: int = 8) -> Path:
+    """A LoRA adapter of smollm2-135m with random weights, strong enough to be noticed."""
+    draw = np.random.default_rng(0)
+    names = "base_model.model.model.layers.{}.self_attn.q_proj.lora_{}.weight"
+    tensors = {}
+    for layer in range(30):
+        tensors[names.format(layer, "A")] = draw.normal(0, 1, (rank, hidden)).astype("<f4")
+        tensors[names.format(layer, "B")] = draw.normal(0, 1, (hidden, rank)).astype("<f4")
+    header, data = {}, b""
+    for name, tensor in tensors.items():
+        ends = [len(data), len(data) + tensor.nbytes]
+        header[name] = {"dtype": "F32", "shape": tensor.shape, "data_offsets": ends}
+        data += tensor.tobytes()
+    written = json.dumps(header).encode()
+    folder.mkdir()
+    (folder / "adapter_model.safetensors").write_bytes(
+        len(written).to_bytes(8, "little") + written + data
+    )
+    config = {
+        "peft_type": "LORA",
+        "base_model_name_or_path": "HuggingFaceTB/SmolLM2-135M-Instruct",
+        "r": rank,
+        "lora_alpha": 16,
+        "target_modules": ["q_proj"],
+        "task_type": "CAUSAL_LM",
+        "bias": "none",
+    }
+    (folder / "adapter_config.json").write_text(json.dumps(config))
+    return folder
+
+
+async def test_an_adapter_is_loaded_used_and_unloaded(record: ServerRecord, tmp_path: Path) -> None:
+    if record.model != "smollm2-135m":
+        pytest.skip(f"the adapter made here is for smollm2-135m, not {record.model}")
+    folder = adapter_folder(tmp_path / "odd")
+    where = (record.base_url, record.api_key)
+    await asyncio.to_thread(adapters.load, *where, "odd", folder)
+    try:
+        assert adapters.adapters(*where) == {"odd": record.served_name}
+        plain, odd = await connected(record), await connected(record, "odd")
+        assert odd.model_id == f"{plain.model_id}+odd"
+        request = Request(tuple(ASK), sampling=Sampling(max_tokens=30))
+        said = [(await engine.generate(request)).text for engine in (plain, odd)]
+        assert said[0] != said[1]
+        await plain.aclose()
+        await odd.aclose()
+    finally:
+        await asyncio.to_thread(adapters.unload, *where, "odd")
+    assert adapters.adapters(*where) == {}
+    with pytest.raises(EngineRejected, match="odd"):
+        await connected(record, "odd")
+
+
+async def test_many_builds_at_once_keep_their_own_graphs(
+    record: ServerRecord, tmp_path: Path
+) -> None:
+    config = MindGraphConfig(cite="sentence", chunk_tokens=300, max_operations=2, build_tokens=450)
+    text = read_document(STORY).text
+    pages = [Document.from_text(f"page {n}", text[n * 2000 : (n + 1) * 2000]) for n in range(6)]
+    log = MemoryCallLog()
+    client = Client(await connected(record), log, Policy(timeout_s=300))
+    with Store.open(tmp_path / "pages.db") as store:
+        tools = Tools(client, store, SilentObserver(), time.time)
+        for page in pages:
+            store.put_document(page)
+        memories = [MindGraph(tools, page, [QUESTION], config) for page in pages]
+        await asyncio.gather(*(memory.build() for memory in memories))
+        for memory, page in zip(memories, pages, strict=True):
+            assert all(page.quote(node.span) == node.quote for node in memory.graph().nodes)
+    await client.aclose()
+
+
+async def test_a_build_goes_on_when_its_server_is_back(
+    record: ServerRecord, tmp_path: Path
+) -> None:
+    """The engine is killed in the middle of a build; the supervisor starts the server again."""
+    log, story = MemoryCallLog(), chapter(5000)
+    config = MindGraphConfig(cite="sentence", chunk_tokens=300, max_operations=3, build_tokens=700)
+    engine = await connected(record)
+    client = Client(engine, log, Policy(outage_s=BACK_S))
+    killed = 0
+    with Store.open(tmp_path / "killed.db") as store:
+        tools = Tools(client, store, SilentObserver(), time.time)
+        store.put_document(story)
+        memory = MindGraph(tools, story, [QUESTION], config)
+        build = asyncio.create_task(memory.build())
+        while len(store.chunks_done(memory.id)) < 2:
+            assert not build.done()
+            await asyncio.sleep(0.05)
+        for process in await asyncio.to_thread(processes.carrying, record.token):
+            if "EngineCore" in " ".join([*process.cmdline(), process.name()]):
+                process.send_signal(signal.SIGKILL)
+                killed += 1
+        assert killed
+        await build
+    completed = [call.key for call in log.records if call.completion is not None]
+    assert len(completed) == len(set(completed))
+    assert "unavailable" in {call.outcome for call in log.records}
+    await client.aclose()
+    now = runfile.read(USERS_HOME, int(record.base_url.rsplit(":", 1)[1].split("/")[0]))
+    assert now is not None
+    assert now.restarts > record.restarts
+
+
+def test_commands_find_the_server_by_themselves(
+    record: ServerRecord, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MGL_HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "servers").mkdir(parents=True)
+    (tmp_path / "home" / "servers" / "run").symlink_to(USERS_HOME / "servers" / "run")
+    book = tmp_path / "book.txt"
+    book.write_text(read_document(STORY).text[:1500])
+    with Lab.open() as lab:
+        result = lab.ask(book, "Who is she?", memory="passages")
+        (call, *_) = lab.calls(result.memory_id)
+    assert result.answer.text
+    assert call.model_id.startswith(f"{record.model}@")
