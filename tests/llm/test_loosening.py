@@ -295,7 +295,7 @@ async def test_a_cancelled_generation_frees_its_slot_in_a_real_server() -> None:
             await asyncio.sleep(0.1)
         raise AssertionError(f"{await running()} requests run")
 
-    before = await running()
+    before, many = await running(), 4
     # A reply that is held to three thousand digits ends by being cancelled, and by nothing else.
     digits = {"type": "object", "properties": {"n": {"type": "string", "pattern": "^[0-9]{3000}$"}}}
     request = Request(
@@ -303,11 +303,11 @@ async def test_a_cancelled_generation_frees_its_slot_in_a_real_server() -> None:
         {**digits, "required": ["n"], "additionalProperties": False},
         sampling=Sampling(max_tokens=6000),
     )
-    call = asyncio.create_task(engine.generate(request))
-    await until(lambda now: now > before)
-    call.cancel()
+    calls = asyncio.gather(*(engine.generate(request) for _ in range(many)))
+    await until(lambda now: now >= before + many)
+    calls.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await call
+        await calls
     await until(lambda now: now <= before)
     await engine.aclose()
 
