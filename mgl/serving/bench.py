@@ -182,8 +182,8 @@ class Throughput:
         built = await build_all(
             self.engine, self.kind, self.config, self.works, concurrency=concurrency
         )
-        counted = await self.engine.told() - before
         sent = self.engine.sent
+        counted = await self.engine.since(before, sum(one.done for one in sent))
         return _run(sent, built.seconds, concurrency or _peak(sent), counted), built, sent
 
     async def _load(
@@ -193,7 +193,8 @@ class Throughput:
         bodies = [made(sent, salt) for sent in first if sent.output_tokens]
         before = await self.engine.told()
         seconds, sent = await load(self.url, bodies, slots, self.api_key)
-        return _run(sent, seconds, slots, await self.engine.told() - before)
+        counted = await self.engine.since(before, sum(one.done for one in sent))
+        return _run(sent, seconds, slots, counted)
 
     async def _warm_up(self, concurrency: int) -> None:
         body = {
@@ -205,7 +206,7 @@ class Throughput:
 
 
 def _run(sent: Sequence[Sent], seconds: float, slots: int, counted: Counters) -> Run:
-    done = [one for one in sent if one.refused is None]
+    done = [one for one in sent if one.done]
     latencies = [one.seconds for one in done] or [0.0]
     return Run(
         duration=seconds,

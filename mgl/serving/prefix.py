@@ -92,8 +92,8 @@ async def measure_prefix(
         )
     engine.begin(secrets.token_hex(8), None if stable else random.Random(0))
     await build_all(engine, kind, config, works, concurrency=1)
-    counted = await engine.told() - before
-    sent = [one for one in engine.sent if one.refused is None]
+    sent = [one for one in engine.sent if one.done]
+    counted = await engine.since(before, len(sent))
     prompts = [await engine.prompt_ids(one) for one in sent]
     return PrefixShare(
         order=order,

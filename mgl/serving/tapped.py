@@ -9,6 +9,7 @@ It knows vLLM servers only: others refuse a salt, or do not know it.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
 import time
@@ -26,6 +27,7 @@ from mgl.serving.metrics import Counters
 __all__ = ["Sent", "TappedEngine", "sent_of", "shuffled_lines"]
 
 _CHAT = "chat/completions"
+_PATIENCE = 20
 _LIST = re.compile(r"^\[\n(\{.*\}(?:,\n\{.*\})+)\n\]$", re.MULTILINE)
 
 
@@ -47,6 +49,10 @@ class Sent:
     @property
     def seconds(self) -> float:
         return self.end - self.start
+
+    @property
+    def done(self) -> bool:
+        return self.refused is None
 
 
 class _Tap(Http):
@@ -154,6 +160,16 @@ class TappedEngine(OpenAIEngine):
         counters = await self.counters()
         assert counters is not None
         return counters
+
+    async def since(self, earlier: Counters, requests: int) -> Counters:
+        """What the server counted since a look, once it counted that many requests: it does so
+        a moment after it answers."""
+        for _ in range(_PATIENCE):
+            counted = await self.told() - earlier
+            if counted.requests >= requests:
+                break
+            await asyncio.sleep(0.1)
+        return counted
 
     async def prompt_ids(self, sent: Sent) -> list[int]:
         """The tokens of a request's prompt, by the server's tokenizer and chat template."""
