@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["Finding", "Honoured", "Verdict", "keep", "kept"]
+__all__ = ["Finding", "Honoured", "Verdict", "forget", "keep", "kept"]
 
 Verdict = Literal["honoured", "ignored", "refused", "failed", "answered"]
 
@@ -92,22 +92,32 @@ def kept(home: Path, base_url: str, server: str, model: str) -> Honoured | None:
 
 def keep(home: Path, base_url: str, honoured: Honoured) -> None:
     """Keep what was found, in place of what was kept for the same server and model."""
-    path = _file(home)
-    path.parent.mkdir(parents=True, exist_ok=True)
     key = _key(base_url, honoured.server, honoured.model)
-    value = {**_read(path), key: asdict(honoured)}
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".json")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1)
-    Path(name).replace(path)
+    _write(_file(home), {**_read(_file(home)), key: asdict(honoured)})
+
+
+def forget(home: Path, base_url: str) -> None:
+    """Forget what was found at a URL, where a server is about to start with options of its own."""
+    found = _read(_file(home))
+    left = {key: value for key, value in found.items() if not key.startswith(_key(base_url))}
+    if left != found:
+        _write(_file(home), left)
 
 
 def _file(home: Path) -> Path:
     return home / "servers" / "probed.json"
 
 
-def _key(base_url: str, server: str, model: str) -> str:
-    return f"{base_url.rstrip('/').removesuffix('/v1')} {server} {model}"
+def _key(base_url: str, *of: str) -> str:
+    return " ".join([base_url.rstrip("/").removesuffix("/v1"), *of, ""])
+
+
+def _write(path: Path, value: Mapping[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".json")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=1)
+    Path(name).replace(path)
 
 
 def _read(path: Path) -> dict[str, Any]:

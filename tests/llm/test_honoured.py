@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mgl.llm.honoured import Finding, Honoured, keep, kept
+from mgl.llm.honoured import Finding, Honoured, forget, keep, kept
 
 URL = "http://127.0.0.1:8000/v1"
 SEEN = Honoured(
@@ -45,6 +45,15 @@ def test_another_server_version_or_model_is_another(
     keep(tmp_path, url, other)
     assert kept(tmp_path, url, server, model) == other
     assert kept(tmp_path, URL, "vllm 0.32.0", "m") == SEEN
+
+
+def test_what_was_found_at_a_url_is_forgotten_and_nothing_else(tmp_path: Path) -> None:
+    other = "http://127.0.0.1:80001/v1"
+    for url in (URL, other):
+        keep(tmp_path, url, SEEN)
+    forget(tmp_path, URL)
+    assert kept(tmp_path, URL, "vllm 0.32.0", "m") is None
+    assert kept(tmp_path, other, "vllm 0.32.0", "m") == SEEN
 
 
 @pytest.mark.parametrize("damaged", ["", "{", "[]", '{"http": 1}', "\x00"])
