@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError, create_model
 from mgl.llm import constraints
 from mgl.llm.base import Message
 from mgl.llm.calls import MemoryCallLog
-from mgl.llm.client import Client
+from mgl.llm.client import REPAIR, Client
 from mgl.llm.compiling import compile_schema
 from mgl.llm.constraints import (
     bounded,
@@ -201,3 +201,7 @@ def test_every_rule_has_a_constraint_that_raises_it() -> None:
     source = Path(constraints.__file__).read_text()
     for rule in constraints.RULES:
         assert source.count(f'"{rule}"') == 2
+
+
+def test_the_repair_prompt_is_pinned() -> None:
+    assert REPAIR.hash.startswith("36511232ae238174")
