@@ -20,7 +20,7 @@ from typing import Final
 
 from mgl.doctor import free_memory
 from mgl.errors import ResourceError
-from mgl.profiles import FLOAT_BYTES, ModelProfile
+from mgl.profiles import FLOAT_BYTES, FloatName, ModelProfile
 from mgl.serving.plan import context_length
 from mgl.serving.profile import Device, Machine, Settings
 
@@ -77,13 +77,21 @@ def memory_needed(model: ModelProfile, machine: Machine, settings: Settings) -> 
     """
     if model.architecture is None:
         return None
-    dtype = None if settings.dtype == "auto" else settings.dtype
-    weights = model.architecture.weights_in_memory(dtype)
+    weights = model.architecture.weights_in_memory(_chosen(settings))
     if machine.device == "cpu":
         reserved = 0 if model.architecture.encoder else settings.cpu_kv_cache_gb * GIB
         return MemoryNeed(weights, reserved, _WORK["cpu"])
     parts = settings.tensor_parallel * settings.pipeline_parallel
     return MemoryNeed(weights // parts, sequence_bytes(model, settings) // parts, _WORK["cuda"])
+
+
+def _chosen(settings: Settings) -> FloatName | None:
+    """The precision that the settings ask for; None: as the weights are published."""
+    match settings.dtype:
+        case "auto" | "native":
+            return None
+        case chosen:
+            return chosen
 
 
 def sequence_bytes(model: ModelProfile, settings: Settings) -> int:
@@ -93,10 +101,10 @@ def sequence_bytes(model: ModelProfile, settings: Settings) -> int:
         return 0
     if settings.kv_cache_dtype == "fp8":
         value_bytes = 1
-    elif settings.kv_cache_dtype == "bfloat16" or settings.dtype == "auto":
-        value_bytes = FLOAT_BYTES[architecture.dtype]
+    elif settings.kv_cache_dtype == "bfloat16":
+        value_bytes = FLOAT_BYTES["bfloat16"]
     else:
-        value_bytes = FLOAT_BYTES[settings.dtype]
+        value_bytes = FLOAT_BYTES[_chosen(settings) or architecture.dtype]
     return architecture.cache_a_token(value_bytes) * context_length(model, settings)
 
 

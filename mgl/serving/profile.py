@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mgl.errors import UsageError
 from mgl.profiles import FloatName, ModelProfile, Task
+from mgl.serving.cpu import native_float
 
 __all__ = ["Backend", "Device", "Machine", "ServingProfile", "Settings", "choose_model"]
 
@@ -51,7 +52,9 @@ class Machine(_Strict):
 class Settings(_Strict):
     """vLLM's settings; None leaves a setting to vLLM."""
 
-    dtype: FloatName | Literal["auto"] = "auto"
+    dtype: FloatName | Literal["auto", "native"] = Field(
+        default="auto", description="auto: as published; native: what this CPU computes in"
+    )
     max_model_len: int | None = Field(default=None, gt=0, description="tokens; at most the model's")
     max_num_seqs: int = Field(default=64, gt=0, description="requests that decode together")
     max_num_batched_tokens: int | None = Field(default=None, gt=0)
@@ -102,10 +105,13 @@ class ServingProfile(_Strict):
             raise ValueError(f"{parts} parts of a model need as many GPUs, the machine has {there}")
 
     def settings_for(self, model: str) -> Settings:
-        """The settings for the model profile of that name."""
-        return Settings.model_validate(
+        """The settings for the model profile of that name, on this machine."""
+        settings = Settings.model_validate(
             {**self.settings.model_dump(exclude_unset=True), **self.overrides.get(model, {})}
         )
+        if settings.dtype == "native":
+            return settings.model_copy(update={"dtype": native_float()})
+        return settings
 
 
 def choose_model(

@@ -44,6 +44,12 @@ def port() -> int:
 
 
 @pytest.fixture(autouse=True)
+def _one_kind_of_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures do not depend on the machine that the tests run on."""
+    monkeypatch.setattr("mgl.serving.profile.native_float", lambda: "bfloat16")
+
+
+@pytest.fixture(autouse=True)
 def _nothing_left(mgl_home: Path) -> Iterator[None]:
     """Whatever a test started and did not end is ended after it."""
     yield

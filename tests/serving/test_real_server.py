@@ -79,8 +79,8 @@ def chapter(characters: int) -> Document:
 
 @pytest.mark.parametrize("cite", ["sentence", "quote"])
 async def test_a_chapter_becomes_a_graph(record: ServerRecord, cite: str, tmp_path: Path) -> None:
-    log, story = MemoryCallLog(), chapter(6000)
-    config = MindGraphConfig(cite=cite, chunk_tokens=400, max_operations=3, build_tokens=700)  # type: ignore[arg-type]
+    log, story = MemoryCallLog(), chapter(4000)
+    config = MindGraphConfig(cite=cite, chunk_tokens=400, max_operations=2, build_tokens=700)  # type: ignore[arg-type]
     with Store.open(tmp_path / "chapter.db") as store:
         client = Client(await connected(record), log)
         store.put_document(story)
@@ -89,14 +89,15 @@ async def test_a_chapter_becomes_a_graph(record: ServerRecord, cite: str, tmp_pa
         )
         await memory.build()
         reasons = {row.reason for row in store.edits(memory.id) if row.outcome != "applied"}
+        graph = memory.graph()
         await client.aclose()
     outcomes = Counter(call.outcome for call in log.records)
     assert set(outcomes) == {"ok"}
     assert {call.completion and call.completion.way for call in log.records} == {
         "structured_outputs.grammar (lark)"
     }
-    assert memory.graph().nodes
-    assert all(story.quote(node.span) == node.quote for node in memory.graph().nodes)
+    assert graph.nodes
+    assert all(story.quote(node.span) == node.quote for node in graph.nodes)
     assert not {reason for reason in reasons if reason and reason.startswith("quote_")}
 
 
