@@ -19,6 +19,7 @@ FORBIDDEN = {
     "evaluation": ("memories", "baselines", "training", "cli", "lab"),
     "training": ("memories", "baselines", "cli", "lab"),
     "lab": ("cli",),
+    "llm": ("serving", *ROOFS),
     "cli": (),
 }
 PROTOCOLS = ("mgl.memories.base",)

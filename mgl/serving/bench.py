@@ -23,10 +23,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from mgl.llm.engines.counters import Counters
 from mgl.memories.base import MemoryKind
 from mgl.serving.building import Built, Work, build_all
 from mgl.serving.load import forced, load, same
-from mgl.serving.metrics import Counters
 from mgl.serving.tapped import Sent, TappedEngine
 
 __all__ = ["Level", "Run", "Throughput"]

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from mgl.errors import EngineError, UsageError
+from mgl.llm.engines.counters import Counters
 from mgl.llm.engines.http import PROBE_SECONDS, Http
 from mgl.llm.engines.openai import OpenAIEngine
 from mgl.llm.honoured import Honoured
 from mgl.profiles import ModelProfile
-from mgl.serving.metrics import Counters
 
 __all__ = ["Sent", "TappedEngine", "sent_of", "shuffled_lines"]
 

@@ -21,13 +21,13 @@ from typing import Any, Final
 
 from mgl.errors import EngineError, EngineTimeout, EngineUnavailable
 from mgl.llm.base import Completion, Message, Request, Sampling, Tool
+from mgl.llm.engines.counters import read_samples
 from mgl.llm.engines.http import Http
 from mgl.llm.engines.looking import Server, served_models
 from mgl.llm.engines.ways import CHOICE, LARK, Way
 from mgl.llm.engines.wire import body_of, completion_of, tools_of
 from mgl.llm.honoured import Finding, Verdict
 from mgl.llm.replies import without_thinking
-from mgl.serving.metrics import read_samples
 
 __all__ = ["QUESTIONS", "WORDS", "Trials"]
 

@@ -16,9 +16,9 @@ from mgl.errors import EngineRejected, EngineUnavailable
 from mgl.llm.base import Message, Request, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
+from mgl.llm.engines.counters import read_counters
 from mgl.llm.engines.openai import OpenAIEngine
 from mgl.llm.honoured import Honoured
-from mgl.serving.metrics import read_counters
 from tests.llm.makes import STRUCTURED, constraints
 from tests.llm.server import MODEL, OTHER, VLLM, Answered, Route, Server, chat, serving
 from tests.llm.shapes import Answer

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Self
 
 from mgl.errors import UsageError
 from mgl.llm.base import Completion, Request
+from mgl.llm.engines.counters import Counters, read_counters
 from mgl.llm.engines.givenup import GivenUp
 from mgl.llm.engines.http import Http
 from mgl.llm.engines.looking import Server, look, require_adapter
@@ -37,7 +38,6 @@ from mgl.llm.engines.wire import (
 )
 from mgl.llm.honoured import Honoured
 from mgl.llm.replies import clean
-from mgl.serving.metrics import Counters, read_counters
 
 __all__ = ["OpenAIEngine"]
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import EngineRejected
+from mgl.llm.engines.counters import Counters, read_counters, read_samples
 from mgl.llm.engines.openai import OpenAIEngine
-from mgl.serving.metrics import Counters, read_counters, read_samples
 from tests.llm.server import MODEL, OTHER, VLLM, Server, serving
 
 PAGE = """\
