@@ -71,10 +71,17 @@ class ModelChoice:
         )
 
     def load_profile(self, home: Path) -> ModelProfile:
-        """The profile; UsageError where there is none of that name."""
+        """The profile; UsageError where there is none of that name, or it generates nothing."""
         from mgl.profiles import DEFAULT_PROFILE
 
-        return resources.load_profile(self.profile or DEFAULT_PROFILE, self.models, home=home)
+        name = self.profile or DEFAULT_PROFILE
+        profile = resources.load_profile(name, self.models, home=home)
+        if profile.task != "generate":
+            raise UsageError(
+                f"{name} is a model to {profile.task}, and writes no replies",
+                hint="`mgl models` lists what each model is for",
+            )
+        return profile
 
     def engine_for(self, profile: ModelProfile) -> EngineName:
         """The engine that runs it: the one named, a server where one is given, the profile's.

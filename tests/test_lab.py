@@ -141,6 +141,11 @@ def test_a_server_may_run_a_profile_made_for_this_process(tmp_path: Path) -> Non
     assert choice.engine_for(choice.load_profile(tmp_path)) == "openai"
 
 
+def test_a_model_that_writes_no_replies_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="bge-m3 is a model to embed"):
+        ModelChoice(profile="bge-m3").load_profile(tmp_path)
+
+
 async def test_looking_has_no_model_to_go_on_with() -> None:
     looking = NoModel("m")
     with pytest.raises(UsageError, match="without a model"):
