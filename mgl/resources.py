@@ -16,7 +16,7 @@ import difflib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
@@ -31,6 +31,7 @@ __all__ = [
     "DataKind",
     "data_dir",
     "data_dirs",
+    "guess",
     "home",
     "load_profile",
     "load_profiles",
@@ -129,6 +130,12 @@ def load_serving_profiles(
     return _load_all(_serving_profiles(), override, home)
 
 
+def guess(name: str, names: Iterable[str]) -> str:
+    """``did you mean …? `` where some names are close to one that is unknown, else nothing."""
+    close = difflib.get_close_matches(name, names, n=2, cutoff=0.4)
+    return f"did you mean {' or '.join(close)}? " if close else ""
+
+
 def require_space(folder: Path, needed: int) -> None:
     """Raise ResourceError unless the disk that holds ``folder`` has ``needed`` bytes free."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
@@ -179,11 +186,9 @@ def _serving_profiles() -> _Kind[ServingProfile]:
 def _load(name: str, kind: _Kind[_P], override: Path | None, home: Path | None) -> _P:
     files = dict(_files(kind.folder, override, home))
     if name not in files:
-        close = difflib.get_close_matches(name, files, n=2, cutoff=0.4)
-        guess = f"did you mean {' or '.join(close)}? " if close else ""
         raise UsageError(
             f"there is no {kind.called} called {name!r}",
-            hint=f"{guess}there are: {', '.join(sorted(files))}",
+            hint=f"{guess(name, files)}there are: {', '.join(sorted(files))}",
         )
     return _parse(files[name], kind)
 

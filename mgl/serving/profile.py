@@ -14,12 +14,12 @@ It does not know what a setting is called on vLLM's command line (``mgl.serving.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from mgl import resources
 from mgl.errors import UsageError
 from mgl.profiles import FloatName, ModelProfile, Task
 from mgl.serving.cpu import native_float
@@ -136,11 +136,10 @@ def choose_model(
             hint="name one with --model; `mgl models` lists them with their task",
         )
     if model not in models:
-        close = difflib.get_close_matches(model, models, n=2, cutoff=0.4)
-        guess = f"did you mean {' or '.join(close)}? " if close else ""
+        made_for = f"{profile.name} was made for: {', '.join(profile.models)}"
         raise UsageError(
             f"there is no model profile called {model!r}",
-            hint=f"{guess}{profile.name} was made for: {', '.join(profile.models)}",
+            hint=f"{resources.guess(model, models)}{made_for}",
         )
     chosen = models[model]
     if task not in (None, chosen.task):

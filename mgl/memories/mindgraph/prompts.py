@@ -106,84 +106,21 @@ Rules:
     variables=("question", "graph_state", "block_idx", "total_blocks", "block_text"),
 )
 
-BUILD_CACHED = Prompt(
-    "mindgraph.build_cached",
-    source="ours, MindGraph D.1 in another order: what changes with each block comes last",
-    text='''You are a mind-graph builder. You read text blocks one at a time and maintain
-a concept graph that captures information needed to answer the question below.
 
-## Your task
-Propose updates to the graph. Output only a JSON object:
+def _task_first(prompt: Prompt) -> Prompt:
+    """The same words with the task before the question, so that what changes comes last."""
+    before, task = prompt.text.split("\n\n## Your task", 1)
+    opening, shown = before.split("\n\n## Question", 1)
+    return Prompt(
+        f"{prompt.name}_cached",
+        source=f"ours, {prompt.name} in another order: what changes with each block comes last",
+        text=f"{opening}\n\n## Your task{task}\n\n## Question{shown}",
+        variables=prompt.variables,
+    )
 
-{"operations": [
-  {"op": "add_node", "id": "short_id", "type": "entity|event|claim|concept|stat",
-    "content": "description", "src": "exact quote from text"},
-  {"op": "add_edge", "source": "id1", "target": "id2",
-    "relation": "relationship", "src": "exact quote"},
-  {"op": "edit_node", "id": "existing_id", "content": "updated description"},
-  {"op": "delete_node", "id": "old_id"}
-]}
 
-Rules:
-- Focus on information relevant to the question.
-- Merge / update existing nodes when new text refines them.
-- The `src` field must be an exact, verbatim substring copied from the text
-  block (used to locate the source passage).
-- Use readable snake_case ids (e.g. "matt_mercer", "total_nat20s").
-- Output ONLY valid JSON. No commentary.
-
-## Question to answer later
-{question}
-
-## Current graph state
-{graph_state}
-
-## New text block (block {block_idx}/{total_blocks})
-"""
-{block_text}
-"""''',
-    variables=("question", "graph_state", "block_idx", "total_blocks", "block_text"),
-)
-
-BUILD_BY_SENTENCE_CACHED = Prompt(
-    "mindgraph.build_by_sentence_cached",
-    source="ours, build_by_sentence in another order: what changes with each block comes last",
-    text='''You are a mind-graph builder. You read text blocks one at a time and maintain
-a concept graph that captures information needed to answer the question below.
-
-## Your task
-Propose updates to the graph. Output only a JSON object:
-
-{"operations": [
-  {"op": "add_node", "id": "short_id", "type": "entity|event|claim|concept|stat",
-    "content": "description", "src": sentence_number},
-  {"op": "add_edge", "source": "id1", "target": "id2",
-    "relation": "relationship", "src": sentence_number},
-  {"op": "edit_node", "id": "existing_id", "content": "updated description",
-    "src": sentence_number},
-  {"op": "delete_node", "id": "old_id", "src": sentence_number}
-]}
-
-Rules:
-- Focus on information relevant to the question.
-- Merge / update existing nodes when new text refines them.
-- The sentences of the block are numbered. The `src` field must be the number of
-  the sentence that says it (used to locate the source passage).
-- Use readable snake_case ids (e.g. "matt_mercer", "total_nat20s").
-- Output ONLY valid JSON. No commentary.
-
-## Question to answer later
-{question}
-
-## Current graph state
-{graph_state}
-
-## New text block (block {block_idx}/{total_blocks})
-"""
-{block_text}
-"""''',
-    variables=("question", "graph_state", "block_idx", "total_blocks", "block_text"),
-)
+BUILD_CACHED = _task_first(BUILD)
+BUILD_BY_SENTENCE_CACHED = _task_first(BUILD_BY_SENTENCE)
 
 ANSWER = Prompt(
     "mindgraph.answer",
