@@ -4,7 +4,6 @@ a 135M model says is not."""
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from mgl.lab import Lab
 ROOT = Path(__file__).parent.parent
 STORY = ROOT / "examples" / "a-scandal-in-bohemia.txt"
 PAGE_CHARACTERS = 3_000
-LIMIT_S = 120.0
 
 pytestmark = pytest.mark.weights
 
@@ -38,14 +36,12 @@ def page(tmp_path: Path) -> Path:
 def test_a_page_is_read_and_answered_from(
     smollm2_weights: Path, page: Path, options: dict[str, object]
 ) -> None:
-    began = time.monotonic()
     question = "Who is Irene Adler to Sherlock Holmes?"
     with Lab.open("smollm2-135m", weights=smollm2_weights) as lab:
         result = lab.ask(page, question, **options)
         view = lab.view(result.memory_id)
         rows = lab.edits(result.memory_id)
         again = lab.ask(page, question, **options)
-    assert time.monotonic() - began < LIMIT_S
     text = page.read_text()
     assert result.answer.text
     assert rows, "nothing was proposed"
