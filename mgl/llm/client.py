@@ -20,7 +20,6 @@ It does not know prompts or memories, and it trusts no engine: every reply is va
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import random
 import time
@@ -44,12 +43,13 @@ from mgl.errors import (
 from mgl.llm.base import Completion, Engine, Message, Reply, Request, Sampling, SchemaT, Tool
 from mgl.llm.calls import CallLog, CallRecord, Outcome, call_key
 from mgl.llm.concurrency import Limiter
+from mgl.llm.outage import Outage
+from mgl.llm.repairs import invalid, told, varied
 from mgl.llm.replies import Verdict, judge
 from mgl.llm.schemas import json_schema
-from mgl.prompt import Prompt
 from mgl.types import StageUsage
 
-__all__ = ["REPAIR", "Client", "Policy"]
+__all__ = ["Client", "Policy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +72,7 @@ class Policy:
 
 
 _POLICY = Policy()
-_LONGEST_PAUSE_S = 5.0
 _T = TypeVar("_T")
-
-_log = logging.getLogger(__name__)
-
-# Greedy decoding gives the same invalid reply again, so repairs draw at least this warm.
-_REPAIR_TEMPERATURE = 0.3
-
-REPAIR = Prompt(
-    "llm.repair",
-    source="ours",
-    text="""\
-That reply cannot be used: {reason}
-Give the whole reply again, corrected.""",
-    variables=("reason",),
-)
 
 _NO_SCHEMA: type[BaseModel] | None = None
 _YES_NO = ("Yes", "No")
@@ -115,26 +100,6 @@ class _Running:
     loop: asyncio.AbstractEventLoop
     slots: Limiter
     flights: dict[str, _Flight] = field(default_factory=dict)
-
-
-class _Outage:
-    """How long one call has waited for a server that is away."""
-
-    def __init__(self, most_s: float, pause_s: float) -> None:
-        self._most_s = most_s
-        self._pause_s = pause_s
-        self._until: float | None = None
-
-    async def wait(self, lost: EngineLost) -> None:
-        """Wait a little before the next attempt; raises ``lost`` when it took too long."""
-        now = time.monotonic()
-        if self._until is None:
-            self._until = now + self._most_s
-            _log.warning("%s; it is waited for", lost.message)
-        if now >= self._until:
-            raise lost
-        await asyncio.sleep(self._pause_s * random.uniform(0.5, 1.5))
-        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 
 
 class Client:
@@ -224,18 +189,18 @@ class Client:
         self, request: Request, schema: type[SchemaT] | None, stage: str
     ) -> tuple[_Done, Verdict[SchemaT]]:
         """A completion and its good verdict, after as many repairs as the policy allows."""
-        told = False
+        was_told = False
         for attempt in count(1):
             done = await self._whole(request, schema, stage)
             verdict = judge(done.completion, schema, request.choices)
             if verdict.outcome == "ok":
                 return done, verdict
-            if attempt > self._policy.repair_attempts or (told and verdict.rule is not None):
-                raise _invalid(verdict, attempt)
+            if attempt > self._policy.repair_attempts or (was_told and verdict.rule is not None):
+                raise invalid(verdict, attempt)
             if verdict.rule is None:
-                request = _varied(request)
+                request = varied(request)
             else:
-                request, told = _told(request, verdict), True
+                request, was_told = told(request, verdict), True
         raise AssertionError("counting does not end")
 
     async def probability_of_yes(self, messages: Sequence[Message], *, stage: str = "") -> float:
@@ -348,8 +313,8 @@ class Client:
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))
             attempt += 1
 
-    def _outage(self) -> _Outage:
-        return _Outage(self._policy.outage_s, self._policy.backoff_s)
+    def _outage(self) -> Outage:
+        return Outage(self._policy.outage_s, self._policy.backoff_s)
 
     async def _patiently(self, ask: Callable[[], Awaitable[_T]]) -> _T:
         """What ``ask`` gives, waiting for a server that went away."""
@@ -426,24 +391,6 @@ async def _joined(flight: _Flight) -> _Done:
             await asyncio.wait([flight.task])
 
 
-def _told(request: Request, verdict: Verdict[SchemaT]) -> Request:
-    """The request as it is repeated after a reply of the right form that breaks a rule."""
-    broken = REPAIR.render(reason=verdict.error or "")
-    said = (Message("assistant", verdict.text), Message("user", broken))
-    return replace(request, messages=(*request.messages, *said), tools=())
-
-
-def _varied(request: Request) -> Request:
-    """The request as it is repeated after a reply that was empty or invalid."""
-    sampling = replace(
-        request.sampling,
-        seed=request.sampling.seed + 1,
-        temperature=max(request.sampling.temperature, _REPAIR_TEMPERATURE),
-    )
-    tools = () if request.json_schema is not None else request.tools
-    return replace(request, sampling=sampling, tools=tools)
-
-
 def _most_tokens(request: Request) -> int:
     """More tokens than a prompt can have: a token covers a byte or more of what was written.
 
@@ -461,16 +408,3 @@ def _outcome(error: EngineError) -> Outcome:
     if isinstance(error, EngineTimeout):
         return "timeout"
     return "unavailable" if isinstance(error, EngineUnavailable) else "refused"
-
-
-def _invalid(verdict: Verdict[SchemaT], attempts: int) -> ReplyInvalid:
-    if verdict.unconstrained:
-        hint = (
-            "the server seems to ignore the JSON schema: use one that decodes under "
-            "response_format json_schema (vLLM 0.12 or newer, llama.cpp), or an in-process engine"
-        )
-    elif verdict.outcome == "empty":
-        hint = "raise the reply budget if the model thinks aloud, or try another model"
-    else:
-        hint = "try a larger model, or a simpler request"
-    return ReplyInvalid(f"no valid reply in {attempts} attempts: {verdict.error}", hint=hint)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError, create_model
 from mgl.llm import constraints
 from mgl.llm.base import Message
 from mgl.llm.calls import MemoryCallLog
-from mgl.llm.client import REPAIR, Client
+from mgl.llm.client import Client
 from mgl.llm.compiling import compile_schema
 from mgl.llm.constraints import (
     bounded,
@@ -29,6 +29,7 @@ from mgl.llm.constraints import (
 )
 from mgl.llm.fakes import ScriptedEngine
 from mgl.llm.grammar import to_regex
+from mgl.llm.repairs import REPAIR
 from mgl.llm.replies import Malformed, parse
 from mgl.llm.samples import sample
 from mgl.llm.schemas import json_schema, plain
