@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mgl import resources, weights
+from mgl import commands, resources, weights
 from mgl.errors import MglError, ResourceError
 from mgl.profiles import DEFAULT_PROFILE, EngineName, ModelProfile
 
@@ -186,14 +186,8 @@ def _engine(engine: EngineName, *, needed: bool) -> Check:
 def _import_trouble(modules: list[str]) -> str:
     """Why these modules cannot be imported together, or nothing."""
     try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", f"import {', '.join(modules)}"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_IMPORT_SECONDS,
-            check=False,
+        done = commands.run(
+            [sys.executable, "-P", "-c", f"import {', '.join(modules)}"], _IMPORT_SECONDS
         )
     except subprocess.TimeoutExpired:
         return f"no end after {_IMPORT_SECONDS} s"

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from mgl import commands
 from mgl.errors import ResourceError
 from mgl.serving.profile import Device
 
@@ -119,15 +120,7 @@ def _own_vllm() -> bool:
 
 def _look(python: Path, device: Device, home: Path) -> ServerEnvironment:
     try:
-        done = subprocess.run(
-            [str(python), "-I", "-c", _LOOK],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_LOOK_SECONDS,
-            check=False,
-        )
+        done = commands.run([str(python), "-I", "-c", _LOOK], _LOOK_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ResourceError(
             f"{python} cannot be run: {error}", hint="give another with --python"

@@ -18,6 +18,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Final
 
+from mgl import commands
 from mgl.doctor import free_memory
 from mgl.errors import ResourceError
 from mgl.profiles import FLOAT_BYTES, FloatName, ModelProfile
@@ -121,14 +122,8 @@ def present(device: Device) -> Present:
     if tool is None:
         return Present(free_memory(), trouble="no NVIDIA driver (nvidia-smi is not found)")
     try:
-        done = subprocess.run(
-            [tool, f"--query-gpu={_QUERY}", "--format=csv,noheader,nounits"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_QUERY_SECONDS,
-            check=False,
+        done = commands.run(
+            [tool, f"--query-gpu={_QUERY}", "--format=csv,noheader,nounits"], _QUERY_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Present(free_memory(), trouble=f"the NVIDIA driver does not answer: {error}")
