@@ -10,23 +10,34 @@ All are frozen. Offsets are in characters of a document's decoded text, end excl
 from __future__ import annotations
 
 import hashlib
+import json
 from bisect import bisect_right
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from itertools import accumulate
+from typing import Final, Literal
 
 __all__ = [
+    "CONVERSATION",
     "Answer",
     "Chunk",
     "Citation",
     "Confidence",
+    "Conversation",
     "Document",
     "Question",
     "Section",
+    "Source",
     "Span",
     "StageUsage",
+    "Turn",
     "Usage",
 ]
+
+CONVERSATION: Final = "text/x-conversation"
+"""The media type of a transcript."""
 
 Confidence = Literal["high", "medium", "low"]
 
@@ -46,9 +57,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A page or chapter and the characters that belong to it."""
+    """A page, chapter or session and the characters that belong to it."""
 
-    kind: Literal["page", "chapter"]
+    kind: Literal["page", "chapter", "session"]
     label: str
     start: int
     end: int
@@ -56,7 +67,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A source text as decoded, with where its pages or chapters lie.
+    """A source text as decoded, with where its pages, chapters or sessions lie.
 
     ``id`` is derived from the text alone, so the same text read twice is the same document.
     ``notes`` says what the reader had to decide (an encoding that was guessed, for instance).
@@ -79,8 +90,7 @@ class Document:
         media_type: str = "text/plain",
         notes: tuple[str, ...] = (),
     ) -> Document:
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        return cls(digest[:16], name, text, sections, media_type, notes)
+        return cls(_digest(text), name, text, sections, media_type, notes)
 
     def span(self, start: int, end: int) -> Span:
         """The span [start, end) of this document; ValueError if it leaves the text."""
@@ -103,6 +113,86 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """One utterance of a conversation.
+
+    ``id`` is unique in its conversation. ``speaker`` is "" where it is not known. ``session`` is
+    the label of the session it belongs to. The caption of a picture that was sent belongs to
+    ``text``, as ``[image: …]``.
+    """
+
+    id: str
+    speaker: str
+    text: str
+    time: datetime | None = None
+    session: str | None = None
+
+    @property
+    def line(self) -> str:
+        """The turn as a transcript has it: ``Ann: Hello.``"""
+        return f"{self.speaker}: {self.text}" if self.speaker else self.text
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Turns in the order in which they came; a turn's number is its place among them, from 0.
+
+    ``id`` stands for the conversation, not for its text: one that grows keeps it.
+
+        >>> talk = Conversation.from_turns("talk", [Turn("1", "Ann", "Hi."), Turn("2", "Bo", "Hm")])
+        >>> talk.transcript.quote(talk.span(1))
+        'Hm'
+    """
+
+    id: str
+    name: str
+    turns: tuple[Turn, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_turns(
+        cls, name: str, turns: Sequence[Turn], notes: Sequence[str] = ()
+    ) -> Conversation:
+        """A conversation that is known by its turns: the same ones give the same id."""
+        said = json.dumps([asdict(turn) for turn in turns], default=str)
+        return cls(_digest(f"turns {said}"), name, tuple(turns), tuple(notes))
+
+    @classmethod
+    def named(cls, name: str) -> Conversation:
+        """The conversation that is known by its name alone, before its first turn."""
+        return cls(_digest(f"name {name}"), name)
+
+    @cached_property
+    def transcript(self) -> Document:
+        """All turns as one text, a line each; its sections are the sessions."""
+        sections: list[Section] = []
+        position = 0
+        for turn in self.turns:
+            end = position + len(turn.line) + 1
+            label = turn.session
+            if sections and sections[-1].label == label:
+                sections[-1] = replace(sections[-1], end=end)
+            elif label is not None:
+                sections.append(Section("session", label, position, end))
+            position = end
+        text = "".join(f"{turn.line}\n" for turn in self.turns)
+        return Document(self.id, self.name, text, tuple(sections), CONVERSATION, self.notes)
+
+    def span(self, number: int) -> Span:
+        """The characters of the transcript that a turn said, without its speaker."""
+        end = self._ends[number] - 1
+        return Span(self.id, end - len(self.turns[number].text), end)
+
+    @cached_property
+    def _ends(self) -> tuple[int, ...]:
+        return tuple(accumulate(len(turn.line) + 1 for turn in self.turns))
+
+
+Source = Document | Conversation
+"""What a memory may be built from."""
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """One piece of a document in reading order; ``tokens`` counted by the reading model."""
 
@@ -114,9 +204,11 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question as it is put to a memory."""
+    """A question as it is put to a memory; by whom and when, where a conversation needs it."""
 
     text: str
+    asked_at: datetime | None = None
+    asker: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,3 +283,7 @@ class Answer:
     trace: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     compaction_ratio: float | None = None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
