@@ -13,6 +13,7 @@
     ├── ResourceError         weights, disk, or the home folder               exit 5
     │   └── ResourceUnreachable a registry or hub is not reachable  (retryable)
     └── StoreError            the database, or an id that is not in it        exit 6
+        └── StoreConflict       another process wrote first       (retryable)
 
 Every error that reaches a user carries a hint: the command or change that mends it.
 """
@@ -33,6 +34,7 @@ __all__ = [
     "ReplyInvalid",
     "ResourceError",
     "ResourceUnreachable",
+    "StoreConflict",
     "StoreError",
     "UsageError",
 ]
@@ -115,3 +117,9 @@ class StoreError(MglError):
     """The database cannot be used, or does not hold what was asked for."""
 
     exit_code = 6
+
+
+class StoreConflict(StoreError):
+    """Another process has written what was to be written next: read again, then go on."""
+
+    retryable = True

@@ -24,16 +24,21 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from mgl.errors import ResourceError, StoreError
+import numpy as np
+
+from mgl.errors import ResourceError, StoreConflict, StoreError
 from mgl.llm.calls import CallRecord
-from mgl.store import rows
+from mgl.store import rows, turns
 from mgl.store.calls import StoreCallLog
 from mgl.store.connection import connect, store_errors, transaction
 from mgl.store.migrations import migrate
 from mgl.store.records import EditRecord, MemoryRecord
-from mgl.types import Document
+from mgl.types import CONVERSATION, Conversation, Document, Turn
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Store"]
 
@@ -98,7 +103,7 @@ class Store:
             self._last_document = None
 
     def document(self, identity: str) -> Document:
-        """The document with this id; StoreError if there is none."""
+        """The document with this id, a conversation as its transcript; StoreError if none is."""
         with self._read() as connection:
             if self._last_document is None or self._last_document.id != identity:
                 row = connection.execute(
@@ -106,8 +111,41 @@ class Store:
                 ).fetchone()
                 if row is None:
                     raise self._no_document(identity)
-                self._last_document = rows.document_from_row(row)
+                document = rows.document_from_row(row)
+                if document.media_type == CONVERSATION:
+                    return self.conversation(identity).transcript
+                self._last_document = document
             return self._last_document
+
+    # Conversations
+
+    def put_conversation(self, conversation: Conversation) -> None:
+        """Keep a conversation; one that is there already takes the turns that it lacks.
+
+        StoreError, and nothing written, where a turn that is there differs.
+        """
+        with self._write() as connection:
+            turns.put_conversation(connection, conversation)
+
+    def conversation(self, identity: str) -> Conversation:
+        """The conversation with this id; StoreError if there is none."""
+        with self._read() as connection:
+            found = turns.conversation(connection, identity)
+        if found is None:
+            raise self._no_document(identity)
+        return found
+
+    def append_turn(
+        self, conversation_id: str, number: int, turn: Turn, memory_id: str, edit: EditRecord
+    ) -> None:
+        """Append a turn to a conversation and its edit to a memory's log, in one transaction.
+
+        ``edit.chunk`` is the step. StoreConflict, and nothing written, where another process has
+        taken the turn's number, its id or the step.
+        """
+        with self._write() as connection:
+            turns.append(connection, conversation_id, number, turn)
+            self._append(connection, memory_id, edit.chunk, [edit])
 
     def document_name(self, identity: str) -> str:
         """The name of a document, without reading its text; StoreError if there is none."""
@@ -171,22 +209,8 @@ class Store:
         """
         for edit in edits:
             self._check(memory_id, chunk, edit)
-        values = [(memory_id, *rows.edit_row(edit)) for edit in edits]
         with self._write() as connection:
-            inserted = connection.execute(
-                "INSERT INTO steps (memory_id, chunk) VALUES (?, ?) ON CONFLICT DO NOTHING",
-                (memory_id, chunk),
-            )
-            if inserted.rowcount == 0:
-                raise StoreError(
-                    f"chunk {chunk} of memory {memory_id} is already done",
-                    hint="another mgl may be building this memory: let one of them finish",
-                )
-            connection.executemany(
-                f"""INSERT INTO edits (memory_id, {rows.EDIT_COLUMNS})
-                VALUES (?, {rows.placeholders(rows.EDIT_COLUMNS)})""",
-                values,
-            )
+            self._append(connection, memory_id, chunk, edits)
 
     def chunks_done(self, memory_id: str) -> frozenset[int]:
         """The chunks whose edits are in the log."""
@@ -194,14 +218,23 @@ class Store:
             found = connection.execute("SELECT chunk FROM steps WHERE memory_id = ?", (memory_id,))
             return frozenset(chunk for (chunk,) in found)
 
-    def edits(self, memory_id: str) -> list[EditRecord]:
-        """The edit log of a memory in the order it was appended."""
+    def edits(self, memory_id: str, *, since: int = 0) -> list[EditRecord]:
+        """The edit log of a memory in the order it was appended, from chunk ``since`` on."""
         with self._read() as connection:
             found = connection.execute(
-                f"SELECT {rows.EDIT_COLUMNS} FROM edits WHERE memory_id = ? ORDER BY number",
-                (memory_id,),
+                f"""SELECT {rows.EDIT_COLUMNS} FROM edits
+                WHERE memory_id = ? AND chunk >= ? ORDER BY number""",
+                (memory_id, since),
             )
             return [rows.edit_from_row(row) for row in found]
+
+    def steps(self, memory_id: str) -> int:
+        """One more than the last chunk that is done: the step that comes next."""
+        with self._read() as connection:
+            (last,) = connection.execute(
+                "SELECT max(chunk) FROM steps WHERE memory_id = ?", (memory_id,)
+            ).fetchone()
+            return 0 if last is None else last + 1
 
     # Reports and answers
 
@@ -289,6 +322,30 @@ class Store:
                 "INSERT INTO token_counts VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values
             )
 
+    # Vectors
+
+    def vectors(self, model_id: str, texts: Sequence[str]) -> list[NDArray[np.float32] | None]:
+        """What an embedder made of each text before, else None."""
+        with self._read() as connection:
+            select = "SELECT vector FROM vectors WHERE model_id = ? AND digest = ?"
+            found = (
+                connection.execute(select, (model_id, _digest(text))).fetchone() for text in texts
+            )
+            return [None if row is None else np.frombuffer(row[0], "<f4") for row in found]
+
+    def put_vectors(
+        self, model_id: str, texts: Sequence[str], vectors: NDArray[np.float32]
+    ) -> None:
+        """Keep the vector of each text: shape (n, dims)."""
+        values = [
+            (model_id, _digest(text), vector.astype("<f4").tobytes())
+            for text, vector in zip(texts, vectors, strict=True)
+        ]
+        with self._write() as connection:
+            connection.executemany(
+                "INSERT INTO vectors VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values
+            )
+
     # Inside
 
     @contextmanager
@@ -300,6 +357,28 @@ class Store:
     def _write(self) -> Iterator[sqlite3.Connection]:
         with self._lock, store_errors(self.path), transaction(self._connection):
             yield self._connection
+
+    def _append(
+        self,
+        connection: sqlite3.Connection,
+        memory_id: str,
+        chunk: int,
+        edits: Sequence[EditRecord],
+    ) -> None:
+        inserted = connection.execute(
+            "INSERT INTO steps (memory_id, chunk) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            (memory_id, chunk),
+        )
+        if inserted.rowcount == 0:
+            raise StoreConflict(
+                f"chunk {chunk} of memory {memory_id} is already done",
+                hint="another mgl may be building this memory: let one of them finish",
+            )
+        connection.executemany(
+            f"""INSERT INTO edits (memory_id, {rows.EDIT_COLUMNS})
+            VALUES (?, {rows.placeholders(rows.EDIT_COLUMNS)})""",
+            [(memory_id, *rows.edit_row(edit)) for edit in edits],
+        )
 
     def _no_document(self, identity: str) -> StoreError:
         return StoreError(

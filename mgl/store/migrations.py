@@ -154,6 +154,29 @@ MIGRATIONS: tuple[Migration, ...] = (
             "ALTER TABLE llm_calls ADD COLUMN loosened INTEGER",
         ),
     ),
+    Migration(
+        "0006_conversations_vectors",
+        (
+            """CREATE TABLE turns (
+                document_id TEXT NOT NULL REFERENCES documents (id),
+                number INTEGER NOT NULL,
+                id BLOB NOT NULL,
+                speaker BLOB NOT NULL,
+                text BLOB NOT NULL,
+                time TEXT,
+                session BLOB,
+                redacted INTEGER NOT NULL DEFAULT 0,
+                PRIMARY KEY (document_id, number),
+                UNIQUE (document_id, id)
+            ) WITHOUT ROWID""",
+            """CREATE TABLE vectors (
+                model_id TEXT NOT NULL,
+                digest BLOB NOT NULL,
+                vector BLOB NOT NULL,
+                PRIMARY KEY (model_id, digest)
+            ) WITHOUT ROWID""",
+        ),
+    ),
 )
 
 

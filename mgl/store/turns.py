@@ -1,0 +1,101 @@
+"""Conversations as rows: one a turn, under the document that stands for the transcript.
+
+The document's own text stays empty; ``mgl.types.Conversation`` makes it of the turns. Functions
+take a connection and are called within the store's transactions.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import datetime
+
+from mgl.errors import StoreConflict, StoreError
+from mgl.store import rows
+from mgl.types import CONVERSATION, Conversation, Document, Turn
+
+__all__ = ["append", "conversation", "put_conversation"]
+
+_COLUMNS = "id, speaker, text, time, session"
+
+
+def put_conversation(connection: sqlite3.Connection, conversation: Conversation) -> None:
+    """Keep a conversation and the turns of it that are not there yet."""
+    document = Document(
+        conversation.id, conversation.name, "", (), CONVERSATION, conversation.notes
+    )
+    connection.execute(
+        f"""INSERT INTO documents ({rows.DOCUMENT_COLUMNS})
+        VALUES ({rows.placeholders(rows.DOCUMENT_COLUMNS)}) ON CONFLICT (id) DO NOTHING""",
+        rows.document_row(document),
+    )
+    there = connection.execute(
+        f"SELECT {_COLUMNS}, redacted FROM turns WHERE document_id = ? ORDER BY number",
+        (conversation.id,),
+    ).fetchall()
+    for number, (turn, row) in enumerate(zip(conversation.turns, there, strict=False)):
+        if not row[-1] and _row(turn) != row[:-1]:
+            raise StoreError(
+                f"turn {number + 1} of {conversation.name} ({turn.id}) differs from the one kept",
+                hint="a conversation only grows: give another a name of its own",
+            )
+    for number, turn in enumerate(conversation.turns[len(there) :], len(there)):
+        append(connection, conversation.id, number, turn)
+
+
+def append(connection: sqlite3.Connection, document_id: str, number: int, turn: Turn) -> None:
+    """Add one turn; StoreConflict where its number or id is taken, or numbers would be left out."""
+    (last,) = connection.execute(
+        "SELECT max(number) FROM turns WHERE document_id = ?", (document_id,)
+    ).fetchone()
+    there = 0 if last is None else last + 1
+    inserted = 0
+    if there == number:
+        inserted = connection.execute(
+            f"""INSERT INTO turns (document_id, number, {_COLUMNS})
+            VALUES (?, ?, {rows.placeholders(_COLUMNS)}) ON CONFLICT DO NOTHING""",
+            (document_id, number, *_row(turn)),
+        ).rowcount
+    if not inserted:
+        raise StoreConflict(
+            f"turn {turn.id!r} cannot be turn {number + 1}: the conversation has {there}, and it "
+            "may be one of them",
+            hint="another mgl may be writing to this conversation: try again",
+        )
+
+
+def conversation(connection: sqlite3.Connection, identity: str) -> Conversation | None:
+    """The conversation of this id with all its turns, or None."""
+    found = connection.execute(
+        f"SELECT {rows.DOCUMENT_COLUMNS} FROM documents WHERE id = ? AND media_type = ?",
+        (identity, CONVERSATION),
+    ).fetchone()
+    if found is None:
+        return None
+    document = rows.document_from_row(found)
+    turns = connection.execute(
+        f"SELECT {_COLUMNS} FROM turns WHERE document_id = ? ORDER BY number", (identity,)
+    )
+    return Conversation(
+        document.id, document.name, tuple(_turn(row) for row in turns), document.notes
+    )
+
+
+def _row(turn: Turn) -> rows.Row:
+    return (
+        rows.pack(turn.id),
+        rows.pack(turn.speaker),
+        rows.pack(turn.text),
+        None if turn.time is None else turn.time.isoformat(),
+        None if turn.session is None else rows.pack(turn.session),
+    )
+
+
+def _turn(row: rows.Row) -> Turn:
+    identity, speaker, text, time, session = row
+    return Turn(
+        rows.unpack(identity),
+        rows.unpack(speaker),
+        rows.unpack(text),
+        None if time is None else datetime.fromisoformat(time),
+        None if session is None else rows.unpack(session),
+    )
