@@ -1,6 +1,7 @@
-"""Text: documents read from files, cut into chunks and sentences, and quotes found in them.
+"""Text: documents and conversations read from files, cut up, and quotes found in them.
 
     document = read_document(Path("story.txt"))
+    conversations = read_conversations(Path("log.jsonl"))
     found = locate("the woman", document.text)
 
 All offsets are characters of ``document.text``. The room knows no model: whoever chunks a
@@ -8,8 +9,16 @@ document brings the function that counts tokens.
 """
 
 from mgl.text.chunking import chunk_document
+from mgl.text.conversations import read_conversations
 from mgl.text.locating import Located, locate
 from mgl.text.reading import read_document
 from mgl.text.sentences import sentence_spans
 
-__all__ = ["Located", "chunk_document", "locate", "read_document", "sentence_spans"]
+__all__ = [
+    "Located",
+    "chunk_document",
+    "locate",
+    "read_conversations",
+    "read_document",
+    "sentence_spans",
+]

@@ -9,18 +9,16 @@ what is done with a document later, and fetches nothing.
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from mgl.errors import InputError, UsageError
 from mgl.text import epub, markup, pdf, plain
+from mgl.text.files import read_bytes
 from mgl.types import Document
 
-__all__ = ["MAX_BYTES", "read_document"]
-
-MAX_BYTES = 256 * 1024 * 1024
+__all__ = ["read_document"]
 
 _TEXT_READERS: dict[str, Callable[[bytes, str, str | None], Document]] = {
     "text": plain.read_text,
@@ -62,9 +60,7 @@ def read_document(path: Path, *, encoding: str | None = None) -> Document:
     wrong. ``Document.notes`` says what was decided without being asked. Raises InputError, and
     UsageError for an encoding that does not exist or apply.
     """
-    data = _bytes(path)
-    if not data:
-        raise InputError(f"{path} is empty", hint="give a file that holds text")
+    data = read_bytes(path)
     kind, notes = _kind(data, path)
     if kind in _TEXT_READERS:
         document = _TEXT_READERS[kind](data, path.name, encoding)
@@ -77,28 +73,6 @@ def read_document(path: Path, *, encoding: str | None = None) -> Document:
     if not document.text or document.text.isspace():
         raise InputError(f"{path} holds white space only", hint="give a file that holds text")
     return replace(document, notes=(*notes, *document.notes))
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise InputError(f"{path} is a folder", hint="name one file in it")
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"{path} is not a regular file", hint="save its content in a file")
-        if status.st_size > MAX_BYTES:
-            raise InputError(
-                f"{path} has {status.st_size:,} bytes, more than the {MAX_BYTES:,} that are read",
-                hint="split it into parts, for instance: split -C 50M FILE",
-            )
-        with path.open("rb") as file:
-            return file.read()
-    except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist", hint="check its spelling") from error
-    except PermissionError as error:
-        raise InputError(f"{path} may not be read", hint=f"allow it: chmod u+r '{path}'") from error
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}", hint="check the path") from error
 
 
 def _kind(data: bytes, path: Path) -> tuple[str, tuple[str, ...]]:

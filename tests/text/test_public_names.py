@@ -8,6 +8,7 @@ def test_the_room_exports_these_names_and_no_others() -> None:
         "Located",
         "chunk_document",
         "locate",
+        "read_conversations",
         "read_document",
         "sentence_spans",
     ]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from mgl.errors import InputError, UsageError
 from mgl.text import read_document
-from mgl.text.reading import MAX_BYTES
+from mgl.text.files import MAX_BYTES
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0"
 

@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from mgl.errors import InputError
+from mgl.text import read_conversations
+from mgl.text.chatlog import moment
+from mgl.types import Conversation
+
+
+def line(**fields: object) -> str:
+    return json.dumps(fields)
+
+
+def only(path: Path) -> Conversation:
+    [talk] = read_conversations(path)
+    return talk
+
+
+def refused(path: Path) -> InputError:
+    with pytest.raises(InputError) as caught:
+        read_conversations(path)
+    assert caught.value.hint
+    return caught.value
+
+
+class TestChatLog:
+    def test_a_log(self, save) -> None:
+        talk = only(
+            save(
+                "talk.jsonl",
+                line(speaker="Ann", text="Hi.", time="2023-05-08T13:56", session="1", id="a")
+                + "\r\n\n"
+                + line(speaker="Bo", text="Hm\u2028so?", time="2023-05-08T14:00+00:00", session=2)
+                + "\n",
+            )
+        )
+        assert talk.name == "talk"
+        first, second = talk.turns
+        assert (first.id, first.speaker, first.text, first.session) == ("a", "Ann", "Hi.", "1")
+        assert (second.id, second.text, second.session) == ("L3", "Hm\u2028so?", "2")
+        assert second.time == datetime(2023, 5, 8, 14, tzinfo=UTC)
+
+    def test_one_line_is_enough(self, save) -> None:
+        assert only(save("one.json", line(text="Hi."))).turns[0].text == "Hi."
+
+    def test_bad_lines_are_named_and_the_rest_is_read(self, save) -> None:
+        bad = [
+            '{"speaker": "Ann", "text": "cut',
+            "[1, 2]",
+            line(speaker="Ann"),
+            line(text=7),
+            line(text=" \n "),
+            "[" * 100_000,
+            "1" * 5_000,
+        ]
+        talk = only(save("talk.jsonl", "\n".join([line(text="one"), *bad, line(text="two")])))
+        assert [(turn.id, turn.text) for turn in talk.turns] == [("L1", "one"), ("L9", "two")]
+        assert [note.split(":")[0] for note in talk.notes] == [f"line {n}" for n in range(2, 9)]
+        assert all("left out" in note for note in talk.notes)
+
+    def test_a_time_that_is_none_leaves_the_turn(self, save) -> None:
+        rows = [line(text="a", time="soon"), line(text="b", time=True), line(text="c", time="")]
+        talk = only(save("talk.jsonl", "\n".join(rows)))
+        assert [turn.time for turn in talk.turns] == [None] * 3
+        assert [note.split(":")[0] for note in talk.notes] == ["line 1", "line 2"]
+
+    def test_without_speaker_and_with_a_speaker_that_is_none(self, save) -> None:
+        talk = only(save("talk.jsonl", line(text="a") + "\n" + line(text="b", speaker=["x"])))
+        assert [turn.speaker for turn in talk.turns] == ["", ""]
+        assert talk.notes == ("line 2: speaker is neither a string nor a number: ignored",)
+
+    def test_a_turn_of_100_000_characters_is_kept_whole(self, save) -> None:
+        text = "word " * 20_000
+        assert only(save("talk.jsonl", line(text=text))).turns[0].text == text
+
+    def test_one_id_for_all_lines(self, save) -> None:
+        rows = "\n".join(line(text=str(number), id=7) for number in range(20_000))
+        talk = only(save("talk.jsonl", rows))
+        assert len({turn.id for turn in talk.turns}) == 20_000
+
+    def test_another_encoding(self, save) -> None:
+        path = save("talk.jsonl", b"\xff\xfe" + line(text="\u00e9").encode("utf-16-le"))
+        assert only(path).turns[0].text == "\u00e9"
+
+    @pytest.mark.parametrize("content", ["Ann: Hi.\nBo: Hm.", '{"a": 1}\n{"a": 2}'])
+    def test_no_turn_at_all(self, save, content: str) -> None:
+        error = refused(save("talk.jsonl", content))
+        assert "line 1" in error.message
+        assert '"text"' in error.hint
+
+
+@pytest.mark.parametrize(
+    ("value", "time"),
+    [
+        ("2023-05-08", datetime(2023, 5, 8)),
+        (" 2023-05-08 13:56 ", datetime(2023, 5, 8, 13, 56)),
+        ("2023-05-08T13:56:00Z", datetime(2023, 5, 8, 13, 56, tzinfo=UTC)),
+        (
+            "2023-05-08T13:56+09:00",
+            datetime(2023, 5, 8, 13, 56, tzinfo=timezone(timedelta(hours=9))),
+        ),
+        (1683554160, datetime(2023, 5, 8, 13, 56, tzinfo=UTC)),
+        (1683554160000, datetime(2023, 5, 8, 13, 56, tzinfo=UTC)),
+        *[(bad, None) for bad in ("8 May", "", None, True, float("nan"), 1e300, [2023])],
+    ],
+)
+def test_moments(value: object, time: datetime | None) -> None:
+    assert moment(value) == time
+
+
+def node(id: str, parent: str | None, role: str = "user", **message: object) -> dict[str, object]:
+    content = {"content_type": "text", "parts": [id.upper()]}
+    said = {"id": f"m-{id}", "author": {"role": role}, "content": content, **message}
+    return {"id": id, "parent": parent, "children": [], "message": said}
+
+
+def export(*nodes: dict[str, object], leaf: str, title: str | None = "Trip") -> dict[str, object]:
+    root = {"id": "root", "parent": None, "children": [], "message": None}
+    mapping = {str(each["id"]): each for each in (root, *nodes)}
+    return {"title": title, "mapping": mapping, "current_node": leaf}
+
+
+class TestChatGpt:
+    def test_the_branch_that_was_shown_last(self, save) -> None:
+        talk = only(
+            save(
+                "conversations.json",
+                json.dumps(
+                    [
+                        export(
+                            node("a", "root", create_time=1683554160.0),
+                            node("b", "a", "assistant", create_time=1683554165.5),
+                            node("c", "a", "assistant"),
+                            node("d", "c"),
+                            leaf="b",
+                        )
+                    ]
+                ),
+            )
+        )
+        assert talk.name == "Trip"
+        assert [(t.id, t.speaker, t.text) for t in talk.turns] == [
+            ("m-a", "user", "A"),
+            ("m-b", "assistant", "B"),
+        ]
+        assert talk.turns[0].time == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+        assert talk.notes == ("left out: 2 messages of other branches",)
+
+    def test_what_is_not_said_is_counted(self, save) -> None:
+        thoughts = {"content_type": "thoughts"}
+        talk = only(
+            save(
+                "conversations.json",
+                json.dumps(
+                    export(
+                        node("a", "root", "system"),
+                        node("b", "a"),
+                        node("c", "b", "assistant", recipient="python"),
+                        node("d", "c", "tool"),
+                        node("e", "d", "assistant", content=thoughts),
+                        node("f", "e", metadata={"is_visually_hidden_from_conversation": True}),
+                        node("g", "f", "assistant"),
+                        leaf="g",
+                    )
+                ),
+            )
+        )
+        assert [turn.text for turn in talk.turns] == ["B", "G"]
+        assert talk.notes == (
+            "left out: 1 messages (calls of tools)",
+            "left out: 1 messages (hidden)",
+            "left out: 1 messages (of kind thoughts)",
+            "left out: 1 messages (of role system)",
+            "left out: 1 messages (of role tool)",
+        )
+
+    def test_pictures_voices_and_files(self, save) -> None:
+        parts = [
+            {"content_type": "image_asset_pointer", "asset_pointer": "x"},
+            {"content_type": "audio_transcription", "text": "Look!"},
+            {"content_type": "real_thing"},
+            "Here.",
+            7,
+        ]
+        content = {"content_type": "multimodal_text", "parts": parts}
+        path = save("c.json", json.dumps(export(node("a", "root", content=content), leaf="a")))
+        assert only(path).turns[0].text == "[image]\nLook!\n[file]\nHere."
+
+    def test_a_message_that_cannot_be_read_is_named(self, save) -> None:
+        broken = node("b", "a", content="text")
+        path = save("c.json", json.dumps(export(node("a", "root"), broken, leaf="b")))
+        talk = only(path)
+        assert [turn.text for turn in talk.turns] == ["A"]
+        assert talk.notes[0].startswith("message b: content:")
+
+    def test_without_a_current_node_and_in_a_circle(self, save) -> None:
+        lost = export(node("a", "root"), node("b", "a"), leaf="gone")
+        circle = export(node("a", "b"), node("b", "a"), leaf="b", title=None)
+        talks = read_conversations(save("c.json", json.dumps([lost, circle])))
+        assert [[turn.text for turn in talk.turns] for talk in talks] == [["A", "B"], ["A", "B"]]
+        assert [talk.name for talk in talks] == ["Trip", "c-2"]
+
+    def test_conversations_without_turns_or_shape_are_told(self, save) -> None:
+        good = export(node("a", "root"), leaf="a")
+        empty = export(leaf="root")
+        broken = {"mapping": {"a": 7}}
+        talk = only(save("c.json", json.dumps([empty, broken, 5, good])))
+        assert [note.split(":")[0] for note in talk.notes] == [
+            "conversation 1 (Trip)",
+            "conversation 2",
+            "conversation 3",
+        ]
+        assert "no turns" in refused(save("d.json", json.dumps([empty]))).message
+
+
+class TestLocomo:
+    def sample(self, **changes: object) -> dict[str, object]:
+        talk = {
+            "speaker_a": "Ann",
+            "speaker_b": "Bo",
+            "session_10_date_time": "12:01 am on 9 June, 2023",
+            "session_10": [{"speaker": "Bo", "dia_id": "D10:1", "text": "Back."}],
+            "session_2_date_time": "1:56 pm on 8 May, 2023",
+            "session_2": [
+                {"speaker": "Ann", "dia_id": "D2:1", "text": "Look!", "blip_caption": "a red cat"},
+                {"speaker": "Bo", "dia_id": "D2:2", "text": "", "blip_caption": "a dog "},
+            ],
+            "session_11_date_time": "9:00 am on 10 June, 2023",
+            **changes,
+        }
+        return {"sample_id": "conv-1", "conversation": talk, "qa": []}
+
+    def test_sessions_in_order_with_times_and_pictures(self, save) -> None:
+        talk = only(save("l.json", json.dumps([self.sample()])))
+        assert talk.name == "conv-1"
+        assert [(turn.id, turn.session, turn.text) for turn in talk.turns] == [
+            ("D2:1", "2", "Look! [image: a red cat]"),
+            ("D2:2", "2", "[image: a dog]"),
+            ("D10:1", "10", "Back."),
+        ]
+        assert [turn.time for turn in talk.turns] == [
+            datetime(2023, 5, 8, 13, 56),
+            datetime(2023, 5, 8, 13, 56),
+            datetime(2023, 6, 9, 0, 1),
+        ]
+        assert talk.notes == ()
+
+    def test_what_is_damaged_is_named(self, save) -> None:
+        changes = {"session_2_date_time": "in May", "session_10": "gone", "session_3": [None, {}]}
+        talk = only(save("l.json", json.dumps(self.sample(**changes))))
+        assert [turn.id for turn in talk.turns] == ["D2:1", "D2:2"]
+        assert [turn.time for turn in talk.turns] == [None, None]
+        assert [note.split(":")[0] for note in talk.notes] == [
+            "session 2",
+            "session 3",
+            "session 3, turn 1",
+            "session 3, turn 2",
+            "session 10",
+        ]
+
+    @pytest.mark.data
+    def test_the_real_conversations(self, development_data: Path) -> None:
+        talks = read_conversations(development_data / "locomo" / "locomo10.dev5.json")
+        assert [len(talk.turns) for talk in talks] == [419, 369, 663, 629, 680]
+        assert [len(talk.transcript.sections) for talk in talks] == [19, 19, 32, 29, 29]
+        assert all(turn.time is not None for talk in talks for turn in talk.turns)
+        assert all(talk.notes == () for talk in talks)
+
+
+class TestWhatIsNone:
+    def test_damaged_json_says_where(self, save) -> None:
+        error = refused(save("c.json", '[\n  {"mapping": {}},\n  {"mapping": \n'))
+        assert "line 4" in error.message
+
+    @pytest.mark.parametrize("content", ["[]", "{}", "7", '[{"a": 1}]'])
+    def test_json_of_another_kind(self, save, content: str) -> None:
+        assert "JSON Lines" in refused(save("c.json", content)).hint
+
+    def test_json_too_deep(self, save) -> None:
+        assert "not JSON that can be read" in refused(save("c.json", "[" * 100_000)).message
+
+    def test_no_file_and_no_text(self, save, tmp_path: Path) -> None:
+        assert "does not exist" in refused(tmp_path / "gone.jsonl").message
+        assert "is empty" in refused(save("a.jsonl", "")).message
+        assert "no line" in refused(save("b.jsonl", "\n \n")).message
+        assert "NUL" in refused(save("c.jsonl", b"\0" * 99)).message
