@@ -13,8 +13,9 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from mgl.llm.base import LLM
+from mgl.retrieval.base import Embedder, Reranker
 from mgl.store import Store
-from mgl.types import Answer, Document, Question
+from mgl.types import Answer, Question, Source
 from mgl.web.view import GraphView
 
 __all__ = ["Memory", "MemoryKind", "Observer", "SilentObserver", "Tools"]
@@ -46,6 +47,8 @@ class Tools:
     store: Store
     observer: Observer
     clock: Callable[[], float]
+    embedder: Embedder | None = None
+    reranker: Reranker | None = None
 
 
 class Memory(Protocol):
@@ -76,5 +79,5 @@ class MemoryKind(Protocol):
     def Config(self) -> type[BaseModel]: ...  # noqa: N802
 
     def __call__(
-        self, tools: Tools, source: Document, questions: Sequence[Question], config: Any, /
+        self, tools: Tools, source: Source, questions: Sequence[Question], config: Any, /
     ) -> Memory: ...

@@ -135,6 +135,11 @@ class Store:
             raise self._no_document(identity)
         return found
 
+    def turns(self, conversation_id: str, *, since: int = 0) -> list[Turn]:
+        """The turns of a conversation, from the number ``since`` on; none where there is none."""
+        with self._read() as connection:
+            return turns.turns(connection, conversation_id, since=since)
+
     def append_turn(
         self, conversation_id: str, number: int, turn: Turn, memory_id: str, edit: EditRecord
     ) -> None:

@@ -13,7 +13,7 @@ from mgl.errors import StoreConflict, StoreError
 from mgl.store import rows
 from mgl.types import CONVERSATION, Conversation, Document, Turn
 
-__all__ = ["append", "conversation", "put_conversation"]
+__all__ = ["append", "conversation", "put_conversation", "turns"]
 
 _COLUMNS = "id, speaker, text, time, session"
 
@@ -72,12 +72,18 @@ def conversation(connection: sqlite3.Connection, identity: str) -> Conversation 
     if found is None:
         return None
     document = rows.document_from_row(found)
-    turns = connection.execute(
-        f"SELECT {_COLUMNS} FROM turns WHERE document_id = ? ORDER BY number", (identity,)
-    )
     return Conversation(
-        document.id, document.name, tuple(_turn(row) for row in turns), document.notes
+        document.id, document.name, tuple(turns(connection, identity)), document.notes
     )
+
+
+def turns(connection: sqlite3.Connection, document_id: str, *, since: int = 0) -> list[Turn]:
+    """The turns of a conversation in order, from the one with the number ``since`` on."""
+    found = connection.execute(
+        f"SELECT {_COLUMNS} FROM turns WHERE document_id = ? AND number >= ? ORDER BY number",
+        (document_id, since),
+    )
+    return [_turn(row) for row in found]
 
 
 def _row(turn: Turn) -> rows.Row:

@@ -1,0 +1,66 @@
+"""GAM's configuration: the paper's values by default, each with its source.
+
+What goes beyond the paper is a named option here and is off by default, but for the preset
+``small``, which is for models and machines that cannot follow the paper's prompts at its price.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+__all__ = ["GamConfig"]
+
+_SMALL: dict[str, Any] = {"indicators": "rules"}
+
+
+class GamConfig(BaseModel):
+    """How a conversation is remembered and read.
+
+    ``partition`` is what ends a topic: ``semantic`` boundaries that the model finds (the paper's),
+    or, as in its Fig. 3, ``session`` ends, a fixed ``window`` of tokens or a number of ``turns``.
+    ``without`` leaves out one part, as in its Table 3: ``tan`` searches all events flatly, ``epg``
+    reads topics' summaries and raw text and no events, ``ssm`` consolidates every turn at once,
+    ``mfr`` ranks events by vector likeness alone.
+    ``summaries`` and ``relations`` say who writes them: the model (``prompt``; ``five``: a call for
+    each candidate as Algorithm 3 has it, ``one``: a single call), or code (``extract``,
+    ``similarity``), which needs no model.
+    ``indicators`` are asked of the model (``prompt``, §4.1) or found by ``rules``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    preset: Literal["paper", "small"] = "paper"
+    partition: Literal["semantic", "session", "window", "turns"] = "semantic"
+    without: Literal["tan", "epg", "ssm", "mfr"] | None = None
+    buffer_tokens: int = Field(2048, ge=32, description="capacity of the buffer (§3.3)")
+    pause_minutes: float = Field(60, gt=0, description="a gap that is a pause; ours")
+    context_turns: int = Field(
+        4, ge=0, description="earlier turns that boundary detection is shown (E.3); the number ours"
+    )
+    window_tokens: int = Field(256, ge=16, description="partition window: 256 or 512 (§4.4)")
+    window_turns: int = Field(3, ge=1, description="partition turns: 3 or 5 (§4.4)")
+    noise: float = Field(0.0, ge=0.0, le=1.0, description="η of Appendix C.3")
+    summaries: Literal["prompt", "extract"] = "prompt"
+    relations: Literal["five", "one", "similarity"] = "five"
+    candidates: int = Field(5, ge=0, description="topics that a new one may be linked to (§3.3)")
+    threshold: float = Field(
+        0.5, ge=0.0, le=1.0, description="τ of Algorithm 3; the paper prints none"
+    )
+    indicators: Literal["prompt", "rules"] = "prompt"
+    anchors: int = Field(10, ge=1, description="k of Eq. 9 (Appendix D.2)")
+    k: int = Field(10, ge=1, description="events that are read (Appendix D.2)")
+    beta_time: float = Field(1.4, ge=1.0, description="§4.1")
+    beta_role: float = Field(1.4, ge=1.0, description="§4.1")
+    beta_conf: float = Field(1.2, ge=1.0, description="§4.1")
+    answer_tokens: int = Field(120, ge=16, description="reply budget of an answer; ours")
+    temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
+    seed: int = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_preset(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("preset") == "small":
+            return {**_SMALL, **given}
+        return given

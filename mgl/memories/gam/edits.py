@@ -1,0 +1,141 @@
+"""GAM's edits as rows of the log, and the schemas that a model proposes them under."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
+
+from mgl.llm.constraints import bounded, index_set
+from mgl.memories.gam.state import (
+    Append,
+    Check,
+    Consolidate,
+    Edit,
+    Forget,
+    Freeze,
+    Link,
+    Relation,
+    Rewrite,
+    Unlink,
+)
+from mgl.store import EditRecord
+from mgl.store.records import EditOutcome
+
+__all__ = [
+    "Boundaries",
+    "Cues",
+    "Judged",
+    "JudgedAll",
+    "Summary",
+    "boundaries_schema",
+    "cues_schema",
+    "judged_all_schema",
+    "record",
+    "resolved",
+]
+
+KEYWORDS, KEYWORD_CHARS, SUMMARY_CHARS = 8, 40, 400
+
+_KINDS: Final[Mapping[str, type[Edit]]] = {
+    "append": Append,
+    "check": Check,
+    "consolidate": Consolidate,
+    "link": Link,
+    "unlink": Unlink,
+    "rewrite": Rewrite,
+    "freeze": Freeze,
+    "forget": Forget,
+}
+_NAMES: Final[Mapping[type[Edit], str]] = {kind: name for name, kind in _KINDS.items()}
+
+
+def record(
+    step: int,
+    edit: Edit,
+    *,
+    rejected: str | None = None,
+    repaired: str | None = None,
+    call_key: str | None = None,
+) -> EditRecord:
+    """An edit as a row: applied, or ``rejected`` or ``repaired`` with the reason."""
+    outcome: EditOutcome = "rejected" if rejected else "repaired" if repaired else "applied"
+    name = _NAMES[type(edit)]
+    payload = _adapter(name).dump_python(edit, mode="json")
+    return EditRecord(step, name, payload, outcome, rejected or repaired, call_key=call_key)
+
+
+def resolved(row: EditRecord) -> Edit | None:
+    """The edit of a row, if it was applied."""
+    if row.outcome == "rejected":
+        return None
+    edit: Edit = _adapter(row.op).validate_python(row.payload)
+    return edit
+
+
+@cache
+def _adapter(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_KINDS[name])
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Boundaries(_Reply):
+    """E.3: indices of utterances after which the topic changes."""
+
+    boundaries: list[int]
+
+
+class Summary(_Reply):
+    """E.2."""
+
+    keywords: Annotated[
+        list[Annotated[str, Field(min_length=1), bounded(KEYWORD_CHARS)]],
+        Field(min_length=1, max_length=KEYWORDS),
+    ]
+    summary: Annotated[str, Field(min_length=1), bounded(SUMMARY_CHARS)]
+
+
+class Judged(_Reply):
+    """E.1."""
+
+    relation: Relation
+    confidence: Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class JudgedAll(_Reply):
+    """One judgement a candidate, in their order."""
+
+    relations: list[Judged]
+
+
+class Cues(_Reply):
+    """Which utterances speak of time, and which are consistent."""
+
+    temporal: list[int]
+    consistent: list[int]
+
+
+def boundaries_schema(first: int, count: int) -> type[Boundaries]:
+    """Boundaries among ``count`` indices from ``first``."""
+    return create_model(
+        "boundaries", __base__=Boundaries, boundaries=(index_set(count, first=first), ...)
+    )
+
+
+def judged_all_schema(candidates: int) -> type[JudgedAll]:
+    size = Field(min_length=candidates, max_length=candidates)
+    return create_model(
+        "relations", __base__=JudgedAll, relations=(Annotated[list[Judged], size], ...)
+    )
+
+
+def cues_schema(count: int) -> type[Cues]:
+    """Cues of ``count`` utterances, numbered from 0."""
+    return create_model(
+        "cues", __base__=Cues, temporal=(index_set(count), ...), consistent=(index_set(count), ...)
+    )

@@ -1,0 +1,41 @@
+"""A topic's summary and keywords without a model: its most telling words and utterances.
+
+Ours, for ``summaries: extract``. A word tells much where it is frequent in the topic and rare
+among all turns so far; an utterance where it holds such words and is not long.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
+from math import log, sqrt
+
+__all__ = ["extracted"]
+
+KEYWORDS, UTTERANCES = 8, 2
+
+
+def extracted(lines: Sequence[str], all_lines: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Summary and keywords of some lines among ``all_lines``."""
+    bags = _words(lines)
+    spread = Counter(chain.from_iterable(map(set, _words(all_lines))))
+    counts = Counter(chain.from_iterable(bags))
+    weights = {
+        word: count * log(1 + len(all_lines) / spread[word]) if spread[word] else float(count)
+        for word, count in counts.items()
+    }
+    keywords = sorted(weights, key=lambda word: (-weights[word], word))[:KEYWORDS]
+    telling = [sum(weights[word] for word in set(bag)) / sqrt(1 + len(bag)) for bag in bags]
+    best = sorted(range(len(lines)), key=lambda place: -telling[place])[:UTTERANCES]
+    summary = " ".join(" ".join(lines[place].split()) for place in sorted(best))
+    return summary, tuple(keywords)
+
+
+def _words(lines: Sequence[str]) -> list[list[str]]:
+    import bm25s
+
+    words: list[list[str]] = bm25s.tokenize(
+        list(lines), stopwords="en", stemmer=None, return_ids=False, show_progress=False
+    )
+    return words

@@ -1,0 +1,140 @@
+"""Reading: from a question to the events that may answer it, top down.
+
+Source: GAM §3.4: topics like the question and their neighbours (Eq. 9), the events of their
+archived graphs (Eq. 10), ranked by meaning and by what is known of them (Eq. 11). Eq. 10 reads
+archives only; the buffer's events are candidates too (ours), since in use a question may be about
+what was just said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mgl.llm.base import LLM
+from mgl.memories.gam.config import GamConfig
+from mgl.memories.gam.indicators import Asked, asked, marks_by_rules, matches_time, role_fits
+from mgl.memories.gam.state import Marks, State, neighbours
+from mgl.memories.gam.texts import likeness_text, raw_text
+from mgl.memories.gam.vectors import likeness, nearest
+from mgl.replying import Memory, turns_as_memories
+from mgl.retrieval.base import Embedder, Reranker
+from mgl.types import Question, Turn
+
+__all__ = ["Event", "Reading", "memories", "read", "trace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A candidate with its score (Eq. 11). ``topic`` is None for a turn of the buffer, ``fired``
+    the indicators that hold for it."""
+
+    turn: int
+    topic: str | None
+    likely: float
+    score: float
+    fired: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was found for a question: the best events first, and how they were reached.
+
+    ``anchors`` are the topics like the question, ``expanded`` their neighbours, ``candidates`` how
+    many events they hold. ``topics`` are read instead of events where there are none below them.
+    """
+
+    events: tuple[Event, ...]
+    anchors: tuple[str, ...]
+    expanded: tuple[str, ...]
+    candidates: int
+    asked: Asked
+    topics: tuple[str, ...] = ()
+
+
+async def read(
+    llm: LLM,
+    embedder: Embedder,
+    reranker: Reranker,
+    state: State,
+    turns: Sequence[Turn],
+    question: Question,
+    config: GamConfig,
+) -> Reading:
+    """The ``config.k`` best events for a question."""
+    what = await asked(llm, question, {turn.speaker for turn in turns if turn.speaker}, config)
+    texts = {name: likeness_text(topic, turns) for name, topic in state.topics.items()}
+    found = await nearest(embedder, question.text, texts, config.anchors)
+    anchors = [name for name, _ in found]
+    expanded = sorted(neighbours(state, anchors), key=lambda name: int(name[1:]))
+    if config.without == "epg":
+        best = tuple(anchors[: config.k])
+        return Reading((), tuple(anchors), tuple(expanded), 0, what, topics=best)
+    reached = list(state.topics) if config.without == "tan" else [*anchors, *expanded]
+    owners: dict[int, str | None] = {
+        number: name for name in reached for number in state.topics[name].turns
+    }
+    owners.update(dict.fromkeys(state.buffer))
+    numbers = sorted(owners)
+    lines = [turns[number].line for number in numbers]
+    if config.without == "mfr":
+        scores = await likeness(embedder, question.text, lines)
+        ranked = [
+            Event(number, owners[number], float(score), float(score))
+            for number, score in zip(numbers, scores, strict=True)
+        ]
+    else:
+        scores = await reranker.scores(question.text, lines)
+        ranked = [
+            _event(number, owners[number], float(score), state, turns, what, config)
+            for number, score in zip(numbers, scores, strict=True)
+        ]
+    ranked.sort(key=lambda event: (-event.score, event.turn))
+    return Reading(tuple(ranked[: config.k]), tuple(anchors), tuple(expanded), len(ranked), what)
+
+
+def _event(
+    number: int,
+    topic: str | None,
+    likely: float,
+    state: State,
+    turns: Sequence[Turn],
+    what: Asked,
+    config: GamConfig,
+) -> Event:
+    turn = turns[number]
+    known = state.topics[topic].marks.get(number, Marks()) if topic else marks_by_rules(turn)
+    factors = {
+        "time": (config.beta_time, matches_time(known, turn, what)),
+        "role": (config.beta_role, role_fits(turn, what)),
+        "conf": (config.beta_conf, known.consistent),
+    }
+    fired = tuple(name for name, (_, holds) in factors.items() if holds)
+    score = likely
+    for name in fired:
+        score *= factors[name][0]
+    return Event(number, topic, likely, score, fired)
+
+
+def memories(reading: Reading, state: State, turns: Sequence[Turn]) -> list[Memory]:
+    """What was found as an answer reads it: events in their order, or whole topics."""
+    if not reading.topics:
+        return turns_as_memories(turns, [event.turn for event in reading.events])
+    topics = sorted((state.topics[name] for name in reading.topics), key=lambda topic: topic.turns)
+    return [(topic.turns, f"{topic.summary}\n{raw_text(topic, turns)}".strip()) for topic in topics]
+
+
+def trace(reading: Reading) -> tuple[str, ...]:
+    """How a reading came about, a line a step."""
+    what = reading.asked
+    return (
+        f"topics like the question: {', '.join(reading.anchors) or 'none'}",
+        f"their neighbours: {', '.join(reading.expanded) or 'none'}",
+        f"{reading.candidates} events; time matters: {'yes' if what.time_sensitive else 'no'}; "
+        f"speakers meant: {', '.join(sorted(what.speakers)) or 'nobody'}",
+        *(
+            f"{event.topic or 'buffer'} turn {event.turn + 1}: {event.score:.3f}"
+            f"{' (' + ', '.join(event.fired) + ')' if event.fired else ''}"
+            for event in reading.events
+        ),
+    )

@@ -1,0 +1,232 @@
+"""The state of a GAM memory, and the edits it is made of.
+
+Source: GAM §3.2 (Eq. 3–5) and §3.3 (Eq. 6–8). A turn is named by its number in the conversation.
+The active event graph is ``buffer``: turns in their order, each linked to the one before (Eq. 6),
+so its edges need not be kept. A topic holds its archived event graph the same way, which is its
+cross-layer link too. ``apply`` is pure; a state is what the log's edits make of the empty one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from types import MappingProxyType
+from typing import Final, Literal, get_args
+
+from mgl.text.times import TimeMention
+
+__all__ = [
+    "EMPTY",
+    "RELATIONS",
+    "SYMMETRIC",
+    "Append",
+    "Check",
+    "Consolidate",
+    "Edit",
+    "Forget",
+    "Freeze",
+    "Link",
+    "Marks",
+    "Relation",
+    "Rewrite",
+    "State",
+    "Topic",
+    "Trigger",
+    "Unlink",
+    "apply",
+    "neighbours",
+    "replay",
+]
+
+Relation = Literal["support", "contradict", "coreference", "causal", "semantic", "unrelated"]
+SYMMETRIC: Final = frozenset({"coreference", "semantic"})
+RELATIONS: Final[tuple[Relation, ...]] = get_args(Relation)
+
+Trigger = Literal["session_end", "pause", "overflow", "flush"]
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What is known of an event for Eq. 11: whether it speaks of time (and of which), and whether
+    it passed the self-consistency check when it was encoded."""
+
+    temporal: bool = False
+    consistent: bool = False
+    times: tuple[TimeMention, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A node of the topic network (Eq. 7): ``summary`` and ``keywords`` are c_sum, the text of its
+    ``turns`` is c_raw and the archived event graph. ``summary`` is "" where none could be had, or
+    where a turn it was made from is gone. A ``frozen`` topic is neither changed nor linked anew."""
+
+    id: str
+    summary: str
+    keywords: tuple[str, ...]
+    turns: tuple[int, ...]
+    marks: Mapping[int, Marks] = field(default_factory=dict)
+    frozen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """The next turn joins the buffer (Eq. 6)."""
+
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Boundaries were looked for in the buffer up to the turn ``through``: ``boundaries`` are the
+    turns after which the topic changes."""
+
+    trigger: Trigger
+    through: int
+    boundaries: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidate:
+    """The buffer's first turns become a topic (Eq. 7, 8) and leave the buffer."""
+
+    topic: Topic
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An edge of the topic network; ``confidence`` (0 to 1) is its weight."""
+
+    source: str
+    target: str
+    relation: Relation
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unlink:
+    """The edges between two topics go."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A topic's summary and keywords are corrected."""
+
+    topic: str
+    summary: str
+    keywords: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """A topic is frozen, or let go again."""
+
+    topic: str
+    frozen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Turns are deleted: they leave the buffer and their topics, and what was made from them goes.
+
+    A topic without turns goes with its edges; one that keeps some loses summary and keywords.
+    """
+
+    turns: tuple[int, ...]
+
+
+Edit = Append | Check | Consolidate | Link | Unlink | Rewrite | Freeze | Forget
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """``turns`` have been taken in; ``checked`` is the last turn that a check has seen, or -1."""
+
+    turns: int = 0
+    buffer: tuple[int, ...] = ()
+    topics: Mapping[str, Topic] = field(default_factory=lambda: MappingProxyType({}))
+    links: tuple[Link, ...] = ()
+    checked: int = -1
+    forgotten: frozenset[int] = frozenset()
+    made: int = 0
+
+    @property
+    def next_topic(self) -> str:
+        """The id of the topic that is made next; ids are never used twice."""
+        return f"t{self.made + 1}"
+
+
+EMPTY: Final = State()
+
+
+def apply(state: State, edit: Edit) -> State:
+    """The state after an edit. ValueError for one that does not fit the state."""
+    match edit:
+        case Append(turn):
+            if turn != state.turns:
+                raise ValueError(f"turn {turn} comes after {state.turns} turns")
+            return replace(state, turns=turn + 1, buffer=(*state.buffer, turn))
+        case Check(_, through, _):
+            return replace(state, checked=max(state.checked, through))
+        case Consolidate(topic):
+            count = len(topic.turns)
+            if topic.turns != state.buffer[:count] or topic.id != state.next_topic:
+                raise ValueError(f"{topic.id} is not made of the buffer's first turns")
+            topics = {**state.topics, topic.id: topic}
+            return replace(state, buffer=state.buffer[count:], topics=topics, made=state.made + 1)
+        case Link(source, target):
+            if source not in state.topics or target not in state.topics or source == target:
+                raise ValueError(f"no link can join {source} and {target}")
+            return replace(state, links=(*state.links, edit))
+        case Unlink(source, target):
+            ends = {source, target}
+            kept = tuple(link for link in state.links if {link.source, link.target} != ends)
+            return replace(state, links=kept)
+        case Rewrite(name, summary, keywords):
+            return _with_topic(state, name, summary=summary, keywords=keywords)
+        case Freeze(name, frozen):
+            return _with_topic(state, name, frozen=frozen)
+        case Forget(turns):
+            return _without(state, frozenset(turns))
+
+
+def replay(edits: Iterable[Edit]) -> State:
+    """What a log makes of the empty state."""
+    return reduce(apply, edits, EMPTY)
+
+
+def neighbours(state: State, names: Iterable[str]) -> set[str]:
+    """The topics that an edge joins to one of some topics, either way (Eq. 9)."""
+    ends = set(names)
+    found = {link.target for link in state.links if link.source in ends}
+    return (found | {link.source for link in state.links if link.target in ends}) - ends
+
+
+def _with_topic(state: State, name: str, **changes: object) -> State:
+    if name not in state.topics:
+        raise ValueError(f"there is no topic {name}")
+    topic = replace(state.topics[name], **changes)  # type: ignore[arg-type]
+    return replace(state, topics={**state.topics, name: topic})
+
+
+def _without(state: State, gone: frozenset[int]) -> State:
+    topics: dict[str, Topic] = {}
+    for name, topic in state.topics.items():
+        left = tuple(turn for turn in topic.turns if turn not in gone)
+        if left == topic.turns:
+            topics[name] = topic
+        elif left:
+            marks = {turn: topic.marks[turn] for turn in left if turn in topic.marks}
+            topics[name] = replace(topic, turns=left, marks=marks, summary="", keywords=())
+    links = (link for link in state.links if link.source in topics and link.target in topics)
+    return replace(
+        state,
+        buffer=tuple(turn for turn in state.buffer if turn not in gone),
+        topics=topics,
+        links=tuple(links),
+        forgotten=state.forgotten | gone,
+    )

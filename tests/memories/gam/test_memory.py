@@ -1,0 +1,303 @@
+"""GAM as a whole: triggers, boundaries, consolidation, and what a restart finds."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from mgl.errors import InputError, UsageError
+from mgl.llm.base import Completion, Request
+from mgl.llm.fakes import SchemaEngine, ScriptedEngine
+from mgl.memories.gam import Gam
+from mgl.memories.gam.edits import boundaries_schema, resolved
+from mgl.memories.gam.state import Check, Link, State, replay
+from mgl.store import Store
+from mgl.types import Conversation, Document, Question, Turn
+
+Open = Callable[..., Gam]
+DAY = datetime(2023, 5, 8, 13, 56)
+WORDS = "paint horse lake book garden kitchen train music letter bridge".split()
+
+
+def speaker(place: int) -> str:
+    return "Ann" if place % 2 else "Bo"
+
+
+def talk(*sessions: Sequence[str]) -> Conversation:
+    turns = [
+        Turn(f"D{session}:{place}", speaker(place), text, DAY + timedelta(session), str(session))
+        for session, texts in enumerate(sessions, 1)
+        for place, text in enumerate(texts, 1)
+    ]
+    return Conversation.from_turns("talk", turns)
+
+
+def reply_by_stage(
+    boundaries: Callable[[str], list[int]], relation: str = "semantic", confidence: float = 0.9
+) -> Callable[[Request], str]:
+    """An engine's replies by what the prompt asks."""
+
+    def reply(request: Request) -> str:
+        prompt = request.messages[-1].content
+        if "identify where topic changes occur" in prompt:
+            return json.dumps({"boundaries": boundaries(prompt)})
+        if "structured analysis" in prompt:
+            return json.dumps(
+                {
+                    "keywords": ["key"],
+                    "summary": prompt.split("Content for analysis:")[1].strip()[:60],
+                }
+            )
+        if "Determine the relationship" in prompt:
+            return json.dumps({"relation": relation, "confidence": confidence})
+        if '"temporal"' in prompt:
+            return json.dumps({"temporal": [0], "consistent": []})
+        raise AssertionError(prompt)
+
+    return reply
+
+
+def always(indices: list[int]) -> Callable[[str], list[int]]:
+    return lambda _: indices
+
+
+def engine(boundaries: Callable[[str], list[int]], **options: object) -> ScriptedEngine:
+    return ScriptedEngine([reply_by_stage(boundaries, **options)] * 500)  # type: ignore[arg-type]
+
+
+async def test_a_session_end_is_looked_at_once_and_what_follows_the_last_boundary_stays(
+    memory_of: Open, store: Store
+) -> None:
+    asked = engine(always([1]))
+    memory = memory_of(talk(["a b c", "d e f", "g h i"], ["j k l"]), asked, indicators="rules")
+    await memory.build()
+    assert {name: topic.turns for name, topic in memory.state.topics.items()} == {"t1": (0, 1)}
+    assert memory.state.buffer == (2, 3)
+    checks = [edit for row in store.edits(memory.id) if isinstance(edit := resolved(row), Check)]
+    assert checks == [Check("session_end", 2, (1,))]
+    assert sum("topic changes" in r.messages[-1].content for r in asked.requests) == 1
+
+
+async def test_earlier_turns_are_shown_and_no_boundary_can_lie_among_them(memory_of: Open) -> None:
+    prompts: list[str] = []
+
+    def boundaries(prompt: str) -> list[int]:
+        prompts.append(prompt)
+        return [1] if len(prompts) == 1 else []
+
+    memory = memory_of(
+        talk(["a b c", "d e f", "g h i"], ["j k l", "m n o"], ["p q r"]),
+        engine(boundaries),
+        indicators="rules",
+        context_turns=1,
+    )
+    await memory.build()
+    assert "[0] Bo: d e f\n[1] Ann: g h i\n[2] Ann: j k l\n[3] Bo: m n o\n" in prompts[1]
+
+
+def test_boundaries_are_held_to_the_indices_that_are_asked_about() -> None:
+    schema = boundaries_schema(1, 2)
+    assert schema.model_validate({"boundaries": [1, 2]}).boundaries == [1, 2]
+    for wrong in ([0], [3], [2, 1]):
+        with pytest.raises(ValidationError):
+            schema.model_validate({"boundaries": wrong})
+
+
+async def test_an_overflow_without_a_boundary_makes_one_topic(memory_of: Open) -> None:
+    memory = memory_of(
+        talk(["word " * 20, "word " * 20, "other"]),
+        engine(always([])),
+        indicators="rules",
+        buffer_tokens=32,
+    )
+    await memory.build()
+    assert memory.state.topics["t1"].turns == (0, 1)
+    assert memory.state.buffer == (2,)
+
+
+async def test_a_pause_is_a_trigger(memory_of: Open) -> None:
+    turns = [
+        Turn("1", "Ann", "one two", DAY),
+        Turn("2", "Bo", "three four", DAY + timedelta(minutes=1)),
+        Turn("3", "Ann", "five six", DAY + timedelta(hours=5)),
+    ]
+    memory = memory_of(Conversation.from_turns("t", turns), engine(always([0])), indicators="rules")
+    await memory.build()
+    assert memory.state.topics["t1"].turns == (0,)
+    assert memory.state.checked == 1
+
+
+@pytest.mark.parametrize(
+    ("relation", "confidence", "kept"),
+    [("support", 0.9, 1), ("unrelated", 0.9, 0), ("support", 0.5, 0), ("support", 0.51, 1)],
+)
+async def test_an_edge_needs_a_relation_and_more_than_the_threshold(
+    memory_of: Open, store: Store, relation: str, confidence: float, kept: int
+) -> None:
+    asked = engine(always([0]), relation=relation, confidence=confidence)
+    memory = memory_of(talk(["a b", "c d"], ["e f"]), asked, indicators="rules")
+    await memory.build()
+    await memory.flush()
+    links = [row for row in store.edits(memory.id) if row.op == "link"]
+    assert links
+    assert len(memory.state.links) == kept * len(links)
+    if kept:
+        assert memory.state.links[0] == Link("t2", "t1", relation, confidence)  # type: ignore[arg-type]
+
+
+async def test_a_topic_is_linked_to_at_most_five_others_and_never_to_itself(
+    memory_of: Open,
+) -> None:
+    memory = memory_of(
+        talk([f"{word} walks here" for word in WORDS]),
+        engine(always([])),
+        without="ssm",
+        indicators="rules",
+    )
+    await memory.build()
+    assert len(memory.state.topics) == len(WORDS)
+    ends = [(link.source, link.target) for link in memory.state.links]
+    assert all(source != target for source, target in ends)
+    assert max(sum(source == name for source, _ in ends) for name in memory.state.topics) == 5
+
+
+async def test_appending_one_by_one_gives_what_building_gives(memory_of: Open) -> None:
+    whole = talk(["a b c", "d e f", "g h i"], ["j k l", "m n o"], ["p q r"])
+    built = memory_of(whole, SchemaEngine(3))
+    await built.build()
+    grown = memory_of(Conversation.named("grown"), SchemaEngine(3))
+    for turn in whole.turns:
+        await grown.append(turn)
+    assert grown.state == built.state
+    assert grown.conversation.turns == whole.turns
+
+
+async def test_a_turn_that_is_there_changes_nothing_and_another_of_its_id_is_refused(
+    memory_of: Open,
+) -> None:
+    memory = memory_of(Conversation.named("t"))
+    await memory.append(Turn("1", "Ann", "Hello."))
+    await memory.append(Turn("1", "Ann", "Hello."))
+    assert memory.state.turns == 1
+    with pytest.raises(InputError, match="another turn with the id '1'"):
+        await memory.append(Turn("1", "Ann", "Something else."))
+    with pytest.raises(InputError, match="no text"):
+        await memory.append(Turn("2", "Ann", "  "))
+
+
+async def test_a_document_is_no_conversation(memory_of: Open) -> None:
+    with pytest.raises(UsageError, match="remembers conversations"):
+        memory_of(Document.from_text("a.txt", "Text."))
+
+
+async def test_a_reply_that_stays_invalid_loses_no_turn(memory_of: Open, store: Store) -> None:
+    memory = memory_of(
+        talk(["a b c", "d e f"], ["g h i"]), ScriptedEngine(["no JSON at all"] * 100)
+    )
+    await memory.build()
+    await memory.flush()
+    assert sorted(n for topic in memory.state.topics.values() for n in topic.turns) == [0, 1, 2]
+    reasons = {row.reason for row in store.edits(memory.id) if row.op == "reply"}
+    assert reasons == {"reply_invalid"}
+
+
+async def test_a_turn_of_a_hundred_thousand_characters_is_remembered(memory_of: Open) -> None:
+    memory = memory_of(
+        talk(["word " * 20_000], ["short one", "and more"]), SchemaEngine(context_tokens=2048)
+    )
+    await memory.build()
+    await memory.flush()
+    assert memory.state.buffer == ()
+    assert memory.conversation.turns[0].text == "word " * 20_000
+
+
+class _Killed(BaseException):
+    """As if the process had died here."""
+
+
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(seed=st.integers(0, 10_000), calls=st.integers(0, 40))
+async def test_whatever_call_it_dies_in_it_goes_on_to_the_same_state(
+    tmp_path_factory: pytest.TempPathFactory, memory_of: Open, seed: int, calls: int
+) -> None:
+    draw = random.Random(seed)
+    whole = talk(
+        *([" ".join(draw.sample(WORDS, 3)) for _ in range(draw.randint(1, 6))] for _ in range(4))
+    )
+    real = SchemaEngine(seed)
+    left = calls
+
+    class Dying(SchemaEngine):
+        async def generate(self, request: Request) -> Completion:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise _Killed
+            return await real.generate(request)
+
+    folder = tmp_path_factory.mktemp("die")
+    with Store.open(folder / "a.sqlite") as one, Store.open(folder / "b.sqlite") as two:
+        with contextlib.suppress(_Killed, BaseExceptionGroup):
+            await memory_of(whole, Dying(seed), at=one).build()
+        resumed = memory_of(whole, real, at=one)
+        await resumed.build()
+        whole_run = memory_of(whole, real, at=two)
+        await whole_run.build()
+        assert resumed.state == whole_run.state
+        check_invariants(resumed.state)
+
+
+def check_invariants(state: State) -> None:
+    """Every turn is in the buffer or in exactly one topic, in order."""
+    held = [number for topic in state.topics.values() for number in topic.turns]
+    assert sorted([*held, *state.buffer]) == list(range(state.turns))
+    assert held == sorted(held)
+    assert not held or not state.buffer or held[-1] < state.buffer[0]
+
+
+async def test_the_log_alone_gives_the_state(memory_of: Open, store: Store) -> None:
+    memory = memory_of(talk(["a b c", "d e f"], ["g h i"]), SchemaEngine(5))
+    await memory.build()
+    edits = (resolved(row) for row in store.edits(memory.id))
+    assert replay(edit for edit in edits if edit is not None) == memory.state
+
+
+async def test_a_second_writer_reads_the_log_again(memory_of: Open) -> None:
+    one, two = memory_of(Conversation.named("t")), memory_of(Conversation.named("t"))
+    await one.append(Turn("1", "Ann", "Hello."))
+    await two.append(Turn("2", "Bo", "Hi."))
+    await one.append(Turn("3", "Ann", "How are you?"))
+    assert [turn.id for turn in one.conversation.turns] == ["1", "2", "3"]
+    assert two.state == one.state
+
+
+async def test_an_answer_cites_the_turns_it_names(memory_of: Open) -> None:
+    def reply(request: Request) -> str:
+        assert "[1] (Tuesday, 09 May 2023) Ann: I painted a horse" in request.messages[-1].content
+        return json.dumps({"memories": [1], "answer": "a horse"})
+
+    memory = memory_of(
+        talk(["I painted a horse", "Nice"]), ScriptedEngine([reply]), indicators="rules"
+    )
+    answer = await memory.answer(Question("What did Ann paint?"))
+    (citation,) = answer.citations
+    assert (citation.node_id, citation.quote) == ("D1:1", "I painted a horse")
+    assert citation.section is not None
+    assert (citation.section.kind, citation.section.label) == ("session", "1")
+    assert answer.text == "a horse"
+
+
+async def test_an_empty_memory_says_that_nothing_was_mentioned(memory_of: Open) -> None:
+    answer = await memory_of(Conversation.named("t"), indicators="rules").answer(Question("Who?"))
+    assert answer.text == "Not mentioned in the conversation."
+    assert answer.citations == ()
