@@ -239,7 +239,7 @@ def _found(profile: ModelProfile, home: Path) -> Check | None:
     sha256 = profile.weights.sha256
     if sha256 is None:
         return Check(name, True, f"{path} (the profile pins no hash)")
-    if not weights.verify(path, sha256):
+    if not weights.verify(profile.weights.pinned_file(path), sha256):
         return Check(
             name,
             False,

