@@ -13,12 +13,15 @@ from mgl.text.conversations import read_conversations
 from mgl.text.locating import Located, locate
 from mgl.text.reading import read_document
 from mgl.text.sentences import sentence_spans
+from mgl.text.times import TimeMention, time_mentions
 
 __all__ = [
     "Located",
+    "TimeMention",
     "chunk_document",
     "locate",
     "read_conversations",
     "read_document",
     "sentence_spans",
+    "time_mentions",
 ]

@@ -6,9 +6,11 @@ import mgl.text
 def test_the_room_exports_these_names_and_no_others() -> None:
     assert mgl.text.__all__ == [
         "Located",
+        "TimeMention",
         "chunk_document",
         "locate",
         "read_conversations",
         "read_document",
         "sentence_spans",
+        "time_mentions",
     ]

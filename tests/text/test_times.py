@@ -1,0 +1,284 @@
+"""Times in text. Monday 8 May 2023 is the day on which things are said, unless told otherwise."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, date, datetime, timedelta, timezone
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mgl.text import read_conversations, time_mentions
+from mgl.text.ranges import Days, month, nearest_weekday, season, shifted, stretch, week, weekend
+
+SAID = datetime(2023, 5, 8, 13, 56)
+
+
+def read(text: str, at: datetime | date | None = SAID) -> list[tuple[str, str]]:
+    """What was found, as (expression, FIRST or FIRST/LAST)."""
+    return [
+        (m.expression, str(m.begin) + (f"/{m.until}" if m.until > m.begin else ""))
+        for m in time_mentions(text, at)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("expression", "days"),
+    [
+        ("yesterday", "2023-05-07"),
+        ("the day before yesterday", "2023-05-06"),
+        ("day after tomorrow", "2023-05-10"),
+        ("tonight", "2023-05-08"),
+        ("last night", "2023-05-07"),
+        ("the other day", "2023-05-01/2023-05-06"),
+        ("last week", "2023-05-01/2023-05-07"),
+        ("this week", "2023-05-08/2023-05-14"),
+        ("Next  month", "2023-06-01/2023-06-30"),
+        ("last year", "2022-01-01/2022-12-31"),
+        ("last Friday", "2023-05-05"),
+        ("last monday", "2023-05-01"),
+        ("this Monday", "2023-05-08"),
+        ("next Monday", "2023-05-15"),
+        ("last Tues", "2023-05-02"),
+        ("on Friday", "2023-05-05"),
+        ("by Friday", "2023-05-12"),
+        ("last June", "2022-06-01/2022-06-30"),
+        ("next June", "2023-06-01/2023-06-30"),
+        ("last weekend", "2023-05-06/2023-05-07"),
+        ("over the weekend", "2023-05-06/2023-05-07"),
+        ("for the weekend", "2023-05-13/2023-05-14"),
+        ("next weekend", "2023-05-20/2023-05-21"),
+        ("two weekends ago", "2023-04-29/2023-04-30"),
+        ("last summer", "2022-06-01/2022-08-31"),
+        ("this summer", "2023-06-01/2023-08-31"),
+        ("next winter", "2023-12-01/2024-02-29"),
+        ("last fall", "2022-09-01/2022-11-30"),
+        ("summer of 2021", "2021-06-01/2021-08-31"),
+        ("two weeks ago", "2023-04-24/2023-04-30"),
+        ("12 days ago", "2023-04-26"),
+        ("a few weeks ago", "2023-04-10/2023-04-30"),
+        ("a couple of days ago", "2023-05-05/2023-05-06"),
+        ("five years ago", "2018-01-01/2018-12-31"),
+        ("a month back", "2023-04-01/2023-04-30"),
+        ("in 3 months", "2023-08-01/2023-08-31"),
+        ("two days from now", "2023-05-10"),
+        ("in the last month", "2023-04-08/2023-05-08"),
+        ("over the past three months", "2023-02-08/2023-05-08"),
+        ("the next two weeks", "2023-05-08/2023-05-22"),
+        ("8 May 2023", "2023-05-08"),
+        ("7 May, 2023", "2023-05-07"),
+        ("Sept. 5", "2022-09-05"),
+        ("the 3rd of July", "2022-07-03"),
+        ("June the 7th", "2023-06-07"),
+        ("June the 21st", "2022-06-21"),
+        ("5/9/2022", "2022-05-09"),
+        ("2022-12-31", "2022-12-31"),
+        ("3June, 2022", "2022-06-03"),
+        ("on the 15th", "2023-04-15"),
+        ("Dec 2022", "2022-12-01/2022-12-31"),
+        ("in March", "2023-03-01/2023-03-31"),
+        ("in June", "2023-06-01/2023-06-30"),
+        ("in July", "2022-07-01/2022-07-31"),
+        ("since 2016", "2016-01-01/2016-12-31"),
+        ("Feb 29", "2020-02-29"),
+        ("early June", "2023-06-01/2023-06-10"),
+        ("mid-June", "2023-06-11/2023-06-20"),
+        ("the end of May", "2023-05-21/2023-05-31"),
+        ("first half of September 2022", "2022-09-01/2022-09-15"),
+        ("the second week of November", "2022-11-08/2022-11-15"),
+        ("late last month", "2023-04-21/2023-04-30"),
+        ("the beginning of 2020", "2020-01-01/2020-05-01"),
+        ("the week before 9 June 2023", "2023-06-02/2023-06-08"),
+        ("the week after 9 June 2023", "2023-06-10/2023-06-16"),
+        ("a month before 9 June 2023", "2023-05-09/2023-06-08"),
+        ("the day before 9 June 2023", "2023-06-08"),
+        ("two weeks before August 11, 2023", "2023-07-24/2023-07-30"),
+        ("the Sunday before 25 October, 2022", "2022-10-23"),
+        ("the Friday after June 2022", "2022-07-01"),
+        ("last weekend before April 10, 2023", "2023-04-08/2023-04-09"),
+        ("the weekend after 3 June, 2022", "2022-06-04/2022-06-05"),
+        ("between August 11 and August 15 2023", "2023-08-11/2023-08-15"),
+        ("between 20 December and 3 January 2023", "2022-12-20/2023-01-03"),
+        ("from June to August 2022", "2022-06-01/2022-08-31"),
+    ],
+)
+def test_what_is_meant(expression: str, days: str) -> None:
+    assert read(f"So, {expression}!") == [(expression, days)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "begin"),
+    [
+        ("for three years", date(2020, 5, 8)),
+        ("for over ten years", date(2013, 5, 8)),
+        ("been a few days", date(2023, 5, 4)),
+        ("5 years already", date(2018, 5, 8)),
+    ],
+)
+def test_how_long_something_took_is_the_time_up_to_now(expression: str, begin: date) -> None:
+    [found] = time_mentions(f"We have {expression}.", SAID)
+    assert (found.expression, found.kind) == (expression, "duration")
+    assert (found.begin, found.until) == (begin, SAID.date())
+    assert [m.kind for m in time_mentions("Three years ago.", SAID)] == ["time"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We may go on a march in the sun, and we sat.",
+        "May I? March on! Sat down. Mon ami.",
+        "She is 3 years old, and was 12 for 3 years old.",
+        "on the 15th floor",
+        "31 June, February 29 2023, 45/45/2023",
+        "1,000 days ago; 12.5 days ago",
+        "Sundays, on Sundays, every day, one day",
+        "mayday yesterdays someday todayish",
+        "in 90 minutes, at 3:15 pm, 24/7",
+        "the next day",
+        "",
+    ],
+)
+def test_what_is_no_time(text: str) -> None:
+    assert read(text) == []
+
+
+def test_several_in_one_turn() -> None:
+    text = "I met her last week. We marry on 3 June 2024, two years after we met in 2022."
+    assert [expression for expression, _ in read(text)] == ["last week", "3 June 2024", "in 2022"]
+
+
+def test_where_nothing_tells_when_it_was_said_only_years_do() -> None:
+    text = "Last week, in May 2023, on 3 June, in 2019, two days ago, the week before 3 June 2020."
+    assert read(text, None) == [
+        ("May 2023", "2023-05-01/2023-05-31"),
+        ("in 2019", "2019-01-01/2019-12-31"),
+        ("the week before 3 June 2020", "2020-05-27/2020-06-02"),
+    ]
+
+
+def test_the_day_is_the_speakers_own() -> None:
+    late = datetime(2023, 5, 8, 23, 30, tzinfo=timezone(timedelta(hours=-9)))
+    assert late.astimezone(UTC).day == 9
+    assert read("today", late) == read("today", late.date()) == [("today", "2023-05-08")]
+
+
+@pytest.mark.parametrize("said", [date(1, 1, 1), date(9999, 12, 31)])
+def test_at_the_ends_of_the_calendar(said: date) -> None:
+    text = "yesterday tomorrow last year, next year. In 999 years, last winter, in May, 3 June."
+    assert all(mention.begin <= mention.until for mention in time_mentions(text, said))
+
+
+days = st.dates(date(1900, 1, 1), date(2099, 12, 31))
+NAMES = "January February March April May June July August September October November December"
+
+
+@given(said=days, meant=days, form=st.integers(0, 5))
+@settings(deadline=None)
+def test_a_full_date_is_that_day_whenever_it_is_said(said: date, meant: date, form: int) -> None:
+    name = NAMES.split()[meant.month - 1]
+    written = [
+        f"{meant.day} {name} {meant.year}",
+        f"{name} {meant.day}, {meant.year}",
+        f"{meant.day} {name[:3]}, {meant.year}",
+        meant.isoformat(),
+        f"{meant.month}/{meant.day}/{meant.year}",
+        f"the {meant.day}th of {name} {meant.year}",
+    ][form]
+    assert read(f"It was {written}.", said) == [(written, str(meant))]
+
+
+@given(said=days, number=st.integers(2, 300))
+@settings(deadline=None)
+def test_days_ago_are_counted(said: date, number: int) -> None:
+    day = str(said - timedelta(number))
+    assert read(f"{number} days ago", said) == [(f"{number} days ago", day)]
+
+
+@given(said=days, weekday=st.integers(0, 6))
+@settings(deadline=None)
+def test_weekdays(said: date, weekday: int) -> None:
+    name = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()[weekday]
+    last, this, coming = (
+        time_mentions(f"{which} {name}", said)[0].begin for which in ("last", "this", "next")
+    )
+    assert last.weekday() == this.weekday() == coming.weekday() == weekday
+    assert last < said <= this
+    assert timedelta(1) <= said - last <= timedelta(7)
+    assert this - said < timedelta(7)
+    assert timedelta(1) <= coming - said <= timedelta(7)
+
+
+words = st.sampled_from(
+    "last this next the of in for on before after between from to and ago week weekend month May "
+    "june 8 8th 2023 31 Friday few a three years summer end early second half 5/8/2023 , -".split()
+)
+
+
+@given(st.lists(words, max_size=25), days | st.none())
+@settings(deadline=None, max_examples=300)
+def test_any_words_give_mentions_that_are_in_the_text(parts: list[str], said: date | None) -> None:
+    text = " ".join(parts)
+    mentions = time_mentions(text, said)
+    end = 0
+    for mention in mentions:
+        assert end <= mention.start < mention.end
+        assert text[mention.start : mention.end] == mention.expression
+        assert mention.begin <= mention.until
+        end = mention.end
+
+
+@pytest.mark.parametrize("piece", ["a ", "from May ", " ", "1", "for about ", "the first ", "in "])
+def test_a_long_text_costs_in_proportion_to_its_length(piece: str) -> None:
+    def seconds(characters: int) -> float:
+        text = (piece * characters)[:characters]
+        began = time.process_time()
+        time_mentions(text, SAID)
+        return time.process_time() - began
+
+    short = min(seconds(5_000) for _ in range(3))
+    assert seconds(50_000) < 40 * short + 0.2
+
+
+class TestRanges:
+    @given(days)
+    def test_a_stretch_holds_its_day_and_begins_where_the_unit_does(self, day: date) -> None:
+        for unit in ("day", "week", "month", "year", "decade"):
+            found = stretch(day, unit)
+            assert found.first <= day <= found.last
+            assert stretch(found.first, unit) == stretch(found.last, unit) == found
+        assert week(day).first.weekday() == 0
+        assert weekend(day).first.weekday() == 5
+
+    @given(days, st.integers(0, 400), st.integers(1, 6))
+    def test_parts_lie_within_and_meet(self, day: date, length: int, parts: int) -> None:
+        whole = Days(day, day + timedelta(length))
+        pieces = [whole.part(number, parts) for number in range(parts)]
+        assert pieces[0].first == whole.first
+        assert pieces[-1].last == whole.last
+        if length + 1 >= parts:
+            ends = pairwise(pieces)
+            assert all(after.first - before.last == timedelta(1) for before, after in ends)
+
+    def test_winters_and_leap_years(self) -> None:
+        assert season(2023, "winter") == Days(date(2023, 12, 1), date(2024, 2, 29))
+        assert month(2023, 2).last == date(2023, 2, 28)
+        assert shifted(date(2024, 2, 29), -1, "year") == date(2023, 2, 28)
+        assert shifted(date(2023, 3, 31), -1, "month") == date(2023, 2, 28)
+        assert nearest_weekday(date(2023, 5, 8), 0, -1) == date(2023, 5, 1)
+
+    def test_no_days(self) -> None:
+        with pytest.raises(ValueError, match="before"):
+            Days(date(2023, 5, 8), date(2023, 5, 7))
+        with pytest.raises(ValueError, match="no unit"):
+            shifted(date(2023, 5, 8), 1, "fortnight")
+
+
+@pytest.mark.data
+def test_real_turns(development_data: Path) -> None:
+    talks = read_conversations(development_data / "locomo" / "locomo10.dev5.json")
+    turns = [turn for talk in talks for turn in talk.turns]
+    spoken = [time_mentions(turn.text, turn.time) for turn in turns]
+    assert 0.05 < sum(map(bool, spoken)) / len(turns) < 0.2
