@@ -2,7 +2,8 @@
 
 Write-ahead log, so that readers never wait for the writer; foreign keys on; a bounded wait for
 another process that writes. A process that is killed loses the transaction it was in and nothing
-else; a machine that loses power may lose the last committed ones, never the file.
+else; a machine that loses power may lose the last committed ones, never the file. What is deleted
+or overwritten is overwritten in the file, too, and gone from it once the log is taken in.
 
 It does not know the schema.
 """
@@ -28,6 +29,7 @@ def connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA secure_delete = ON")
     except BaseException:
         connection.close()
         raise

@@ -17,11 +17,10 @@ One connection behind a lock: safe from several threads, one call at a time.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -30,11 +29,12 @@ import numpy as np
 
 from mgl.errors import ResourceError, StoreConflict, StoreError
 from mgl.llm.calls import CallRecord
-from mgl.store import rows, turns
+from mgl.store import redaction, rows, turns
 from mgl.store.calls import StoreCallLog
 from mgl.store.connection import connect, store_errors, transaction
 from mgl.store.migrations import migrate
 from mgl.store.records import EditRecord, MemoryRecord
+from mgl.store.redaction import Fate, Redaction, Treat
 from mgl.types import CONVERSATION, Conversation, Document, Turn
 
 if TYPE_CHECKING:
@@ -152,6 +152,42 @@ class Store:
             turns.append(connection, conversation_id, number, turn)
             self._append(connection, memory_id, edit.chunk, [edit])
 
+    def redacted(self, conversation_id: str, *, since: int = 0) -> dict[int, Fate]:
+        """The turns of a conversation that were deleted from, by their number."""
+        with self._read() as connection:
+            return redaction.redacted(connection, conversation_id, since=since)
+
+    def redact(
+        self,
+        conversation_id: str,
+        what: Redaction,
+        treat: Treat,
+        *,
+        derived: Collection[str] = (),
+    ) -> bool:
+        """Delete turns, or parts of them, and all that was made of them, in one transaction.
+
+        ``treat`` rewrites the log of each memory of the conversation and gives the step that says
+        what went; ``derived`` names the stages of model calls whose replies later calls quote.
+        False where another process was reading, so that the file's log still holds what went: it
+        goes when that is next taken in, at the latest when the last process closes the file.
+        """
+        with self._write() as connection:
+            steps = redaction.redact(connection, conversation_id, what, treat, derived)
+            for memory_id, step, edits in steps:
+                self._append(connection, memory_id, step, edits)
+            self._last_document = None
+        return self._wiped()
+
+    def scrub(
+        self, conversation_id: str, gone: Sequence[Turn], *, derived: Collection[str] = ()
+    ) -> bool:
+        """Delete what was asked of models about turns after they were deleted, by one who had not
+        heard of it: ``gone`` are the turns as they were. False as ``redact``."""
+        with self._write() as connection:
+            redaction.scrub_turns(connection, conversation_id, gone, derived)
+        return self._wiped()
+
     def document_name(self, identity: str) -> str:
         """The name of a document, without reading its text; StoreError if there is none."""
         with self._read() as connection:
@@ -223,13 +259,13 @@ class Store:
             found = connection.execute("SELECT chunk FROM steps WHERE memory_id = ?", (memory_id,))
             return frozenset(chunk for (chunk,) in found)
 
-    def edits(self, memory_id: str, *, since: int = 0) -> list[EditRecord]:
+    def edits(self, memory_id: str, *, since: int | None = None) -> list[EditRecord]:
         """The edit log of a memory in the order it was appended, from chunk ``since`` on."""
         with self._read() as connection:
             found = connection.execute(
                 f"""SELECT {rows.EDIT_COLUMNS} FROM edits
-                WHERE memory_id = ? AND chunk >= ? ORDER BY number""",
-                (memory_id, since),
+                WHERE memory_id = ? AND (? IS NULL OR chunk >= ?) ORDER BY number""",
+                (memory_id, since, since),
             )
             return [rows.edit_from_row(row) for row in found]
 
@@ -315,13 +351,14 @@ class Store:
         with self._read() as connection:
             select = "SELECT tokens FROM token_counts WHERE model_id = ? AND digest = ?"
             found = (
-                connection.execute(select, (model_id, _digest(text))).fetchone() for text in texts
+                connection.execute(select, (model_id, rows.text_digest(text))).fetchone()
+                for text in texts
             )
             return [None if row is None else row[0] for row in found]
 
     def put_token_counts(self, model_id: str, counts: Mapping[str, int]) -> None:
         """Keep token counts by text, so that a replayed run needs no tokenizer."""
-        values = [(model_id, _digest(text), tokens) for text, tokens in counts.items()]
+        values = [(model_id, rows.text_digest(text), tokens) for text, tokens in counts.items()]
         with self._write() as connection:
             connection.executemany(
                 "INSERT INTO token_counts VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values
@@ -334,7 +371,8 @@ class Store:
         with self._read() as connection:
             select = "SELECT vector FROM vectors WHERE model_id = ? AND digest = ?"
             found = (
-                connection.execute(select, (model_id, _digest(text))).fetchone() for text in texts
+                connection.execute(select, (model_id, rows.text_digest(text))).fetchone()
+                for text in texts
             )
             return [None if row is None else np.frombuffer(row[0], "<f4") for row in found]
 
@@ -343,7 +381,7 @@ class Store:
     ) -> None:
         """Keep the vector of each text: shape (n, dims)."""
         values = [
-            (model_id, _digest(text), vector.astype("<f4").tobytes())
+            (model_id, rows.text_digest(text), vector.astype("<f4").tobytes())
             for text, vector in zip(texts, vectors, strict=True)
         ]
         with self._write() as connection:
@@ -362,6 +400,12 @@ class Store:
     def _write(self) -> Iterator[sqlite3.Connection]:
         with self._lock, store_errors(self.path), transaction(self._connection):
             yield self._connection
+
+    def _wiped(self) -> bool:
+        """Take the write-ahead log in and empty it; whether that could be done."""
+        with self._read() as connection:
+            (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
 
     def _append(
         self,
@@ -417,7 +461,3 @@ class Store:
             f"an edit ({edit.op}) of chunk {chunk} of memory {memory_id} {problem}",
             hint="this is a fault of the memory's code: nothing of the chunk was written",
         )
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.blake2b(rows.pack(text), digest_size=16).digest()

@@ -6,6 +6,7 @@ ASCII. So whatever a reader decoded or a model wrote comes back equal.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict
 from typing import Any
@@ -39,6 +40,7 @@ __all__ = [
     "memory_row",
     "pack",
     "placeholders",
+    "text_digest",
     "unpack",
 ]
 
@@ -72,6 +74,11 @@ def pack(text: str) -> bytes:
 
 def unpack(blob: bytes) -> str:
     return blob.decode("utf-8", "surrogatepass")
+
+
+def text_digest(text: str) -> bytes:
+    """What is kept by text is kept under this."""
+    return hashlib.blake2b(pack(text), digest_size=16).digest()
 
 
 def document_row(document: Document) -> Row:

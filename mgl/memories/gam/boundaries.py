@@ -66,8 +66,8 @@ async def due(
     if partition == "turns":
         size = 1 if config.without == "ssm" else config.window_turns
         return Look("overflow", buffer) if len(buffer) >= size else None
-    if partition in ("semantic", "session") and len(buffer) > 1 and state.checked < last - 1:
-        ended = _ended(turns[last - 1], turns[last], config)
+    if partition in ("semantic", "session") and len(buffer) > 1 and state.checked < buffer[-2]:
+        ended = _ended(turns[buffer[-2]], turns[last], config)
         if ended is not None:
             return Look(ended, buffer[:-1])
     if partition == "session":

@@ -17,6 +17,7 @@ from mgl.memories.gam.state import (
     Forget,
     Freeze,
     Link,
+    Mask,
     Relation,
     Rewrite,
     Unlink,
@@ -48,6 +49,7 @@ _KINDS: Final[Mapping[str, type[Edit]]] = {
     "rewrite": Rewrite,
     "freeze": Freeze,
     "forget": Forget,
+    "mask": Mask,
 }
 _NAMES: Final[Mapping[type[Edit], str]] = {kind: name for name, kind in _KINDS.items()}
 

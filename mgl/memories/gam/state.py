@@ -8,7 +8,7 @@ cross-layer link too. ``apply`` is pure; a state is what the log's edits make of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from types import MappingProxyType
@@ -28,6 +28,7 @@ __all__ = [
     "Freeze",
     "Link",
     "Marks",
+    "Mask",
     "Relation",
     "Rewrite",
     "State",
@@ -139,12 +140,25 @@ class Forget:
     turns: tuple[int, ...]
 
 
-Edit = Append | Check | Consolidate | Link | Unlink | Rewrite | Freeze | Forget
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """Character ranges of turns are deleted, and what was made from the turns goes.
+
+    A topic that holds one of them loses summary, keywords and what was known of that turn.
+    """
+
+    turns: Mapping[int, tuple[tuple[int, int], ...]]
+
+
+Edit = Append | Check | Consolidate | Link | Unlink | Rewrite | Freeze | Forget | Mask
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """``turns`` have been taken in; ``checked`` is the last turn that a check has seen, or -1."""
+    """``turns`` have been taken in; ``checked`` is the last turn that a check has seen, or -1.
+
+    ``stale`` topics have lost their summary with a turn, and wait for another.
+    """
 
     turns: int = 0
     buffer: tuple[int, ...] = ()
@@ -153,6 +167,7 @@ class State:
     checked: int = -1
     forgotten: frozenset[int] = frozenset()
     made: int = 0
+    stale: frozenset[str] = frozenset()
 
     @property
     def next_topic(self) -> str:
@@ -169,7 +184,8 @@ def apply(state: State, edit: Edit) -> State:
         case Append(turn):
             if turn != state.turns:
                 raise ValueError(f"turn {turn} comes after {state.turns} turns")
-            return replace(state, turns=turn + 1, buffer=(*state.buffer, turn))
+            buffer = state.buffer if turn in state.forgotten else (*state.buffer, turn)
+            return replace(state, turns=turn + 1, buffer=buffer)
         case Check(_, through, _):
             return replace(state, checked=max(state.checked, through))
         case Consolidate(topic):
@@ -187,11 +203,14 @@ def apply(state: State, edit: Edit) -> State:
             kept = tuple(link for link in state.links if {link.source, link.target} != ends)
             return replace(state, links=kept)
         case Rewrite(name, summary, keywords):
+            state = replace(state, stale=state.stale - {name})
             return _with_topic(state, name, summary=summary, keywords=keywords)
         case Freeze(name, frozen):
             return _with_topic(state, name, frozen=frozen)
         case Forget(turns):
             return _without(state, frozenset(turns))
+        case Mask(turns):
+            return _unsaid(state, turns.keys())
 
 
 def replay(edits: Iterable[Edit]) -> State:
@@ -214,14 +233,11 @@ def _with_topic(state: State, name: str, **changes: object) -> State:
 
 
 def _without(state: State, gone: frozenset[int]) -> State:
+    state = _unsaid(state, gone)
     topics: dict[str, Topic] = {}
     for name, topic in state.topics.items():
-        left = tuple(turn for turn in topic.turns if turn not in gone)
-        if left == topic.turns:
-            topics[name] = topic
-        elif left:
-            marks = {turn: topic.marks[turn] for turn in left if turn in topic.marks}
-            topics[name] = replace(topic, turns=left, marks=marks, summary="", keywords=())
+        if left := tuple(turn for turn in topic.turns if turn not in gone):
+            topics[name] = replace(topic, turns=left)
     links = (link for link in state.links if link.source in topics and link.target in topics)
     return replace(
         state,
@@ -229,4 +245,17 @@ def _without(state: State, gone: frozenset[int]) -> State:
         topics=topics,
         links=tuple(links),
         forgotten=state.forgotten | gone,
+        stale=state.stale & topics.keys(),
     )
+
+
+def _unsaid(state: State, turns: Collection[int]) -> State:
+    """What was made from some turns goes."""
+    topics, stale = dict(state.topics), set(state.stale)
+    for name, topic in state.topics.items():
+        if not any(turn in turns for turn in topic.turns):
+            continue
+        marks = {turn: known for turn, known in topic.marks.items() if turn not in turns}
+        topics[name] = replace(topic, marks=marks, summary="", keywords=())
+        stale.add(name)
+    return replace(state, topics=topics, stale=frozenset(stale))

@@ -1,0 +1,68 @@
+"""Whether a text holds, whole or in part, one of some texts that are to go.
+
+    >>> traces = Traces(["Ann: I painted a horse by the lake, and then another one."])
+    >>> traces.found_in(["[3] Ann: I painted a horse by the lake, and then ano […]"])
+    True
+
+White space counts as one space. A text of fewer than ``2 × WINDOW`` characters is found where all
+of it is there; of a longer one any excerpt of that length is found, wherever it was cut. It finds
+more rather than less: texts that share an excerpt are taken for each other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+__all__ = ["WINDOW", "Traces", "collapsed", "strings"]
+
+WINDOW = 24
+
+
+class Traces:
+    """The texts that are looked for; empty ones are found nowhere."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        wanted = {collapsed(text) for text in texts} - {""}
+        self._short = tuple(text for text in wanted if len(text) < 2 * WINDOW)
+        self._windows = frozenset(
+            text[start : start + WINDOW]
+            for text in wanted
+            if len(text) >= 2 * WINDOW
+            for start in range(len(text) - WINDOW + 1)
+        )
+
+    def found_in(self, texts: Iterable[str]) -> bool:
+        """Whether one of ``texts`` holds one of those that are looked for."""
+        return any(self._in(collapsed(text)) for text in texts)
+
+    def _in(self, text: str) -> bool:
+        if any(wanted in text for wanted in self._short):
+            return True
+        starts = range(0, len(text) - WINDOW + 1, WINDOW) if self._windows else ()
+        return any(text[start : start + WINDOW] in self._windows for start in starts)
+
+
+def collapsed(text: str) -> str:
+    """The text with each run of white space as one space, and none at its ends."""
+    return " ".join(text.split())
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Every text within a JSON value; keys too, and what a text holds that is JSON itself."""
+    if isinstance(value, str):
+        yield value
+        if value[:1] in ("{", "["):
+            try:
+                inner = json.loads(value)
+            except ValueError:
+                return
+            yield from strings(inner)
+    elif isinstance(value, dict):
+        yield from value
+        for item in value.values():
+            yield from strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from strings(item)
