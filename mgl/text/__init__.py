@@ -11,17 +11,21 @@ document brings the function that counts tokens.
 from mgl.text.chunking import chunk_document
 from mgl.text.conversations import read_conversations
 from mgl.text.locating import Located, locate
+from mgl.text.private import Private, find_private, redact
 from mgl.text.reading import read_document
 from mgl.text.sentences import sentence_spans
 from mgl.text.times import TimeMention, time_mentions
 
 __all__ = [
     "Located",
+    "Private",
     "TimeMention",
     "chunk_document",
+    "find_private",
     "locate",
     "read_conversations",
     "read_document",
+    "redact",
     "sentence_spans",
     "time_mentions",
 ]

@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from mgl.errors import InputError
-from mgl.text.chatgpt import looks_like_chatgpt, read_chatgpt
 from mgl.text.chatlog import read_chat_log
 from mgl.text.encoding import decode
 from mgl.text.files import read_bytes
@@ -68,7 +67,7 @@ def _conversations(text: str, path: Path) -> list[Conversation]:
         except (ValueError, RecursionError):
             return [read_chat_log(text, name)]
     items = value if isinstance(value, list) else [value]
-    for looks_like, read in _READERS:
+    for looks_like, read in _readers():
         if any(looks_like(item) for item in items):
             return _each(items, path, looks_like, read)
     if isinstance(value, dict) and "text" in value:
@@ -106,6 +105,9 @@ def _each(
     return [replace(first, notes=(*faults, *first.notes)), *found[1:]]
 
 
-_READERS: tuple[
-    tuple[Callable[[object], bool], Callable[[dict[str, object], str], Conversation]], ...
-] = ((looks_like_locomo, read_locomo), (looks_like_chatgpt, read_chatgpt))
+def _readers() -> Sequence[
+    tuple[Callable[[object], bool], Callable[[dict[str, object], str], Conversation]]
+]:
+    from mgl.text.chatgpt import looks_like_chatgpt, read_chatgpt
+
+    return (looks_like_locomo, read_locomo), (looks_like_chatgpt, read_chatgpt)

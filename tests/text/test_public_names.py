@@ -6,11 +6,14 @@ import mgl.text
 def test_the_room_exports_these_names_and_no_others() -> None:
     assert mgl.text.__all__ == [
         "Located",
+        "Private",
         "TimeMention",
         "chunk_document",
+        "find_private",
         "locate",
         "read_conversations",
         "read_document",
+        "redact",
         "sentence_spans",
         "time_mentions",
     ]
