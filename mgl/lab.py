@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mgl import registry, resources
-from mgl.errors import InputError, UsageError
+from mgl.errors import InputError, StoreError, UsageError
 from mgl.memories.base import Memory, MemoryKind, Observer, SilentObserver, Tools
 from mgl.model import TIMEOUT_S, ModelChoice, NoModel, defer
 from mgl.portal import Portal
 from mgl.results import AskResult, BuildResult, MemorySummary, Stats
 from mgl.store import EditRecord, MemoryRecord, Store
-from mgl.types import Answer, Document, Question, Usage
+from mgl.talk import Talk
+from mgl.types import Answer, Conversation, Document, Question, Source, Usage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -35,7 +36,11 @@ if TYPE_CHECKING:
     from mgl.deferred import DeferredEngine
     from mgl.llm.base import LLM
     from mgl.llm.calls import CallRecord
+    from mgl.llm.client import Client
     from mgl.profiles import EngineName, ModelProfile
+    from mgl.retrieval.base import Embedder, Reranker
+    from mgl.retrieval.models import Source as RetrievalSource
+    from mgl.store.calls import StoreCallLog
     from mgl.web.view import GraphView
 
 __all__ = ["DATABASE", "Lab"]
@@ -47,12 +52,21 @@ ResultT = TypeVar("ResultT")
 class Lab:
     """Builds memories and asks them. Close it, or use it in a ``with`` statement."""
 
-    def __init__(self, home: Path, store: Store, choice: ModelChoice, observer: Observer) -> None:
+    def __init__(
+        self,
+        home: Path,
+        store: Store,
+        choice: ModelChoice,
+        observer: Observer,
+        *,
+        embedder: str | None = None,
+        reranker: str | None = None,
+    ) -> None:
         self._home = home
         self._store = store
         self._choice = choice
         self._observer = observer
-        self._portal: Portal | None = None
+        self._embedder_name, self._reranker_name = embedder, reranker
         self._closing = ExitStack()
         self._closing.callback(store.close)
 
@@ -69,6 +83,8 @@ class Lab:
         models: Path | None = None,
         allow_hub: bool = False,
         adapter: str | None = None,
+        embedder: str | None = None,
+        reranker: str | None = None,
         observer: Observer | None = None,
     ) -> Self:
         """Open the home folder's store; the model is looked at when it is first needed.
@@ -76,9 +92,10 @@ class Lab:
         ``model`` names a profile (the default runs on a CPU), ``models`` a folder of more of
         them. With ``base_url`` an OpenAI-compatible server runs it; without, one that `mgl serve`
         runs for that model, or for any where none is named. ``adapter`` is a LoRA adapter that the
-        server has loaded. ``weights`` is a path that goes before every other place; ``allow_hub``
-        allows the model hub to be asked. Raises ResourceError where the home folder cannot be
-        written to, and StoreError.
+        server has loaded. ``embedder`` and ``reranker`` name the models that memories retrieve
+        with (``mgl.retrieval.opening``). ``weights`` is a path that goes before every other place;
+        ``allow_hub`` allows the model hub to be asked. Raises ResourceError where the home folder
+        cannot be written to, and StoreError.
         """
         folder = resources.home(home)
         choice = ModelChoice(
@@ -91,7 +108,9 @@ class Lab:
             allow_hub=allow_hub,
             adapter=adapter,
         )
-        return cls(folder, Store.open(folder / DATABASE), choice, observer or SilentObserver())
+        store = Store.open(folder / DATABASE)
+        hears = observer or SilentObserver()
+        return cls(folder, store, choice, hears, embedder=embedder, reranker=reranker)
 
     def close(self) -> None:
         self._closing.close()
@@ -105,23 +124,30 @@ class Lab:
     # Building and asking
 
     def ask(
-        self, path: Path | str, question: str, *, memory: str = "mindgraph", **options: Any
+        self,
+        path: Path | str,
+        question: str,
+        *,
+        memory: str = "mindgraph",
+        conversation: str | None = None,
+        **options: Any,
     ) -> AskResult:
-        """Read a document for a question and answer it.
+        """Read a document, or a file of conversations, for a question and answer it.
 
-        ``options`` are fields of the memory's configuration; None stands for the default. A
-        finished memory of the same text, model and configuration is used where it was built for
-        this question, for several with this one among them, or for whatever may be asked.
+        ``conversation`` names the one that is meant where a file holds several. ``options`` are
+        fields of the memory's configuration; None stands for the default. A finished memory of the
+        same text, model and configuration is used where it was built for this question, for
+        several with this one among them, or for whatever may be asked.
         """
         asked = _question(question)
         kind, config = self._kind(memory, options)
-        document = self._read(Path(path))
-        questions = self._questions(memory, document, asked, config)
+        source = self._read(kind, Path(path), conversation)
+        questions = self._questions(memory, source, asked, config)
 
         async def work(built: Memory) -> Answer:
             return await built.answer(asked)
 
-        built, answer, usage = self._run(kind, document, questions, config, work)
+        built, answer, usage = self._run(kind, source, questions, config, work)
         self._store.put_answer(built.id, answer.question, asdict(answer))
         return AskResult(answer, built.id, self.stats(built.id), usage)
 
@@ -131,18 +157,77 @@ class Lab:
         questions: Sequence[str] = (),
         *,
         memory: str = "mindgraph",
+        conversation: str | None = None,
         **options: Any,
     ) -> BuildResult:
-        """Read a document into a memory for these questions, or for whatever may be asked."""
+        """Read a document into a memory for these questions, or for whatever may be asked.
+
+        A memory of conversations is built for whatever may be asked.
+        """
         asked = [_question(question) for question in dict.fromkeys(questions)]
         kind, config = self._kind(memory, options)
-        document = self._read(Path(path))
+        source = self._read(kind, Path(path), conversation)
 
         async def work(built: Memory) -> None:
             await built.build()
 
-        built, _, usage = self._run(kind, document, asked, config, work)
+        built, _, usage = self._run(kind, source, asked, config, work)
         return BuildResult(built.id, self.stats(built.id), usage)
+
+    # Conversations
+
+    def talk(self, name: str, *, memory: str = "gam", **options: Any) -> Talk:
+        """The memory of the conversation that goes by this name; it is begun where there is none.
+
+        One that is there is gone on with, whichever model made it, under its own configuration
+        with ``options`` in place of it. It is used until the lab is closed.
+        """
+        if not name.strip():
+            raise UsageError("a conversation needs a name", hint="for instance: mgl chat diary")
+        conversation = Conversation.named(name.strip())
+        known = self._talks(memory, conversation.id)
+        given = {key: value for key, value in options.items() if value is not None}
+        kind, config = self._kind(memory, {**known[0].config, **given} if known else given)
+        return self._talk(kind, conversation, config, known[0].id if known else None)
+
+    def remember(self, conversation: Conversation, *, memory: str = "gam", **options: Any) -> Talk:
+        """A memory of a conversation that was read from a file; nothing of it is built yet."""
+        kind, config = self._kind(memory, options)
+        return self._talk(kind, conversation, config, None)
+
+    def _talk(
+        self,
+        kind: MemoryKind,
+        conversation: Conversation,
+        config: BaseModel,
+        identity: str | None,
+    ) -> Talk:
+        if kind.reads != "conversation":
+            raise UsageError(
+                "this kind of memory reads documents",
+                hint="`mgl ask` and `mgl build` take a document",
+            )
+        client, log = self._client()
+        known = {} if identity is None else {"identity": identity}
+        opened: Any = kind(self._tools(client, kind), conversation, [], config, **known)
+        log.attach(opened.id)
+        return Talk(opened, client, self._store, self._loop, self._observer)
+
+    def known_talk(self, name: str, *, memory: str = "gam", **options: Any) -> Talk:
+        """As ``talk``, for a conversation that is there; StoreError where it is not."""
+        if not self._talks(memory, Conversation.named(name.strip()).id):
+            raise StoreError(
+                f"there is no conversation {name!r}",
+                hint="`mgl memory list` shows those that there are",
+            )
+        return self.talk(name, memory=memory, **options)
+
+    def _talks(self, memory: str, conversation_id: str) -> list[MemoryRecord]:
+        return [
+            record
+            for record in self._store.memories()
+            if (record.kind, record.document_id) == (memory, conversation_id)
+        ]
 
     # Looking at what there is; an id may be given by its beginning
 
@@ -183,7 +268,7 @@ class Lab:
         record = self._store.memory(identity)
         view = self._stored(record).view()
         edits = self._store.edits(record.id)
-        return Stats.of(len(view.nodes), len(view.edges), record.chunks, edits)
+        return Stats.of(len(view.nodes), len(view.edges), view.steps, edits)
 
     # Inside
 
@@ -204,23 +289,47 @@ class Lab:
                 hint=f"its options are {', '.join(kind.Config.model_fields)}",
             ) from error
 
-    def _read(self, path: Path) -> Document:
+    def _read(self, kind: MemoryKind, path: Path, conversation: str | None) -> Source:
         from mgl.text import read_document
 
-        document = read_document(path)
-        for note in document.notes:
-            self._observer.note(f"{document.name}: {note}")
-        return document
+        source: Source
+        if kind.reads == "document":
+            source = read_document(path)
+        else:
+            source = self.conversation(path, conversation)
+        for note in source.notes:
+            self._observer.note(f"{source.name}: {note}")
+        return source
+
+    def conversation(self, path: Path, name: str | None = None) -> Conversation:
+        """The conversation of a file, or the one of this name where it holds several."""
+        from mgl.text.conversations import read_conversations
+
+        found = read_conversations(path)
+        chosen = [talk for talk in found if name is None or talk.name == name]
+        if len(chosen) != 1:
+            names = ", ".join(talk.name for talk in found[:10])
+            raise InputError(
+                f"{path} holds {len(found)} conversations"
+                + (f", and none is called {name!r}" if name is not None and not chosen else ""),
+                hint=f"name one of them (--conversation): {names}",
+            )
+        return chosen[0]
 
     def _questions(
-        self, memory: str, document: Document, asked: Question, config: BaseModel
+        self, memory: str, source: Source, asked: Question, config: BaseModel
     ) -> list[Question]:
-        """The questions of the memory that shall answer: of one that there is, or the one asked."""
+        """The questions of the memory that shall answer: of one that there is, or the one asked.
+
+        A memory of a conversation answers whatever is asked.
+        """
+        if isinstance(source, Conversation):
+            return []
         alike = [
             record
             for record in self._store.memories()
             if (record.kind, record.document_id, record.model_id, record.config)
-            == (memory, document.id, self._engine.model_id, config.model_dump(mode="json"))
+            == (memory, source.id, self._engine.model_id, config.model_dump(mode="json"))
         ]
         finished = [
             record for record in alike if len(self._store.chunks_done(record.id)) == record.chunks
@@ -237,41 +346,89 @@ class Lab:
     def _run(
         self,
         kind: MemoryKind,
-        document: Document,
+        source: Source,
         questions: Sequence[Question],
         config: BaseModel,
         work: Callable[[Memory], Awaitable[ResultT]],
     ) -> tuple[Memory, ResultT, Usage]:
-        from mgl.llm.client import Client, Policy
-
-        log = self._store.call_log()
-        engine = self._resolved.engine_for(self._profile)
-        client = Client(self._engine, log, Policy(timeout_s=TIMEOUT_S[engine]))
-        memory = kind(self._tools(client), document, questions, config)
+        client, log = self._client()
+        memory = kind(self._tools(client, kind), source, questions, config)
         log.attach(memory.id)
-        if self._portal is None:
-            self._portal = self._closing.enter_context(Portal())
-            self._closing.callback(self._portal.run, self._engine.aclose)
         began = time.monotonic()
 
         async def working() -> ResultT:
             return await work(memory)
 
-        result = self._portal.run(working)
+        result = self._loop.run(working)
         return memory, result, Usage(client.usage(), time.monotonic() - began)
+
+    def _client(self) -> tuple[Client, StoreCallLog]:
+        from mgl.llm.client import Client, Policy
+
+        log = self._store.call_log()
+        engine = self._resolved.engine_for(self._profile)
+        return Client(self._engine, log, Policy(timeout_s=TIMEOUT_S[engine])), log
+
+    @cached_property
+    def _loop(self) -> Portal:
+        """Where engines live; what they hold is put away when the lab closes."""
+        portal = self._closing.enter_context(Portal())
+        self._closing.callback(portal.run, self._engine.aclose)
+        return portal
 
     def _stored(self, record: MemoryRecord) -> Memory:
         """The memory over its log; it can show itself, and has no model to go on with."""
         kind: MemoryKind = registry.load("memory", record.kind)
+        source: Source
+        if kind.reads == "document":
+            source = self._store.document(record.document_id)
+        else:
+            source = self._store.conversation(record.document_id)
         return kind(
             self._tools(NoModel(record.model_id)),
-            self._store.document(record.document_id),
+            source,
             [Question(text) for text in record.questions],
             kind.Config.model_validate(record.config),
         )
 
-    def _tools(self, llm: LLM) -> Tools:
-        return Tools(llm=llm, store=self._store, observer=self._observer, clock=time.time)
+    def _tools(self, llm: LLM, kind: MemoryKind | None = None) -> Tools:
+        """A memory's tools; those that it retrieves with only where ``kind`` does."""
+        retrieves = kind is not None and kind.retrieves
+        return Tools(
+            llm=llm,
+            store=self._store,
+            observer=self._observer,
+            clock=time.time,
+            embedder=self._embedder if retrieves else None,
+            reranker=self._reranker(llm) if retrieves else None,
+        )
+
+    @cached_property
+    def _embedder(self) -> Embedder:
+        from mgl.retrieval.opening import DEFAULT_EMBEDDER, open_embedder
+
+        name = self._embedder_name or DEFAULT_EMBEDDER
+        opened = open_embedder(name, self._home, source=self._retrieval, cache=self._store)
+        self._closing.callback(opened.close)
+        return opened
+
+    def _reranker(self, llm: LLM) -> Reranker:
+        from mgl.retrieval.opening import DEFAULT_RERANKER, open_reranker
+
+        name = self._reranker_name or DEFAULT_RERANKER
+        return open_reranker(
+            name, self._home, source=self._retrieval, embedder=self._embedder, llm=llm
+        )
+
+    @property
+    def _retrieval(self) -> RetrievalSource:
+        from mgl.retrieval.models import Source as RetrievalSource
+
+        def report(label: str, done: int, total: int) -> None:
+            self._observer.progress(f"fetching {label} (MB)", done // 1_000_000, total // 1_000_000)
+
+        choice = self._choice
+        return RetrievalSource(models=choice.models, allow_hub=choice.allow_hub, progress=report)
 
     def _summary(self, record: MemoryRecord) -> MemorySummary:
         name = self._store.document_name(record.document_id)

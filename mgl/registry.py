@@ -1,7 +1,7 @@
 """Names to the classes behind them; nothing is imported before it is asked for.
 
     >>> names("memory")
-    ['direct', 'mindgraph', 'passages']
+    ['direct', 'gam', 'mindgraph', 'passages', 'transcript', 'turns']
     >>> load("memory", "mindgraph").__name__
     'MindGraph'
 
@@ -24,8 +24,11 @@ __all__ = ["load", "names"]
 _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
     "memory": {
         "direct": "mgl.baselines.direct:Direct",
+        "gam": "mgl.memories.gam:Gam",
         "mindgraph": "mgl.memories.mindgraph:MindGraph",
         "passages": "mgl.baselines.passages:Passages",
+        "transcript": "mgl.baselines.transcript:Transcript",
+        "turns": "mgl.baselines.turns:Turns",
     },
 }
 _GROUPS: Final[Mapping[str, str]] = {"memory": "mgl.memories"}

@@ -8,8 +8,9 @@ of the memories come before the answer, so that it stands on something; they bec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Final
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -19,9 +20,20 @@ from mgl.llm.fitting import fitted
 from mgl.prompt import Prompt
 from mgl.types import Answer, Citation, Conversation, Question, Turn
 
-__all__ = ["ANSWER", "UNMENTIONED", "Memory", "cited_turn", "reply_from", "turns_as_memories"]
+__all__ = [
+    "ANSWER",
+    "REPLY",
+    "UNMENTIONED",
+    "Memory",
+    "cited_turn",
+    "reply_from",
+    "reply_in_talk",
+    "turns_as_memories",
+]
 
-ANSWER_CHARS = 240
+ANSWER_CHARS = 400
+NOTHING: Final = "(nothing)"
+NONE = Field(max_length=0)
 UNMENTIONED: Final = "Not mentioned in the conversation."
 
 ANSWER = Prompt(
@@ -39,6 +51,24 @@ a thing was said. If no memory answers it, the answer is "Not mentioned in the c
 
 {"memories": [numbers], "answer": "..."}""",
     variables=("memories", "question"),
+)
+
+REPLY = Prompt(
+    "replying.reply",
+    source="ours",
+    text="""You are {name}, in a conversation with {speaker}. What you remember of earlier, each \
+with its number and the time at which it was said:
+
+{memories}
+
+The conversation now:
+{recent}
+
+First name the numbers of the memories that your reply uses, if it uses any, then reply to \
+{speaker} in one to three sentences. Claim nothing about {speaker} that is not written above.
+
+{"memories": [numbers], "answer": "..."}""",
+    variables=("name", "speaker", "memories", "recent"),
 )
 
 Memory = tuple[tuple[int, ...], str]
@@ -72,16 +102,49 @@ async def reply_from(
     """
     if not memories:
         return Answer(question.text, UNMENTIONED, "low", (), tuple(trace))
-    lines = await fitted(llm, [text for _, text in memories], reserve=sampling.max_tokens)
-    shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(lines, 1))
-    schema = create_model(
-        "answer", __base__=_Said, memories=(index_set(len(memories), first=1), ...)
+    prompt = partial(ANSWER.render, question=question.text)
+    return await _ask(llm, conversation, memories, question, prompt, sampling, trace)
+
+
+async def reply_in_talk(
+    llm: LLM,
+    conversation: Conversation,
+    memories: Sequence[Memory],
+    recent: Sequence[int],
+    *,
+    name: str,
+    sampling: Sampling,
+    trace: Sequence[str] = (),
+) -> Answer:
+    """What ``name`` says next, to the last of the ``recent`` turns; it may stand on memories.
+
+    Raises what LLM.complete raises.
+    """
+    last = conversation.turns[recent[-1]]
+    lines = [conversation.turns[number].line for number in recent]
+    shown = await fitted(llm, lines, reserve=llm.context_tokens // 2)
+    prompt = partial(
+        REPLY.render, name=name, speaker=last.speaker or "somebody", recent="\n".join(shown)
     )
+    asked = Question(last.text, last.time, last.speaker or None)
+    return await _ask(llm, conversation, memories, asked, prompt, sampling, trace)
+
+
+async def _ask(
+    llm: LLM,
+    conversation: Conversation,
+    memories: Sequence[Memory],
+    question: Question,
+    prompt: Callable[..., str],
+    sampling: Sampling,
+    trace: Sequence[str],
+) -> Answer:
+    lines = await fitted(llm, [text for _, text in memories], reserve=sampling.max_tokens)
+    shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(lines, 1)) or NOTHING
+    numbers: Any = index_set(len(memories), first=1) if memories else Annotated[list[int], NONE]
+    schema = create_model("answer", __base__=_Said, memories=(numbers, ...))
     reply = await llm.complete(
-        [Message("user", ANSWER.render(memories=shown, question=question.text))],
-        schema,
-        sampling=sampling,
-        stage="answer",
+        [Message("user", prompt(memories=shown))], schema, sampling=sampling, stage="answer"
     )
     assert reply.parsed is not None
     cited = [number for place in reply.parsed.memories for number in memories[place - 1][0]]

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 __all__ = [
     "CONVERSATION",
@@ -243,16 +244,14 @@ class StageUsage:
     loosened: int = 0
 
     def __add__(self, other: StageUsage) -> StageUsage:
-        return StageUsage(
-            self.calls + other.calls,
-            self.replayed + other.replayed,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.seconds + other.seconds,
-            self.violated + other.violated,
-            self.loosened + other.loosened,
-        )
+        return self._each(operator.add, other)
+
+    def __sub__(self, other: StageUsage) -> StageUsage:
+        return self._each(operator.sub, other)
+
+    def _each(self, join: Callable[[Any, Any], Any], other: StageUsage) -> StageUsage:
+        names = (own.name for own in fields(self))
+        return StageUsage(*(join(getattr(self, name), getattr(other, name)) for name in names))
 
 
 @dataclass(frozen=True, slots=True)

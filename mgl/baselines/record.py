@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel
 
 from mgl.llm.calls import content_hash
 from mgl.memories.base import Tools
 from mgl.store import MemoryRecord
-from mgl.types import Answer, Document, Question
+from mgl.types import Answer, Conversation, Document, Question, Source
 from mgl.web.view import GraphView
 
 __all__ = ["Baseline"]
@@ -19,12 +20,14 @@ class Baseline:
     """A method that keeps nothing but its source. Subclasses set ``kind`` and answer."""
 
     kind: str
+    reads: ClassVar[Literal["document", "conversation"]] = "document"
+    retrieves: ClassVar[bool] = False
 
     def __init__(
-        self, tools: Tools, document: Document, questions: Sequence[Question], config: BaseModel
+        self, tools: Tools, source: Source, questions: Sequence[Question], config: BaseModel
     ) -> None:
         self._tools = tools
-        self._document = document
+        self._source = source
         self._questions = tuple(questions)
         self._options = config.model_dump(mode="json")
 
@@ -33,7 +36,7 @@ class Baseline:
         return content_hash(
             {
                 "kind": self.kind,
-                "document": self._document.id,
+                "document": self._source.id,
                 "questions": [question.text for question in self._questions],
                 "config": self._options,
                 "model": self._tools.llm.model_id,
@@ -43,7 +46,10 @@ class Baseline:
     async def build(self) -> None:
         """Register the source and count its tokens; there is nothing to read beforehand."""
         store = self._tools.store
-        store.put_document(self._document)
+        if isinstance(self._source, Conversation):
+            store.put_conversation(self._source)
+        else:
+            store.put_document(self._source)
         if store.chunks_done(self.id):
             return
         (tokens,) = await self._tools.llm.count_tokens([self._document.text])
@@ -51,7 +57,7 @@ class Baseline:
             MemoryRecord(
                 id=self.id,
                 kind=self.kind,
-                document_id=self._document.id,
+                document_id=self._source.id,
                 questions=tuple(question.text for question in self._questions),
                 model_id=self._tools.llm.model_id,
                 config=self._options,
@@ -60,6 +66,12 @@ class Baseline:
             )
         )
         store.append_edits(self.id, 0, [])
+
+    @property
+    def _document(self) -> Document:
+        """The text that is read: a document, or a conversation's transcript."""
+        source = self._source
+        return source.transcript if isinstance(source, Conversation) else source
 
     async def source_tokens(self) -> int:
         await self.build()

@@ -9,7 +9,20 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from mgl.cli import ask, bench, build, doctor, export, listing, log, models, serve, show
+from mgl.cli import (
+    ask,
+    bench,
+    build,
+    chat,
+    doctor,
+    export,
+    listing,
+    log,
+    memory,
+    models,
+    serve,
+    show,
+)
 from mgl.cli.output import say
 from mgl.errors import MglError
 
@@ -58,7 +71,7 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     cls=_Commands,
     name="mgl",
-    help="Graph memory for long documents, on your own machine.",
+    help="Graph memory for long documents and long conversations, on your own machine.",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -91,6 +104,8 @@ def options(
 
 app.command("ask")(ask.ask)
 app.command("build")(build.build)
+app.command("chat")(chat.chat)
+app.add_typer(memory.app, name="memory")
 app.command("list")(listing.list_memories)
 app.command("show")(show.show)
 app.command("log")(log.log)

@@ -21,6 +21,7 @@ __all__ = [
     "BaseUrl",
     "ChunkTokens",
     "Cite",
+    "Embedder",
     "Engine",
     "MemoryKind",
     "Model",
@@ -28,6 +29,7 @@ __all__ = [
     "Models",
     "Preset",
     "PromptOrder",
+    "Reranker",
     "WeightsPath",
     "opened",
 ]
@@ -76,6 +78,14 @@ Adapter = Annotated[
     str | None,
     typer.Option("--adapter", metavar="NAME", help="Use this LoRA adapter of the server."),
 ]
+Embedder = Annotated[
+    str | None,
+    typer.Option("--embedder", metavar="PROFILE", help="Embedding model; see `mgl models`."),
+]
+Reranker = Annotated[
+    str | None,
+    typer.Option("--reranker", metavar="PROFILE", help="Reranker; see `mgl models`."),
+]
 AllowHub = Annotated[
     bool, typer.Option("--allow-hub", help="Allow weights to be fetched from the model hub.")
 ]
@@ -92,6 +102,8 @@ class ModelSettings:
     models: Path | None = None
     allow_hub: bool = False
     adapter: str | None = None
+    embedder: str | None = None
+    reranker: str | None = None
 
 
 @contextmanager
@@ -115,5 +127,7 @@ def _arguments(settings: ModelSettings | None) -> dict[str, Any]:
         "models": settings.models,
         "allow_hub": settings.allow_hub,
         "adapter": settings.adapter,
+        "embedder": settings.embedder,
+        "reranker": settings.reranker,
         "api_key": os.environ.get("MGL_API_KEY"),
     }

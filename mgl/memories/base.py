@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel
 
 from mgl.llm.base import LLM
 from mgl.retrieval.base import Embedder, Reranker
 from mgl.store import Store
-from mgl.types import Answer, Question, Source
+from mgl.types import Answer, Conversation, Question, Turn
 from mgl.web.view import GraphView
 
-__all__ = ["Memory", "MemoryKind", "Observer", "SilentObserver", "Tools"]
+__all__ = ["ConversationMemory", "Memory", "MemoryKind", "Observer", "SilentObserver", "Tools"]
 
 
 class Observer(Protocol):
@@ -72,12 +72,43 @@ class Memory(Protocol):
         ...
 
 
+class ConversationMemory(Memory, Protocol):
+    """A memory that is told a conversation turn after turn."""
+
+    @property
+    def conversation(self) -> Conversation:
+        """The conversation as the store has it now."""
+        ...
+
+    async def append(self, turn: Turn) -> None:
+        """Take in the next turn; in the log before it returns."""
+        ...
+
+    async def reply(self, turn: Turn, name: str) -> Answer:
+        """Take in what somebody says, reply as ``name``, and take that in, too."""
+        ...
+
+    async def end_session(self) -> None: ...
+
+    async def flush(self) -> None: ...
+
+
 class MemoryKind(Protocol):
-    """A class of memories; ``Config`` is its configuration, whose fields are its options."""
+    """A class of memories; ``Config`` is its configuration, whose fields are its options.
+
+    ``reads`` is the kind of source that it is made for; ``retrieves`` says whether it needs an
+    embedder and a reranker.
+    """
+
+    @property
+    def reads(self) -> Literal["document", "conversation"]: ...
+
+    @property
+    def retrieves(self) -> bool: ...
 
     @property
     def Config(self) -> type[BaseModel]: ...  # noqa: N802
 
     def __call__(
-        self, tools: Tools, source: Source, questions: Sequence[Question], config: Any, /
+        self, tools: Tools, source: Any, questions: Sequence[Question], config: Any, /
     ) -> Memory: ...

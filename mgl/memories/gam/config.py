@@ -27,6 +27,7 @@ class GamConfig(BaseModel):
     each candidate as Algorithm 3 has it, ``one``: a single call), or code (``extract``,
     ``similarity``), which needs no model.
     ``indicators`` are asked of the model (``prompt``, §4.1) or found by ``rules``.
+    ``private`` says whether secrets and personal data are kept, or masked before a model sees them.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -57,6 +58,7 @@ class GamConfig(BaseModel):
     answer_tokens: int = Field(120, ge=16, description="reply budget of an answer; ours")
     temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
     seed: int = 0
+    private: Literal["keep", "mask"] = "keep"
 
     @model_validator(mode="before")
     @classmethod

@@ -19,14 +19,14 @@ from mgl.memories.gam.edits import Judged, Summary, judged_all_schema, record
 from mgl.memories.gam.extract import extracted
 from mgl.memories.gam.indicators import encode
 from mgl.memories.gam.prompts import RELATION, RELATIONS, SUMMARY
-from mgl.memories.gam.state import Check, Consolidate, Link, State, Topic, apply
+from mgl.memories.gam.state import Check, Consolidate, Link, Rewrite, State, Topic, apply
 from mgl.memories.gam.texts import likeness_text, numbered
 from mgl.memories.gam.vectors import nearest
 from mgl.retrieval.base import Embedder
 from mgl.store import EditRecord
 from mgl.types import Turn
 
-__all__ = ["consolidate"]
+__all__ = ["consolidate", "renewed"]
 
 SUMMARY_TOKENS, RELATION_TOKENS = 260, 40
 
@@ -64,6 +64,15 @@ async def consolidate(
             if link is not None:
                 state = apply(state, link)
     return rows, state
+
+
+async def renewed(
+    tools: Tools, topic: Topic, turns: Sequence[Turn], config: GamConfig, step: int
+) -> list[EditRecord]:
+    """The rows that give a topic the summary of the turns that it has now."""
+    summary, keywords, key, failed = await _summary(tools, topic.turns, turns, config)
+    rows = [] if failed is None else [_failed(step, "summary", failed)]
+    return [*rows, record(step, Rewrite(topic.id, summary, keywords), call_key=key)]
 
 
 async def _summary(

@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from textwrap import shorten
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from mgl.errors import InputError, StoreConflict, UsageError
 from mgl.llm.base import Sampling
@@ -28,7 +28,7 @@ from mgl.memories.gam.consolidate import consolidate
 from mgl.memories.gam.edits import record, resolved
 from mgl.memories.gam.reading import Reading, memories, read, trace
 from mgl.memories.gam.state import EMPTY, Append, Forget, State, apply
-from mgl.replying import reply_from
+from mgl.replying import reply_from, reply_in_talk
 from mgl.retrieval.base import Embedder, Reranker
 from mgl.store import EditRecord, MemoryRecord
 from mgl.types import Answer, Conversation, Question, Source, Turn
@@ -38,6 +38,7 @@ __all__ = ["KIND", "Gam"]
 
 KIND = "gam"
 LABEL_CHARACTERS = 40
+RECENT = 6  # turns shown as they are
 ToolT = TypeVar("ToolT")
 
 
@@ -48,6 +49,8 @@ class Gam:
     stands for it where a memory that is there is gone on with by another model.
     """
 
+    reads: Final = "conversation"
+    retrieves: Final = True
     Config = GamConfig
 
     def __init__(
@@ -172,13 +175,33 @@ class Gam:
             self.conversation,
             memories(reading, self._state, self._turns),
             question,
-            sampling=Sampling(
-                self._config.temperature,
-                max_tokens=self._config.answer_tokens,
-                seed=self._config.seed,
-            ),
+            sampling=self._sampling,
+            trace=(self._judged_by, *trace(reading)),
+        )
+
+    async def reply(self, turn: Turn, name: str) -> Answer:
+        """Take in what somebody says, reply as ``name``, and take that in, too.
+
+        The last turns are shown as they are; of what was said before, what a reading finds.
+        """
+        await self.append(turn)
+        question = Question(turn.text, turn.time, turn.speaker or None)
+        reading = await self.read(question)
+        recent = list(range(max(0, len(self._turns) - RECENT), len(self._turns)))
+        events = tuple(event for event in reading.events if event.turn < recent[0])
+        reading = replace(reading, events=events)
+        said = await reply_in_talk(
+            self._tools.llm,
+            self.conversation,
+            memories(reading, self._state, self._turns),
+            recent,
+            name=name,
+            sampling=self._sampling,
             trace=trace(reading),
         )
+        own = Turn(f"{turn.id}+", name, said.text, turn.time, turn.session)
+        await self.append(own)
+        return said
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The topic network, each topic with the turns it was made of."""
@@ -223,6 +246,15 @@ class Gam:
         )
 
     # Inside
+
+    @property
+    def _judged_by(self) -> str:
+        return f"alike by {self._embedder.model_id}, judged by {self._reranker.model_id}"
+
+    @property
+    def _sampling(self) -> Sampling:
+        config = self._config
+        return Sampling(config.temperature, max_tokens=config.answer_tokens, seed=config.seed)
 
     @property
     def _embedder(self) -> Embedder:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from textwrap import shorten
+from typing import Final
 
 from mgl.errors import InputError
 from mgl.llm.calls import content_hash
@@ -38,6 +39,8 @@ LABEL_CHARACTERS = 40
 class MindGraph:
     """A concept graph of one document. ``id`` is a hash of all that decides its log."""
 
+    reads: Final = "document"
+    retrieves: Final = False
     Config = MindGraphConfig
 
     def __init__(

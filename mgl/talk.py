@@ -1,0 +1,110 @@
+"""A conversation that is remembered: told turn after turn, asked in between, sync at the edge.
+
+    with Lab.open() as lab:
+        diary = lab.talk("diary")
+        diary.append(Turn("1", "Ann", "I have got the job!", time=datetime.now()))
+        print(diary.ask("Did Ann get the job?").answer.text)
+
+It belongs to its lab, and is used until the lab is closed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, TypeVar
+
+from mgl.results import AskResult, Stats
+from mgl.types import Answer, Question, StageUsage, Turn, Usage
+
+if TYPE_CHECKING:
+    from mgl.llm.client import Client
+    from mgl.memories.base import ConversationMemory, Observer
+    from mgl.portal import Portal
+    from mgl.store import Store
+
+__all__ = ["Talk"]
+
+ResultT = TypeVar("ResultT")
+
+
+class Talk:
+    """A memory of one conversation. Made by ``Lab.talk``."""
+
+    def __init__(
+        self,
+        memory: ConversationMemory,
+        client: Client,
+        store: Store,
+        portal: Portal,
+        observer: Observer,
+    ) -> None:
+        self.memory = memory
+        self._observer = observer
+        self._client = client
+        self._store = store
+        self._portal = portal
+
+    @property
+    def id(self) -> str:
+        return self.memory.id
+
+    def append(self, turn: Turn) -> None:
+        """Take in the next turn; one that is there already changes nothing."""
+        self.run(lambda: self.memory.append(turn))
+
+    def extend(self, turns: Sequence[Turn]) -> int:
+        """Take in turns in order, as far as they are new; how many there are now."""
+        for count, turn in enumerate(turns, 1):
+            self.append(turn)
+            self._observer.progress("turns", count, len(turns))
+        return len(self.memory.conversation.turns)
+
+    def ask(self, question: str | Question) -> AskResult:
+        """Answer from what was said so far."""
+        asked = Question(question.strip()) if isinstance(question, str) else question
+        result = self._answered(lambda: self.memory.answer(asked))
+        self._store.put_answer(self.id, asked.text, asdict(result.answer))
+        return result
+
+    def reply(self, turn: Turn, name: str = "assistant") -> AskResult:
+        """Take in what somebody says, reply as ``name``, and take that in, too."""
+        return self._answered(lambda: self.memory.reply(turn, name))
+
+    def flush(self) -> None:
+        """The stream has ended: what is still in the buffer is consolidated."""
+        self.run(self.memory.flush)
+
+    def end_session(self) -> None:
+        """The session has ended, though no turn of the next one has come yet."""
+        self.run(self.memory.end_session)
+
+    def usage(self) -> Usage:
+        """What was used since the talk was opened; wall time is its caller's to know."""
+        return Usage(self._client.usage())
+
+    def stats(self) -> Stats:
+        """The size of the memory, and what became of its edits."""
+        view = self.memory.view()
+        edits = self._store.edits(self.id)
+        return Stats.of(len(view.nodes), len(view.edges), view.steps, edits)
+
+    def run(self, make: Callable[[], Awaitable[ResultT]]) -> ResultT:
+        """What one of the memory's coroutines gives, or what it raised."""
+
+        async def working() -> ResultT:
+            return await make()
+
+        return self._portal.run(working)
+
+    def _answered(self, make: Callable[[], Awaitable[Answer]]) -> AskResult:
+        before, began = self._client.usage(), time.monotonic()
+        answer = self.run(make)
+        spent = _spent(before, self._client.usage())
+        return AskResult(answer, self.id, self.stats(), Usage(spent, time.monotonic() - began))
+
+
+def _spent(before: dict[str, StageUsage], after: dict[str, StageUsage]) -> dict[str, StageUsage]:
+    spent = {stage: used - before.get(stage, StageUsage()) for stage, used in after.items()}
+    return {stage: used for stage, used in spent.items() if used != StageUsage()}
