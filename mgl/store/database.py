@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -29,7 +29,7 @@ import numpy as np
 
 from mgl.errors import ResourceError, StoreConflict, StoreError
 from mgl.llm.calls import CallRecord
-from mgl.store import redaction, rows, turns
+from mgl.store import redaction, rows, texts, turns
 from mgl.store.calls import StoreCallLog
 from mgl.store.connection import connect, store_errors, transaction
 from mgl.store.migrations import migrate
@@ -388,6 +388,35 @@ class Store:
             connection.executemany(
                 "INSERT INTO vectors VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values
             )
+
+    # Texts by their words (the arguments are those of mgl.store.texts)
+
+    def put_texts(self, index: str, values: Mapping[int, str]) -> None:
+        """Add texts by id to an index of words, in place of those that are there."""
+        with self._write() as connection:
+            texts.put_texts(connection, index, values)
+
+    def remove_texts(self, index: str, ids: Iterable[int]) -> int:
+        """Remove texts from an index of words and return how many there were."""
+        with self._write() as connection:
+            return texts.remove_texts(connection, index, ids)
+
+    def drop_texts(self, index: str) -> None:
+        """Remove an index of words with all its texts; one that is not there is no error."""
+        with self._write() as connection:
+            texts.drop_texts(connection, index)
+
+    def find_texts(
+        self, index: str, words: Sequence[str], count: int, among: Iterable[int] | None = None
+    ) -> list[tuple[int, float]]:
+        """Ids and scores of the texts that hold any of the words, best first."""
+        with self._read() as connection:
+            return texts.find_texts(connection, index, words, count, among)
+
+    def count_texts(self, index: str) -> int:
+        """How many texts an index of words holds; 0 where there is no such index."""
+        with self._read() as connection:
+            return texts.count_texts(connection, index)
 
     # Inside
 

@@ -177,6 +177,10 @@ MIGRATIONS: tuple[Migration, ...] = (
             ) WITHOUT ROWID""",
         ),
     ),
+    Migration(
+        "0007_texts",
+        ("CREATE TABLE text_indexes (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",),
+    ),
 )
 
 
