@@ -10,7 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["reciprocal_rank_fusion"]
+from mgl.retrieval.base import Hit
+
+__all__ = ["fuse_hits", "reciprocal_rank_fusion"]
 
 
 def reciprocal_rank_fusion(rankings: Sequence[ArrayLike], *, k: int = 60) -> NDArray[np.float64]:
@@ -25,3 +27,13 @@ def reciprocal_rank_fusion(rankings: Sequence[ArrayLike], *, k: int = 60) -> NDA
         ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
         fused += 1.0 / (k + ranks)
     return fused
+
+
+def fuse_hits(rankings: Sequence[Sequence[Hit]], *, k: int = 60) -> list[Hit]:
+    """One ranking of everything in several, each best first; an item that one lacks gets nothing
+    from it. Ties are broken by id."""
+    fused: dict[int, float] = {}
+    for hits in rankings:
+        for rank, hit in enumerate(hits, 1):
+            fused[hit.id] = fused.get(hit.id, 0.0) + 1.0 / (k + rank)
+    return [Hit(*item) for item in sorted(fused.items(), key=lambda item: (-item[1], item[0]))]
