@@ -71,6 +71,18 @@ def smollm2_weights(pytestconfig: pytest.Config) -> Path:
 
 
 @pytest.fixture(scope="session")
+def minilm_weights(pytestconfig: pytest.Config) -> Path:
+    """The model folder of all-minilm-l6-v2: from this machine, else fetched once."""
+    profile = resources.load_profile("all-minilm-l6-v2")
+    if (found := _on_this_machine("all-minilm-l6-v2")) is not None:
+        return found
+    try:
+        return weights.fetch(profile, _weights_cache(pytestconfig))
+    except ResourceUnreachable as error:
+        pytest.skip(f"weights of all-minilm-l6-v2: {error}")
+
+
+@pytest.fixture(scope="session")
 def default_weights(pytestconfig: pytest.Config) -> Path:
     """The GGUF of the default profile where it is on this machine; it is never fetched here."""
     found = _on_this_machine(DEFAULT_PROFILE)

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from mgl.errors import EngineUnavailable
+from mgl.retrieval.base import Embedder, EmbeddingTask
+from mgl.retrieval.embedders import cached
+from mgl.retrieval.embedders.cached import CachedEmbedder
+from mgl.retrieval.embedders.deferred import DeferredEmbedder
+from mgl.retrieval.fakes import WordEmbedder
+from mgl.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "mgl.sqlite") as opened:
+        yield opened
+
+
+TEXTS = st.lists(st.lists(st.sampled_from("ann met bo lost ring \ud800".split())).map(" ".join))
+
+
+@given(st.lists(TEXTS, max_size=4))
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_a_cache_changes_nothing_and_asks_once(store: Store, asked: list[list[str]]) -> None:
+    inner, plain = WordEmbedder(), WordEmbedder()
+    inner.model_id = f"fresh {id(inner)} {asked}"
+    embedder = CachedEmbedder(inner, store)
+    for texts in asked:
+        assert np.array_equal(embedder.embed(texts), plain.embed(texts))
+    assert sorted(inner.embedded) == sorted({text for texts in asked for text in texts})
+
+
+def test_a_later_run_and_another_model(store: Store) -> None:
+    CachedEmbedder(WordEmbedder(), store).embed(["Ann met Bo."])
+    again, other = WordEmbedder(), WordEmbedder(dims=32)
+    CachedEmbedder(again, store).embed(["Ann met Bo."])
+    assert again.embedded == []
+    assert CachedEmbedder(other, store).embed(["Ann met Bo."]).shape == (1, 32)
+
+
+class PrefixEmbedder(WordEmbedder):
+    def embed(
+        self, texts: Sequence[str], *, task: EmbeddingTask = "passage"
+    ) -> NDArray[np.float32]:
+        return super().embed([f"{task} {text}" for text in texts])
+
+
+def test_a_query_and_a_passage_of_the_same_words_are_two(store: Store) -> None:
+    embedder = CachedEmbedder(PrefixEmbedder(), store)
+    passage, query = embedder.embed(["Ann"]), embedder.embed(["Ann"], task="query")
+    assert not np.array_equal(passage, query)
+    assert np.array_equal(embedder.embed(["Ann"], task="query"), query)
+
+
+def test_what_was_done_before_a_failure_is_kept(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Fails(WordEmbedder):
+        def embed(
+            self, texts: Sequence[str], *, task: EmbeddingTask = "passage"
+        ) -> NDArray[np.float32]:
+            if "lost" in texts:
+                raise EngineUnavailable("gone", hint="wait")
+            return super().embed(texts, task=task)
+
+    monkeypatch.setattr(cached, "_SLICE", 2)
+    with pytest.raises(EngineUnavailable):
+        CachedEmbedder(Fails(), store).embed(["ann", "bo", "lost"])
+    inner = WordEmbedder()
+    CachedEmbedder(inner, store).embed(["ann", "bo", "lost"])
+    assert inner.embedded == ["lost"]
+
+
+def test_an_embedder_starts_with_the_first_text(store: Store) -> None:
+    started: list[Embedder] = []
+
+    def start() -> Embedder:
+        if not started:
+            started.append(WordEmbedder())
+            raise EngineUnavailable("not yet", hint="wait")
+        started.append(WordEmbedder())
+        return started[-1]
+
+    deferred = DeferredEmbedder(start, model_id="fake/words:64", dims=64)
+    CachedEmbedder(WordEmbedder(), store).embed(["Ann"])
+    assert CachedEmbedder(deferred, store).embed(["Ann", "Ann"]).shape == (2, 64)
+    assert deferred.embed([]).shape == (0, 64)
+    deferred.close()
+    assert started == []
+    with pytest.raises(EngineUnavailable):
+        deferred.embed(["Bo"])
+    deferred.embed(["Bo"])
+    deferred.embed(["Cy"])
+    assert len(started) == 2

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mgl.errors import ContextOverflow, EngineRejected, EngineUnavailable
+from mgl.retrieval.embedders.server import ServerEmbedder
+from mgl.retrieval.fakes import WordEmbedder
+from tests.llm.server import Answered, Route, Server, models, serving
+
+NAMES = ("example/Words", "words")
+LIMIT = 40
+
+
+def embeddings(body: Any) -> Any:
+    """As servers do it: in any order, and refused whole where one text is too long."""
+    if any(len(text) > LIMIT for text in body["input"]):
+        said = "This model's maximum context length is 40 tokens"
+        return Answered(400, {"error": {"message": said}})
+    vectors = WordEmbedder().embed(body["input"])
+    items = [
+        {"index": number, "embedding": [3 * float(x) for x in vector], "object": "embedding"}
+        for number, vector in enumerate(vectors)
+    ]
+    return {"object": "list", "data": items[::-1]}
+
+
+def routes(answer: Route = embeddings) -> dict[str, Route]:
+    return {"/v1/models": models("example/Words"), "/v1/embeddings": answer}
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving(routes()) as running:
+        yield running
+
+
+Opener = Callable[..., ServerEmbedder]
+
+
+@pytest.fixture
+def embedder() -> Iterator[Opener]:
+    """Opens embedders of a server, and closes them after the test."""
+    with ExitStack() as opened:
+
+        def make(url: str, **options: Any) -> ServerEmbedder:
+            settings = {"names": NAMES, "model_id": "words@main+openai", "dims": 64, **options}
+            made = ServerEmbedder(url, **settings)
+            opened.callback(made.close)
+            return made
+
+        yield make
+
+
+def test_vectors_come_in_the_order_of_the_texts(server: Server, embedder: Opener) -> None:
+    texts = [f"Ann met number {number}" for number in range(150)]
+    made = embedder(server.url).embed(texts)
+    assert made == pytest.approx(WordEmbedder().embed(texts), abs=1e-6)
+    bodies = server.bodies("/v1/embeddings")
+    assert sorted(len(body["input"]) for body in bodies) == [22, 64, 64]
+    assert {body["model"] for body in bodies} == {"example/Words"}
+
+
+def test_queries_have_their_prefix_and_passages_none(server: Server, embedder: Opener) -> None:
+    asking = embedder(server.url, query_prefix="Query: ")
+    asking.embed(["Ann"], task="query")
+    asking.embed(["Ann"])
+    assert [body["input"] for body in server.bodies("/v1/embeddings")] == [["Query: Ann"], ["Ann"]]
+
+
+def test_dims_below_the_servers_cut_its_vectors(server: Server, embedder: Opener) -> None:
+    made = embedder(server.url, dims=8).embed(["Ann met Bo in Rome"])
+    whole = WordEmbedder().embed(["Ann met Bo in Rome"])[0, :8]
+    assert made[0] == pytest.approx(whole / np.linalg.norm(whole), abs=1e-5)
+    with pytest.raises(EngineRejected, match="of 65 dims"):
+        embedder(server.url, dims=65).embed(["Ann"])
+
+
+def test_a_text_that_is_too_long_is_halved_until_it_fits(server: Server, embedder: Opener) -> None:
+    long = "ann " + 100 * "x"
+    made = embedder(server.url).embed(["Bo", long, "Cy"])
+    assert made == pytest.approx(WordEmbedder().embed(["Bo", long[:26], "Cy"]), abs=1e-6)
+
+
+def test_no_text_is_asked_for_and_none_is_too_short_to_cut(embedder: Opener) -> None:
+    refusal = Answered(400, {"error": {"message": "too many tokens"}})
+    with serving(routes(refusal)) as server:
+        assert embedder(server.url).embed([]).shape == (0, 64)
+        assert server.seen == []
+        with pytest.raises(ContextOverflow):
+            embedder(server.url).embed(["Ann"])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"data": []},
+        {"data": [{"index": 1, "embedding": [1.0]}]},
+        {"data": [{"index": 0, "embedding": [None]}]},
+        {"data": [{"index": 0, "embedding": [1.0]}] * 2},
+        {"choices": []},
+        [],
+    ],
+)
+def test_an_answer_that_is_none_is_refused(answer: Any, embedder: Opener) -> None:
+    with (
+        serving(routes(answer)) as server,
+        pytest.raises(EngineRejected, match="are not the embeddings"),
+    ):
+        embedder(server.url, dims=1).embed(["Ann"])
+
+
+def test_nan_from_a_server_is_refused(embedder: Opener) -> None:
+    answer = {"data": [{"index": 0, "embedding": [float("nan"), 1.0]}]}
+    with serving(routes(answer)) as server, pytest.raises(EngineRejected, match="not finite"):
+        embedder(server.url, dims=2).embed(["Ann"])
+
+
+def test_a_server_with_another_model_or_none_is_told(server: Server, embedder: Opener) -> None:
+    with pytest.raises(EngineRejected, match="does not serve example/Other"):
+        embedder(server.url, names=("example/Other",)).embed(["Ann"])
+    with pytest.raises(EngineUnavailable, match="no server answers"):
+        embedder("http://127.0.0.1:9").embed(["Ann"])
