@@ -166,7 +166,10 @@ class Embedding(_Strict):
     matryoshka: bool = Field(
         default=False, description="trained so that the first dimensions alone are a vector too"
     )
-    query_prefix: str = Field(default="", description="what the publisher puts before a query")
+    query_prefix: str | None = Field(
+        default=None,
+        description="what the publisher puts before a query; without it the model folder decides",
+    )
 
 
 class Reranking(_Strict):

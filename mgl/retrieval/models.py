@@ -1,0 +1,181 @@
+"""Which model a name stands for: a profile, a folder on this machine, or what a server calls so.
+
+    model = find_model("BAAI/bge-m3", "embed", Source(), home())
+    model.identity                          # 'bge-m3@main'
+
+Nothing is fetched or loaded: ``folder()`` does that. It does not know what runs a model
+(``mgl.retrieval.opening``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from mgl import resources
+from mgl.errors import ResourceError, UsageError
+from mgl.profiles import Embedding, FloatName, ModelProfile, Reranking
+from mgl.weights import Progress, fetch
+from mgl.weights.hashes import sha256_of
+from mgl.weights.hub import is_complete_model
+
+__all__ = ["RetrievalModel", "Source", "find_model"]
+
+_FOLDER_TOKENS = 8192  # of a folder's model, where no profile says its context
+
+Wanted = Literal["embed", "rerank"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a model comes from and what it computes in; the defaults are a profile's own.
+
+    ``base_url`` is a server that has the model, ``weights`` a folder that goes before all other
+    places, ``models`` a folder of profiles. ``progress`` hears of a fetch.
+    """
+
+    base_url: str | None = None
+    api_key: str | None = None
+    weights: Path | None = None
+    models: Path | None = None
+    allow_hub: bool = False
+    dtype: FloatName | None = None
+    progress: Progress = lambda _name, _done, _total: None
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalModel:
+    """A model for retrieval. ``identity`` is its name and revision: what caches are keyed by.
+
+    ``names`` are what a server may call it. ``folder`` finds or fetches its weights. Of
+    ``embedding`` and ``reranking`` one is set where it is known; a model that only a server knows
+    has neither.
+    """
+
+    identity: str
+    names: tuple[str, ...]
+    context_tokens: int
+    folder: Callable[[], Path]
+    embedding: Embedding | None = None
+    reranking: Reranking | None = None
+
+
+def find_model(name: str | Path, wanted: Wanted, source: Source, home: Path) -> RetrievalModel:
+    """The model of a profile's name or its publisher's, of a folder, or of a server.
+
+    Who gives a folder knows whether its model's vectors can be cut: that is not refused.
+    UsageError where there is none of that name or it is for something else, ResourceError where
+    the folder holds no model.
+    """
+    profiles = resources.load_profiles(source.models, home=home)
+    for profile in profiles.values():
+        if name in (profile.name, profile.weights.hub.repo):
+            return _of_profile(profile, wanted, source, home)
+    if source.base_url is not None:
+        return _of_server(str(name))
+    if isinstance(name, Path) or "/" in name or "\\" in name:
+        return _of_folder(Path(name), wanted)
+    fitting = [profile.name for profile in profiles.values() if profile.task == wanted]
+    raise UsageError(
+        f"there is no model profile called {name!r}",
+        hint=f"{resources.guess(name, fitting)}there are: {', '.join(fitting)}; a folder is "
+        "given as a path (./NAME)",
+    )
+
+
+def _of_profile(
+    profile: ModelProfile, wanted: Wanted, source: Source, home: Path
+) -> RetrievalModel:
+    if profile.task != wanted:
+        raise UsageError(
+            f"{profile.name} is a model to {profile.task}, and one to {wanted} is needed",
+            hint="`mgl models` lists what each model is for",
+        )
+    weights = profile.weights
+    revision = weights.hub.revision if weights.sha256 is None else weights.sha256[:12]
+    served = "" if source.base_url is None else "+openai"
+    return RetrievalModel(
+        identity=f"{profile.name}@{revision}{served}",
+        names=(weights.hub.repo, profile.name),
+        context_tokens=profile.context_tokens,
+        folder=partial(
+            fetch,
+            profile,
+            home,
+            explicit=source.weights,
+            allow_hub=source.allow_hub,
+            progress=source.progress,
+        ),
+        embedding=profile.embedding,
+        reranking=profile.reranking,
+    )
+
+
+def _of_server(name: str) -> RetrievalModel:
+    def none() -> Path:
+        raise UsageError(
+            f"{name} is known to a server only", hint="write a profile of it into MGL_HOME/models"
+        )
+
+    return RetrievalModel(f"{name}+openai", (name,), _FOLDER_TOKENS, none)
+
+
+def _of_folder(folder: Path, wanted: Wanted) -> RetrievalModel:
+    if not is_complete_model(folder):
+        raise ResourceError(
+            f"{folder} holds no whole model",
+            hint="give the folder with its config.json and weights, or a profile's name",
+        )
+    return RetrievalModel(
+        identity=f"{folder.resolve().name}@{_digest(folder)[:12]}",
+        names=(folder.resolve().name,),
+        context_tokens=_FOLDER_TOKENS,
+        folder=lambda: folder,
+        embedding=Embedding(dims=_dims(folder), matryoshka=True) if wanted == "embed" else None,
+        reranking=Reranking(library=_library(folder)) if wanted == "rerank" else None,
+    )
+
+
+def _digest(folder: Path) -> str:
+    """The sha256 of the weights' own, of all files that hold some."""
+    files = sorted([*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")])
+    return hashlib.sha256(" ".join(map(sha256_of, files)).encode()).hexdigest()
+
+
+def _dims(folder: Path) -> int:
+    """How long the vectors are, by the folder's last dense layer, its pooling, or its model."""
+    modules = folder / "modules.json"
+    steps = [step.get("path", "") for step in _json(modules)] if modules.is_file() else []
+    for step in reversed(steps):
+        file = folder / step / "config.json"  # a step without settings has none
+        settings = _json(file) if step and file.is_file() else {}
+        for key in ("out_features", "word_embedding_dimension", "embedding_dimension"):
+            if key in settings:
+                return int(settings[key])
+    try:
+        return int(_json(folder / "config.json")["hidden_size"])
+    except KeyError as error:
+        raise ResourceError(
+            f"{folder} does not say how long its vectors are",
+            hint="write a profile of the model into MGL_HOME/models, with its dims",
+        ) from error
+
+
+def _library(folder: Path) -> Literal["cross-encoder", "qwen3"]:
+    """A reranker that is a language model says yes or no; another one gives a score."""
+    architectures = _json(folder / "config.json").get("architectures") or [""]
+    return "qwen3" if str(architectures[0]).endswith("ForCausalLM") else "cross-encoder"
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ResourceError(
+            f"{path} cannot be read: {error}", hint="give the folder of a whole model"
+        ) from error
