@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -142,8 +143,8 @@ def test_a_folder_that_is_no_model_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.weights
+@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs mgl[retrieval]")
 def test_minilm_finds_what_shares_no_word(minilm_weights: Path) -> None:
-    pytest.importorskip("sentence_transformers", reason="needs mgl[retrieval]")
     embedder = SentenceEmbedder(minilm_weights, model_id="all-minilm-l6-v2", dims=384)
     passages = [
         "Melanie went to a pottery workshop with her kids.",
