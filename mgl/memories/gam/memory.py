@@ -13,31 +13,36 @@ Several processes may write: each step has a number, whoever comes second reads 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from textwrap import shorten
-from typing import Final, TypeVar
+from datetime import datetime
+from typing import Any, Final, TypeVar
 
-from mgl.errors import InputError, StoreConflict, UsageError
+from mgl.errors import InputError, UsageError
 from mgl.llm.base import Sampling
 from mgl.llm.calls import content_hash
 from mgl.memories.base import Tools
 from mgl.memories.gam.boundaries import Look, cut, due
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.consolidate import consolidate
-from mgl.memories.gam.edits import record, resolved
+from mgl.memories.gam.consolidate import consolidate, renewed
+from mgl.memories.gam.control import Forgotten, chosen, freezing, rewriting, unlinking
+from mgl.memories.gam.export import exported
+from mgl.memories.gam.forgetting import Filter, filtered, private_parts
+from mgl.memories.gam.ledger import Ledger
 from mgl.memories.gam.reading import Reading, memories, read, trace
-from mgl.memories.gam.state import EMPTY, Append, Forget, State, apply
+from mgl.memories.gam.state import State, Topic
+from mgl.memories.gam.view import viewed
 from mgl.replying import reply_from, reply_in_talk
 from mgl.retrieval.base import Embedder, Reranker
-from mgl.store import EditRecord, MemoryRecord
+from mgl.store import MemoryRecord
+from mgl.store.redaction import Redaction
 from mgl.types import Answer, Conversation, Question, Source, Turn
-from mgl.web.view import GraphView, ViewEdge, ViewNode
+from mgl.web.view import GraphView
 
 __all__ = ["KIND", "Gam"]
 
 KIND = "gam"
-LABEL_CHARACTERS = 40
 RECENT = 6  # turns shown as they are
 ToolT = TypeVar("ToolT")
 
@@ -46,7 +51,8 @@ class Gam:
     """The memory of one conversation.
 
     ``id`` is a hash of all that decides its log; a conversation that grows keeps it. ``identity``
-    stands for it where a memory that is there is gone on with by another model.
+    stands for it where a memory that is there is gone on with by another model. ``filters`` find
+    what must not be remembered: it is masked, for good, before a model is shown the turn.
     """
 
     reads: Final = "conversation"
@@ -61,6 +67,7 @@ class Gam:
         config: GamConfig | None = None,
         *,
         identity: str | None = None,
+        filters: Sequence[Filter] = (),
     ) -> None:
         if not isinstance(source, Conversation):
             raise UsageError(
@@ -71,11 +78,12 @@ class Gam:
         self._config = config or GamConfig()
         self._questions = tuple(questions)
         self._source = source
-        self._turns: list[Turn] = []
-        self._numbers: dict[str, int] = {}
-        self._state, self._step = EMPTY, 0
-        self._counts: dict[int, int] = {}
+        self._ledger = Ledger(tools.store, source, self._record, tools.observer)
+        self._counts: dict[str, int] = {}
         self._identity = identity
+        private = (private_parts,) if self._config.private == "mask" else ()
+        self._filters: tuple[Filter, ...] = (*filters, *private)
+        self._filtered: set[int] = set()
         self._writing = asyncio.Lock()
 
     @property
@@ -94,21 +102,20 @@ class Gam:
     @property
     def state(self) -> State:
         """The state as the log has it now."""
-        self._catch_up()
-        return self._state
+        self._ledger.catch_up()
+        return self._ledger.state
 
     @property
     def conversation(self) -> Conversation:
         """The conversation as the store has it now."""
-        self._catch_up()
-        return replace(self._source, turns=tuple(self._turns))
+        self._ledger.catch_up()
+        return replace(self._source, turns=tuple(self._ledger.turns))
 
     # Writing
 
     async def build(self) -> None:
         """Take in the turns of the source that are not in the log yet, and do what is due."""
-        async with self._writing:
-            self._register()
+        async with self._opened():
             await self._take_in()
 
     async def append(self, turn: Turn) -> None:
@@ -119,36 +126,28 @@ class Gam:
         """
         if not turn.text.strip():
             raise InputError("a turn has no text", hint="leave it out")
-        async with self._writing:
-            self._register()
+        async with self._opened() as ledger:
             await self._take_in()
-            while not self._is_in(turn):
-                number = len(self._turns)
-                edit = record(self._step, Append(number))
-                try:
-                    self._tools.store.append_turn(self._source.id, number, turn, self.id, edit)
-                except StoreConflict:
-                    self._catch_up()
+            while not ledger.holds(turn):
+                if ledger.add(turn):
+                    await self._settle()
+                else:
                     await self._take_in()
-                    continue
-                self._catch_up()
-                await self._settle()
 
     async def flush(self) -> None:
         """The stream has ended: what the buffer holds is consolidated."""
-        async with self._writing:
-            self._register()
+        async with self._opened() as ledger:
             await self._take_in()
-            if self._state.buffer:
-                await self._look(Look("flush", self._state.buffer))
+            if buffer := ledger.state.buffer:
+                await self._look(Look("flush", buffer))
 
     async def end_session(self) -> None:
         """The session has ended, though no turn of the next one has come yet."""
-        async with self._writing:
-            self._register()
+        async with self._opened() as ledger:
             await self._take_in()
-            if self._state.buffer and self._state.checked < self._state.turns - 1:
-                await self._look(Look("session_end", self._state.buffer))
+            state = ledger.state
+            if state.buffer and state.checked < state.buffer[-1]:
+                await self._look(Look("session_end", state.buffer))
 
     # Reading
 
@@ -156,28 +155,32 @@ class Gam:
         """The events that may answer a question, the best first."""
         if not question.text.strip():
             raise InputError("the question is empty", hint="say what you want to know")
-        await self.build()
-        return await read(
-            self._tools.llm,
-            self._embedder,
-            self._reranker,
-            self._state,
-            self._turns,
-            question,
-            self._config,
-        )
+        async with self._opened() as ledger:
+            await self._take_in()
+            await self._filter(ledger.state.buffer)
+        with ledger.minding():
+            return await read(
+                self._tools.llm,
+                self._embedder,
+                self._reranker,
+                ledger.state,
+                ledger.turns,
+                question,
+                self._config,
+            )
 
     async def answer(self, question: Question) -> Answer:
         """Answer from what the memory holds, citing turns."""
         reading = await self.read(question)
-        return await reply_from(
-            self._tools.llm,
-            self.conversation,
-            memories(reading, self._state, self._turns),
-            question,
-            sampling=self._sampling,
-            trace=(self._judged_by, *trace(reading)),
-        )
+        with self._ledger.minding():
+            return await reply_from(
+                self._tools.llm,
+                self.conversation,
+                memories(reading, self._ledger.state, self._ledger.turns),
+                question,
+                sampling=self._sampling,
+                trace=(self._judged_by, *trace(reading)),
+            )
 
     async def reply(self, turn: Turn, name: str) -> Answer:
         """Take in what somebody says, reply as ``name``, and take that in, too.
@@ -185,65 +188,87 @@ class Gam:
         The last turns are shown as they are; of what was said before, what a reading finds.
         """
         await self.append(turn)
-        question = Question(turn.text, turn.time, turn.speaker or None)
+        async with self._opened() as ledger:
+            await self._filter(ledger.state.buffer)
+            last = ledger.number(turn.id)
+            heard = ledger.turns[last]
+        question = Question(heard.text, heard.time, heard.speaker or None)
         reading = await self.read(question)
-        recent = list(range(max(0, len(self._turns) - RECENT), len(self._turns)))
-        events = tuple(event for event in reading.events if event.turn < recent[0])
-        reading = replace(reading, events=events)
-        said = await reply_in_talk(
-            self._tools.llm,
-            self.conversation,
-            memories(reading, self._state, self._turns),
-            recent,
-            name=name,
-            sampling=self._sampling,
-            trace=trace(reading),
-        )
+        with ledger.minding():
+            state, turns = ledger.state, ledger.turns
+            before = [n for n in range(last) if n not in state.forgotten]
+            recent = [*before[1 - RECENT :], last]
+            events = tuple(event for event in reading.events if event.turn < recent[0])
+            reading = replace(reading, events=events)
+            said = await reply_in_talk(
+                self._tools.llm,
+                self.conversation,
+                memories(reading, state, turns),
+                recent,
+                name=name,
+                sampling=self._sampling,
+                trace=trace(reading),
+            )
         own = Turn(f"{turn.id}+", name, said.text, turn.time, turn.session)
         await self.append(own)
         return said
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The topic network, each topic with the turns it was made of."""
-        state, talk = self.state, self.conversation
-        spans = {
-            name: talk.transcript.span(
-                talk.span(topic.turns[0]).start, talk.span(topic.turns[-1]).end
+        return viewed(self._ledger.record, self.conversation, self._ledger.state, answers)
+
+    def export(self) -> dict[str, Any]:
+        """All that the memory holds, as plain JSON values."""
+        talk = self.conversation
+        return exported(self.id, talk, self._ledger.state, self._ledger.log)
+
+    # Control
+
+    async def rewrite(self, topic: str, summary: str, keywords: Sequence[str]) -> None:
+        """Correct a topic. InputError for one that is not there, or is frozen."""
+        async with self._opened() as ledger:
+            ledger.change(lambda state: rewriting(state, topic, summary, keywords))
+
+    async def freeze(self, topic: str, frozen: bool = True) -> None:
+        """Keep a topic from being rewritten, linked anew or forgotten, or let it go again."""
+        async with self._opened() as ledger:
+            ledger.change(lambda state: freezing(state, topic, frozen))
+
+    async def unlink(self, one: str, two: str) -> None:
+        """Cut the links between two topics. InputError where there is none."""
+        async with self._opened() as ledger:
+            ledger.change(lambda state: unlinking(state, one, two))
+
+    async def forget(
+        self,
+        turns: Collection[str] = (),
+        topics: Collection[str] = (),
+        *,
+        branch_of: str | None = None,
+        before: datetime | None = None,
+        dry_run: bool = False,
+    ) -> Forgotten:
+        """Delete turns (by their ids), topics, a topic with every later one that leads to it, and
+        all that was said before a time, with everything that was made of it.
+
+        The words are gone from the store when this returns, for every memory of the conversation;
+        topics that keep some turns get another summary with the next turn or build. A ``dry_run``
+        deletes nothing and says what would go. InputError for what is not there, and for what is
+        named and frozen.
+        """
+        async with self._opened() as ledger:
+            found = chosen(
+                ledger.state,
+                ledger.turns,
+                ids=turns,
+                topics=topics,
+                branch_of=branch_of,
+                before=before,
             )
-            for name, topic in state.topics.items()
-        }
-        steps = {name: topic.turns[-1] for name, topic in state.topics.items()}
-        return GraphView(
-            memory_id=self.id,
-            memory=KIND,
-            model=self._tools.llm.model_id,
-            document=talk.transcript,
-            questions=tuple(question.text for question in self._questions),
-            steps=len(talk.turns),
-            nodes=tuple(
-                ViewNode(
-                    name,
-                    "topic",
-                    shorten(", ".join(topic.keywords) or name, LABEL_CHARACTERS, placeholder="…"),
-                    topic.summary,
-                    spans[name],
-                    steps[name],
-                )
-                for name, topic in state.topics.items()
-            ),
-            edges=tuple(
-                ViewEdge(
-                    f"e{place}",
-                    link.source,
-                    link.target,
-                    link.relation,
-                    spans[link.source],
-                    steps[link.source],
-                )
-                for place, link in enumerate(state.links, 1)
-            ),
-            answers=tuple(answers),
-        )
+            if found.turns and not dry_run:
+                gone = frozenset(ledger.number(identity) for identity in found.turns)
+                ledger.redact(Redaction(gone))
+        return found
 
     # Inside
 
@@ -264,90 +289,85 @@ class Gam:
     def _reranker(self) -> Reranker:
         return _required(self._tools.reranker, "a reranker")
 
-    def _register(self) -> None:
-        store = self._tools.store
-        if self._step == 0:
-            store.put_conversation(self._source)
-            if store.steps(self.id) == 0:
-                store.put_memory(
-                    MemoryRecord(
-                        id=self.id,
-                        kind=KIND,
-                        document_id=self._source.id,
-                        questions=tuple(question.text for question in self._questions),
-                        model_id=self._tools.llm.model_id,
-                        config=self._config.model_dump(mode="json"),
-                        chunks=0,
-                        tokens=0,
-                    )
-                )
-        self._catch_up()
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[Ledger]:
+        """What is known now, for one who writes."""
+        async with self._writing:
+            self._ledger.open()
+            yield self._ledger
 
-    def _catch_up(self) -> None:
-        """Apply what is in the log and not in the state: by another process, or by the last one."""
-        store = self._tools.store
-        if (steps := store.steps(self.id)) > self._step:
-            edits = [resolved(row) for row in store.edits(self.id, since=self._step)]
-            for edit in edits:
-                if edit is not None:
-                    self._state = apply(self._state, edit)
-            self._step = steps
-            if any(isinstance(edit, Forget) for edit in edits):
-                self._turns.clear()
-        for turn in store.turns(self._source.id, since=len(self._turns)):
-            self._numbers[turn.id] = len(self._turns)
-            self._turns.append(turn)
-
-    def _is_in(self, turn: Turn) -> bool:
-        number = self._numbers.get(turn.id)
-        if number is None:
-            return False
-        if self._turns[number] != turn and number not in self._state.forgotten:
-            raise InputError(
-                f"the conversation has another turn with the id {turn.id!r}",
-                hint="give each turn an id of its own",
-            )
-        return True
+    def _record(self) -> MemoryRecord:
+        return MemoryRecord(
+            id=self.id,
+            kind=KIND,
+            document_id=self._source.id,
+            questions=tuple(question.text for question in self._questions),
+            model_id=self._tools.llm.model_id,
+            config=self._config.model_dump(mode="json"),
+            chunks=0,
+            tokens=0,
+        )
 
     async def _take_in(self) -> None:
         """Events for the turns that the conversation has and the log lacks, and all that is due."""
         await self._settle()
-        total = len(self._turns)
-        while self._state.turns < total:
-            number = self._state.turns
-            self._write([record(self._step, Append(number))])
-            self._tools.observer.progress("turns", self._state.turns, total)
+        total = len(self._ledger.turns)
+        while self._ledger.state.turns < total:
+            self._ledger.take_in()
+            self._tools.observer.progress("turns", self._ledger.state.turns, total)
             await self._settle()
 
     async def _settle(self) -> None:
-        while (look := await due(self._state, self._turns, self._config, self._tokens)) is not None:
+        ledger = self._ledger
+        while (topic := self._stale()) is not None:
+            with ledger.minding():
+                ledger.write(
+                    await renewed(self._tools, topic, ledger.turns, self._config, ledger.step)
+                )
+        while (
+            look := await due(ledger.state, ledger.turns, self._config, self._tokens)
+        ) is not None:
             await self._look(look)
 
     async def _look(self, look: Look) -> None:
-        turns = self._turns
-        gone = self._state.forgotten
-        before = [number for number in range(look.turns[0]) if number not in gone]
-        where = await cut(self._tools.llm, look, turns, self._config, before=before)
-        rows, _ = await consolidate(
-            self._tools, self._embedder, self._state, turns, look, where, self._config, self._step
-        )
-        self._write(rows)
+        await self._filter(look.turns)
+        ledger = self._ledger
+        kept = set(ledger.state.buffer)
+        look = replace(look, turns=tuple(number for number in look.turns if number in kept))
+        if not look.turns:
+            return
+        with ledger.minding():
+            state, turns, step = ledger.state, ledger.turns, ledger.step
+            before = [n for n in range(look.turns[0]) if n not in state.forgotten]
+            where = await cut(self._tools.llm, look, turns, self._config, before=before)
+            rows, _ = await consolidate(
+                self._tools, self._embedder, state, turns, look, where, self._config, step
+            )
+            ledger.write(rows)
 
-    def _write(self, rows: Sequence[EditRecord]) -> None:
-        """Append one step. Where another process has written it, its step is taken instead."""
-        try:
-            self._tools.store.append_edits(self.id, self._step, rows)
-        except StoreConflict:
-            self._tools.observer.note("another process writes to this memory: reading its log")
-        self._catch_up()
+    def _stale(self) -> Topic | None:
+        """The first topic that waits for a summary and is not frozen."""
+        state = self._ledger.state
+        topics = (topic for name, topic in state.topics.items() if name in state.stale)
+        return next((topic for topic in topics if not topic.frozen), None)
+
+    async def _filter(self, numbers: Sequence[int]) -> None:
+        """Mask what the filters find in turns that they have not seen."""
+        fresh = {n: self._ledger.turns[n] for n in numbers if n not in self._filtered}
+        if not self._filters or not fresh:
+            return
+        what = await asyncio.to_thread(filtered, self._filters, fresh)
+        self._filtered.update(fresh)
+        if what.turns:
+            self._ledger.redact(what)
 
     async def _tokens(self, numbers: Sequence[int]) -> int:
-        missing = [number for number in numbers if number not in self._counts]
+        lines = [self._ledger.turns[number].line for number in numbers]
+        missing = [line for line in dict.fromkeys(lines) if line not in self._counts]
         if missing:
-            lines = [self._turns[number].line for number in missing]
-            counts = await self._tools.llm.count_tokens(lines)
+            counts = await self._tools.llm.count_tokens(missing)
             self._counts.update(zip(missing, counts, strict=True))
-        return sum(self._counts[number] for number in numbers)
+        return sum(self._counts[line] for line in lines)
 
 
 def _required(tool: ToolT | None, what: str) -> ToolT:

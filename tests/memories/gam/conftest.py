@@ -15,6 +15,7 @@ from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import SilentObserver, Tools
 from mgl.memories.gam import Gam, GamConfig
+from mgl.memories.gam.forgetting import Filter
 from mgl.retrieval.base import EmbeddingTask
 from mgl.retrieval.bm25 import stems
 from mgl.store import Store
@@ -72,6 +73,7 @@ def memory_of(store: Store) -> Open:
         engine: Engine | None = None,
         *,
         at: Store = store,
+        filters: Sequence[Filter] = (),
         **config: object,
     ) -> Gam:
         tools = Tools(
@@ -82,6 +84,6 @@ def memory_of(store: Store) -> Open:
             embedder=WordEmbedder(),
             reranker=WordReranker(),
         )
-        return Gam(tools, conversation, (), GamConfig.model_validate(config))
+        return Gam(tools, conversation, (), GamConfig.model_validate(config), filters=filters)
 
     return make

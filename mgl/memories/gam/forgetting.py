@@ -1,0 +1,109 @@
+"""What deletion makes of a memory's log, and what filters would have deleted.
+
+A deletion is a step of its own that names turns and, where parts of a turn are masked, characters;
+never words. Earlier rows keep what they say of numbers and lose the words that were made of the
+turns: replayed, they lead to the state that the deletion leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from mgl.errors import UsageError
+from mgl.memories.gam.edits import record, resolved
+from mgl.memories.gam.state import Consolidate, Edit, Forget, Mask, Rewrite, replay
+from mgl.memories.gam.texts import raw_text
+from mgl.store import EditRecord, MemoryRecord
+from mgl.store.redaction import MASK, Redaction, Treat, Treated, masked
+from mgl.types import Turn
+
+__all__ = ["DERIVED", "Filter", "filtered", "private_parts", "treating"]
+
+DERIVED: Final = frozenset({"summary"})
+"""The stages whose replies later calls quote."""
+
+Filter = Callable[[Turn], Sequence[tuple[int, int]]]
+"""The characters of a turn's text that must not be remembered: ranges, ends exclusive."""
+
+
+def private_parts(turn: Turn) -> list[tuple[int, int]]:
+    """The filter for secrets and personal data (``mgl.text.private``)."""
+    from mgl.text.private import find_private
+
+    return [(part.start, part.end) for part in find_private(turn.text)]
+
+
+def filtered(filters: Sequence[Filter], turns: Mapping[int, Turn]) -> Redaction:
+    """What filters take from turns, by their number; a turn of which nothing is left is forgotten.
+
+    UsageError where a filter gives a range that is not one of its text.
+    """
+    forgotten: set[int] = set()
+    parts: dict[int, tuple[tuple[int, int], ...]] = {}
+    for number, turn in turns.items():
+        ranges = {(start, end) for find in filters for start, end in find(turn)}
+        for start, end in ranges:
+            if not 0 <= start <= end <= len(turn.text):
+                raise UsageError(
+                    f"a filter gave the characters {start} to {end} of the {len(turn.text)} "
+                    f"of turn {turn.id!r}",
+                    hint="a range is (start, end) in the turn's text, the end exclusive",
+                )
+        left = masked(turn.text, sorted(ranges))
+        if left == turn.text:
+            continue
+        if left.replace(MASK, "").strip():
+            parts[number] = tuple(sorted(ranges))
+        else:
+            forgotten.add(number)
+    return Redaction(frozenset(forgotten), parts)
+
+
+def treating(kind: str, what: Redaction) -> Treat:
+    """How the log of each memory of a kind is rewritten; those of other kinds keep theirs."""
+
+    def treat(
+        memory: MemoryRecord, step: int, log: Sequence[EditRecord], turns: Sequence[Turn]
+    ) -> Treated:
+        return _treated(what, step, log, turns) if memory.kind == kind else Treated(log)
+
+    return treat
+
+
+def _treated(
+    what: Redaction, step: int, log: Sequence[EditRecord], turns: Sequence[Turn]
+) -> Treated:
+    edits = [resolved(row) for row in log]
+    topics = replay(edit for edit in edits if edit is not None).topics
+    lost = {name for name, topic in topics.items() if not what.turns.isdisjoint(topic.turns)}
+    texts = {raw_text(topics[name], turns) for name in lost}
+    rows: list[EditRecord] = []
+    for row, edit in zip(log, edits, strict=True):
+        match edit:
+            case Consolidate(topic) if topic.id in lost:
+                texts |= {topic.summary, raw_text(topic, turns)}
+                marks = {turn: m for turn, m in topic.marks.items() if turn not in what.turns}
+                blank = Consolidate(replace(topic, summary="", keywords=(), marks=marks))
+                rows.append(replace(row, payload=record(row.chunk, blank).payload))
+            case Rewrite(name, summary) if name in lost:
+                texts.add(summary)
+                rows.append(replace(row, payload=record(row.chunk, Rewrite(name, "", ())).payload))
+            case None if row.op == "reply":
+                rows.append(replace(row, payload={**row.payload, "error": ""}))
+            case _:
+                rows.append(row)
+    said: list[Edit] = []
+    if what.masked:
+        said.append(
+            Mask(
+                {
+                    turn: tuple((start, end) for start, end in parts)
+                    for turn, parts in what.masked.items()
+                }
+            )
+        )
+    if what.forgotten:
+        said.append(Forget(tuple(sorted(what.forgotten))))
+    return Treated(rows, [record(step, edit) for edit in said], texts - {""})

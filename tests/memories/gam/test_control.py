@@ -1,0 +1,217 @@
+"""What a user may change, and what is chosen to be forgotten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+
+from mgl.errors import InputError
+from mgl.memories.gam import Gam
+from mgl.memories.gam.control import Forgotten, branch
+from mgl.memories.gam.state import Append, Consolidate, Link, State, Topic, replay
+from mgl.store import Store
+from mgl.types import Conversation, Turn
+from tests.memories.gam.test_memory import DAY, always, engine, talk
+
+Open = Callable[..., Gam]
+THREE = talk(["a b c", "d e f"], ["g h i", "j k l"], ["m n o", "p q r"])
+
+
+async def built(memory_of: Open) -> Gam:
+    """Three topics of two turns each; t2 and t3 lead to all before them."""
+    memory = memory_of(THREE, engine(always([])), indicators="rules", partition="session")
+    await memory.build()
+    await memory.flush()
+    assert [topic.turns for topic in memory.state.topics.values()] == [(0, 1), (2, 3), (4, 5)]
+    assert len(memory.state.links) == 3
+    return memory
+
+
+async def test_a_topic_is_corrected(memory_of: Open, store: Store) -> None:
+    memory = await built(memory_of)
+    await memory.rewrite("t1", " Ann paints. ", ["art ", ""])
+    topic = memory.state.topics["t1"]
+    assert (topic.summary, topic.keywords) == ("Ann paints.", ("art",))
+    assert store.edits(memory.id)[-1].op == "rewrite"
+    with pytest.raises(InputError, match="empty"):
+        await memory.rewrite("t1", " ", ["art"])
+    with pytest.raises(InputError, match="no topic 't9'"):
+        await memory.rewrite("t9", "What?", [])
+
+
+async def test_a_frozen_topic_is_left_alone_until_it_is_let_go(memory_of: Open) -> None:
+    memory = await built(memory_of)
+    await memory.freeze("t1")
+    for attempt in (
+        memory.rewrite("t1", "Other.", []),
+        memory.forget(topics=["t1"]),
+        memory.forget(["D1:1"]),
+        memory.forget(branch_of="t1"),
+    ):
+        with pytest.raises(InputError, match="frozen") as error:
+            await attempt
+        assert "let it go" in error.value.hint
+    await memory.append(Turn("new", "Ann", "a b c", DAY + timedelta(9), "9"))
+    await memory.flush()
+    ends = {link.target for link in memory.state.links if link.source == "t4"}
+    assert ends == {"t2", "t3"}
+    await memory.freeze("t1", frozen=False)
+    await memory.rewrite("t1", "Other.", [])
+    assert memory.state.topics["t1"].summary == "Other."
+
+
+async def test_what_is_as_it_should_be_writes_nothing(memory_of: Open, store: Store) -> None:
+    memory = await built(memory_of)
+    rows = len(store.edits(memory.id))
+    await memory.freeze("t1", frozen=False)
+    assert len(store.edits(memory.id)) == rows
+
+
+async def test_two_topics_are_parted(memory_of: Open) -> None:
+    memory = await built(memory_of)
+    await memory.unlink("t1", "t3")
+    assert {(link.source, link.target) for link in memory.state.links} == {
+        ("t2", "t1"),
+        ("t3", "t2"),
+    }
+    with pytest.raises(InputError, match="no link joins t1 and t3"):
+        await memory.unlink("t1", "t3")
+    with pytest.raises(InputError, match="no topic 't7'"):
+        await memory.unlink("t1", "t7")
+
+
+async def test_an_edit_follows_what_another_process_wrote(memory_of: Open) -> None:
+    one = await built(memory_of)
+    two = memory_of(THREE, engine(always([])), indicators="rules", partition="session")
+    await two.rewrite("t1", "Two's.", [])
+    await one.rewrite("t2", "One's.", [])
+    assert {name: topic.summary for name, topic in two.state.topics.items()}["t2"] == "One's."
+    assert one.state == two.state
+
+
+def test_a_branch_is_every_later_topic_that_leads_to_it() -> None:
+    links = [("t2", "t1"), ("t3", "t2"), ("t4", "t1"), ("t5", "t4"), ("t6", "t5")]
+    edits = [
+        edit
+        for number in range(6)
+        for edit in (
+            Append(number),
+            Consolidate(Topic(f"t{number + 1}", "s", (), (number,))),
+            *(Link(*ends, "semantic", 1.0) for ends in links if ends[0] == f"t{number + 1}"),
+        )
+    ]
+    state: State = replay(edits)
+    assert branch(state, "t1") == {"t1", "t2", "t3", "t4", "t5", "t6"}
+    assert branch(state, "t4") == {"t4", "t5", "t6"}
+    assert branch(state, "t3") == {"t3"}
+
+
+@pytest.mark.parametrize(
+    ("named", "gone"),
+    [
+        ({"turns": ["D2:2", "D1:1"]}, Forgotten(("D1:1", "D2:2"), (), ("t1", "t2"))),
+        ({"turns": ["D1:1", "D1:2"]}, Forgotten(("D1:1", "D1:2"), ("t1",))),
+        ({"topics": ["t2"]}, Forgotten(("D2:1", "D2:2"), ("t2",))),
+        (
+            {"branch_of": "t2"},
+            Forgotten(("D2:1", "D2:2", "D3:1", "D3:2"), ("t2", "t3")),
+        ),
+        ({"before": DAY + timedelta(2)}, Forgotten(("D1:1", "D1:2"), ("t1",))),
+        ({"before": DAY}, Forgotten()),
+        (
+            {"turns": ["D3:1"], "topics": ["t1"]},
+            Forgotten(("D1:1", "D1:2", "D3:1"), ("t1",), ("t3",)),
+        ),
+    ],
+)
+async def test_what_would_go_is_what_goes(
+    memory_of: Open, named: dict[str, object], gone: Forgotten
+) -> None:
+    memory = await built(memory_of)
+    before = memory.state
+    assert await memory.forget(**named, dry_run=True) == gone  # type: ignore[arg-type]
+    assert memory.state == before
+    assert await memory.forget(**named) == gone  # type: ignore[arg-type]
+    assert {memory.conversation.turns[n].id for n in memory.state.forgotten} == set(gone.turns)
+    assert set(memory.state.topics) == {"t1", "t2", "t3"} - set(gone.topics)
+    assert memory.state.stale == set(gone.shortened)
+
+
+async def test_a_date_spares_frozen_topics_and_says_so(memory_of: Open) -> None:
+    memory = await built(memory_of)
+    await memory.freeze("t1")
+    gone = await memory.forget(before=DAY + timedelta(3))
+    assert gone == Forgotten(("D2:1", "D2:2"), ("t2",), (), ("t1",))
+    await memory.freeze("t3")
+    await memory.freeze("t1", frozen=False)
+    assert (await memory.forget(before=datetime(2050, 1, 1))).spared == ("t3",)
+    assert set(memory.state.topics) == {"t3"}
+
+
+async def test_a_branch_spares_what_is_frozen_in_it(memory_of: Open) -> None:
+    memory = await built(memory_of)
+    await memory.freeze("t3")
+    assert (await memory.forget(branch_of="t1")).spared == ("t3",)
+    assert set(memory.state.topics) == {"t3"}
+
+
+async def test_turns_without_a_time_are_before_none_and_zones_do_not_matter(
+    memory_of: Open,
+) -> None:
+    turns = [
+        Turn("1", "Ann", "one", DAY.astimezone()),
+        Turn("2", "Bo", "two"),
+        Turn("3", "Ann", "three", DAY + timedelta(1)),
+    ]
+    memory = memory_of(Conversation.from_turns("t", turns), indicators="rules")
+    gone = await memory.forget(before=DAY + timedelta(hours=1))
+    assert gone == Forgotten(("1",))
+
+
+async def test_what_is_not_there_cannot_be_forgotten(memory_of: Open, store: Store) -> None:
+    memory = await built(memory_of)
+    await memory.forget(["D1:1"])
+    rows = store.edits(memory.id)
+    for named, said in [
+        ({"turns": ["D1:2", "D7:1"]}, "no turn 'D7:1'"),
+        ({"turns": ["D1:1"]}, "'D1:1' is forgotten already"),
+        ({"topics": ["t9"]}, "no topic 't9'"),
+        ({"branch_of": "t9"}, "no topic 't9'"),
+        ({}, "nothing to forget is named"),
+    ]:
+        with pytest.raises(InputError, match=said):
+            await memory.forget(**named)  # type: ignore[arg-type]
+    assert store.edits(memory.id) == rows
+
+
+async def test_an_export_holds_all_of_it_as_json(memory_of: Open) -> None:
+    memory = await built(memory_of)
+    await memory.append(Turn("late", "Bo", "in the buffer"))
+    await memory.freeze("t2")
+    await memory.forget(["D1:1"])
+    held = json.loads(json.dumps(memory.export()))
+    assert held["conversation"]["name"] == "talk"
+    assert [topic["id"] for topic in held["topics"]] == ["t1", "t2", "t3"]
+    assert held["topics"][0]["summary"] == ""
+    assert held["topics"][1]["frozen"] is True
+    assert held["topics"][1]["keywords"] == ["key"]
+    assert held["topics"][0]["turns"] == [
+        {
+            "id": "D1:2",
+            "speaker": "Bo",
+            "time": (DAY + timedelta(1)).isoformat(),
+            "session": "1",
+            "text": "d e f",
+        }
+    ]
+    assert {(link["source"], link["target"]) for link in held["links"]} == {
+        ("t2", "t1"),
+        ("t3", "t1"),
+        ("t3", "t2"),
+    }
+    assert [turn["id"] for turn in held["buffer"]] == ["late"]
+    assert [(gone["kind"], gone["turns"]) for gone in held["deletions"]] == [("forget", ["D1:1"])]
+    assert "a b c" not in json.dumps(held)

@@ -1,0 +1,398 @@
+"""Deletion with everything made of it, and filters that run before a model sees a turn."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mgl.errors import ReplyInvalid, UsageError
+from mgl.llm.base import Completion, Request
+from mgl.llm.fakes import SchemaEngine, ScriptedEngine
+from mgl.memories.gam import Gam
+from mgl.memories.gam.edits import resolved
+from mgl.memories.gam.state import Forget, Mask, State, replay
+from mgl.store import Store
+from mgl.store.redaction import MASK
+from mgl.types import Conversation, Question, Turn
+from tests.memories.gam.conftest import WordEmbedder
+from tests.memories.gam.test_memory import DAY, always, engine, reply_by_stage, talk
+
+Open = Callable[..., Gam]
+GONE = "xylophone marmalade quixotic zeppelin"
+HELD = talk(["a b c", GONE, "d e f"], ["g h i", "j k l"])
+
+
+def left(path: Path, texts: Iterable[str]) -> list[str]:
+    """Those texts that the database's files have, as they are or as JSON escapes them."""
+    files = [file.read_bytes() for file in path.parent.glob(f"{path.name}*")]
+    return [
+        text
+        for text in texts
+        if any(
+            form in file
+            for file in files
+            for form in (text.encode(), json.dumps(text)[1:-1].encode())
+        )
+    ]
+
+
+def check(memory: Gam, store: Store) -> None:
+    """Every turn is forgotten, in the buffer or in exactly one topic, in order; the log alone
+    gives the state; and what is gone is gone."""
+    state = memory.state
+    held = [number for topic in state.topics.values() for number in topic.turns]
+    gone = [number for number in state.forgotten if number < state.turns]
+    assert sorted([*held, *state.buffer, *gone]) == list(range(state.turns))
+    assert held == sorted(held)
+    assert not held or not state.buffer or held[-1] < state.buffer[0]
+    assert all(topic.turns for topic in state.topics.values())
+    assert all(set(topic.marks) <= set(topic.turns) for topic in state.topics.values())
+    names = state.topics.keys()
+    assert all(link.source in names and link.target in names for link in state.links)
+    assert state.stale <= names
+    edits = (resolved(row) for row in store.edits(memory.id))
+    assert replay(edit for edit in edits if edit is not None) == state
+    turns = memory.conversation.turns
+    assert all(set(turns[number].text) == {MASK} for number in state.forgotten)
+
+
+async def topics_of(memory: Gam) -> State:
+    await memory.build()
+    await memory.flush()
+    return memory.state
+
+
+async def test_a_turn_goes_from_all_that_was_made_of_it(memory_of: Open, store: Store) -> None:
+    memory = memory_of(HELD, engine(always([2])), partition="session")
+    state = await topics_of(memory)
+    assert state.topics["t1"].summary.count(GONE) == 1
+    lines = [turn.line for turn in HELD.turns]
+    store.put_vectors("e", lines, WordEmbedder().embed(lines))
+    answer = await memory_of(HELD, SchemaEngine(), partition="session").answer(Question("What?"))
+    store.put_answer(memory.id, "What?", asdict(answer))
+    assert left(store.path, [GONE, GONE[:20]]) == [GONE, GONE[:20]]
+
+    await memory.forget(["D1:2"])
+    check(memory, store)
+    topic = memory.state.topics["t1"]
+    assert (topic.turns, topic.summary, topic.keywords) == ((0, 2), "", ())
+    assert len(memory.state.links) == 1
+    assert store.edits(memory.id)[-1].payload == {"turns": [1]}
+    assert left(store.path, [GONE, GONE[:20], GONE.split()[0]]) == []
+    assert store.answers(memory.id) == []
+    assert [v is None for v in store.vectors("e", lines)] == [False, True, False, False, False]
+    assert memory.conversation.turns[1] == replace(HELD.turns[1], text=MASK * len(GONE))
+    assert memory.conversation.span(4) == HELD.span(4)
+
+
+async def test_a_shortened_topic_is_summarised_anew_from_what_is_left(
+    memory_of: Open, store: Store
+) -> None:
+    asked = engine(always([2]))
+    memory = memory_of(HELD, asked, partition="session", indicators="rules")
+    await topics_of(memory)
+    calls = len(asked.requests)
+    await memory.forget(["D1:2"])
+    assert len(asked.requests) == calls
+    await memory.build()
+    assert len(asked.requests) == calls + 1
+    assert memory.state.topics["t1"].summary == "Ann: a b c\nAnn: d e f"
+    assert memory.state.stale == frozenset()
+    row = store.edits(memory.id)[-1]
+    assert (row.op, store.find_call(row.call_key or "") is not None) == ("rewrite", True)
+    await memory.build()
+    assert len(asked.requests) == calls + 1
+    check(memory, store)
+
+
+async def test_what_cannot_be_summarised_anew_is_not_asked_for_again(
+    memory_of: Open, store: Store
+) -> None:
+    memory = memory_of(HELD, engine(always([2])), partition="session", indicators="rules")
+    await topics_of(memory)
+    await memory.forget(["D1:2"])
+    broken = ScriptedEngine(["no JSON"] * 9)
+    again = memory_of(HELD, broken, partition="session", indicators="rules")
+    await again.build()
+    asked = len(broken.requests)
+    assert asked
+    assert again.state.topics["t1"].summary == ""
+    await again.build()
+    assert len(broken.requests) == asked
+    assert [row.op for row in store.edits(memory.id)][-2:] == ["reply", "rewrite"]
+
+
+async def test_a_frozen_topic_gets_its_summary_when_it_is_let_go(memory_of: Open) -> None:
+    memory = memory_of(HELD, engine(always([2])), partition="session", indicators="rules")
+    await topics_of(memory)
+    await memory.forget(["D1:2"])
+    await memory.freeze("t1")
+    await memory.build()
+    assert memory.state.topics["t1"].summary == ""
+    await memory.freeze("t1", frozen=False)
+    await memory.build()
+    assert memory.state.topics["t1"].summary == "Ann: a b c\nAnn: d e f"
+
+
+async def test_every_memory_of_the_conversation_forgets(memory_of: Open, store: Store) -> None:
+    one = memory_of(HELD, SchemaEngine(1), partition="session")
+    two = memory_of(HELD, SchemaEngine(2), partition="turns", summaries="extract")
+    behind = memory_of(HELD, SchemaEngine(3), without="ssm", summaries="extract")
+    for memory in (one, two):
+        await topics_of(memory)
+    behind._ledger.open()
+    behind._ledger.take_in()
+    await two.rewrite("t1", f"They spoke of a {GONE}.", ["xylophone"])
+    await one.forget(["D1:2", "D2:2"])
+    for memory in (one, two, behind):
+        assert memory.state.forgotten == {1, 4}
+        assert store.edits(memory.id)[-1].op == "forget"
+        check(memory, store)
+    assert left(store.path, [GONE, "xylophone", "Bo: j k l"]) == []
+    later = memory_of(HELD, SchemaEngine(4), partition="turns", window_turns=2)
+    for memory in (behind, later):
+        await topics_of(memory)
+        assert memory.state.forgotten == {1, 4}
+        check(memory, store)
+    assert left(store.path, [GONE]) == []
+
+
+async def test_turns_that_are_given_again_stay_forgotten(memory_of: Open, store: Store) -> None:
+    memory = memory_of(HELD, SchemaEngine(1))
+    await memory.build()
+    await memory.forget(["D1:2"])
+    again = memory_of(HELD, SchemaEngine(1))
+    for turn in HELD.turns:
+        await again.append(turn)
+    assert again.state.forgotten == {1}
+    assert left(store.path, [GONE]) == []
+
+
+async def test_forgetting_asks_no_model(memory_of: Open, store: Store) -> None:
+    memory = memory_of(HELD, ScriptedEngine([]), partition="session", indicators="rules")
+    await memory.forget(["D1:2"])
+    assert memory.state == State(forgotten=frozenset({1}))
+    assert store.calls(memory.id) == []
+
+
+async def test_a_sessions_end_is_seen_across_a_forgotten_turn(memory_of: Open) -> None:
+    memory = memory_of(Conversation.named("t"), engine(always([])), partition="session")
+    first, second = talk(["a b c", "d e f"], ["g h i", "j k l"]), DAY + timedelta(2)
+    for turn in first.turns[:2]:
+        await memory.append(turn)
+    await memory.forget(["D1:2"])
+    await memory.append(Turn("n", "Ann", "g h i", second, "2"))
+    assert [topic.turns for topic in memory.state.topics.values()] == [(0,)]
+    assert memory.state.buffer == (2,)
+
+
+async def test_calls_in_flight_while_a_turn_is_forgotten_leave_nothing(
+    memory_of: Open, store: Store
+) -> None:
+    other = memory_of(HELD, SchemaEngine(), partition="session")
+    await topics_of(other)
+    stages: list[str] = []
+
+    class Interrupted(ScriptedEngine):
+        async def generate(self, request: Request) -> Completion:
+            completion = await super().generate(request)
+            if GONE in request.messages[-1].content and not stages:
+                stages.append("interrupted")
+                await other.forget(["D1:2"])
+            return completion
+
+    script = [reply_by_stage(always([1]))] * 99
+    memory = memory_of(HELD, Interrupted(script), indicators="rules")
+    await topics_of(memory)
+    assert stages
+    check(memory, store)
+    assert left(store.path, [GONE, GONE[:20]]) == []
+
+
+async def test_an_answer_that_was_being_made_leaves_nothing(memory_of: Open, store: Store) -> None:
+    def reply(request: Request) -> str:
+        assert GONE in request.messages[-1].content
+        deleting.append(asyncio.ensure_future(other.forget(["D1:2"])))
+        return json.dumps({"memories": [1], "answer": "a zeppelin, quixotic"})
+
+    deleting: list[asyncio.Task[object]] = []
+    other = memory_of(HELD, SchemaEngine(), partition="session", indicators="rules")
+
+    class Slow(ScriptedEngine):
+        async def generate(self, request: Request) -> Completion:
+            completion = await super().generate(request)
+            await asyncio.gather(*deleting)
+            return completion
+
+    memory = memory_of(HELD, Slow([reply]), buffer_tokens=9999, partition="window",
+                       window_tokens=9999, indicators="rules")  # fmt: skip
+    answer = await memory.answer(Question("What marmalade?"))
+    assert answer.text == "a zeppelin, quixotic"
+    assert left(store.path, [GONE, "zeppelin"]) == []
+
+
+def digits(turn: Turn) -> list[tuple[int, int]]:
+    """A filter: every digit."""
+    return [(place, place + 1) for place, char in enumerate(turn.text) if char.isdigit()]
+
+
+async def test_a_filter_runs_before_any_model_sees_the_turn(memory_of: Open, store: Store) -> None:
+    said = talk(["call me at 5550199", "5550199", "I will"], ["thanks a lot"])
+    asked = engine(always([]))
+    memory = memory_of(said, asked, filters=[digits], indicators="rules", partition="session")
+    await memory.build()
+    assert asked.requests
+    assert not any("5550199" in r.messages[-1].content for r in asked.requests)
+    assert any("call me at ·······" in r.messages[-1].content for r in asked.requests)
+    assert memory.state.topics["t1"].turns == (0, 2)
+    assert memory.state.forgotten == {1}
+    assert left(store.path, ["5550199"]) == []
+    said_so = [e for row in store.edits(memory.id) if isinstance(e := resolved(row), Mask | Forget)]
+    assert said_so == [Mask({0: tuple((n, n + 1) for n in range(11, 18))}), Forget((1,))]
+    assert memory.export()["deletions"][0]["kind"] == "mask"
+    check(memory, store)
+    await memory.append(said.turns[0])
+    assert memory.state.turns == 4
+
+
+async def test_a_filter_runs_before_the_buffer_is_read(memory_of: Open, store: Store) -> None:
+    def reply(request: Request) -> str:
+        assert "5550199" not in request.messages[-1].content
+        named = [1] if "What is Ann's number?" in request.messages[-1].content else []
+        return json.dumps({"memories": named, "answer": "I do not know"})
+
+    asked = ScriptedEngine([reply] * 2)
+    memory = memory_of(Conversation.named("t"), asked, filters=[digits], indicators="rules")
+    await memory.append(Turn("1", "Ann", "My number is 5550199, call me."))
+    await memory.answer(Question("What is Ann's number?"))
+    await memory.reply(Turn("2", "Ann", "5550199"), "assistant")
+    assert len(asked.requests) == 2
+    assert left(store.path, ["5550199"]) == []
+
+
+async def test_what_a_filter_takes_goes_from_the_other_memories_too(
+    memory_of: Open, store: Store
+) -> None:
+    said = talk(["the code is 5550199", "I see"], ["thanks a lot"])
+    open_one = memory_of(said, engine(always([1])), partition="session")
+    await topics_of(open_one)
+    assert "5550199" in open_one.state.topics["t1"].summary
+    closed = memory_of(said, engine(always([1])), filters=[digits])
+    await closed.build()
+    assert left(store.path, ["5550199"]) == []
+    assert open_one.state.topics["t1"].turns == (0, 1)
+    assert open_one.state.stale == {"t1"}
+    check(open_one, store)
+    await open_one.build()
+    assert open_one.state.topics["t1"].summary == "Ann: the code is ·······\nBo: I see"
+
+
+async def test_secrets_and_personal_data_are_masked_where_the_configuration_says_so(
+    memory_of: Open, store: Store
+) -> None:
+    pytest.importorskip("detect_secrets")
+    said = talk(["Write to ann.lee@example.org, please.", "Sure"], ["thanks a lot"])
+    kept = memory_of(said, engine(always([1])), indicators="rules")
+    await kept.build()
+    assert kept.conversation.turns == said.turns
+    masking = memory_of(said, engine(always([1])), indicators="rules", private="mask")
+    await masking.build()
+    assert masking.conversation.turns[0].text == f"Write to {MASK * 19}, please."
+    assert left(store.path, ["ann.lee@example.org"]) == []
+
+
+async def test_a_filter_that_leaves_the_text_is_told(memory_of: Open) -> None:
+    memory = memory_of(HELD, engine(always([])), filters=[lambda _: [(0, 999)]])
+    with pytest.raises(UsageError, match="0 to 999 of the 5 of turn 'D1:1'"):
+        await memory.build()
+
+
+async def test_a_filter_that_finds_nothing_writes_nothing(memory_of: Open, store: Store) -> None:
+    plain = memory_of(HELD, SchemaEngine())
+    sieved = memory_of(HELD, SchemaEngine(), filters=[digits, lambda _: [(0, 0)]])
+    await plain.build()
+    rows = store.edits(plain.id)
+    await sieved.build()
+    assert store.edits(sieved.id) == rows
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(seed=st.integers(0, 100_000))
+async def test_after_any_mix_of_turns_consolidations_and_deletions(
+    tmp_path_factory: pytest.TempPathFactory, memory_of: Open, seed: int
+) -> None:
+    draw = random.Random(seed)
+    path = tmp_path_factory.mktemp("mix") / "mgl.sqlite"
+    gone: set[str] = set()
+
+    def secret(turn: Turn) -> list[tuple[int, int]]:
+        found = turn.text.find("pin")
+        return [] if found < 0 else [(found, min(found + 12, len(turn.text)))]
+
+    with Store.open(path) as store:
+        plain = memory_of(Conversation.named("t"), SchemaEngine(seed), at=store, buffer_tokens=60)
+        other = memory_of(
+            Conversation.named("t"),
+            SchemaEngine(seed + 1),
+            at=store,
+            summaries="extract",
+            relations="similarity",
+            partition="turns",
+            filters=[secret],
+        )
+        said = 0
+        for _ in range(draw.randint(5, 40)):
+            memory = draw.choice([plain, other])
+            lost = plain.state.forgotten | other.state.forgotten
+            there = [t for n, t in enumerate(plain.conversation.turns) if n not in lost]
+            match draw.choice("aaaaaaffbcqut"):
+                case "a":
+                    words = [f"w{said}x{draw.randrange(10**6)}" for _ in range(draw.randint(1, 9))]
+                    if draw.random() < 0.2:
+                        words.append(pin := f"pin{draw.randrange(10**8, 10**9)}")
+                        gone.add(pin)
+                    time = DAY + timedelta(hours=said * draw.choice([0, 1, 3]))
+                    turn = Turn(f"{said}", draw.choice(["Ann", "Bo", ""]), " ".join(words), time)
+                    await memory.append(turn)
+                    said += 1
+                case "f":
+                    await memory.flush()
+                case "b":
+                    await memory.build()
+                case "c" if memory.state.topics:
+                    name = draw.choice(list(memory.state.topics))
+                    numbers = memory.state.topics[name].turns
+                    gone.update(memory.conversation.turns[n].text for n in numbers)
+                    await memory.forget(topics=[name])
+                case "q":
+                    with contextlib.suppress(ReplyInvalid):
+                        await memory.answer(Question(f"What of w{draw.randrange(max(1, said))}x?"))
+                case "u" if memory.state.topics:
+                    name = draw.choice(list(memory.state.topics))
+                    turns = [memory.conversation.turns[n] for n in memory.state.topics[name].turns]
+                    await memory.rewrite(name, f"About {turns[0].text}.", [])
+                case "t" if there:
+                    for turn in draw.sample(there, draw.randint(1, min(3, len(there)))):
+                        gone.add(turn.text)
+                        await memory.forget([turn.id])
+                case _:
+                    pass
+            assert left(path, [text for text in gone if not text.startswith("pin")]) == []
+        await other.build()
+        await other.flush()
+        for memory in (plain, other):
+            await memory.build()
+            check(memory, store)
+        assert left(path, gone) == []
