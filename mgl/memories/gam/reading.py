@@ -11,12 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from mgl.llm.base import LLM
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.indicators import Asked, asked, marks_by_rules, matches_time, role_fits
-from mgl.memories.gam.meaning import Contexts
 from mgl.memories.gam.state import Marks, State, neighbours
 from mgl.memories.gam.texts import likeness_text, raw_text
 from mgl.memories.gam.vectors import likeness, nearest
@@ -65,8 +62,7 @@ async def read(
     config: GamConfig,
 ) -> Reading:
     """The ``config.k`` best events for a question."""
-    speakers = {turn.speaker for turn in turns if turn.speaker}
-    what = await asked(llm, question, speakers, config)
+    what = await asked(llm, question, {turn.speaker for turn in turns if turn.speaker}, config)
     texts = {name: likeness_text(topic, turns) for name, topic in state.topics.items()}
     found = await nearest(embedder, question.text, texts, config.anchors)
     anchors = [name for name, _ in found]
@@ -88,14 +84,10 @@ async def read(
             for number, score in zip(numbers, scores, strict=True)
         ]
     else:
-        if config.meaning == "context":
-            contexts = Contexts(turns, state.forgotten)
-            likely = await contexts.likely(embedder, question.text, speakers, numbers)
-        else:
-            likely = (await reranker.scores(question.text, lines)).astype(np.float64)
+        scores = await reranker.scores(question.text, lines)
         ranked = [
-            _event(number, owners[number], float(chance), state, turns, what, config)
-            for number, chance in zip(numbers, likely, strict=True)
+            _event(number, owners[number], float(score), state, turns, what, config)
+            for number, score in zip(numbers, scores, strict=True)
         ]
     ranked.sort(key=lambda event: (-event.score, event.turn))
     return Reading(tuple(ranked[: config.k]), tuple(anchors), tuple(expanded), len(ranked), what)
