@@ -1,4 +1,4 @@
-"""``mgl bench``: measure a server, and what mgl gets out of it."""
+"""``mgl bench``: measure a server and what mgl gets out of it, and retrieval."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from mgl.cli.output import print_json, print_table, say
 from mgl.errors import UsageError
 
 if TYPE_CHECKING:
+    from mgl.retrieval.bench import Figures, Latency
     from mgl.serving.bench import Level, Run
     from mgl.serving.building import Work
     from mgl.serving.prefix import PrefixShare
@@ -25,7 +26,7 @@ ResultT = TypeVar("ResultT")
 
 app = typer.Typer(
     name="bench",
-    help="Measure a vLLM server, and what mgl gets out of it.",
+    help="Measure a vLLM server and what mgl gets out of it, or retrieval.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -143,6 +144,43 @@ def prefix(
         _print_shares(found)
 
 
+@app.command("retrieval")
+def retrieval(
+    sizes: Annotated[
+        str, typer.Option("--sizes", help="How many vectors and texts, with commas.")
+    ] = "10000,100000",
+    queries: Annotated[int, typer.Option("--queries", min=10, help="Questions at each.")] = 100,
+    structure: Annotated[
+        Literal["ivf", "hnsw", "exact"],
+        typer.Option("--structure", help="What is built where the exact search ends."),
+    ] = "ivf",
+    dims: Annotated[int, typer.Option("--dims", min=8, help="Dimensions of the vectors.")] = 384,
+    peers: Annotated[
+        bool,
+        typer.Option(help="Beside numpy with rank_bm25, and lancedb, as far as installed."),
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Time, size and recall of the vector index, both lexical indexes and hybrid search.
+
+    The vectors and texts are synthetic. A million of them take half an hour, 10 GB of memory and
+    as much of the disk.
+    """
+    from mgl.retrieval.bench import measure
+
+    found = [
+        figures
+        for size in _sizes(sizes)
+        for figures in measure(
+            size, queries=queries, structure=structure, peers=peers, dims=dims, note=say
+        )
+    ]
+    if as_json:
+        print_json([figures.to_json() for figures in found])
+    else:
+        _print_figures(found)
+
+
 def _measured(
     model: str | None,
     base_url: str | None,
@@ -201,6 +239,17 @@ def _levels(written: str) -> list[int | None]:
             )
         levels.append(None if part == "auto" else int(part))
     return levels
+
+
+def _sizes(written: str) -> list[int]:
+    sizes = [part.strip().replace("_", "") for part in written.split(",")]
+    for part in sizes:
+        if not part.isdecimal() or int(part) < 100:
+            raise UsageError(
+                f"{part!r} is no number of vectors (100 or more)",
+                hint="write for instance --sizes 10000,100000,1000000",
+            )
+    return [int(part) for part in sizes]
 
 
 def _questions(wanted: int) -> Sequence[str]:
@@ -284,6 +333,43 @@ def _cells(run: Run) -> tuple[str, ...]:
         f"{run.mean_tpot_ms:.1f}",
         f"{run.mean_e2el_ms:.0f}",
         f"{run.slots_busy:.1%}",
+    )
+
+
+def _print_figures(found: Sequence[Figures]) -> None:
+    def times(latency: Latency) -> str:
+        return f"{latency.p50:.1f} / {latency.p95:.1f}"
+
+    shares = list(found[0].filtered)
+    print_table(
+        (
+            *("SIZE", "WHAT", "VECTORS", "BUILD S", "MB", "OF RAW", "TEXTS S", "MB", "RECALL"),
+            *(f"IN {share:.0%}" for share in shares),
+            *("DENSE MS", "HYBRID MS", *(f"IN {share:.0%} MS" for share in shares)),
+        ),
+        [
+            (
+                f"{one.size:,}",
+                one.contestant,
+                one.note,
+                f"{one.vector_s:.1f}",
+                f"{one.vector_bytes / 1e6:,.0f}",
+                f"{one.vector_share:.2f}",
+                f"{one.text_s:.1f}",
+                f"{one.text_bytes / 1e6:,.0f}",
+                f"{one.recall:.3f}",
+                *(f"{one.filtered_recall[share]:.3f}" for share in shares),
+                times(one.dense),
+                times(one.hybrid),
+                *(times(one.filtered[share]) for share in shares),
+            )
+            for one in found
+        ],
+    )
+    typer.echo(
+        "recall@10 of the vectors against comparing with all; times are p50 / p95 of a query, "
+        f"of {min(one.hybrid.queries for one in found)} queries or more, without its embedding; "
+        "MB of texts are of memory, of the disk for fts5 and lancedb"
     )
 
 

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bm25", "stems"]
+__all__ = ["Bm25", "all_stems", "stems"]
 
 
 def stems(text: str) -> list[str]:
     """The stemmed words of a text without stop words, lower-cased, in order."""
-    (words,) = _tokenize([text])
+    (words,) = all_stems([text])
     return words
 
 
@@ -33,7 +33,7 @@ class Bm25:
         import bm25s
 
         self._size = len(texts)
-        tokens = _tokenize(texts)
+        tokens = all_stems(texts)
         self._index: Any = None
         if any(tokens):
             self._index = bm25s.BM25()
@@ -51,7 +51,8 @@ class Bm25:
         return self._index is not None and word in self._index.vocab_dict
 
 
-def _tokenize(texts: Sequence[str]) -> list[list[str]]:
+def all_stems(texts: Sequence[str]) -> list[list[str]]:
+    """``stems`` of each text, in a fraction of the time."""
     import bm25s
     import Stemmer
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mgl.retrieval.base import Hit
 from mgl.retrieval.fuse import fuse_hits
 from mgl.retrieval.lexical import LexicalIndex
-from mgl.retrieval.vectors import Ids, VectorIndex, id_array
+from mgl.retrieval.vectors import Ids, VectorIndex, id_set
 
 __all__ = ["Hybrid"]
 
@@ -41,7 +41,7 @@ class Hybrid:
 
         ``among`` names the ids that may be found.
         """
-        allowed = None if among is None else id_array(among)
+        allowed = None if among is None else id_set(among)
         depth = max(self.depth, count)
         dense = self.vectors.search(vector[None], depth, allowed)[0]
         return fuse_hits([dense, self.texts.search(query, depth, allowed)], k=self.k)[:count]

@@ -21,8 +21,8 @@ import numpy as np
 from mgl.errors import UsageError
 from mgl.retrieval.base import Hit
 from mgl.retrieval.bm25 import Bm25
-from mgl.retrieval.rows import best
-from mgl.retrieval.vectors import Ids, id_array
+from mgl.retrieval.rows import best, found_in
+from mgl.retrieval.vectors import Ids, id_array, id_set
 
 __all__ = ["LexicalIndex", "StaticTexts", "StoredTexts", "TextStore"]
 
@@ -79,8 +79,9 @@ class StaticTexts:
         if among is None:
             places = np.flatnonzero(scores)
         else:
-            allowed = np.unique(id_array(among))
-            places = np.flatnonzero(np.isin(self._ids, allowed, assume_unique=True) & (scores > 0))
+            places = found_in(self._ids, id_set(among))
+            places = places[places >= 0]
+            places = places[scores[places] > 0]
         found, order = best(scores[places][None], count)
         return [
             Hit(int(self._ids[places[at]]), float(score))

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Rows", "best"]
+__all__ = ["Rows", "best", "found_in"]
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
@@ -19,10 +19,13 @@ Booleans = NDArray[np.bool_]
 
 _Kind = TypeVar("_Kind", bound=np.generic)
 
-_SCORES_AT_ONCE = 1 << 24
+_FEW_QUERIES = 8
+_ROWS_AT_ONCE = 256
+"""For few queries. So small a product is computed by one thread: reading memory is what it takes,
+so that a second thread gains little, and on a busy machine waiting for it takes far longer."""
+_SCORES_AT_ONCE = 1 << 22
 _GATHERED = 4
-"""Rows are copied out to be compared where they are at most one in so many: copying a row costs
-about four times what comparing it in place does."""
+"""Rows are picked out to be compared where they are at most one in so many."""
 
 
 class Rows:
@@ -86,11 +89,8 @@ class Rows:
 
     def find(self, ids: Integers) -> Integers:
         """The position of each id, -1 where no living row has it."""
-        if not self._living:
-            return np.full(len(ids), -1, dtype=np.int64)
-        at = np.searchsorted(self._sorted, ids)
-        at[at == self._living] = 0
-        return np.where(self._sorted[at] == ids, self._order[at], -1)
+        places = found_in(self._sorted, ids)
+        return np.where(places >= 0, self._order[places], -1) if self._living else places
 
     def compacted(self, other: Rows) -> Rows:
         """The living rows of this one and, behind them, of the other."""
@@ -107,23 +107,27 @@ class Rows:
         ``among`` names the positions that may be found, all of which live. Both arrays have the
         shape (queries, found); where fewer rows than ``count`` may be found, some score -inf.
         """
-        taken, hidden = self.vectors, None
         if among is not None and _GATHERED * len(among) <= self._size:
-            taken = taken[among]
-        elif among is not None or self._living < self._size:
-            hidden = ~self.alive if among is None else np.ones(self._size, dtype=np.bool_)
-            if among is not None:
-                hidden[among] = False
-        step = max(1, _SCORES_AT_ONCE // max(1, len(taken)))
-        parts = []
-        for start in range(0, max(1, len(queries)), step):
-            scores = queries[start : start + step] @ taken.T
-            if hidden is not None:
-                scores[:, hidden] = -np.inf
-            parts.append(best(scores, count))
-        scores = np.concatenate([scores for scores, _ in parts])
-        places = np.concatenate([places for _, places in parts])
-        return scores, places if among is None or hidden is not None else among[places]
+            scores, places = best(self._scores(queries, among), count)
+            return scores, among[places]
+        products = self._scores(queries, None)
+        hidden = ~self.alive
+        if among is not None:
+            hidden[:] = True
+            hidden[among] = False
+        products[:, hidden] = -np.inf
+        return best(products, count)
+
+    def _scores(self, queries: Floats, among: Integers | None) -> Floats:
+        size = self._size if among is None else len(among)
+        few = len(queries) <= _FEW_QUERIES
+        step = _ROWS_AT_ONCE if few else max(1, _SCORES_AT_ONCE // len(queries))
+        scores = np.empty((len(queries), size), dtype=np.float32)
+        for start in range(0, size, step):
+            end = min(size, start + step)
+            part = self.vectors[start:end] if among is None else self._vectors[among[start:end]]
+            scores[:, start:end] = (part @ queries.T).T
+        return scores
 
     def _sort(self) -> None:
         living = np.flatnonzero(self.alive)
@@ -147,6 +151,15 @@ def best(scores: Floats, count: int) -> tuple[Floats, Integers]:
         np.take_along_axis(taken, order, axis=1),
         np.take_along_axis(places, order, axis=1).astype(np.int64, copy=False),
     )
+
+
+def found_in(ordered: Integers, ids: Integers) -> Integers:
+    """The place of each id in an array of different ids in order, -1 where it is not there."""
+    if not len(ordered):
+        return np.full(len(ids), -1, dtype=np.int64)
+    places = np.searchsorted(ordered, ids)
+    places[places == len(ordered)] = 0
+    return np.where(ordered[places] == ids, places, -1)
 
 
 def _larger(array: NDArray[_Kind], room: int) -> NDArray[_Kind]:

@@ -30,7 +30,7 @@ from mgl.retrieval.generations import Manifest, StructureNote, publish, read_man
 from mgl.retrieval.rows import Rows, best
 from mgl.retrieval.structures import Structure, StructureKind
 
-__all__ = ["EXACT_UP_TO", "Ids", "VectorIndex", "id_array"]
+__all__ = ["EXACT_UP_TO", "Ids", "VectorIndex", "id_array", "id_set"]
 
 Ids = Collection[int] | NDArray[np.int64]
 
@@ -135,7 +135,7 @@ class VectorIndex:
 
         The vectors stay on the disk until a ``rebuild`` is saved.
         """
-        numbers = np.unique(id_array(ids))
+        numbers = id_set(ids)
         removed = 0
         for rows in (self._base, self._tail):
             positions = rows.find(numbers)
@@ -154,7 +154,7 @@ class VectorIndex:
         if count < 1:
             raise UsageError(f"cannot find {count} hits", hint="ask for one or more")
         values = self._checked(queries)
-        allowed = None if among is None else np.unique(id_array(among))
+        allowed = None if among is None else id_set(among)
         found = [
             _with_ids(self._search_base(values, count, allowed), self._base),
             _with_ids(self._tail.nearest(values, count, _places(self._tail, allowed)), self._tail),
@@ -314,6 +314,12 @@ def id_array(ids: Ids) -> NDArray[np.int64]:
             "ids have to be integers of 64 bits", hint="give a list, set or array of such integers"
         )
     return array.astype(np.int64, copy=False)
+
+
+def id_set(ids: Ids) -> NDArray[np.int64]:
+    """Different ids as an array of int64 in order; errors as in ``id_array``."""
+    array = id_array(ids)
+    return array if bool((array[1:] > array[:-1]).all()) else np.unique(array)
 
 
 def _places(rows: Rows, allowed: NDArray[np.int64] | None) -> NDArray[np.int64] | None:

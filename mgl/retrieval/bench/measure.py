@@ -1,0 +1,179 @@
+"""Build, ask and compare, for one size after the other.
+
+Recall is the share of the ten nearest vectors, by comparison with all, that are among the ten
+found. A query's time is that of a hybrid query: both searches and the fusion, not the embedding.
+With a filter, a random part of the ids may be found.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mgl import resources
+from mgl.retrieval.bench.contestants import Contestant, Mgl, MglVectors, timed
+from mgl.retrieval.bench.corpus import Corpus, Query, synthetic
+from mgl.retrieval.bench.peers import installed_peers
+from mgl.retrieval.rows import best
+from mgl.retrieval.structures import StructureKind
+
+__all__ = ["FILTERS", "Figures", "Latency", "measure"]
+
+FILTERS: Final = (0.01, 0.1)
+"""Shares of the ids that may be found where there is a filter."""
+
+_FOUND: Final = 10
+_LEAST_QUERIES: Final = 10
+_PATIENCE_S: Final = 30.0
+_BLOCK: Final = 65_536
+_BYTES_AN_ITEM: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Milliseconds a query."""
+
+    p50: float
+    p95: float
+    queries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What was measured of one contestant at one size.
+
+    ``vector_share`` is the bytes of the vector index / those of the vectors as float32. Filtered
+    figures are by the share of ids that may be found.
+    """
+
+    contestant: str
+    size: int
+    note: str
+    vector_s: float
+    vector_bytes: int
+    vector_share: float
+    text_s: float
+    text_bytes: int
+    recall: float
+    filtered_recall: Mapping[float, float]
+    dense: Latency
+    hybrid: Latency
+    filtered: Mapping[float, Latency]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def measure(
+    size: int,
+    *,
+    queries: int,
+    structure: StructureKind | Literal["exact"] = "ivf",
+    peers: bool = True,
+    dims: int = 384,
+    note: Callable[[str], None] = lambda _: None,
+) -> Iterator[Figures]:
+    """The figures of each contestant over this many synthetic vectors and texts.
+
+    Needs about six times the bytes of the vectors on the disk for temporary files meanwhile;
+    ``note`` hears what is being done.
+    """
+    note(f"{size:,} vectors and texts are made")
+    corpus = synthetic(size, queries, dims=dims)
+    chance = np.random.default_rng(1)
+    filters: dict[float | None, NDArray[np.int64] | None] = {None: None}
+    for share in FILTERS:
+        chosen = chance.choice(size, size=max(_FOUND, int(share * size)), replace=False)
+        filters[share] = corpus.ids[np.sort(chosen)]
+    right = {share: _nearest(corpus, allowed) for share, allowed in filters.items()}
+    vectors = MglVectors(structure)
+    contestants: list[Contestant] = [Mgl(vectors, "bm25s"), Mgl(vectors, "fts5")]
+    with tempfile.TemporaryDirectory(prefix="mgl-bench-") as made:
+        folder = Path(made)
+        resources.require_space(folder, _BYTES_AN_ITEM * corpus.raw_bytes)
+        for contestant in [*contestants, *(installed_peers() if peers else ())]:
+            note(f"{contestant.name}: building")
+            built = contestant.build(corpus, folder)
+            note(f"{contestant.name}: asking")
+            recalls = {
+                share: _recall(contestant, corpus, allowed, right[share])
+                for share, allowed in filters.items()
+            }
+            latencies = {
+                share: _latency(contestant.by_both, corpus.queries, allowed)
+                for share, allowed in filters.items()
+            }
+            yield Figures(
+                contestant=contestant.name,
+                size=size,
+                note=built.note,
+                vector_s=built.vector_s,
+                vector_bytes=built.vector_bytes,
+                vector_share=built.vector_bytes / corpus.raw_bytes,
+                text_s=built.text_s,
+                text_bytes=built.text_bytes,
+                recall=recalls[None],
+                filtered_recall={share: recalls[share] for share in FILTERS},
+                dense=_latency(contestant.by_vector, corpus.queries, None),
+                hybrid=latencies[None],
+                filtered={share: latencies[share] for share in FILTERS},
+            )
+            contestant.close()
+
+
+def _nearest(corpus: Corpus, allowed: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """The ids of the ten nearest of each query, by comparison with all that may be found."""
+    queries = np.stack([query.vector for query in corpus.queries])
+    mask = np.isin(corpus.ids, corpus.ids if allowed is None else allowed)
+    scores = np.empty((len(queries), 0), np.float32)
+    ids = np.empty((len(queries), 0), np.int64)
+    for start in range(0, len(corpus), _BLOCK):
+        part = np.flatnonzero(mask[start : start + _BLOCK]) + start
+        here = queries @ corpus.vectors[part].T
+        both = np.concatenate([scores, here], axis=1)
+        scores, order = best(both, _FOUND)
+        known = np.broadcast_to(corpus.ids[part], (len(queries), len(part)))
+        ids = np.take_along_axis(np.concatenate([ids, known], axis=1), order, axis=1)
+    return ids
+
+
+def _recall(
+    contestant: Contestant,
+    corpus: Corpus,
+    allowed: NDArray[np.int64] | None,
+    right: NDArray[np.int64],
+) -> float:
+    found = wanted = 0
+    taken = 0.0
+    for query, nearest in zip(corpus.queries, right, strict=True):
+        ids, seconds = timed(partial(contestant.by_vector, query, _FOUND, allowed))
+        found += len(np.intersect1d(ids, nearest))
+        wanted += len(nearest)
+        taken += seconds
+        if taken > _PATIENCE_S and wanted >= _LEAST_QUERIES * _FOUND:
+            break
+    return found / wanted
+
+
+def _latency(
+    ask: Callable[[Query, int, NDArray[np.int64] | None], list[int]],
+    queries: Sequence[Query],
+    allowed: NDArray[np.int64] | None,
+) -> Latency:
+    """Times of the queries, or of the first where all would take longer than half a minute."""
+    ask(queries[0], _FOUND, allowed)
+    times: list[float] = []
+    for query in queries:
+        _, seconds = timed(partial(ask, query, _FOUND, allowed))
+        times.append(1000 * seconds)
+        if len(times) >= _LEAST_QUERIES and sum(times) > 1000 * _PATIENCE_S:
+            break
+    p50, p95 = np.quantile(times, [0.5, 0.95])
+    return Latency(float(p50), float(p95), len(times))

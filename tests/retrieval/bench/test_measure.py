@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mgl.retrieval import vectors
+from mgl.retrieval.bench import measure
+from mgl.retrieval.bench.contestants import Contestant, Mgl, MglVectors
+from mgl.retrieval.bench.corpus import Corpus, synthetic
+from mgl.retrieval.bench.peers import LanceDb, NumpyRankBm25
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return synthetic(400, 20, dims=16)
+
+
+def test_a_corpus_is_the_same_each_time_and_of_unit_length(corpus: Corpus) -> None:
+    again = synthetic(400, 20, dims=16)
+    assert np.array_equal(again.vectors, corpus.vectors)
+    assert again.texts == corpus.texts
+    assert np.linalg.norm(corpus.vectors, axis=1) == pytest.approx(np.ones(400), abs=1e-5)
+    assert synthetic(400, 20, dims=16, seed=1).texts != corpus.texts
+
+
+def test_its_words_are_many_and_unequally_frequent(corpus: Corpus) -> None:
+    words = " ".join(corpus.texts).split()
+    assert 8 < len(words) / len(corpus) < 16
+    assert words.count("the") > len(words) / 50
+    assert len(set(words)) > 500
+
+
+def test_every_question_has_words_that_are_in_the_texts(corpus: Corpus) -> None:
+    known = set(" ".join(corpus.texts).split())
+    assert all(set(query.text.split()) <= known for query in corpus.queries)
+    assert sum(bool(query.text) for query in corpus.queries) >= 18
+
+
+def test_both_lexical_indexes_are_measured() -> None:
+    found = list(measure(400, queries=10, peers=False, dims=16))
+    assert [one.contestant for one in found] == ["mgl, bm25s", "mgl, fts5"]
+    for figures in found:
+        assert figures.note == "exact"
+        assert figures.recall == 1.0
+        assert set(figures.filtered_recall.values()) == {1.0}
+        assert figures.vector_bytes > 400 * 16 * 4
+        assert figures.vector_share == pytest.approx(figures.vector_bytes / (400 * 16 * 4))
+        assert 0 < figures.hybrid.p50 <= figures.hybrid.p95
+        assert figures.hybrid.queries == 10
+    assert found[1].text_bytes > 10_000
+
+
+def test_what_is_not_found_is_missed_in_the_recall(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_vector = Mgl.by_vector
+    monkeypatch.setattr(
+        Mgl,
+        "by_vector",
+        lambda self, query, count, among: by_vector(self, query, count, among)[:7],
+    )
+    assert {one.recall for one in measure(400, queries=10, peers=False, dims=16)} == {0.7}
+
+
+@pytest.mark.retrieval
+def test_a_structure_says_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("faiss", reason="needs the [retrieval] extra")
+    monkeypatch.setattr(vectors, "EXACT_UP_TO", 300)
+    figures = next(measure(2000, queries=10, peers=False, dims=16))
+    assert figures.note.startswith("ivf, effort ")
+    assert 0.9 <= figures.recall <= 1.0
+
+
+@pytest.mark.parametrize(("package", "peer"), [("rank_bm25", NumpyRankBm25), ("lancedb", LanceDb)])
+def test_a_peer_finds_what_mgl_finds(
+    tmp_path: Path, corpus: Corpus, package: str, peer: type[Contestant]
+) -> None:
+    pytest.importorskip(package, reason=f"{package} is not installed")
+    other, own = peer(), Mgl(MglVectors("exact"), "bm25s")
+    other.build(corpus, tmp_path)
+    own.build(corpus, tmp_path)
+    allowed = corpus.ids[::3]
+    same = 0
+    for query in corpus.queries:
+        for among in (None, allowed):
+            found = other.by_vector(query, 5, among)
+            same += len(set(found) & set(own.by_vector(query, 5, among)))
+            both = other.by_both(replace(query, text=query.text or "the"), 5, among)
+            assert len(both) == 5
+            assert among is None or set(both) | set(found) <= set(allowed.tolist())
+    assert same >= 0.95 * 5 * 2 * len(corpus.queries)
+    other.close()
