@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 __all__ = ["GamConfig"]
 
-_SMALL: dict[str, Any] = {"indicators": "rules"}
+_SMALL: dict[str, Any] = {"indicators": "rules", "anchoring": "event", "meaning": "context"}
 
 
 class GamConfig(BaseModel):
@@ -26,6 +26,9 @@ class GamConfig(BaseModel):
     ``summaries`` and ``relations`` say who writes them: the model (``prompt``; ``five``: a call for
     each candidate as Algorithm 3 has it, ``one``: a single call), or code (``extract``,
     ``similarity``), which needs no model.
+    ``anchoring`` is what likens a topic to the question: its ``summary`` (Eq. 9), or its best
+    ``event``. ``meaning`` is where P_sem comes from: the reranker (the paper's cross-encoder, or
+    what stands for it), or the words around a turn and its likeness (``mgl.memories.gam.meaning``).
     ``indicators`` are asked of the model (``prompt``, §4.1) or found by ``rules``.
     ``private`` says whether secrets and personal data are kept, or masked before a model sees them.
     """
@@ -50,6 +53,8 @@ class GamConfig(BaseModel):
         0.5, ge=0.0, le=1.0, description="τ of Algorithm 3; the paper prints none"
     )
     indicators: Literal["prompt", "rules"] = "prompt"
+    anchoring: Literal["summary", "event"] = "summary"
+    meaning: Literal["rerank", "context"] = "rerank"
     anchors: int = Field(10, ge=1, description="k of Eq. 9 (Appendix D.2)")
     k: int = Field(10, ge=1, description="events that are read (Appendix D.2)")
     beta_time: float = Field(1.4, ge=1.0, description="§4.1")

@@ -3,7 +3,7 @@
 Source: GAM §3.4 and §4.1: the role indicator is speaker matching; the temporal and the confidence
 cue are inferred with lightweight prompts, one call a topic when it is encoded and one for a
 question. By ``rules`` they cost no call (ours): an event is temporal where a date library finds
-an expression in it, and consistent where it states something and does not hedge; a question is
+an expression in it, and consistent where it does not end in a question; a question is
 time-sensitive where it asks when or how long, or names a time.
 """
 
@@ -33,11 +33,7 @@ _ASKS_TIME = re.compile(
     r"latest)\b",
     re.IGNORECASE,
 )
-_HEDGE = re.compile(
-    r"\b(maybe|perhaps|might|probably|possibly|not sure|i guess|i think|i suppose|kind of|"
-    r"sort of|wonder)\b",
-    re.IGNORECASE,
-)
+_CAPTION = re.compile(r"\[image:[^\]]*\]")
 _FIRST_PERSON = re.compile(r"\b(i|me|my|mine|myself)\b", re.IGNORECASE)
 
 
@@ -53,9 +49,8 @@ class Asked:
 def marks_by_rules(turn: Turn) -> Marks:
     """Marks of an event without a model."""
     times = tuple(time_mentions(turn.text, turn.time))
-    sentences = [part for part in re.split(r"(?<=[.!?])\s+", turn.text.strip()) if part]
-    states = any(not sentence.endswith("?") and len(sentence.split()) > 3 for sentence in sentences)
-    return Marks(bool(times), states and not _HEDGE.search(turn.text), times)
+    said = _CAPTION.sub("", turn.text).strip()
+    return Marks(bool(times), bool(said) and not said.endswith("?"), times)
 
 
 async def encode(

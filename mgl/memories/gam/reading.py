@@ -8,12 +8,15 @@ what was just said.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from mgl.llm.base import LLM
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.indicators import Asked, asked, marks_by_rules, matches_time, role_fits
+from mgl.memories.gam.meaning import Contexts, without_names
 from mgl.memories.gam.state import Marks, State, neighbours
 from mgl.memories.gam.texts import likeness_text, raw_text
 from mgl.memories.gam.vectors import likeness, nearest
@@ -62,10 +65,9 @@ async def read(
     config: GamConfig,
 ) -> Reading:
     """The ``config.k`` best events for a question."""
-    what = await asked(llm, question, {turn.speaker for turn in turns if turn.speaker}, config)
-    texts = {name: likeness_text(topic, turns) for name, topic in state.topics.items()}
-    found = await nearest(embedder, question.text, texts, config.anchors)
-    anchors = [name for name, _ in found]
+    speakers = {turn.speaker for turn in turns if turn.speaker}
+    what = await asked(llm, question, speakers, config)
+    anchors = await _anchors(embedder, state, turns, question.text, speakers, config)
     expanded = sorted(neighbours(state, anchors), key=lambda name: int(name[1:]))
     if config.without == "epg":
         best = tuple(anchors[: config.k])
@@ -84,13 +86,39 @@ async def read(
             for number, score in zip(numbers, scores, strict=True)
         ]
     else:
-        scores = await reranker.scores(question.text, lines)
+        if config.meaning == "context":
+            contexts = Contexts(turns, state.forgotten)
+            likely = await contexts.likely(embedder, question.text, speakers, numbers)
+        else:
+            likely = (await reranker.scores(question.text, lines)).astype(np.float64)
         ranked = [
-            _event(number, owners[number], float(score), state, turns, what, config)
-            for number, score in zip(numbers, scores, strict=True)
+            _event(number, owners[number], float(chance), state, turns, what, config)
+            for number, chance in zip(numbers, likely, strict=True)
         ]
     ranked.sort(key=lambda event: (-event.score, event.turn))
     return Reading(tuple(ranked[: config.k]), tuple(anchors), tuple(expanded), len(ranked), what)
+
+
+async def _anchors(
+    embedder: Embedder,
+    state: State,
+    turns: Sequence[Turn],
+    question: str,
+    speakers: Collection[str],
+    config: GamConfig,
+) -> list[str]:
+    """The topics most like the question, the best first."""
+    if config.anchoring == "summary":
+        texts = {name: likeness_text(topic, turns) for name, topic in state.topics.items()}
+        return [name for name, _ in await nearest(embedder, question, texts, config.anchors)]
+    numbers = [number for topic in state.topics.values() for number in topic.turns]
+    asked_for = without_names(question, speakers) or question
+    scores = await likeness(embedder, asked_for, [turns[number].line for number in numbers])
+    by_turn = dict(zip(numbers, scores.tolist(), strict=True))
+    best = {
+        name: max(by_turn[number] for number in topic.turns) for name, topic in state.topics.items()
+    }
+    return sorted(best, key=lambda name: -best[name])[: config.anchors]
 
 
 def _event(
