@@ -9,13 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from mgl.baselines.record import Baseline
 from mgl.errors import ContextOverflow
 from mgl.llm.base import Sampling
+from mgl.llm.fitting import room
 from mgl.memories.base import Tools
 from mgl.replying import reply_from, turns_as_memories
 from mgl.types import Answer, Conversation, Question
 
 __all__ = ["Transcript", "TranscriptConfig"]
-
-PROMPT_TOKENS = 400
 
 
 class TranscriptConfig(BaseModel):
@@ -48,12 +47,12 @@ class Transcript(Baseline):
         """ContextOverflow where the conversation does not fit."""
         llm, turns = self._tools.llm, self.conversation.turns
         memories = turns_as_memories(turns, range(len(turns)))
-        needed = sum(await llm.count_tokens([text for _, text in memories])) + 4 * len(memories)
-        room = llm.context_tokens - self._config.answer_tokens - PROMPT_TOKENS
-        if needed > room:
+        needed = sum(await llm.count_tokens([text for _, text in memories]))
+        there = max(0, room(llm, len(memories), reserve=self._config.answer_tokens))
+        if needed > there:
             raise ContextOverflow(
                 f"{self.conversation.name} has {needed:,} tokens and the model has room for "
-                f"{room:,}",
+                f"{there:,}",
                 hint="use a model with a longer context, or a memory that reads parts (gam, turns)",
             )
         await self.build()

@@ -6,29 +6,49 @@ from collections.abc import Sequence
 
 from mgl.llm.base import LLM
 
-__all__ = ["fitted"]
+__all__ = ["fitted", "room"]
 
 PROMPT_TOKENS = 400
 LINE_TOKENS = 8
+LEAST_TOKENS = 64
 CUT = " […]"
+
+
+def room(llm: LLM, lines: int, *, reserve: int) -> int:
+    """Tokens that so many texts may have together, beside ``reserve`` for the reply and some for
+    the prompt around them; negative where the context is too small for any."""
+    return llm.context_tokens - reserve - PROMPT_TOKENS - LINE_TOKENS * lines
 
 
 async def fitted(llm: LLM, texts: Sequence[str], *, reserve: int) -> list[str]:
     """The texts, with the longest cut short where together they do not fit the model's context.
 
-    ``reserve`` tokens are left for the reply, and some for the prompt around the texts.
+    Where there is hardly any ``room`` they have ``LEAST_TOKENS``.
     """
-    room = max(64, llm.context_tokens - reserve - PROMPT_TOKENS - LINE_TOKENS * len(texts))
-    if sum(len(text.encode(errors="replace")) for text in texts) <= room:
+    most = max(LEAST_TOKENS, room(llm, len(texts), reserve=reserve))
+    if sum(len(text.encode(errors="replace")) for text in texts) <= most:
         return list(texts)
     counts = await llm.count_tokens(texts)
-    if sum(counts) <= room:
+    if sum(counts) <= most:
         return list(texts)
-    most = _level(counts, room)
+    each = _level(counts, most)
     return [
-        text if count <= most else text[: max(1, len(text) * most // count)] + CUT
+        text if count <= each else await _cut(llm, text, count, each)
         for text, count in zip(texts, counts, strict=True)
     ]
+
+
+async def _cut(llm: LLM, text: str, count: int, most: int) -> str:
+    """The beginning of a text of ``count`` tokens with the sign that it was cut, together no more
+    than ``most``; nothing where not even the sign has room.
+
+    Tokens are not spread evenly over characters, so what is left is counted again.
+    """
+    kept = text
+    while kept and count > most:
+        kept = kept[: min(len(kept) * most // count, len(kept) * 7 // 8)]
+        (count,) = await llm.count_tokens([kept + CUT])
+    return kept and kept + CUT
 
 
 def _level(counts: Sequence[int], room: int) -> int:
