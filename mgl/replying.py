@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
 from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.constraints import bounded, index_set
@@ -79,12 +79,16 @@ class _Said(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     memories: list[int]
-    answer: Annotated[str, Field(min_length=1), bounded(ANSWER_CHARS)]
+    answer: Annotated[
+        str, StringConstraints(strip_whitespace=True, min_length=1), bounded(ANSWER_CHARS)
+    ]
 
 
 def turns_as_memories(turns: Sequence[Turn], numbers: Sequence[int]) -> list[Memory]:
-    """Some turns in the order of the conversation, each with the day on which it was said."""
-    return [((number,), f"{_day(turns[number])}{turns[number].line}") for number in sorted(numbers)]
+    """Some turns in the order of the conversation, a line each, with the day on which it was
+    said."""
+    lines = {number: " ".join(turns[number].line.split()) for number in sorted(numbers)}
+    return [((number,), f"{_day(turns[number])}{line}") for number, line in lines.items()]
 
 
 async def reply_from(
@@ -150,7 +154,7 @@ async def _ask(
     cited = [number for place in reply.parsed.memories for number in memories[place - 1][0]]
     return Answer(
         question=question.text,
-        text=reply.parsed.answer.strip(),
+        text=reply.parsed.answer,
         confidence="medium" if cited else "low",
         citations=tuple(cited_turn(conversation, number) for number in cited),
         trace=tuple(trace),
