@@ -13,7 +13,7 @@ started, only when a call has to be issued that is not in the store yet.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import cached_property
@@ -187,7 +187,14 @@ class Lab:
         conversation = Conversation.named(name.strip())
         known = self._talks(memory, conversation.id)
         given = {key: value for key, value in options.items() if value is not None}
-        kind, config = self._kind(memory, {**known[0].config, **given} if known else given)
+        if known:
+            given = {**_own(registry.load("memory", memory), known[0].config, given), **given}
+        kind, config = self._kind(memory, given)
+        if not hasattr(kind, "append"):
+            raise UsageError(
+                f"{memory} is told nothing turn by turn",
+                hint="--memory gam is; `mgl ask` and `mgl build` take a file of conversations",
+            )
         return self._talk(kind, conversation, config, known[0].id if known else None)
 
     def remember(self, conversation: Conversation, *, memory: str = "gam", **options: Any) -> Talk:
@@ -215,12 +222,32 @@ class Lab:
 
     def known_talk(self, name: str, *, memory: str = "gam", **options: Any) -> Talk:
         """As ``talk``, for a conversation that is there; StoreError where it is not."""
-        if not self._talks(memory, Conversation.named(name.strip()).id):
+        self._known(name, memory)
+        return self.talk(name, memory=memory, **options)
+
+    def look_at(self, name: str, *, memory: str = "gam") -> Talk:
+        """A conversation that is there, to be looked at and changed by hand: it has no model, and
+        what needs one raises UsageError. StoreError where it is not there."""
+        record = self._known(name, memory)
+        kind: Any = registry.load("memory", memory)
+        model = NoModel(record.model_id)
+        opened = kind(
+            self._tools(model),
+            Conversation.named(name.strip()),
+            [],
+            kind.Config.model_validate(record.config),
+            identity=record.id,
+        )
+        return Talk(opened, model, self._store, self._loop, self._observer)
+
+    def _known(self, name: str, memory: str) -> MemoryRecord:
+        found = self._talks(memory, Conversation.named(name.strip()).id)
+        if not found:
             raise StoreError(
                 f"there is no conversation {name!r}",
                 hint="`mgl memory list` shows those that there are",
             )
-        return self.talk(name, memory=memory, **options)
+        return found[0]
 
     def _talks(self, memory: str, conversation_id: str) -> list[MemoryRecord]:
         return [
@@ -371,10 +398,8 @@ class Lab:
 
     @cached_property
     def _loop(self) -> Portal:
-        """Where engines live; what they hold is put away when the lab closes."""
-        portal = self._closing.enter_context(Portal())
-        self._closing.callback(portal.run, self._engine.aclose)
-        return portal
+        """Where engines live."""
+        return self._closing.enter_context(Portal())
 
     def _stored(self, record: MemoryRecord) -> Memory:
         """The memory over its log; it can show itself, and has no model to go on with."""
@@ -431,8 +456,12 @@ class Lab:
         return RetrievalSource(models=choice.models, allow_hub=choice.allow_hub, progress=report)
 
     def _summary(self, record: MemoryRecord) -> MemorySummary:
-        name = self._store.document_name(record.document_id)
-        return MemorySummary(record, name, len(self._store.chunks_done(record.id)))
+        return MemorySummary(
+            record,
+            self._store.document_name(record.document_id),
+            len(self._store.chunks_done(record.id)),
+            self._store.count_turns(record.document_id),
+        )
 
     @cached_property
     def _resolved(self) -> ModelChoice:
@@ -445,7 +474,21 @@ class Lab:
 
     @cached_property
     def _engine(self) -> DeferredEngine:
-        return defer(self._resolved, self._profile, self._home, self._store, self._observer)
+        """The engine; what it holds is put away when the lab closes."""
+        engine = defer(self._resolved, self._profile, self._home, self._store, self._observer)
+        self._closing.callback(self._loop.run, engine.aclose)
+        return engine
+
+
+def _own(
+    kind: MemoryKind, config: Mapping[str, Any], given: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The configuration that a memory has: all of it, or where another preset is given, what its
+    own preset did not decide."""
+    if given.get("preset", config.get("preset")) == config.get("preset"):
+        return config
+    preset = kind.Config.model_validate({"preset": config["preset"]}).model_dump(mode="json")
+    return {name: value for name, value in config.items() if value != preset[name]}
 
 
 def _question(text: str) -> Question:

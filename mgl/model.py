@@ -16,6 +16,7 @@ from mgl.deferred import DeferredEngine
 from mgl.errors import UsageError
 from mgl.memories.base import Observer
 from mgl.store import Store
+from mgl.types import StageUsage
 
 if TYPE_CHECKING:
     from mgl.llm.base import Engine
@@ -159,6 +160,10 @@ class NoModel:
     def __init__(self, model_id: str) -> None:
         self.model_id = model_id
 
+    def usage(self) -> dict[str, StageUsage]:
+        """Nothing, by any stage."""
+        return {}
+
     async def complete(self, *_: Any, **__: Any) -> NoReturn:
         raise self._none()
 
@@ -174,7 +179,7 @@ class NoModel:
     def _none(self) -> UsageError:
         return UsageError(
             "this memory was opened to be looked at, without a model",
-            hint="`mgl ask` or `mgl build` goes on with it",
+            hint="`mgl ask`, `mgl build` or `mgl chat` goes on with it",
         )
 
 

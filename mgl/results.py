@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from mgl.store.records import EditRecord, MemoryRecord
 from mgl.types import Answer, Citation, Usage
@@ -97,15 +97,24 @@ class BuildResult:
 
 @dataclass(frozen=True, slots=True)
 class MemorySummary:
-    """A memory in the store, the name of its document, and how much of it is read."""
+    """A memory in the store, the name of its document, and how much of it is read.
+
+    ``turns`` is the length of its conversation, None where it reads a document.
+    """
 
     record: MemoryRecord
     document: str
     chunks_done: int
+    turns: int | None = None
 
     @property
     def id(self) -> str:
         return self.record.id
+
+    @property
+    def unit(self) -> Literal["chunks", "turns"]:
+        """What it reads one after the other."""
+        return "chunks" if self.turns is None else "turns"
 
     def to_json(self) -> dict[str, Any]:
         record = self.record
@@ -119,6 +128,7 @@ class MemorySummary:
             "config": dict(record.config),
             "chunks": record.chunks,
             "chunks_done": self.chunks_done,
+            "turns": self.turns,
             "tokens": record.tokens,
         }
 
@@ -137,7 +147,8 @@ def answer_json(answer: Answer) -> dict[str, Any]:
 
 
 def citation_json(citation: Citation) -> dict[str, Any]:
-    """A citation as ``--json`` prints it; ``page`` or ``chapter`` is null where unknown."""
+    """A citation as ``--json`` prints it; ``page``, ``chapter`` or ``session`` is null where
+    unknown."""
     section = citation.section
     return {
         "node_id": citation.node_id,
@@ -145,8 +156,10 @@ def citation_json(citation: Citation) -> dict[str, Any]:
         "start": citation.span.start,
         "end": citation.span.end,
         "quote": citation.quote,
-        "page": section.label if section is not None and section.kind == "page" else None,
-        "chapter": section.label if section is not None and section.kind == "chapter" else None,
+        **{
+            kind: section.label if section is not None and section.kind == kind else None
+            for kind in ("page", "chapter", "session")
+        },
     }
 
 

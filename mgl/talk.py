@@ -21,6 +21,7 @@ from mgl.types import Answer, Question, StageUsage, Turn, Usage
 if TYPE_CHECKING:
     from mgl.llm.client import Client
     from mgl.memories.base import ConversationMemory, Observer
+    from mgl.model import NoModel
     from mgl.portal import Portal
     from mgl.store import Store
 
@@ -30,12 +31,12 @@ ResultT = TypeVar("ResultT")
 
 
 class Talk:
-    """A memory of one conversation. Made by ``Lab.talk``."""
+    """A memory of one conversation. Made by ``Lab.talk``, ``remember`` and ``look_at``."""
 
     def __init__(
         self,
         memory: ConversationMemory,
-        client: Client,
+        client: Client | NoModel,
         store: Store,
         portal: Portal,
         observer: Observer,
@@ -80,9 +81,9 @@ class Talk:
         """The session has ended, though no turn of the next one has come yet."""
         self.run(self.memory.end_session)
 
-    def usage(self) -> Usage:
+    def usage(self, seconds: float = 0.0) -> Usage:
         """What was used since the talk was opened; wall time is its caller's to know."""
-        return Usage(self._client.usage())
+        return Usage(self._client.usage(), seconds)
 
     def stats(self) -> Stats:
         """The size of the memory, and what became of its edits."""

@@ -20,6 +20,7 @@ from platformdirs import user_data_path
 from mgl import resources, weights
 from mgl.errors import ResourceUnreachable
 from mgl.profiles import DEFAULT_PROFILE
+from mgl.retrieval.fakes import WordEmbedder
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +57,14 @@ def _loopback_only(connect: Callable[..., Any]) -> Callable[..., Any]:
         return connect(self, address)
 
     return guarded
+
+
+@pytest.fixture
+def embeds_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memories retrieve by words that texts share: without weights, and without the extra."""
+    monkeypatch.setattr(
+        "mgl.retrieval.opening.open_embedder", lambda *_args, **_options: WordEmbedder()
+    )
 
 
 @pytest.fixture(scope="session")

@@ -140,6 +140,11 @@ class Store:
         with self._read() as connection:
             return turns.turns(connection, conversation_id, since=since)
 
+    def count_turns(self, document_id: str) -> int | None:
+        """How many turns a conversation has; None where there is no conversation of this id."""
+        with self._read() as connection:
+            return turns.count(connection, document_id)
+
     def append_turn(
         self, conversation_id: str, number: int, turn: Turn, memory_id: str, edit: EditRecord
     ) -> None:

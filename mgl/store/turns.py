@@ -13,7 +13,7 @@ from mgl.errors import StoreConflict, StoreError
 from mgl.store import rows
 from mgl.types import CONVERSATION, Conversation, Document, Turn
 
-__all__ = ["append", "conversation", "put_conversation", "turns"]
+__all__ = ["append", "conversation", "count", "put_conversation", "turns"]
 
 _COLUMNS = "id, speaker, text, time, session"
 
@@ -75,6 +75,16 @@ def conversation(connection: sqlite3.Connection, identity: str) -> Conversation 
     return Conversation(
         document.id, document.name, tuple(turns(connection, identity)), document.notes
     )
+
+
+def count(connection: sqlite3.Connection, document_id: str) -> int | None:
+    """How many turns a conversation has; None where the document is none, or is not there."""
+    found = connection.execute(
+        """SELECT (SELECT count(*) FROM turns WHERE document_id = documents.id)
+        FROM documents WHERE id = ? AND media_type = ?""",
+        (document_id, CONVERSATION),
+    ).fetchone()
+    return None if found is None else found[0]
 
 
 def turns(connection: sqlite3.Connection, document_id: str, *, since: int = 0) -> list[Turn]:

@@ -1,7 +1,8 @@
 """A model server on 127.0.0.1 that speaks the OpenAI protocol and reads like a machine.
 
 It turns every sentence "P3 met P4." that the last message shows into a node, links neighbours,
-and answers with the nodes that there are. The same request always gets the same reply. A probe
+and answers with the nodes that there are. Of conversations it remembers what ``talking`` says.
+The same request always gets the same reply. A probe
 finds that it honours ``response_format`` and refuses every other constraint; what a probe asks is
 no chat request that is counted.
 """
@@ -17,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from mgl.serving.trials import QUESTIONS, WORDS
+from tests.cli.talking import reply_about_talk
 
 MODEL = "Qwen/Qwen2.5-7B-Instruct"
 SENTENCE = re.compile(r"P(\d+) met P\d+\.")
@@ -133,6 +135,7 @@ class _Handler(BaseHTTPRequestHandler):
                         "index": 0,
                         "finish_reason": "stop",
                         "message": {"role": "assistant", "content": reply},
+                        "logprobs": _logprobs(reply) if body.get("logprobs") else None,
                     }
                 ],
                 "usage": {
@@ -158,9 +161,16 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
+def _logprobs(reply: str) -> dict[str, Any]:
+    """A token is a word, or one other character; the server is as sure of each."""
+    return {"content": [{"token": t, "logprob": -0.1} for t in re.findall(r"\w+|\W", reply)]}
+
+
 def _reply(body: dict[str, Any]) -> str:
     prompt = body["messages"][-1]["content"]
     schema = json.dumps(body.get("response_format") or body.get("structured_outputs") or "")
+    if (said := reply_about_talk(prompt, schema)) is not None:
+        return said
     if '"operations"' in schema:
         return json.dumps({"operations": _operations(prompt)})
     nodes = sorted(set(NODE_ID.findall(prompt)))

@@ -1,0 +1,40 @@
+"""What the test's model server says about conversations, by what a prompt asks.
+
+A topic ends with each turn that says "bye"; a topic's summary is its first line; all topics are
+alike; an answer is the first memory, and names it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from mgl.llm.engines.ways import CHOSEN
+
+__all__ = ["reply_about_talk"]
+
+_NUMBERED = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
+
+
+def reply_about_talk(prompt: str, schema: str) -> str | None:
+    """The reply; None where the prompt is about something else."""
+    if "identify where topic changes occur" in prompt:
+        least = re.search(r'"minimum": (\d+)', schema)
+        first = 0 if least is None else int(least[1])
+        lines = [(int(place), said) for place, said in _NUMBERED.findall(prompt)]
+        ends = [place for place, said in lines[:-1] if place >= first and "bye" in said.lower()]
+        return json.dumps({"boundaries": ends})
+    if "Generate a structured analysis" in prompt:
+        first = prompt.split("Content for analysis:\n")[1].splitlines()[0]
+        return json.dumps({"keywords": first.split()[-1:], "summary": first})
+    if "Determine the relationship" in prompt:
+        return json.dumps({"relation": "semantic", "confidence": 0.9})
+    if "Answer Yes or No." in prompt:
+        return json.dumps({CHOSEN: "Yes" if "when" in prompt.lower() else "No"})
+    if '"temporal": [indices]' in prompt:
+        return json.dumps({"temporal": [], "consistent": []})
+    if '{"memories": [numbers]' in prompt:
+        known = _NUMBERED.findall(prompt)
+        said = known[0][1].rpartition(": ")[2] if known else "I know nothing of it."
+        return json.dumps({"memories": [1] if known else [], "answer": said})
+    return None
