@@ -63,11 +63,13 @@ class Redaction:
 @dataclass(frozen=True, slots=True)
 class Treated:
     """What becomes of a memory's log: its rows, one for one, without what went; the rows of the
-    step that says so (none where the memory keeps no log); and the texts that it had made."""
+    step that says so (none where the memory keeps no log); the texts that it had ``made``, which
+    go wherever they are; and those that it had ``embedded``, whose vectors go."""
 
     log: Sequence[EditRecord]
     step: Sequence[EditRecord] = ()
-    texts: Collection[str] = ()
+    made: Collection[str] = ()
+    embedded: Collection[str] = ()
 
 
 Treat = Callable[[MemoryRecord, int, Sequence[EditRecord], Sequence[Turn]], Treated]
@@ -114,8 +116,8 @@ def redact(
     for memory in memories:
         numbers, log, step = _log(connection, memory.id)
         treated = treat(memory, step, log, before)
-        texts.update(treated.texts)
-        traces.update(treated.texts)
+        traces.update(treated.made)
+        texts.update(treated.made, treated.embedded)
         logs += zip(numbers, treated.log, strict=True)
         keys.update(
             old.call_key

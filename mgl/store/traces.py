@@ -4,9 +4,9 @@
     >>> traces.found_in(["[3] Ann: I painted a horse by the lake, and then ano […]"])
     True
 
-White space counts as one space. A text of fewer than ``2 × WINDOW`` characters is found where all
-of it is there; of a longer one any excerpt of that length is found, wherever it was cut. It finds
-more rather than less: texts that share an excerpt are taken for each other.
+White space counts as one space. A text is found where its first ``WINDOW`` characters are (all of
+it, if it has fewer), or any excerpt of ``2 × WINDOW``, wherever it was cut. It finds more rather
+than less: texts that share an excerpt are taken for each other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 __all__ = ["WINDOW", "Traces", "collapsed", "strings"]
 
-WINDOW = 24
+WINDOW = 32
 
 
 class Traces:
@@ -25,11 +25,10 @@ class Traces:
 
     def __init__(self, texts: Iterable[str]) -> None:
         wanted = {collapsed(text) for text in texts} - {""}
-        self._short = tuple(text for text in wanted if len(text) < 2 * WINDOW)
+        self._beginnings = {text[:WINDOW] for text in wanted}
         self._windows = frozenset(
             text[start : start + WINDOW]
             for text in wanted
-            if len(text) >= 2 * WINDOW
             for start in range(len(text) - WINDOW + 1)
         )
 
@@ -38,7 +37,7 @@ class Traces:
         return any(self._in(collapsed(text)) for text in texts)
 
     def _in(self, text: str) -> bool:
-        if any(wanted in text for wanted in self._short):
+        if any(beginning in text for beginning in self._beginnings):
             return True
         starts = range(0, len(text) - WINDOW + 1, WINDOW) if self._windows else ()
         return any(text[start : start + WINDOW] in self._windows for start in starts)

@@ -78,17 +78,19 @@ def _treated(
     edits = [resolved(row) for row in log]
     topics = replay(edit for edit in edits if edit is not None).topics
     lost = {name for name, topic in topics.items() if not what.turns.isdisjoint(topic.turns)}
-    texts = {raw_text(topics[name], turns) for name in lost}
+    made: set[str] = set()
+    embedded = {raw_text(topics[name], turns) for name in lost}
     rows: list[EditRecord] = []
     for row, edit in zip(log, edits, strict=True):
         match edit:
             case Consolidate(topic) if topic.id in lost:
-                texts |= {topic.summary, raw_text(topic, turns)}
+                made.add(topic.summary)
+                embedded.add(raw_text(topic, turns))
                 marks = {turn: m for turn, m in topic.marks.items() if turn not in what.turns}
                 blank = Consolidate(replace(topic, summary="", keywords=(), marks=marks))
                 rows.append(replace(row, payload=record(row.chunk, blank).payload))
             case Rewrite(name, summary) if name in lost:
-                texts.add(summary)
+                made.add(summary)
                 rows.append(replace(row, payload=record(row.chunk, Rewrite(name, "", ())).payload))
             case None if row.op == "reply":
                 rows.append(replace(row, payload={**row.payload, "error": ""}))
@@ -106,4 +108,4 @@ def _treated(
         )
     if what.forgotten:
         said.append(Forget(tuple(sorted(what.forgotten))))
-    return Treated(rows, [record(step, edit) for edit in said], texts - {""})
+    return Treated(rows, [record(step, edit) for edit in said], made - {""}, embedded)

@@ -95,6 +95,15 @@ async def test_a_turn_goes_from_all_that_was_made_of_it(memory_of: Open, store: 
     assert memory.conversation.span(4) == HELD.span(4)
 
 
+async def test_calls_about_other_topics_are_kept(memory_of: Open, store: Store) -> None:
+    memory = memory_of(HELD, engine(always([2])), partition="session", indicators="rules")
+    await topics_of(memory)
+    one, two = (row.call_key or "" for row in store.edits(memory.id) if row.op == "consolidate")
+    await memory.forget(["D2:2"])
+    assert store.find_call(one) is not None
+    assert store.find_call(two) is None
+
+
 async def test_a_shortened_topic_is_summarised_anew_from_what_is_left(
     memory_of: Open, store: Store
 ) -> None:
