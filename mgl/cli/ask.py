@@ -14,6 +14,8 @@ from mgl.cli.options import (
     BaseUrl,
     ChunkTokens,
     Cite,
+    ConversationName,
+    Embedder,
     Engine,
     MemoryKind,
     Model,
@@ -21,6 +23,7 @@ from mgl.cli.options import (
     ModelSettings,
     Preset,
     PromptOrder,
+    Reranker,
     WeightsPath,
     opened,
 )
@@ -30,9 +33,10 @@ __all__ = ["ask"]
 
 
 def ask(
-    path: Annotated[Path, typer.Argument(help="A txt, md, html, epub or pdf file.")],
+    path: Annotated[Path, typer.Argument(help="A txt, md, html, epub or pdf file, or a chat log.")],
     question: Annotated[str, typer.Argument(help="What you want to know.")],
     memory: MemoryKind = "mindgraph",
+    conversation: ConversationName = None,
     model: Model = None,
     chunk_tokens: ChunkTokens = None,
     cite: Cite = None,
@@ -43,6 +47,8 @@ def ask(
     weights: WeightsPath = None,
     adapter: Adapter = None,
     models: Models = None,
+    embedder: Embedder = None,
+    reranker: Reranker = None,
     allow_hub: AllowHub = False,
     as_json: AsJson = False,
 ) -> None:
@@ -52,23 +58,27 @@ def ask(
     Stopped at any moment, the same command goes on where it was; run again, it answers from
     what is stored.
     """
-    settings = ModelSettings(model, engine, base_url, weights, models, allow_hub, adapter)
+    settings = ModelSettings(
+        model, engine, base_url, weights, models, allow_hub, adapter, embedder, reranker
+    )
     with opened(settings) as lab:
         result = lab.ask(
             path,
             question,
             memory=memory,
+            conversation=conversation,
             chunk_tokens=chunk_tokens,
             cite=cite,
             preset=preset,
             prompt_order=prompt_order,
         )
+        unit = lab.memory(result.memory_id).unit
     if as_json:
         print_json(result.to_json())
         return
     print_answer(result.answer)
     typer.echo("")
-    print_stats(result.stats)
+    print_stats(result.stats, unit)
     if result.answer.compaction_ratio is not None:
         typer.echo(
             f"compaction: the answer set out from {result.answer.compaction_ratio:.1%} "

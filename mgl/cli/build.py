@@ -14,6 +14,8 @@ from mgl.cli.options import (
     BaseUrl,
     ChunkTokens,
     Cite,
+    ConversationName,
+    Embedder,
     Engine,
     MemoryKind,
     Model,
@@ -21,6 +23,7 @@ from mgl.cli.options import (
     ModelSettings,
     Preset,
     PromptOrder,
+    Reranker,
     WeightsPath,
     opened,
 )
@@ -30,12 +33,13 @@ __all__ = ["build"]
 
 
 def build(
-    path: Annotated[Path, typer.Argument(help="A txt, md, html, epub or pdf file.")],
+    path: Annotated[Path, typer.Argument(help="A txt, md, html, epub or pdf file, or a chat log.")],
     question: Annotated[
         list[str] | None,
         typer.Option("--question", "-q", help="A question to read it for; repeatable."),
     ] = None,
     memory: MemoryKind = "mindgraph",
+    conversation: ConversationName = None,
     model: Model = None,
     chunk_tokens: ChunkTokens = None,
     cite: Cite = None,
@@ -46,6 +50,8 @@ def build(
     weights: WeightsPath = None,
     adapter: Adapter = None,
     models: Models = None,
+    embedder: Embedder = None,
+    reranker: Reranker = None,
     allow_hub: AllowHub = False,
     as_json: AsJson = False,
 ) -> None:
@@ -54,20 +60,24 @@ def build(
     Without --question it is read for whatever may be asked. Stopped at any moment, the same
     command goes on where it was.
     """
-    settings = ModelSettings(model, engine, base_url, weights, models, allow_hub, adapter)
+    settings = ModelSettings(
+        model, engine, base_url, weights, models, allow_hub, adapter, embedder, reranker
+    )
     with opened(settings) as lab:
         result = lab.build(
             path,
             question or (),
             memory=memory,
+            conversation=conversation,
             chunk_tokens=chunk_tokens,
             cite=cite,
             preset=preset,
             prompt_order=prompt_order,
         )
+        unit = lab.memory(result.memory_id).unit
     if as_json:
         print_json(result.to_json())
         return
-    print_stats(result.stats)
+    print_stats(result.stats, unit)
     print_usage(result.usage)
     typer.echo(f"memory: {result.memory_id} (mgl show {result.memory_id})")

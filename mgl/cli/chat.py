@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -68,7 +69,7 @@ def _line(speaker: str) -> str | None:
     """The next line; None where there is none."""
     with suppress(EOFError, KeyboardInterrupt):
         while True:
-            line = input(f"{speaker}> ").strip()
+            line = input(f"{speaker}> " if sys.stdin.isatty() else "").strip()
             if line:
                 return line
     return None
@@ -86,7 +87,15 @@ def _respond(talk: Talk, line: str, speaker: str, session: str) -> None:
         say(COMMANDS)
     else:
         now = datetime.now().astimezone()
-        number = len(talk.memory.conversation.turns) + 1
-        said = talk.reply(Turn(f"{number}", speaker, line, now, session))
+        said = talk.reply(Turn(_fresh_id(talk), speaker, line, now, session))
         typer.echo(clean(said.answer.text))
-        print_sources(said.answer)
+        print_sources(said.answer, talk.memory.conversation)
+
+
+def _fresh_id(talk: Talk) -> str:
+    """An id for the next turn and for the reply to it (``ID+``) that no turn has."""
+    taken = {turn.id.removesuffix("+") for turn in talk.memory.conversation.turns}
+    number = len(taken) + 1
+    while f"{number}" in taken:
+        number += 1
+    return f"{number}"

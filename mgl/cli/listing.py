@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from mgl.cli.options import AsJson, opened
 from mgl.cli.output import one_line, print_json, print_table
+
+if TYPE_CHECKING:
+    from mgl.results import MemorySummary
 
 __all__ = ["list_memories"]
 
@@ -21,16 +26,22 @@ def list_memories(as_json: AsJson = False) -> None:
         typer.echo("no memories yet: `mgl ask PATH QUESTION` builds one")
         return
     print_table(
-        ("ID", "MEMORY", "DOCUMENT", "CHUNKS", "MODEL", "QUESTION"),
+        ("ID", "MEMORY", "SOURCE", "READ", "MODEL", "QUESTION"),
         [
             (
                 summary.id,
                 summary.record.kind,
                 one_line(summary.document, 30),
-                f"{summary.chunks_done}/{summary.record.chunks}",
+                _read(summary),
                 one_line(summary.record.model_id, 30),
                 one_line(" | ".join(summary.record.questions) or "(none)", 60),
             )
             for summary in found
         ],
     )
+
+
+def _read(summary: MemorySummary) -> str:
+    if summary.turns is not None:
+        return f"{summary.turns} turns"
+    return f"{summary.chunks_done}/{summary.record.chunks} chunks"

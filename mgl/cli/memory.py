@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from mgl.cli import control
+from mgl.cli.control import Name
 from mgl.cli.options import (
     Adapter,
     AllowHub,
     AsJson,
     BaseUrl,
+    ConversationName,
     Embedder,
     Engine,
     Model,
@@ -24,17 +26,12 @@ from mgl.cli.options import (
     WeightsPath,
     opened,
 )
-from mgl.cli.output import clean, one_line, print_json, print_table, print_usage, say
-from mgl.cli.talks import print_sources, print_topics
-
-if TYPE_CHECKING:
-    from mgl.talk import Talk
+from mgl.cli.output import clean, print_json, print_usage, say
+from mgl.cli.talks import print_sources
 
 __all__ = ["app"]
 
 app = typer.Typer(help="Conversations that are remembered under a name.", no_args_is_help=True)
-
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The conversation's name.")]
 
 
 @app.command()
@@ -43,9 +40,7 @@ def add(
     path: Annotated[
         Path, typer.Argument(help="A chat log: JSON lines, LoCoMo's file, a ChatGPT export.")
     ],
-    conversation: Annotated[
-        str | None, typer.Option("--conversation", help="Which one, where the file holds several.")
-    ] = None,
+    conversation: ConversationName = None,
     flush: Annotated[
         bool, typer.Option("--flush", help="The stream ends here: consolidate what is left.")
     ] = False,
@@ -64,6 +59,7 @@ def add(
     settings = ModelSettings(
         model, engine, base_url, weights, models, allow_hub, adapter, embedder, reranker
     )
+    began = time.monotonic()
     with opened(settings) as lab:
         source = lab.conversation(path, conversation)
         for note in source.notes:
@@ -74,7 +70,7 @@ def add(
             talk.flush()
         view = talk.memory.view()
         typer.echo(f"{name}: {turns} turns, {len(view.nodes)} topics, {len(view.edges)} links")
-        print_usage(talk.usage())
+        print_usage(talk.usage(time.monotonic() - began))
 
 
 @app.command()
@@ -102,45 +98,23 @@ def ask(
         model, engine, base_url, weights, models, allow_hub, adapter, embedder, reranker
     )
     with opened(settings) as lab:
-        result = lab.known_talk(name).ask(Question(question, asker=asker))
+        talk = lab.known_talk(name)
+        result = talk.ask(Question(question.strip(), asker=asker))
+        conversation = talk.memory.conversation
     if as_json:
         print_json(result.to_json())
         return
     typer.echo(clean(result.answer.text))
-    print_sources(result.answer)
+    print_sources(result.answer, conversation)
     print_usage(result.usage)
 
 
-@app.command("list")
-def list_talks(as_json: AsJson = False) -> None:
-    """List the conversations that are remembered."""
-    with opened() as lab:
-        found = [summary for summary in lab.memories() if summary.record.kind == "gam"]
-    if as_json:
-        print_json([summary.to_json() for summary in found])
-        return
-    print_table(
-        ("NAME", "MEMORY", "STEPS", "MODEL"),
-        [
-            (
-                one_line(summary.document, 40),
-                summary.id,
-                str(summary.chunks_done),
-                one_line(summary.record.model_id, 40),
-            )
-            for summary in found
-        ],
-    )
-
-
-@app.command()
-def topics(name: Name) -> None:
-    """Show what the memory has made of the conversation: its topics."""
-    with _looked_at(name) as talk:
-        print_topics(talk)
-
-
-@contextmanager
-def _looked_at(name: str) -> Iterator[Talk]:
-    with opened() as lab:
-        yield lab.known_talk(name)
+app.command("list")(control.list_talks)
+app.command()(control.topics)
+app.command()(control.show)
+app.command()(control.forget)
+app.command()(control.freeze)
+app.command()(control.unfreeze)
+app.command()(control.edit)
+app.command()(control.unlink)
+app.command()(control.export)

@@ -21,6 +21,7 @@ __all__ = [
     "BaseUrl",
     "ChunkTokens",
     "Cite",
+    "ConversationName",
     "Embedder",
     "Engine",
     "MemoryKind",
@@ -36,6 +37,10 @@ __all__ = [
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 MemoryKind = Annotated[str, typer.Option("--memory", help="Kind of memory.")]
+ConversationName = Annotated[
+    str | None,
+    typer.Option("--conversation", metavar="NAME", help="Which one, where the file holds several."),
+]
 Model = Annotated[
     str | None, typer.Option("--model", metavar="PROFILE", help="Model profile; see `mgl models`.")
 ]

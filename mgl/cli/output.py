@@ -82,10 +82,11 @@ def print_answer(answer: Answer) -> None:
         typer.echo(f"  {_place(citation)} “{one_line(citation.quote)}”")
 
 
-def print_stats(stats: Stats) -> None:
+def print_stats(stats: Stats, unit: str = "chunks") -> None:
+    """The size of a memory and what became of its edits; ``unit`` is what it was read in."""
     refused = ", ".join(f"{reason} {n}" for reason, n in stats.edits_rejected.items())
     typer.echo(
-        f"graph: {stats.nodes} nodes, {stats.edges} edges from {stats.chunks} chunks; "
+        f"graph: {stats.nodes} nodes, {stats.edges} edges from {stats.chunks} {unit}; "
         f"edits: {stats.edits_applied} applied, {stats.edits_repaired} repaired, "
         f"{sum(stats.edits_rejected.values())} rejected{f' ({refused})' if refused else ''}"
     )

@@ -36,12 +36,15 @@ def show(
         )
         return
     typer.echo(f"memory:    {summary.id} ({record.kind})")
-    typer.echo(f"document:  {one_line(summary.document)}, {record.tokens:,} tokens")
+    if summary.turns is None:
+        typer.echo(f"document:  {one_line(summary.document)}, {record.tokens:,} tokens")
+        typer.echo(f"chunks:    {summary.chunks_done} of {record.chunks} read")
+    else:
+        typer.echo(f"talk:      {one_line(summary.document)}, {summary.turns:,} turns")
     typer.echo(f"model:     {one_line(record.model_id)}")
-    typer.echo(f"chunks:    {summary.chunks_done} of {record.chunks} read")
     for question in record.questions or ("(none: read for whatever may be asked)",):
         typer.echo(f"question:  {one_line(question)}")
-    print_stats(stats)
+    print_stats(stats, summary.unit)
     for node in view.nodes:
         place = f"[{node.span.start}:{node.span.end}]"
         typer.echo(f"  {one_line(node.id)} ({node.kind}) {place} {one_line(node.content)}")

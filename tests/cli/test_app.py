@@ -48,13 +48,26 @@ def test_help_names_every_exit_code(mgl: Mgl) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["ask", "build", "list", "show", "log", "export", "models", "serve", "doctor"]
+    "command",
+    [
+        "ask",
+        "build",
+        "chat",
+        "memory",
+        "list",
+        "show",
+        "log",
+        "export",
+        "models",
+        "serve",
+        "doctor",
+    ],
 )
 def test_every_command_has_help(mgl: Mgl, command: str) -> None:
     result = mgl(command, "--help")
     assert result.exit_code == 0
     assert "Usage:" in result.output
-    assert command == "export" or "--json" in result.output
+    assert command in ("chat", "export", "memory") or "--json" in result.output
 
 
 @pytest.mark.parametrize(
