@@ -95,6 +95,22 @@ async def test_a_turn_goes_from_all_that_was_made_of_it(memory_of: Open, store: 
     assert memory.conversation.span(4) == HELD.span(4)
 
 
+async def test_a_users_words_and_the_times_that_were_found_go_with_the_turn(
+    memory_of: Open, store: Store
+) -> None:
+    said = talk(["a b c", "We met on 7 May 1999."], ["g h i", "j k l"])
+    memory = memory_of(said, engine(always([])), partition="session", indicators="rules")
+    await memory.build()
+    await memory.rewrite("t1", "An old acquaintance.", ["friendship"])
+    await memory.flush()
+    assert memory.state.topics["t1"].marks[1].times[0].expression == "7 May 1999"
+    words = ["7 May 1999", "1999-05-07", "An old acquaintance.", "friendship"]
+    assert left(store.path, words) == words
+    await memory.forget(["D1:2"])
+    assert left(store.path, words) == []
+    check(memory, store)
+
+
 async def test_calls_about_other_topics_are_kept(memory_of: Open, store: Store) -> None:
     memory = memory_of(HELD, engine(always([2])), partition="session", indicators="rules")
     await topics_of(memory)
