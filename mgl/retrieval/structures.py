@@ -3,7 +3,10 @@
 A structure holds the rows in 8 bits a dimension and proposes candidates; whoever asks scores them
 by the rows themselves, which brings back what the 8 bits lost. How hard it looks (IVF: lists,
 HNSW: candidates kept) is chosen when it is built: the least effort that finds ``RECALL`` of the
-ten nearest rows of a sample of the rows, by comparison with all of them.
+ten nearest rows of a sample, by comparison with all of them. The sample lies between rows, since
+questions are no rows: on turns and questions of LoCoMo (all-MiniLM-L6-v2) what is found of it and
+of real questions differs by 0.04 at most, and by 0.01 from 0.98 on, while HNSW finds the rows
+themselves too easily.
 
 It does not know ids or removed rows: positions, and a mask of those that may be found.
 """
@@ -25,10 +28,11 @@ __all__ = ["RECALL", "Structure", "StructureKind"]
 
 StructureKind = Literal["hnsw", "ivf"]
 
-RECALL: Final = 0.98
+RECALL: Final = 0.985
 """The share of the ten nearest rows that a structure has to find of its own sample."""
 
 _SAMPLE: Final = 200
+_SHARE_OF_OTHER: Final = np.float32(0.7)
 _NEAREST: Final = 10
 _LINKS: Final = 16
 _BUILD_EFFORT: Final = 80
@@ -53,10 +57,7 @@ class Structure:
     def build(cls, kind: StructureKind, rows: NDArray[np.float32]) -> Structure:
         """Build over these rows (at least 40); takes minutes for a million."""
         index = _ivf(rows) if kind == "ivf" else _hnsw(rows)
-        sample = np.random.default_rng(0).choice(
-            len(rows), size=min(_SAMPLE, len(rows)), replace=False
-        )
-        queries = np.ascontiguousarray(rows[np.sort(sample)])
+        queries = _sample(rows)
         nearest = _nearest(queries, rows)
         for effort in _efforts(kind, index):
             built = cls(kind, index, effort, 0.0)
@@ -177,6 +178,14 @@ def _train(index: Any, rows: NDArray[np.float32], wanted: int) -> None:
 def _fill(index: Any, rows: NDArray[np.float32]) -> None:
     for _, block in _blocks(rows):
         index.add(block)
+
+
+def _sample(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Directions between two rows each, nearer to the first."""
+    pairs = np.random.default_rng(0).integers(len(rows), size=(2, _SAMPLE))
+    mixed = rows[pairs[0]] + _SHARE_OF_OTHER * rows[pairs[1]]
+    sample: NDArray[np.float32] = mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
+    return sample
 
 
 def _nearest(queries: NDArray[np.float32], rows: NDArray[np.float32]) -> NDArray[np.int64]:
