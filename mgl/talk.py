@@ -51,6 +51,11 @@ class Talk:
     def id(self) -> str:
         return self.memory.id
 
+    @property
+    def steps(self) -> int:
+        """How many steps the memory's log has: one for each turn, one for each consolidation."""
+        return self._store.steps(self.id)
+
     def append(self, turn: Turn) -> None:
         """Take in the next turn; one that is there already changes nothing."""
         self.run(lambda: self.memory.append(turn))
