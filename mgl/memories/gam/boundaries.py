@@ -29,6 +29,7 @@ __all__ = ["Cut", "Look", "cut", "due", "perturbed"]
 
 BOUNDARY_TOKENS = 200
 SHIFT = 2  # turns either way (C.3)
+_SHIFTS = [turns for turns in range(-SHIFT, SHIFT + 1) if turns]
 
 CountTokens = Callable[[Sequence[int]], Awaitable[int]]
 """Tokens of some turns together."""
@@ -110,7 +111,7 @@ def perturbed(
         if chance.random() >= noise:
             kept.add(boundary)
         elif chance.random() < 0.5:
-            moved = places.index(boundary) + chance.choice([-2, -1, 1, 2])
+            moved = places.index(boundary) + chance.choice(_SHIFTS)
             kept.add(places[min(max(moved, 0), len(places) - 1)])
     extra = round(noise * len(boundaries))
     free = [place for place in places if place not in kept]

@@ -14,6 +14,7 @@ from math import log, sqrt
 __all__ = ["extracted"]
 
 KEYWORDS, UTTERANCES = 8, 2
+UTTERANCE_CHARACTERS = 400
 
 
 def extracted(lines: Sequence[str], all_lines: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -28,8 +29,12 @@ def extracted(lines: Sequence[str], all_lines: Sequence[str]) -> tuple[str, tupl
     keywords = sorted(weights, key=lambda word: (-weights[word], word))[:KEYWORDS]
     telling = [sum(weights[word] for word in set(bag)) / sqrt(1 + len(bag)) for bag in bags]
     best = sorted(range(len(lines)), key=lambda place: -telling[place])[:UTTERANCES]
-    summary = " ".join(" ".join(lines[place].split()) for place in sorted(best))
+    summary = " ".join(_shortened(lines[place]) for place in sorted(best))
     return summary, tuple(keywords)
+
+
+def _shortened(line: str) -> str:
+    return " ".join(line.split())[:UTTERANCE_CHARACTERS].rstrip()
 
 
 def _words(lines: Sequence[str]) -> list[list[str]]:

@@ -1,0 +1,252 @@
+"""When the buffer is looked at, where it is cut, and what noise does to boundaries."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mgl.llm.calls import MemoryCallLog
+from mgl.llm.client import Client
+from mgl.llm.fakes import Scripted, ScriptedEngine
+from mgl.memories.gam.boundaries import SHIFT, Cut, Look, cut, due, perturbed
+from mgl.memories.gam.config import GamConfig
+from mgl.memories.gam.state import Append, Check, State, replay
+from mgl.types import Turn
+
+START = datetime(2023, 5, 8, 9, 0)
+
+
+def turn(number: int, *, session: str | None = "1", minutes: int | None = None) -> Turn:
+    time = None if minutes is None else START + timedelta(minutes=minutes)
+    return Turn(f"{number}", "Ann", f"word{number} two three", time, session)
+
+
+def appended(count: int, *more: Check) -> State:
+    return replay([*map(Append, range(count)), *more])
+
+
+async def words(numbers: Sequence[int]) -> int:
+    """Every turn has four tokens."""
+    return 4 * len(numbers)
+
+
+def llm(*replies: Scripted) -> tuple[Client, ScriptedEngine]:
+    engine = ScriptedEngine(replies)
+    return Client(engine, MemoryCallLog()), engine
+
+
+def found(*indices: int) -> str:
+    return json.dumps({"boundaries": indices})
+
+
+# When
+
+
+async def test_nothing_is_due_within_a_session() -> None:
+    turns = [turn(n, minutes=n) for n in range(5)]
+    for count in range(6):
+        assert await due(appended(count), turns[:count], GamConfig(), words) is None
+
+
+@pytest.mark.parametrize("sessions", [("1", "2"), ("1", None), (None, "1")])
+async def test_a_session_ends_with_the_first_turn_of_another(
+    sessions: tuple[str | None, str | None],
+) -> None:
+    turns = [turn(0, session=sessions[0]), turn(1, session=sessions[0])]
+    turns.append(turn(2, session=sessions[1]))
+    assert await due(appended(3), turns, GamConfig(), words) == Look("session_end", (0, 1))
+
+
+@pytest.mark.parametrize(("gap", "pauses"), [(60, False), (61, True)])
+async def test_a_pause_is_a_gap_of_more_than_an_hour(gap: int, pauses: bool) -> None:
+    turns = [turn(0, minutes=0), turn(1, minutes=gap)]
+    expected = Look("pause", (0,)) if pauses else None
+    assert await due(appended(2), turns, GamConfig(), words) == expected
+
+
+async def test_a_turn_without_a_time_or_with_an_offset_makes_no_pause_and_no_error() -> None:
+    aware = Turn("1", "Bo", "two", START.astimezone(), "1")
+    for turns in ([turn(0, minutes=0), turn(1)], [turn(0, minutes=0), aware]):
+        assert await due(appended(2), turns, GamConfig(pause_minutes=24 * 60), words) is None
+
+
+async def test_what_was_looked_at_is_not_looked_at_again() -> None:
+    turns = [turn(0), turn(1), turn(2, session="2")]
+    state = appended(3, Check("session_end", 1, ()))
+    assert await due(state, turns, GamConfig(), words) is None
+    whole = appended(3, Check("overflow", 2, ()))
+    assert await due(whole, turns, GamConfig(buffer_tokens=32), words) is None
+
+
+@pytest.mark.parametrize(("capacity", "over"), [(36, False), (35, True)])
+async def test_a_buffer_overflows_at_more_tokens_than_it_may_hold(
+    capacity: int, over: bool
+) -> None:
+    turns = [turn(n) for n in range(9)]
+    expected = Look("overflow", tuple(range(9))) if over else None
+    assert await due(appended(9), turns, GamConfig(buffer_tokens=capacity), words) == expected
+
+
+async def test_a_buffer_of_few_bytes_is_not_counted() -> None:
+    async def nobody(_: Sequence[int]) -> int:
+        raise AssertionError("counted")
+
+    turns = [turn(n) for n in range(9)]
+    assert await due(appended(9), turns, GamConfig(), nobody) is None
+
+
+async def test_other_partitions_have_other_occasions() -> None:
+    turns = [turn(n) for n in range(3)] + [turn(3, session="2")]
+    session = GamConfig(partition="session", buffer_tokens=32)
+    assert await due(appended(4), turns, session, words) == Look("session_end", (0, 1, 2))
+    assert await due(appended(3), turns, session, words) is None
+    by_turns = GamConfig(partition="turns", window_turns=3)
+    assert await due(appended(2), turns, by_turns, words) is None
+    assert await due(appended(3), turns, by_turns, words) == Look("overflow", (0, 1, 2))
+    window = GamConfig(partition="window", window_tokens=16)
+    assert await due(appended(4), turns, window, words) is None
+    long = [turn(n) for n in range(5)]
+    assert await due(appended(5), long, window, words) == Look("overflow", (0, 1, 2, 3, 4))
+    at_once = GamConfig(without="ssm")
+    assert await due(appended(1), turns, at_once, words) == Look("overflow", (0,))
+
+
+# Where
+
+
+@pytest.mark.parametrize(
+    ("config", "look", "parts"),
+    [
+        (GamConfig(partition="session"), Look("session_end", (0, 1, 2)), ((0, 1, 2),)),
+        (GamConfig(partition="turns"), Look("overflow", (0, 1, 2)), ((0, 1, 2),)),
+        (GamConfig(without="ssm"), Look("overflow", (4,)), ((4,),)),
+        (GamConfig(partition="window"), Look("overflow", (0, 1, 2)), ((0, 1),)),
+        (GamConfig(partition="window"), Look("overflow", (0,)), ((0,),)),
+        (GamConfig(partition="window"), Look("flush", (0, 1)), ((0, 1),)),
+    ],
+)
+async def test_other_partitions_ask_no_model(
+    config: GamConfig, look: Look, parts: tuple[tuple[int, ...], ...]
+) -> None:
+    client, engine = llm()
+    turns = [turn(n) for n in range(5)]
+    assert await cut(client, look, turns, config, before=()) == Cut(parts)
+    assert engine.requests == []
+
+
+@pytest.mark.parametrize(
+    ("trigger", "indices", "parts"),
+    [
+        ("session_end", (), ()),
+        ("session_end", (1,), ((0, 1),)),
+        ("pause", (0, 2), ((0,), (1, 2))),
+        ("overflow", (), ((0, 1, 2, 3),)),
+        ("overflow", (1,), ((0, 1),)),
+        ("flush", (), ((0, 1, 2, 3),)),
+        ("flush", (1,), ((0, 1), (2, 3))),
+    ],
+)
+async def test_what_follows_the_last_boundary_stays_unless_it_must_go(
+    trigger: str, indices: tuple[int, ...], parts: tuple[tuple[int, ...], ...]
+) -> None:
+    client, _ = llm(found(*indices))
+    look = Look(trigger, (0, 1, 2, 3))  # type: ignore[arg-type]
+    where = await cut(client, look, [turn(n) for n in range(4)], GamConfig(), before=())
+    assert (where.parts, where.boundaries) == (parts, indices)
+    assert where.call_key is not None
+
+
+async def test_indices_are_places_in_what_is_shown_and_become_turns() -> None:
+    client, engine = llm(found(2))
+    config = GamConfig(context_turns=2)
+    look = Look("session_end", (5, 6, 7))
+    where = await cut(client, look, [turn(n) for n in range(8)], config, before=(0, 2, 4))
+    assert where.parts == ((5,),)
+    prompt = engine.requests[0].messages[-1].content
+    assert "[0] Ann: word2 two three\n[1] Ann: word4 two three\n[2] Ann: word5" in prompt
+    assert "word0" not in prompt
+
+
+async def test_one_turn_has_no_boundary_to_look_for() -> None:
+    client, engine = llm()
+    where = await cut(client, Look("flush", (0,)), [turn(0)], GamConfig(), before=())
+    assert where == Cut(((0,),))
+    assert engine.requests == []
+
+
+async def test_a_reply_that_stays_invalid_is_said_and_cuts_nothing_that_need_not_be() -> None:
+    turns = [turn(n) for n in range(3)]
+    client, _ = llm(*["no"] * 6)
+    ended = await cut(client, Look("session_end", (0, 1, 2)), turns, GamConfig(), before=())
+    assert ended.parts == ()
+    assert ended.failed
+    full = await cut(client, Look("overflow", (0, 1, 2)), turns, GamConfig(seed=1), before=())
+    assert full.parts == ((0, 1, 2),)
+    assert full.failed
+
+
+async def test_a_look_has_the_same_noise_whenever_it_is_made() -> None:
+    turns = [turn(n) for n in range(20)]
+    look = Look("flush", tuple(range(20)))
+    config = GamConfig(noise=0.8)
+    cuts = []
+    for _ in range(2):
+        client, _ = llm(found(2, 7, 11, 16))
+        cuts.append(await cut(client, look, turns, config, before=()))
+    assert cuts[0] == cuts[1]
+    assert cuts[0].boundaries != (2, 7, 11, 16)
+    assert [n for part in cuts[0].parts for n in part] == list(range(20))
+
+
+# Noise
+
+
+@st.composite
+def segmented(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Turns that are looked at, and boundaries among them."""
+    first = draw(st.integers(0, 5))
+    seen = tuple(range(first, first + draw(st.integers(2, 20))))
+    return seen, tuple(sorted(draw(st.sets(st.sampled_from(seen[:-1])))))
+
+
+@given(made=segmented(), seed=st.integers())
+def test_no_noise_changes_nothing(made: tuple[tuple[int, ...], tuple[int, ...]], seed: int) -> None:
+    seen, boundaries = made
+    assert perturbed(boundaries, seen, 0.0, random.Random(seed)) == boundaries
+
+
+@given(made=segmented(), noise=st.floats(0, 1), seed=st.integers())
+def test_whatever_the_noise_boundaries_are_places_between_turns_and_not_too_many(
+    made: tuple[tuple[int, ...], tuple[int, ...]], noise: float, seed: int
+) -> None:
+    seen, boundaries = made
+    noisy = perturbed(boundaries, seen, noise, random.Random(seed))
+    assert list(noisy) == sorted(set(noisy))
+    assert set(noisy) <= set(seen[:-1])
+    assert len(noisy) <= len(boundaries) + round(noise * len(boundaries))
+
+
+@given(place=st.integers(0, 18), seed=st.integers())
+def test_a_boundary_is_missed_or_moved_by_two_turns_at_most(place: int, seed: int) -> None:
+    class NoExtras(random.Random):
+        def sample(self, population: Sequence[int], k: int) -> list[int]:  # type: ignore[override]
+            assert k == 1, "as many as there were, times the noise"
+            return list(population[:0])
+
+    noisy = perturbed((place,), tuple(range(20)), 1.0, NoExtras(seed))
+    assert len(noisy) <= 1
+    assert all(abs(moved - place) <= SHIFT for moved in noisy)
+
+
+def test_half_of_the_errors_are_misses_and_extras_are_in_proportion() -> None:
+    seen, boundaries = tuple(range(4001)), tuple(range(0, 4000, 10))
+    noisy = perturbed(boundaries, seen, 0.4, random.Random(0))
+    kept = set(noisy) & set(boundaries)
+    assert 0.55 < len(kept) / len(boundaries) < 0.65
+    assert len(noisy) / len(boundaries) == pytest.approx(0.6 + 0.2 + 0.4, abs=0.05)

@@ -1,0 +1,48 @@
+"""Summaries and keywords that need no model."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mgl.memories.gam.extract import KEYWORDS, UTTERANCE_CHARACTERS, UTTERANCES, extracted
+
+EARLIER = [f"Ann: I went to the market on day {day}" for day in range(20)]
+HORSE = ["Ann: I went to the market", "Bo: Your horse is ill", "Ann: The horse needs a vet"]
+
+
+def test_keywords_are_frequent_here_and_rare_elsewhere() -> None:
+    _, keywords = extracted(HORSE, [*EARLIER, *HORSE])
+    assert keywords[0] == "horse"
+    assert keywords.index("vet") < keywords.index("market")
+
+
+def test_the_summary_is_the_most_telling_utterances_in_their_order() -> None:
+    summary, _ = extracted(HORSE, [*EARLIER, *HORSE])
+    assert summary == "Bo: Your horse is ill Ann: The horse needs a vet"
+
+
+@pytest.mark.parametrize("lines", [["the of and"], ["…!?"], ["  a  "], ["···· ··"]])
+def test_what_has_no_telling_word_is_its_own_summary_without_keywords(lines: list[str]) -> None:
+    assert extracted(lines, lines) == (" ".join(lines[0].split()), ())
+
+
+def test_a_long_utterance_is_cut() -> None:
+    summary, _ = extracted(["horse " * 20_000], ["horse " * 20_000])
+    assert len(summary) <= UTTERANCE_CHARACTERS
+
+
+@given(
+    lines=st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=6),
+    earlier=st.lists(st.text(max_size=20), max_size=6),
+)
+def test_whatever_was_said_there_is_a_bounded_summary_of_it(
+    lines: list[str], earlier: list[str]
+) -> None:
+    summary, keywords = extracted(lines, [*earlier, *lines])
+    assert summary.strip()
+    assert len(summary) <= UTTERANCES * (UTTERANCE_CHARACTERS + 1)
+    assert len(keywords) <= KEYWORDS
+    said = " ".join(lines).lower()
+    assert all(word in said for word in keywords)

@@ -1,0 +1,337 @@
+"""From a question to events: anchors and neighbours (Eq. 9), candidates (Eq. 10), rank (Eq. 11)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from mgl.llm.calls import MemoryCallLog
+from mgl.llm.client import Client
+from mgl.llm.fakes import ScriptedEngine
+from mgl.memories.gam.config import GamConfig
+from mgl.memories.gam.reading import Reading, memories, read, trace
+from mgl.memories.gam.state import (
+    Append,
+    Consolidate,
+    Edit,
+    Forget,
+    Link,
+    Marks,
+    State,
+    Topic,
+    apply,
+    neighbours,
+    replay,
+)
+from mgl.retrieval.base import EmbeddingTask
+from mgl.types import Question, Turn
+
+MAY = datetime(2023, 5, 8, 9, 0)
+PLAIN = Question("What colour is it?")
+
+
+class Likened:
+    """An embedder that is told how like the question each text is; everything else is not."""
+
+    model_id, dims = "fake/likened", 2
+
+    def __init__(self, cosines: Mapping[str, float]) -> None:
+        self._cosines = cosines
+
+    def embed(
+        self, texts: Sequence[str], *, task: EmbeddingTask = "passage"
+    ) -> NDArray[np.float32]:
+        cosines = [1.0 if task == "query" else self._cosines.get(text, 0.0) for text in texts]
+        return np.array([(c, math.sqrt(1 - c * c)) for c in cosines], dtype=np.float32)
+
+    def close(self) -> None:
+        pass
+
+
+class Judging:
+    """A reranker that is told P(relevant) of lines, and keeps what it was asked about."""
+
+    model_id = "fake/judging"
+
+    def __init__(self, chances: Mapping[str, float]) -> None:
+        self._chances = chances
+        self.judged: list[str] = []
+
+    async def scores(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        assert query
+        self.judged += texts
+        return np.array([self._chances.get(text, 0.01) for text in texts], dtype=np.float32)
+
+    async def aclose(self) -> None:
+        pass
+
+
+def spoken(count: int) -> list[Turn]:
+    return [Turn(f"{n}", "Ann" if n % 2 else "Bo", f"said {n}", MAY) for n in range(count)]
+
+
+def consolidated(
+    sizes: Sequence[int],
+    links: Sequence[tuple[str, str]] = (),
+    marks: Mapping[int, Marks] | None = None,
+    buffered: int = 0,
+) -> State:
+    """Topics t1, t2, … of so many turns each, with summaries "about 1", "about 2", …"""
+    total = sum(sizes) + buffered
+    edits: list[Edit] = [Append(number) for number in range(total)]
+    first = 0
+    for place, size in enumerate(sizes, 1):
+        turns = tuple(range(first, first + size))
+        known = {turn: (marks or {}).get(turn, Marks()) for turn in turns}
+        edits.append(Consolidate(Topic(f"t{place}", f"about {place}", (), turns, known)))
+        first += size
+    edits += [Link(source, target, "semantic", 0.9) for source, target in links]
+    return replay(edits)
+
+
+async def reading_of(
+    state: State,
+    question: Question = PLAIN,
+    *,
+    likeness: Mapping[str, float] | None = None,
+    chances: Mapping[str, float] | None = None,
+    turns: Sequence[Turn] | None = None,
+    judging: Judging | None = None,
+    **config: object,
+) -> Reading:
+    return await read(
+        Client(ScriptedEngine([]), MemoryCallLog()),
+        Likened(likeness or {}),
+        judging or Judging(chances or {}),
+        state,
+        turns or spoken(state.turns),
+        question,
+        GamConfig.model_validate({"indicators": "rules", **config}),
+    )
+
+
+# Eq. 9
+
+
+async def test_anchors_are_the_topics_most_like_the_question_and_their_neighbours_either_way() -> (
+    None
+):
+    state = consolidated([1] * 6, [("t4", "t1"), ("t2", "t5"), ("t6", "t5"), ("t3", "t6")])
+    likeness = {"about 2": 0.9, "about 4": 0.8, "about 3": 0.7}
+    found = await reading_of(state, likeness=likeness, anchors=2)
+    assert found.anchors == ("t2", "t4")
+    assert found.expanded == ("t1", "t5")
+    assert {event.topic for event in found.events} == {"t1", "t2", "t4", "t5"}
+
+
+async def test_a_topic_without_a_summary_is_found_by_what_was_said_in_it() -> None:
+    state = replay([Append(0), Append(1), Consolidate(Topic("t1", "", (), (0, 1)))])
+    state = apply(apply(state, Append(2)), Consolidate(Topic("t2", "about 2", (), (2,))))
+    said = "Bo: said 0\nAnn: said 1"
+    found = await reading_of(state, likeness={said: 0.9, "about 2": 0.1}, anchors=1)
+    assert found.anchors == ("t1",)
+
+
+async def test_anchored_by_event_a_topic_is_as_like_as_the_best_that_was_said_in_it() -> None:
+    state = consolidated([2, 2])
+    likeness = {"about 1": 0.9, "Ann: said 3": 0.8, "Bo: said 0": 0.3}
+    found = await reading_of(state, likeness=likeness, anchors=1, anchoring="event")
+    assert found.anchors == ("t2",)
+
+
+@given(
+    ends=st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)), max_size=15),
+    names=st.sets(st.integers(1, 8)),
+)
+def test_neighbours_are_one_edge_away_and_not_among_those_asked_for(
+    ends: list[tuple[int, int]], names: set[int]
+) -> None:
+    links = [(f"t{one}", f"t{two}") for one, two in ends if one != two]
+    asked = {f"t{name}" for name in names}
+    found = neighbours(consolidated([1] * 8, links), asked)
+    joined = {name for link in links if set(link) & asked for name in link}
+    assert found == joined - asked
+
+
+# Eq. 10
+
+
+async def test_candidates_are_all_events_of_the_reached_topics_and_of_the_buffer() -> None:
+    state = consolidated([2, 3, 2], [("t3", "t2")], buffered=2)
+    judging = Judging({})
+    found = await reading_of(state, likeness={"about 2": 0.9}, anchors=1, k=20, judging=judging)
+    assert found.candidates == 7
+    assert {event.turn: event.topic for event in found.events} == {
+        **dict.fromkeys((2, 3, 4), "t2"),
+        **dict.fromkeys((5, 6), "t3"),
+        **dict.fromkeys((7, 8), None),
+    }
+    assert judging.judged == [turn.line for turn in spoken(9)[2:]]
+
+
+async def test_what_was_forgotten_is_no_candidate() -> None:
+    state = apply(consolidated([3], buffered=2), Forget((1, 4)))
+    found = await reading_of(state)
+    assert sorted(event.turn for event in found.events) == [0, 2, 3]
+
+
+async def test_an_empty_memory_has_nothing_to_read() -> None:
+    for without in (None, "tan", "epg", "mfr"):
+        found = await reading_of(State(), without=without)
+        assert (found.events, found.anchors, found.topics) == ((), (), ())
+        assert memories(found, State(), []) == []
+
+
+# Eq. 11
+
+
+async def test_the_score_is_the_chance_times_a_factor_for_each_indicator_that_holds() -> None:
+    """Hand-computed: 0.5 x 1.4 (time) x 1.4 (role) x 1.2 (confidence), and parts of it."""
+    marks = {
+        0: Marks(temporal=True, consistent=True),
+        1: Marks(temporal=True),
+        2: Marks(consistent=True),
+        3: Marks(),
+        4: Marks(temporal=True, consistent=True),
+    }
+    state = consolidated([5], marks=marks)
+    chances = {turn.line: 0.5 for turn in spoken(4)} | {"Bo: said 4": 0.1}
+    found = await reading_of(state, Question("When did Bo paint?"), chances=chances)
+    by_turn = {event.turn: event for event in found.events}
+    expected = {
+        0: (0.5 * 1.4 * 1.4 * 1.2, ("time", "role", "conf")),
+        1: (0.5 * 1.4, ("time",)),
+        2: (0.5 * 1.4 * 1.2, ("role", "conf")),
+        3: (0.5, ()),
+        4: (0.1 * 1.4 * 1.4 * 1.2, ("time", "role", "conf")),
+    }
+    assert {turn: event.fired for turn, event in by_turn.items()} == {
+        turn: fired for turn, (_, fired) in expected.items()
+    }
+    assert {turn: event.score for turn, event in by_turn.items()} == pytest.approx(
+        {turn: score for turn, (score, _) in expected.items()}
+    )
+    assert [event.turn for event in found.events] == [0, 2, 1, 3, 4]
+    assert all(event.likely <= event.score for event in found.events)
+
+
+async def test_betas_are_configured_and_one_is_no_factor() -> None:
+    state = consolidated([2], marks=dict.fromkeys(range(2), Marks(True, True)))
+    question = Question("When did Ann paint?")
+    found = await reading_of(
+        state,
+        question,
+        chances={"Ann: said 1": 0.1, "Bo: said 0": 0.1},
+        beta_role=2.0,
+        beta_time=1.0,
+        beta_conf=1.5,
+    )
+    assert {event.turn: event.score for event in found.events} == pytest.approx({1: 0.3, 0: 0.15})
+
+
+async def test_a_turn_of_the_buffer_has_its_marks_by_rules() -> None:
+    turns = [Turn("1", "Ann", "Yesterday I painted.", MAY), Turn("2", "Bo", "Did you?", MAY)]
+    state = replay([Append(0), Append(1)])
+    found = await reading_of(state, Question("When?"), turns=turns)
+    assert {event.turn: event.fired for event in found.events} == {0: ("time", "conf"), 1: ()}
+
+
+async def test_k_events_are_read_and_of_equals_the_earlier_first() -> None:
+    state = consolidated([6])
+    found = await reading_of(state, chances={turn.line: 0.5 for turn in spoken(6)}, k=4)
+    assert [event.turn for event in found.events] == [0, 1, 2, 3]
+    assert found.candidates == 6
+
+
+async def test_meaning_in_context_asks_no_reranker_and_gives_chances() -> None:
+    turns = [
+        Turn(f"{n}", "Ann", text, MAY)
+        for n, text in enumerate(
+            ["The horse is ill", "It eats nothing", "Rain again", "So much rain", "And cold", "Brr"]
+        )
+    ]
+    state = consolidated([6])
+    judging = Judging({})
+    found = await reading_of(
+        state, Question("What does the horse eat?"), turns=turns, judging=judging, meaning="context"
+    )
+    assert judging.judged == []
+    assert {event.turn for event in found.events[:2]} == {0, 1}, "words are read in context"
+    assert sum(event.likely for event in found.events) == pytest.approx(1.0)
+
+
+# Ablations
+
+
+async def test_without_the_topic_network_all_events_are_searched_flatly() -> None:
+    state = consolidated([1, 1, 1])
+    found = await reading_of(
+        state, likeness={"about 1": 0.9}, chances={"Bo: said 2": 0.9}, anchors=1, without="tan"
+    )
+    assert found.candidates == 3
+    assert found.events[0].turn == 2
+
+
+async def test_without_event_graphs_topics_are_read_whole() -> None:
+    state = consolidated([2, 2, 1], [("t3", "t2")], buffered=1)
+    found = await reading_of(
+        state, likeness={"about 3": 0.9, "about 1": 0.5}, anchors=2, without="epg"
+    )
+    assert (found.events, found.topics) == ((), ("t3", "t1"))
+    assert memories(found, state, spoken(6)) == [
+        ((0, 1), "about 1\nBo: said 0\nAnn: said 1"),
+        ((4,), "about 3\nBo: said 4"),
+    ]
+
+
+async def test_without_multi_factor_ranking_likeness_alone_decides() -> None:
+    marks = dict.fromkeys(range(3), Marks(True, True))
+    likeness = {"Ann: said 1": 0.9, "Bo: said 2": 0.4}
+    judging = Judging({"Bo: said 0": 1.0})
+    found = await reading_of(
+        consolidated([3], marks=marks),
+        Question("When did Bo paint?"),
+        likeness=likeness,
+        judging=judging,
+        without="mfr",
+    )
+    assert [event.turn for event in found.events] == [1, 2, 0]
+    assert [event.score for event in found.events] == pytest.approx([0.9, 0.4, 0.0], abs=1e-6)
+    assert all(event.fired == () for event in found.events)
+    assert judging.judged == []
+
+
+# What becomes of it
+
+
+async def test_events_are_read_in_the_order_of_the_conversation() -> None:
+    state = consolidated([3])
+    found = await reading_of(state, chances={"Bo: said 2": 0.9, "Bo: said 0": 0.5}, k=2)
+    assert [event.turn for event in found.events] == [2, 0]
+    assert memories(found, state, spoken(3)) == [
+        ((0,), "(Monday, 08 May 2023) Bo: said 0"),
+        ((2,), "(Monday, 08 May 2023) Bo: said 2"),
+    ]
+
+
+async def test_a_trace_says_how_each_event_was_reached_and_what_fired() -> None:
+    state = consolidated([1, 1], [("t2", "t1")], {0: Marks(True, True)}, buffered=1)
+    found = await reading_of(
+        state, Question("When did Bo go?"), likeness={"about 2": 0.9}, anchors=1
+    )
+    lines = trace(found)
+    assert lines[:3] == (
+        "topics like the question: t2",
+        "their neighbours: t1",
+        "3 events; time matters: yes; speakers meant: Bo",
+    )
+    assert any(line.startswith("t1 turn 1: 0.024 (time, role, conf)") for line in lines)
+    assert any(line.startswith("buffer turn 3: ") for line in lines)
+    assert trace(await reading_of(State()))[0] == "topics like the question: none"
