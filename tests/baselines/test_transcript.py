@@ -1,0 +1,87 @@
+"""The whole conversation in one prompt."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mgl.baselines.transcript import Transcript, TranscriptConfig
+from mgl.errors import ContextOverflow
+from mgl.llm.calls import MemoryCallLog
+from mgl.llm.client import Client
+from mgl.llm.fakes import ScriptedEngine
+from mgl.llm.fitting import room
+from mgl.memories.base import SilentObserver, Tools
+from mgl.replying import turns_as_memories
+from mgl.store import Store
+from mgl.types import Conversation, Question, Turn
+
+QUESTION = Question("What happened?")
+SAID = json.dumps({"memories": [2], "answer": "It rained."})
+
+
+def talk(words: list[int]) -> Conversation:
+    turns = [Turn(f"{n}", "Ann", "rain " * count) for n, count in enumerate(words)]
+    return Conversation.from_turns("talk", turns)
+
+
+def tools(store: Store, context: int) -> tuple[Tools, ScriptedEngine]:
+    engine = ScriptedEngine([SAID], context_tokens=context)
+    client = Client(engine, MemoryCallLog())
+    return Tools(client, store, SilentObserver(), lambda: 0.0), engine
+
+
+async def test_every_turn_is_read_and_cited(store: Store) -> None:
+    mine, engine = tools(store, 2000)
+    source = talk([3, 5, 100])
+    answer = await Transcript(mine, source).answer(QUESTION)
+    assert answer.text == "It rained."
+    assert [citation.node_id for citation in answer.citations] == ["1"]
+    prompt = engine.requests[0].messages[-1].content
+    for _, line in turns_as_memories(source.turns, range(3)):
+        assert line in prompt
+    assert store.memories()[0].kind == "transcript"
+
+
+async def test_one_that_does_not_fit_is_refused_before_anything_is_kept(store: Store) -> None:
+    mine, engine = tools(store, 1000)
+    with pytest.raises(ContextOverflow, match=r"talk has 1,50\d tokens") as caught:
+        await Transcript(mine, talk([1500])).answer(QUESTION)
+    assert "gam" in caught.value.hint
+    assert engine.requests == []
+    assert store.memories() == []
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(words=st.lists(st.integers(1, 40), min_size=2, max_size=40), spare=st.integers(-40, 40))
+async def test_it_is_read_whole_or_refused_and_never_cut(
+    store: Store, words: list[int], spare: int
+) -> None:
+    """Contexts about as long as the conversation and what stands around it."""
+    source = talk(words)
+    mine, engine = tools(store, 520 + sum(words) + 10 * len(words) + spare)
+    try:
+        await Transcript(mine, source, (), TranscriptConfig(answer_tokens=120)).answer(QUESTION)
+    except ContextOverflow:
+        assert engine.requests == []
+        return
+    assert "…" not in engine.requests[0].messages[-1].content
+
+
+@pytest.mark.parametrize(("spare", "fits"), [(0, True), (-1, False)])
+async def test_it_fits_to_the_token(store: Store, spare: int, fits: bool) -> None:
+    source = talk([30] * 20)
+    mine, engine = tools(store, 0)
+    needed = sum(await mine.llm.count_tokens([turn.line for turn in source.turns]))
+    engine.context_tokens = needed - room(mine.llm, 20, reserve=120) + spare
+    method = Transcript(mine, source, (), TranscriptConfig(answer_tokens=120))
+    if fits:
+        assert (await method.answer(QUESTION)).text == "It rained."
+    else:
+        with pytest.raises(ContextOverflow):
+            await method.answer(QUESTION)
