@@ -1,0 +1,219 @@
+"""Conversations in the store: they grow turn by turn, and by one process at a time."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mgl.errors import StoreConflict, StoreError
+from mgl.store import EditRecord, MemoryRecord, Store
+from mgl.types import CONVERSATION, Conversation, Document, Turn
+
+TALK = Conversation.named("diary")
+MEMORY = "m1"
+ZONES = st.none() | st.integers(-720, 720).map(lambda m: timezone(timedelta(minutes=m)))
+TURNS = st.lists(
+    st.builds(
+        Turn,
+        st.text(st.characters(), max_size=8),
+        st.text(st.characters(), max_size=5),
+        st.text(st.characters(), max_size=30),
+        st.none() | st.datetimes(timezones=ZONES),
+        st.none() | st.text(st.characters(), max_size=5),
+    ),
+    max_size=6,
+    unique_by=lambda turn: turn.id,
+)
+
+
+def turn(number: int, text: str = "Hello.") -> Turn:
+    return Turn(f"{number}", "Ann", text, datetime(2023, 5, 8, 9, 0), "1")
+
+
+def appended(step: int) -> EditRecord:
+    return EditRecord(step, "append", {"turn": step}, "applied")
+
+
+@pytest.fixture
+def diary(store: Store) -> Store:
+    """A store with a memory of a conversation that has no turns yet."""
+    return with_memory(store)
+
+
+def with_memory(store: Store) -> Store:
+    store.put_conversation(TALK)
+    store.put_memory(MemoryRecord(MEMORY, "toy", TALK.id, (), "toy-model", {}, 0, 0))
+    return store
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(turns=TURNS, data=st.data())
+def test_a_conversation_comes_back_as_it_was_however_it_grew(
+    tmp_path_factory: pytest.TempPathFactory, turns: list[Turn], data: st.DataObject
+) -> None:
+    """Any characters, halves of surrogate pairs and NUL among them; any times and offsets."""
+    path = tmp_path_factory.mktemp("turns") / "mgl.sqlite"
+    whole = Conversation("id", "t\ud83d", tuple(turns), ("note",))
+    with Store.open(path) as store:
+        for end in sorted(data.draw(st.lists(st.integers(0, len(turns)), max_size=3))):
+            store.put_conversation(replace(whole, turns=whole.turns[:end]))
+        store.put_conversation(whole)
+    with Store.open(path) as store:
+        assert store.conversation("id") == whole
+        assert store.count_turns("id") == len(turns)
+        since = data.draw(st.integers(0, len(turns)))
+        assert store.turns("id", since=since) == turns[since:]
+        assert store.document("id") == whole.transcript
+
+
+def test_one_that_is_there_already_loses_nothing_to_a_shorter_copy(store: Store) -> None:
+    whole = replace(TALK, turns=(turn(0), turn(1)))
+    store.put_conversation(whole)
+    store.put_conversation(replace(whole, turns=whole.turns[:1]))
+    assert store.conversation(TALK.id) == whole
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(turn(1), text="Something else."),
+        replace(turn(1), id="9"),
+        replace(turn(1), speaker=""),
+        replace(turn(1), time=None),
+        replace(turn(1), time=datetime(2023, 5, 8, 9, 0, tzinfo=UTC)),
+        replace(turn(1), session=None),
+    ],
+)
+def test_a_turn_that_differs_is_refused_and_nothing_is_written(store: Store, other: Turn) -> None:
+    store.put_conversation(replace(TALK, turns=(turn(0), turn(1))))
+    with pytest.raises(StoreError, match="turn 2 of diary") as caught:
+        store.put_conversation(replace(TALK, turns=(turn(0), other, turn(2))))
+    assert "name of its own" in caught.value.hint
+    assert store.turns(TALK.id) == [turn(0), turn(1)]
+
+
+def test_an_id_is_given_once_in_a_conversation_and_again_in_another(store: Store) -> None:
+    with pytest.raises(StoreConflict, match="'0'"):
+        store.put_conversation(replace(TALK, turns=(turn(0), turn(0, "Again."))))
+    assert store.count_turns(TALK.id) is None, "nothing of it was written"
+    for name in ("one", "two"):
+        talk = replace(Conversation.named(name), turns=(turn(0),))
+        store.put_conversation(talk)
+        assert store.conversation(talk.id) == talk
+
+
+def test_a_turn_and_its_step_are_written_together_or_not_at_all(diary: Store) -> None:
+    diary.append_turn(TALK.id, 0, turn(0), MEMORY, appended(0))
+    conflicts = [
+        (0, turn(1), appended(1)),  # the number is taken
+        (2, turn(2), appended(1)),  # a number would be left out
+        (1, turn(0, "Another."), appended(1)),  # the id is taken
+        (1, turn(1), appended(0)),  # the step is taken
+    ]
+    for number, said, edit in conflicts:
+        with pytest.raises(StoreConflict):
+            diary.append_turn(TALK.id, number, said, MEMORY, edit)
+        assert diary.turns(TALK.id) == [turn(0)]
+        assert diary.edits(MEMORY) == [appended(0)]
+    diary.append_turn(TALK.id, 1, turn(1), MEMORY, appended(1))
+    assert diary.steps(MEMORY) == diary.count_turns(TALK.id) == 2
+
+
+def test_a_turn_of_a_conversation_that_is_not_there_is_refused(diary: Store) -> None:
+    with pytest.raises(StoreError):
+        diary.append_turn("nowhere", 0, turn(0), MEMORY, appended(0))
+    assert diary.edits(MEMORY) == []
+
+
+def test_what_is_no_conversation_is_none(store: Store) -> None:
+    document = Document.from_text("note.txt", "Ann: Hello.\n")
+    store.put_document(document)
+    assert store.count_turns(document.id) is None
+    assert store.turns(document.id) == []
+    for identity in (document.id, "nowhere"):
+        with pytest.raises(StoreError, match="no document"):
+            store.conversation(identity)
+    store.put_conversation(TALK)
+    assert store.count_turns(TALK.id) == 0
+    assert store.document(TALK.id).media_type == CONVERSATION
+
+
+def test_of_two_that_append_the_same_number_one_hears_of_it(path: Path, diary: Store) -> None:
+    with Store.open(path) as other:
+        starting = threading.Barrier(2)
+        lost: list[StoreConflict] = []
+
+        def write(store: Store, said: Turn) -> None:
+            starting.wait()
+            try:
+                store.append_turn(TALK.id, 0, said, MEMORY, appended(0))
+            except StoreConflict as error:
+                lost.append(error)
+
+        writers = [
+            threading.Thread(target=write, args=pair)
+            for pair in ((diary, turn(0)), (other, turn(1)))
+        ]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        assert len(lost) == 1
+        assert lost[0].retryable
+        assert other.turns(TALK.id) == diary.turns(TALK.id)
+        assert diary.count_turns(TALK.id) == 1
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from mgl.store import EditRecord, Store
+from mgl.types import Turn
+
+talk, memory = sys.argv[2:]
+with Store.open(Path(sys.argv[1])) as store:
+    print("open", flush=True)
+    for number in range(store.steps(memory), 100_000):
+        turn = Turn(f"{number}", "Ann", f"said {number} " * 50)
+        edit = EditRecord(number, "append", {"turn": number}, "applied")
+        store.append_turn(talk, number, turn, memory, edit)
+"""
+
+
+def test_a_writer_that_is_killed_leaves_whole_turns_and_the_next_goes_on(path: Path) -> None:
+    with Store.open(path) as store:
+        with_memory(store)
+    draw, reached = random.Random(7), 0
+    for _ in range(5):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), TALK.id, MEMORY],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        assert writer.stdout is not None
+        with writer.stdout as opened:
+            assert opened.readline() == b"open\n"
+        time.sleep(draw.uniform(0.02, 0.2))
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        with Store.open(path) as store:
+            turns = store.turns(TALK.id)
+            assert [turn.text for turn in turns] == [f"said {n} " * 50 for n in range(len(turns))]
+            assert [edit.payload["turn"] for edit in store.edits(MEMORY)] == list(range(len(turns)))
+            assert store.steps(MEMORY) == len(turns) >= reached
+            reached = len(turns)
+    assert reached > 0
