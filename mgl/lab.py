@@ -14,33 +14,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mgl import registry, resources
 from mgl.errors import InputError, StoreError, UsageError
-from mgl.memories.base import Memory, MemoryKind, Observer, SilentObserver, Tools
-from mgl.model import TIMEOUT_S, ModelChoice, NoModel, defer
-from mgl.portal import Portal
+from mgl.memories.base import Memory, MemoryKind, Observer, SilentObserver
+from mgl.model import ModelChoice, NoModel
 from mgl.results import AskResult, BuildResult, MemorySummary, Stats
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.talk import Talk
+from mgl.toolbox import Toolbox
 from mgl.types import Answer, Conversation, Document, Question, Source, Usage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from mgl.deferred import DeferredEngine
-    from mgl.llm.base import LLM
     from mgl.llm.calls import CallRecord
-    from mgl.llm.client import Client
-    from mgl.profiles import EngineName, ModelProfile
-    from mgl.retrieval.base import Embedder, Reranker
-    from mgl.retrieval.models import Source as RetrievalSource
-    from mgl.store.calls import StoreCallLog
+    from mgl.profiles import EngineName
     from mgl.web.view import GraphView
 
 __all__ = ["DATABASE", "Lab"]
@@ -52,23 +44,10 @@ ResultT = TypeVar("ResultT")
 class Lab:
     """Builds memories and asks them. Close it, or use it in a ``with`` statement."""
 
-    def __init__(
-        self,
-        home: Path,
-        store: Store,
-        choice: ModelChoice,
-        observer: Observer,
-        *,
-        embedder: str | None = None,
-        reranker: str | None = None,
-    ) -> None:
-        self._home = home
+    def __init__(self, store: Store, toolbox: Toolbox, observer: Observer) -> None:
         self._store = store
-        self._choice = choice
+        self._toolbox = toolbox
         self._observer = observer
-        self._embedder_name, self._reranker_name = embedder, reranker
-        self._closing = ExitStack()
-        self._closing.callback(store.close)
 
     @classmethod
     def open(
@@ -110,10 +89,12 @@ class Lab:
         )
         store = Store.open(folder / DATABASE)
         hears = observer or SilentObserver()
-        return cls(folder, store, choice, hears, embedder=embedder, reranker=reranker)
+        toolbox = Toolbox(folder, store, choice, hears, embedder=embedder, reranker=reranker)
+        return cls(store, toolbox, hears)
 
     def close(self) -> None:
-        self._closing.close()
+        self._toolbox.close()
+        self._store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -214,11 +195,11 @@ class Lab:
                 "this kind of memory reads documents",
                 hint="`mgl ask` and `mgl build` take a document",
             )
-        client, log = self._client()
+        client, log = self._toolbox.client()
         known = {} if identity is None else {"identity": identity}
-        opened: Any = kind(self._tools(client, kind), conversation, [], config, **known)
+        opened: Any = kind(self._toolbox.tools(client, kind), conversation, [], config, **known)
         log.attach(opened.id)
-        return Talk(opened, client, self._store, self._loop, self._observer)
+        return Talk(opened, client, self._store, self._toolbox.loop, self._observer)
 
     def known_talk(self, name: str, *, memory: str = "gam", **options: Any) -> Talk:
         """As ``talk``, for a conversation that is there; StoreError where it is not."""
@@ -232,13 +213,13 @@ class Lab:
         kind: Any = registry.load("memory", memory)
         model = NoModel(record.model_id)
         opened = kind(
-            self._tools(model),
+            self._toolbox.tools(model),
             Conversation.named(name.strip()),
             [],
             kind.Config.model_validate(record.config),
             identity=record.id,
         )
-        return Talk(opened, model, self._store, self._loop, self._observer)
+        return Talk(opened, model, self._store, self._toolbox.loop, self._observer)
 
     def _known(self, name: str, memory: str) -> MemoryRecord:
         found = self._talks(memory, Conversation.named(name.strip()).id)
@@ -305,7 +286,7 @@ class Lab:
         kind: MemoryKind = registry.load("memory", name)
         given = {option: value for option, value in options.items() if value is not None}
         if "preset" in kind.Config.model_fields:
-            given.setdefault("preset", self._profile.preset)
+            given.setdefault("preset", self._toolbox.profile.preset)
         try:
             return kind, kind.Config.model_validate(given)
         except ValidationError as error:
@@ -356,7 +337,7 @@ class Lab:
             record
             for record in self._store.memories()
             if (record.kind, record.document_id, record.model_id, record.config)
-            == (memory, source.id, self._engine.model_id, config.model_dump(mode="json"))
+            == (memory, source.id, self._toolbox.engine.model_id, config.model_dump(mode="json"))
         ]
         finished = [
             record for record in alike if len(self._store.chunks_done(record.id)) == record.chunks
@@ -378,28 +359,16 @@ class Lab:
         config: BaseModel,
         work: Callable[[Memory], Awaitable[ResultT]],
     ) -> tuple[Memory, ResultT, Usage]:
-        client, log = self._client()
-        memory = kind(self._tools(client, kind), source, questions, config)
+        client, log = self._toolbox.client()
+        memory = kind(self._toolbox.tools(client, kind), source, questions, config)
         log.attach(memory.id)
         began = time.monotonic()
 
         async def working() -> ResultT:
             return await work(memory)
 
-        result = self._loop.run(working)
+        result = self._toolbox.loop.run(working)
         return memory, result, Usage(client.usage(), time.monotonic() - began)
-
-    def _client(self) -> tuple[Client, StoreCallLog]:
-        from mgl.llm.client import Client, Policy
-
-        log = self._store.call_log()
-        engine = self._resolved.engine_for(self._profile)
-        return Client(self._engine, log, Policy(timeout_s=TIMEOUT_S[engine])), log
-
-    @cached_property
-    def _loop(self) -> Portal:
-        """Where engines live."""
-        return self._closing.enter_context(Portal())
 
     def _stored(self, record: MemoryRecord) -> Memory:
         """The memory over its log; it can show itself, and has no model to go on with."""
@@ -410,50 +379,11 @@ class Lab:
         else:
             source = self._store.conversation(record.document_id)
         return kind(
-            self._tools(NoModel(record.model_id)),
+            self._toolbox.tools(NoModel(record.model_id)),
             source,
             [Question(text) for text in record.questions],
             kind.Config.model_validate(record.config),
         )
-
-    def _tools(self, llm: LLM, kind: MemoryKind | None = None) -> Tools:
-        """A memory's tools; those that it retrieves with only where ``kind`` does."""
-        retrieves = kind is not None and kind.retrieves
-        return Tools(
-            llm=llm,
-            store=self._store,
-            observer=self._observer,
-            clock=time.time,
-            embedder=self._embedder if retrieves else None,
-            reranker=self._reranker(llm) if retrieves else None,
-        )
-
-    @cached_property
-    def _embedder(self) -> Embedder:
-        from mgl.retrieval.opening import DEFAULT_EMBEDDER, open_embedder
-
-        name = self._embedder_name or DEFAULT_EMBEDDER
-        opened = open_embedder(name, self._home, source=self._retrieval, cache=self._store)
-        self._closing.callback(opened.close)
-        return opened
-
-    def _reranker(self, llm: LLM) -> Reranker:
-        from mgl.retrieval.opening import DEFAULT_RERANKER, open_reranker
-
-        name = self._reranker_name or DEFAULT_RERANKER
-        return open_reranker(
-            name, self._home, source=self._retrieval, embedder=self._embedder, llm=llm
-        )
-
-    @property
-    def _retrieval(self) -> RetrievalSource:
-        from mgl.retrieval.models import Source as RetrievalSource
-
-        def report(label: str, done: int, total: int) -> None:
-            self._observer.progress(f"fetching {label} (MB)", done // 1_000_000, total // 1_000_000)
-
-        choice = self._choice
-        return RetrievalSource(models=choice.models, allow_hub=choice.allow_hub, progress=report)
 
     def _summary(self, record: MemoryRecord) -> MemorySummary:
         return MemorySummary(
@@ -462,22 +392,6 @@ class Lab:
             len(self._store.chunks_done(record.id)),
             self._store.count_turns(record.document_id),
         )
-
-    @cached_property
-    def _resolved(self) -> ModelChoice:
-        """The choice, looked at when a model is first needed: it may be a server that runs."""
-        return self._choice.with_server(self._home, self._observer)
-
-    @cached_property
-    def _profile(self) -> ModelProfile:
-        return self._resolved.load_profile(self._home)
-
-    @cached_property
-    def _engine(self) -> DeferredEngine:
-        """The engine; what it holds is put away when the lab closes."""
-        engine = defer(self._resolved, self._profile, self._home, self._store, self._observer)
-        self._closing.callback(self._loop.run, engine.aclose)
-        return engine
 
 
 def _own(

@@ -1,0 +1,126 @@
+"""What memories work with: a model's client, and the models that they retrieve with.
+
+Everything here is made when it is first needed, and put away when the toolbox is closed.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mgl.memories.base import MemoryKind, Observer, Tools
+from mgl.model import TIMEOUT_S, ModelChoice, defer
+from mgl.portal import Portal
+from mgl.store import Store
+
+if TYPE_CHECKING:
+    from mgl.deferred import DeferredEngine
+    from mgl.llm.base import LLM
+    from mgl.llm.client import Client
+    from mgl.profiles import ModelProfile
+    from mgl.retrieval.base import Embedder, Reranker
+    from mgl.retrieval.models import Source
+    from mgl.store.calls import StoreCallLog
+
+__all__ = ["Toolbox"]
+
+
+class Toolbox:
+    """The tools of one home folder; ``embedder`` and ``reranker`` name models, None the defaults.
+
+    The store stays its owner's.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        store: Store,
+        choice: ModelChoice,
+        observer: Observer,
+        *,
+        embedder: str | None = None,
+        reranker: str | None = None,
+    ) -> None:
+        self._home = home
+        self._store = store
+        self._choice = choice
+        self._observer = observer
+        self._embedder_name, self._reranker_name = embedder, reranker
+        self._closing = ExitStack()
+
+    def close(self) -> None:
+        self._closing.close()
+
+    @cached_property
+    def loop(self) -> Portal:
+        """Where engines live."""
+        return self._closing.enter_context(Portal())
+
+    @cached_property
+    def profile(self) -> ModelProfile:
+        """The profile of the model that was chosen."""
+        return self._resolved.load_profile(self._home)
+
+    @cached_property
+    def engine(self) -> DeferredEngine:
+        """The engine of the model; it starts with the first call that has to be issued."""
+        engine = defer(self._resolved, self.profile, self._home, self._store, self._observer)
+        self._closing.callback(self.loop.run, engine.aclose)
+        return engine
+
+    def client(self) -> tuple[Client, StoreCallLog]:
+        """A client of the model, and the log in which its calls are kept."""
+        from mgl.llm.client import Client, Policy
+
+        log = self._store.call_log()
+        engine = self._resolved.engine_for(self.profile)
+        return Client(self.engine, log, Policy(timeout_s=TIMEOUT_S[engine])), log
+
+    def tools(self, llm: LLM, kind: MemoryKind | None = None) -> Tools:
+        """A memory's tools; those that it retrieves with only where ``kind`` does."""
+        retrieves = kind is not None and kind.retrieves
+        return Tools(
+            llm=llm,
+            store=self._store,
+            observer=self._observer,
+            clock=time.time,
+            embedder=self._embedder if retrieves else None,
+            reranker=self._reranker(llm) if retrieves else None,
+        )
+
+    @cached_property
+    def _resolved(self) -> ModelChoice:
+        """The choice, looked at when a model is first needed: it may be a server that runs."""
+        return self._choice.with_server(self._home, self._observer)
+
+    @cached_property
+    def _embedder(self) -> Embedder:
+        from mgl.retrieval.opening import DEFAULT_EMBEDDER, open_embedder
+
+        name = self._embedder_name or DEFAULT_EMBEDDER
+        opened = open_embedder(name, self._home, source=self._source, cache=self._store)
+        self._closing.callback(opened.close)
+        return opened
+
+    def _reranker(self, llm: LLM) -> Reranker:
+        from mgl.retrieval.opening import DEFAULT_RERANKER, open_reranker
+
+        name = self._reranker_name or DEFAULT_RERANKER
+        opened = open_reranker(
+            name, self._home, source=self._source, embedder=self._embedder, llm=llm
+        )
+        self._closing.callback(self.loop.run, opened.aclose)
+        return opened
+
+    @property
+    def _source(self) -> Source:
+        from mgl.retrieval.models import Source
+
+        def report(label: str, done: int, total: int) -> None:
+            self._observer.progress(f"fetching {label} (MB)", done // 1_000_000, total // 1_000_000)
+
+        choice = self._choice
+        return Source(models=choice.models, allow_hub=choice.allow_hub, progress=report)
