@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -148,6 +149,32 @@ def test_another_model_goes_on_with_the_same_memory(server: Server, tmp_path: Pa
         stages = {call.stage for call in lab.calls(first.id)}
         assert models == {"other@main+openai"}
         assert stages == {"boundaries", "summary"}, "the first model's rules are kept to"
+
+
+def test_another_model_goes_on_with_one_that_was_asked_before_anything_was_said(
+    server: Server, tmp_path: Path
+) -> None:
+    (tmp_path / "other.yaml").write_text(
+        Path("models", f"{SERVED}.yaml").read_text().replace(f"name: {SERVED}", "name: other")
+    )
+    with Lab.open(SERVED, base_url=server.url) as lab:
+        first = lab.talk("diary", preset="small")
+        assert first.ask("Who?").answer.text == "Not mentioned in the conversation."
+    with Lab.open("other", base_url=server.url, models=tmp_path) as lab:
+        again = lab.talk("diary")
+        again.append(turns(FIRST)[0])
+        assert again.id == first.id
+
+
+def test_a_conversation_of_ones_own_making_is_held_to_what_a_reader_gives(lab: Lab) -> None:
+    one, two, *_ = turns(FIRST)
+    for said, says in (
+        ([one, replace(two, id=one.id)], "two turns have the id 'D1:1'"),
+        ([one, replace(two, text=" \n")], "turn 'D1:2' has no text"),
+    ):
+        with pytest.raises(InputError, match=says):
+            lab.remember(Conversation.from_turns("talk", said))
+    assert lab.memories() == []
 
 
 def test_another_preset_brings_its_own_options_and_keeps_those_that_were_chosen(lab: Lab) -> None:

@@ -74,6 +74,7 @@ class Gam:
                 f"gam remembers conversations, and {source.name} is a document",
                 hint="use --memory mindgraph, or give a chat log (JSONL, LoCoMo, ChatGPT export)",
             )
+        _check(source)
         self._tools = tools
         self._config = config or GamConfig()
         self._questions = tuple(questions)
@@ -297,6 +298,8 @@ class Gam:
             yield self._ledger
 
     def _record(self) -> MemoryRecord:
+        if self._identity is not None:
+            return self._tools.store.memory(self._identity)
         return MemoryRecord(
             id=self.id,
             kind=KIND,
@@ -368,6 +371,19 @@ class Gam:
             counts = await self._tools.llm.count_tokens(missing)
             self._counts.update(zip(missing, counts, strict=True))
         return sum(self._counts[line] for line in lines)
+
+
+def _check(conversation: Conversation) -> None:
+    """InputError where a turn has no text, or the id of another."""
+    ids: set[str] = set()
+    for turn in conversation.turns:
+        if not turn.text.strip():
+            raise InputError(f"turn {turn.id!r} has no text", hint="leave it out")
+        if turn.id in ids:
+            raise InputError(
+                f"two turns have the id {turn.id!r}", hint="give each turn an id of its own"
+            )
+        ids.add(turn.id)
 
 
 def _required(tool: ToolT | None, what: str) -> ToolT:
