@@ -27,14 +27,15 @@ def log(
     Each edit is shown with what became of it; a rejected one with its reason.
     """
     with opened() as lab:
-        memory_id = lab.memory(identity).id
+        memory = lab.memory(identity)
         if calls:
-            _print_calls(lab.calls(memory_id), as_json)
+            _print_calls(lab.calls(memory.id), as_json)
         else:
-            _print_edits(lab.edits(memory_id), lab.document(memory_id), as_json)
+            step = "chunk" if memory.turns is None else "step"
+            _print_edits(lab.edits(memory.id), lab.document(memory.id), step, as_json)
 
 
-def _print_edits(edits: list[EditRecord], document: Document, as_json: bool) -> None:
+def _print_edits(edits: list[EditRecord], document: Document, step: str, as_json: bool) -> None:
     if as_json:
         print_json([_edit_json(edit, document) for edit in edits])
         return
@@ -43,7 +44,7 @@ def _print_edits(edits: list[EditRecord], document: Document, as_json: bool) -> 
         score = "" if edit.score is None else f" {edit.score:.2f}"
         said = {name: value for name, value in edit.payload.items() if name != "quote"}
         what = ", ".join(f"{name}={value}" for name, value in said.items() if value is not None)
-        typer.echo(f"chunk {edit.chunk}  {edit.op} ({one_line(outcome)}{score})  {one_line(what)}")
+        typer.echo(f"{step} {edit.chunk}  {edit.op} ({one_line(outcome)}{score})  {one_line(what)}")
         if edit.span is not None:
             quote = document.quote(edit.span)
             typer.echo(f"    [{edit.span.start}:{edit.span.end}] “{one_line(quote)}”")

@@ -111,6 +111,7 @@ def test_conversations_are_listed_by_name_and_in_turns(
     assert "edges from 5 turns" in shown
     assert "t1 (topic)" in shown
     assert "chunks" not in shown
+    assert "step 0  append (applied)  turn=0" in mgl("log", listed["memory_id"]).stdout
     assert "horse" in mgl("export", listed["memory_id"], "--format", "html").stdout
 
 

@@ -80,8 +80,9 @@ async def test_what_was_looked_at_is_not_looked_at_again() -> None:
     turns = [turn(0), turn(1), turn(2, session="2")]
     state = appended(3, Check("session_end", 1, ()))
     assert await due(state, turns, GamConfig(), words) is None
-    whole = appended(3, Check("overflow", 2, ()))
-    assert await due(whole, turns, GamConfig(buffer_tokens=32), words) is None
+    full, config = [turn(n) for n in range(9)], GamConfig(buffer_tokens=32)
+    assert await due(appended(9), full, config, words) is not None
+    assert await due(appended(9, Check("overflow", 8, ())), full, config, words) is None
 
 
 @pytest.mark.parametrize(("capacity", "over"), [(36, False), (35, True)])

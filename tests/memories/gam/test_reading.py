@@ -285,6 +285,8 @@ async def test_without_event_graphs_topics_are_read_whole() -> None:
         state, likeness={"about 3": 0.9, "about 1": 0.5}, anchors=2, without="epg"
     )
     assert (found.events, found.topics) == ((), ("t3", "t1"))
+    fewer = await reading_of(state, likeness={"about 3": 0.9}, anchors=2, k=1, without="epg")
+    assert fewer.topics == ("t3",)
     assert memories(found, state, spoken(6)) == [
         ((0, 1), "about 1\nBo: said 0\nAnn: said 1"),
         ((4,), "about 3\nBo: said 4"),
