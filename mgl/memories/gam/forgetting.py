@@ -13,6 +13,7 @@ from typing import Final
 
 from mgl.errors import UsageError
 from mgl.memories.gam.edits import record, resolved
+from mgl.memories.gam.meaning import without_names
 from mgl.memories.gam.state import Consolidate, Edit, Forget, Mask, Rewrite, replay
 from mgl.memories.gam.texts import raw_text
 from mgl.store import EditRecord, MemoryRecord
@@ -79,7 +80,9 @@ def _treated(
     topics = replay(edit for edit in edits if edit is not None).topics
     lost = {name for name, topic in topics.items() if not what.turns.isdisjoint(topic.turns)}
     made: set[str] = set()
+    speakers = {turn.speaker for turn in turns if turn.speaker}
     embedded = {raw_text(topics[name], turns) for name in lost}
+    embedded |= {without_names(turns[number].text, speakers) for number in what.turns}
     rows: list[EditRecord] = []
     for row, edit in zip(log, edits, strict=True):
         match edit:

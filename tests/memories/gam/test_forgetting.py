@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from datetime import timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -93,6 +94,18 @@ async def test_a_turn_goes_from_all_that_was_made_of_it(memory_of: Open, store: 
     assert [v is None for v in store.vectors("e", lines)] == [False, True, False, False, False]
     assert memory.conversation.turns[1] == replace(HELD.turns[1], text=MASK * len(GONE))
     assert memory.conversation.span(4) == HELD.span(4)
+
+
+async def test_a_turn_goes_as_it_was_searched_for_without_names(
+    memory_of: Open, store: Store
+) -> None:
+    memory = memory_of(
+        talk(["a b c", f"Ann likes {GONE}"]), partition="session", indicators="rules"
+    )
+    await memory.build()
+    store.put_vectors("e", [f"likes {GONE}"], np.ones((1, 2), dtype=np.float32))
+    await memory.forget(["D1:2"])
+    assert store.vectors("e", [f"likes {GONE}"]) == [None]
 
 
 async def test_a_users_words_and_the_times_that_were_found_go_with_the_turn(
