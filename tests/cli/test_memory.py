@@ -231,31 +231,27 @@ def test_all_before_a_day_is_forgotten_but_what_is_frozen(mgl: Mgl, diary: str) 
     assert exported(mgl, diary)["topics"] == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "says"),
-    [
-        (("forget", "diary"), 3, "nothing to forget"),
-        (("forget", "diary", "--turn", "L99", "--yes"), 3, "no turn 'L99'"),
-        (("forget", "diary", "--topic", "t9", "--yes"), 3, "no topic 't9'"),
-        (("forget", "diary", "--before", "tomorrow"), 2, ""),
-        (("freeze", "diary", "t9"), 3, "no topic 't9'"),
-        (("unlink", "diary", "t1", "t9"), 3, "no topic 't9'"),
-        (("edit", "diary", "t1"), 2, "nothing to change"),
-        (("edit", "diary", "t9", "--summary", "x"), 3, "no topic 't9'"),
-        (("edit", "diary", "t1", "--summary", " "), 3, "empty"),
+def test_what_cannot_be_done_is_one_clear_line(mgl: Mgl, diary: str) -> None:
+    before = exported(mgl, diary)
+    for arguments, code, says in (
+        (("forget", diary), 3, "nothing to forget"),
+        (("forget", diary, "--turn", "L99", "--yes"), 3, "no turn 'L99'"),
+        (("forget", diary, "--topic", "t9", "--yes"), 3, "no topic 't9'"),
+        (("forget", diary, "--before", "tomorrow"), 2, "tomorrow"),
+        (("freeze", diary, "t9"), 3, "no topic 't9'"),
+        (("unlink", diary, "t1", "t9"), 3, "no topic 't9'"),
+        (("edit", diary, "t1"), 2, "nothing to change"),
+        (("edit", diary, "t9", "--summary", "x"), 3, "no topic 't9'"),
+        (("edit", diary, "t1", "--summary", " "), 3, "empty"),
         (("topics", "nobody"), 6, "no conversation 'nobody'"),
         (("export", "nobody"), 6, "no conversation 'nobody'"),
-        (("export", "diary", "no/such/folder"), 5, "cannot write"),
-    ],
-)
-@pytest.mark.usefixtures("diary")
-def test_what_cannot_be_done_is_one_clear_line(
-    mgl: Mgl, arguments: tuple[str, ...], code: int, says: str
-) -> None:
-    result = mgl("memory", *arguments)
-    assert result.exit_code == code
-    assert result.stdout == ""
-    assert says in result.stderr
+        (("export", diary, "no/such/folder"), 5, "cannot write"),
+    ):
+        result = mgl("memory", *arguments)
+        assert result.exit_code == code, arguments
+        assert result.stdout == "", arguments
+        assert says in result.stderr, arguments
+    assert exported(mgl, diary) == before
 
 
 def test_a_topic_is_corrected_and_parted_from_another(mgl: Mgl, diary: str) -> None:
