@@ -18,18 +18,29 @@ if TYPE_CHECKING:
     from mgl.errors import MglError
     from mgl.lab import Lab
     from mgl.results import AskResult, BuildResult
-    from mgl.types import Answer, Citation, Document, Question, Span, Usage
+    from mgl.types import (
+        Answer,
+        Citation,
+        Conversation,
+        Document,
+        Question,
+        Span,
+        Turn,
+        Usage,
+    )
 
 __all__ = [
     "Answer",
     "AskResult",
     "BuildResult",
     "Citation",
+    "Conversation",
     "Document",
     "Lab",
     "MglError",
     "Question",
     "Span",
+    "Turn",
     "Usage",
 ]
 

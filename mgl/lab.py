@@ -196,8 +196,8 @@ class Lab:
                 hint="`mgl ask` and `mgl build` take a document",
             )
         client, log = self._toolbox.client()
-        known = {} if identity is None else {"identity": identity}
-        opened: Any = kind(self._toolbox.tools(client, kind), conversation, [], config, **known)
+        tools = self._toolbox.tools(client, kind)
+        opened: Any = kind(tools, conversation, [], config, identity=identity)
         log.attach(opened.id)
         return Talk(opened, client, self._store, self._toolbox.loop, self._observer)
 
@@ -383,6 +383,7 @@ class Lab:
             source,
             [Question(text) for text in record.questions],
             kind.Config.model_validate(record.config),
+            identity=record.id,
         )
 
     def _summary(self, record: MemoryRecord) -> MemorySummary:

@@ -41,9 +41,11 @@ class Direct(Baseline):
         document: Document,
         questions: Sequence[Question] = (),
         config: DirectConfig | None = None,
+        *,
+        identity: str | None = None,
     ) -> None:
         self._config = config or DirectConfig()
-        super().__init__(tools, document, questions, self._config)
+        super().__init__(tools, document, questions, self._config, identity=identity)
 
     async def answer(self, question: Question) -> Answer:
         tokens = await self.source_tokens()

@@ -42,9 +42,11 @@ class Passages(Baseline):
         document: Document,
         questions: Sequence[Question] = (),
         config: PassagesConfig | None = None,
+        *,
+        identity: str | None = None,
     ) -> None:
         self._config = config or PassagesConfig()
-        super().__init__(tools, document, questions, self._config)
+        super().__init__(tools, document, questions, self._config, identity=identity)
 
     async def answer(self, question: Question) -> Answer:
         tokens = await self.source_tokens()

@@ -24,8 +24,15 @@ class Baseline:
     retrieves: ClassVar[bool] = False
 
     def __init__(
-        self, tools: Tools, source: Source, questions: Sequence[Question], config: BaseModel
+        self,
+        tools: Tools,
+        source: Source,
+        questions: Sequence[Question],
+        config: BaseModel,
+        *,
+        identity: str | None = None,
     ) -> None:
+        self._identity = identity
         self._tools = tools
         self._source = source
         self._questions = tuple(questions)
@@ -33,6 +40,8 @@ class Baseline:
 
     @property
     def id(self) -> str:
+        if self._identity is not None:
+            return self._identity
         return content_hash(
             {
                 "kind": self.kind,

@@ -38,10 +38,12 @@ class Transcript(Baseline):
         source: Conversation,
         questions: Sequence[Question] = (),
         config: TranscriptConfig | None = None,
+        *,
+        identity: str | None = None,
     ) -> None:
         self._config = config or TranscriptConfig()
         self.conversation = source
-        super().__init__(tools, source, questions, self._config)
+        super().__init__(tools, source, questions, self._config, identity=identity)
 
     async def answer(self, question: Question) -> Answer:
         """ContextOverflow where the conversation does not fit."""

@@ -49,10 +49,12 @@ class Turns(Baseline):
         source: Conversation,
         questions: Sequence[Question] = (),
         config: TurnsConfig | None = None,
+        *,
+        identity: str | None = None,
     ) -> None:
         self._config = config or TurnsConfig()
         self.conversation = source
-        super().__init__(tools, source, questions, self._config)
+        super().__init__(tools, source, questions, self._config, identity=identity)
 
     async def answer(self, question: Question) -> Answer:
         await self.build()

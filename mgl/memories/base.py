@@ -110,5 +110,14 @@ class MemoryKind(Protocol):
     def Config(self) -> type[BaseModel]: ...  # noqa: N802
 
     def __call__(
-        self, tools: Tools, source: Any, questions: Sequence[Question], config: Any, /
-    ) -> Memory: ...
+        self,
+        tools: Tools,
+        source: Any,
+        questions: Sequence[Question],
+        config: Any,
+        /,
+        *,
+        identity: str | None = None,
+    ) -> Memory:
+        """``identity`` is the id of a memory that is in the store, where one is opened again."""
+        ...

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from mgl.errors import ReplyInvalid
@@ -90,12 +91,12 @@ async def asked(
     asker = question.asker
     if asker is not None and asker in speakers and _FIRST_PERSON.search(question.text):
         meant.add(asker)
-    if config.indicators == "rules":
-        sensitive = bool(times) or bool(_ASKS_TIME.search(question.text))
-    else:
+    sensitive = bool(times) or bool(_ASKS_TIME.search(question.text))
+    if config.indicators == "prompt":
         prompt = TIME_SENSITIVE.render(question=question.text)
-        likely = await llm.probability_of_yes([Message("user", prompt)], stage="time_sensitive")
-        sensitive = likely > 0.5
+        with suppress(ReplyInvalid):  # a server that gives no log-probabilities: the rule stands
+            likely = await llm.probability_of_yes([Message("user", prompt)], stage="time_sensitive")
+            sensitive = likely > 0.5
     return Asked(sensitive, times, frozenset(meant))
 
 
@@ -123,4 +124,4 @@ def matches_time(marks: Marks, turn: Turn, what: Asked) -> bool:
 
 def _names(text: str, speaker: str) -> bool:
     names = [speaker, *speaker.split()[:1]]
-    return any(name and re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE) for name in names)
+    return any(name and re.search(rf"\b{re.escape(name)}\b", text) for name in names)

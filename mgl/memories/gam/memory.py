@@ -30,6 +30,7 @@ from mgl.memories.gam.control import Forgotten, chosen, freezing, rewriting, unl
 from mgl.memories.gam.export import exported
 from mgl.memories.gam.forgetting import Filter, filtered, private_parts
 from mgl.memories.gam.ledger import Ledger
+from mgl.memories.gam.meaning import Contexts
 from mgl.memories.gam.reading import Reading, memories, read, trace
 from mgl.memories.gam.state import State, Topic
 from mgl.memories.gam.view import viewed
@@ -81,6 +82,7 @@ class Gam:
         self._source = source
         self._ledger = Ledger(tools.store, source, self._record, tools.observer)
         self._counts: dict[str, int] = {}
+        self._indexed: tuple[int, Contexts] | None = None
         self._identity = identity
         private = (private_parts,) if self._config.private == "mask" else ()
         self._filters: tuple[Filter, ...] = (*filters, *private)
@@ -168,6 +170,7 @@ class Gam:
                 ledger.turns,
                 question,
                 self._config,
+                self._contexts,
             )
 
     async def answer(self, question: Question) -> Answer:
@@ -272,6 +275,13 @@ class Gam:
         return found
 
     # Inside
+
+    def _contexts(self) -> Contexts:
+        """The turns as the log has them, indexed once a step."""
+        ledger = self._ledger
+        if self._indexed is None or self._indexed[0] != ledger.step:
+            self._indexed = ledger.step, Contexts(ledger.turns, ledger.state.forgotten)
+        return self._indexed[1]
 
     @property
     def _judged_by(self) -> str:

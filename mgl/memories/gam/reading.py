@@ -8,7 +8,7 @@ what was just said.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,8 +63,12 @@ async def read(
     turns: Sequence[Turn],
     question: Question,
     config: GamConfig,
+    contexts: Callable[[], Contexts],
 ) -> Reading:
-    """The ``config.k`` best events for a question."""
+    """The ``config.k`` best events for a question.
+
+    ``contexts`` gives the turns with those around them, where ``config.meaning`` asks for it.
+    """
     speakers = {turn.speaker for turn in turns if turn.speaker}
     what = await asked(llm, question, speakers, config)
     anchors = await _anchors(embedder, state, turns, question.text, speakers, config)
@@ -87,8 +91,7 @@ async def read(
         ]
     else:
         if config.meaning == "context":
-            contexts = Contexts(turns, state.forgotten)
-            likely = await contexts.likely(embedder, question.text, speakers, numbers)
+            likely = await contexts().likely(embedder, question.text, speakers, numbers)
         else:
             likely = (await reranker.scores(question.text, lines)).astype(np.float64)
         ranked = [

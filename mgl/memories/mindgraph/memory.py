@@ -37,7 +37,11 @@ LABEL_CHARACTERS = 40
 
 
 class MindGraph:
-    """A concept graph of one document. ``id`` is a hash of all that decides its log."""
+    """A concept graph of one document.
+
+    ``id`` is a hash of all that decides its log; ``identity`` stands for it where a memory that is
+    in the store is opened again.
+    """
 
     reads: Final = "document"
     retrieves: Final = False
@@ -49,7 +53,10 @@ class MindGraph:
         document: Document,
         questions: Sequence[Question] = (),
         config: MindGraphConfig | None = None,
+        *,
+        identity: str | None = None,
     ) -> None:
+        self._identity = identity
         self._tools = tools
         self._document = document
         self._questions = tuple(questions)
@@ -59,6 +66,8 @@ class MindGraph:
 
     @property
     def id(self) -> str:
+        if self._identity is not None:
+            return self._identity
         return content_hash(
             {
                 "kind": KIND,

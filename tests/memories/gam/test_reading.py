@@ -16,6 +16,7 @@ from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.gam.config import GamConfig
+from mgl.memories.gam.meaning import Contexts
 from mgl.memories.gam.reading import Reading, memories, read, trace
 from mgl.memories.gam.state import (
     Append,
@@ -106,14 +107,16 @@ async def reading_of(
     judging: Judging | None = None,
     **config: object,
 ) -> Reading:
+    said = turns or spoken(state.turns)
     return await read(
         Client(ScriptedEngine([]), MemoryCallLog()),
         Likened(likeness or {}),
         judging or Judging(chances or {}),
         state,
-        turns or spoken(state.turns),
+        said,
         question,
         GamConfig.model_validate({"indicators": "rules", **config}),
+        lambda: Contexts(said, state.forgotten),
     )
 
 
