@@ -123,5 +123,9 @@ def matches_time(marks: Marks, turn: Turn, what: Asked) -> bool:
 
 
 def _names(text: str, speaker: str) -> bool:
+    """Whether a text names a speaker, who may be called Will or May: where anything but its
+    beginning is capitalised, names are expected to be."""
+    rest = re.sub(r"\bI\b", "i", text[1:])
+    without_case = re.IGNORECASE if rest == rest.lower() else 0
     names = [speaker, *speaker.split()[:1]]
-    return any(name and re.search(rf"\b{re.escape(name)}\b", text) for name in names)
+    return any(name and re.search(rf"\b{re.escape(name)}\b", text, without_case) for name in names)

@@ -177,6 +177,20 @@ async def test_speakers_are_meant_by_name_or_by_the_askers_i(
         assert role_fits(said("x", speaker), what) is (speaker in meant)
 
 
+@pytest.mark.parametrize(
+    ("question", "meant"),
+    [
+        ("What will Ann do in may?", set()),
+        ("What did Will do in May?", {"Will", "May"}),
+        ("what did will do when I left?", {"Will"}),
+    ],
+)
+async def test_a_speaker_may_be_called_as_other_words_are(question: str, meant: set[str]) -> None:
+    client, _ = llm()
+    what = await asked(client, Question(question), {"Will", "May"}, RULES)
+    assert what.speakers == meant
+
+
 async def test_a_name_that_is_a_pattern_is_only_a_name() -> None:
     client, _ = llm()
     what = await asked(client, Question("Who is it?"), {"(.*", "i?", ""}, RULES)
