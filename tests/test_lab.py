@@ -158,8 +158,8 @@ async def test_looking_has_no_model_to_go_on_with() -> None:
 
 def test_the_package_exports_these_names_and_loads_them_when_asked() -> None:
     assert mgl.__all__ == [
-        *("Answer", "AskResult", "BuildResult", "Citation", "Document", "Lab", "MglError"),
-        *("Question", "Span", "Usage"),
+        *("Answer", "AskResult", "BuildResult", "Citation", "Conversation", "Document", "Lab"),
+        *("MglError", "Question", "Span", "Turn", "Usage"),
     ]
     assert all(getattr(mgl, name).__name__ == name for name in mgl.__all__)
     with pytest.raises(AttributeError, match="nothing_like_it"):
