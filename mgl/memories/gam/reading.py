@@ -8,8 +8,9 @@ what was just said.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -44,7 +45,8 @@ class Reading:
     """What was found for a question: the best events first, and how they were reached.
 
     ``anchors`` are the topics like the question, ``expanded`` their neighbours, ``candidates`` how
-    many events they hold. ``topics`` are read instead of events where there are none below them.
+    many events they hold and ``fired`` for how many of them each indicator holds. ``topics`` are
+    read instead of events where there are none below them.
     """
 
     events: tuple[Event, ...]
@@ -52,6 +54,7 @@ class Reading:
     expanded: tuple[str, ...]
     candidates: int
     asked: Asked
+    fired: Mapping[str, int] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
 
 
@@ -99,7 +102,9 @@ async def read(
             for number, chance in zip(numbers, likely, strict=True)
         ]
     ranked.sort(key=lambda event: (-event.score, event.turn))
-    return Reading(tuple(ranked[: config.k]), tuple(anchors), tuple(expanded), len(ranked), what)
+    fired = Counter(name for event in ranked for name in event.fired)
+    best_events = tuple(ranked[: config.k])
+    return Reading(best_events, tuple(anchors), tuple(expanded), len(ranked), what, fired)
 
 
 async def _anchors(
@@ -164,6 +169,8 @@ def trace(reading: Reading) -> tuple[str, ...]:
         f"their neighbours: {', '.join(reading.expanded) or 'none'}",
         f"{reading.candidates} events; time matters: {'yes' if what.time_sensitive else 'no'}; "
         f"speakers meant: {', '.join(sorted(what.speakers)) or 'nobody'}",
+        "indicators: "
+        + (", ".join(f"{name} for {n}" for name, n in sorted(reading.fired.items())) or "none"),
         *(
             f"{event.topic or 'buffer'} turn {event.turn + 1}: {event.score:.3f}"
             f"{' (' + ', '.join(event.fired) + ')' if event.fired else ''}"

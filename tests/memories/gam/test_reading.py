@@ -332,10 +332,11 @@ async def test_a_trace_says_how_each_event_was_reached_and_what_fired() -> None:
         state, Question("When did Bo go?"), likeness={"about 2": 0.9}, anchors=1
     )
     lines = trace(found)
-    assert lines[:3] == (
+    assert lines[:4] == (
         "topics like the question: t2",
         "their neighbours: t1",
         "3 events; time matters: yes; speakers meant: Bo",
+        "indicators: conf for 2, role for 2, time for 1",
     )
     assert any(line.startswith("t1 turn 1: 0.024 (time, role, conf)") for line in lines)
     assert any(line.startswith("buffer turn 3: ") for line in lines)
