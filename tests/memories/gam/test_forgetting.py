@@ -22,10 +22,10 @@ from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.gam import Gam
 from mgl.memories.gam.edits import resolved
 from mgl.memories.gam.state import Forget, Mask, State, replay
+from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.store.redaction import MASK
 from mgl.types import Conversation, Question, Turn
-from tests.memories.gam.conftest import WordEmbedder
 from tests.memories.gam.test_memory import DAY, always, engine, reply_by_stage, talk
 
 Open = Callable[..., Gam]
