@@ -47,8 +47,8 @@ class VectorIndex:
     """Vectors of one embedder by id; not safe for several threads that change it.
 
     ``model_id`` and ``dims`` are the embedder's. ``structure`` is what is built beyond
-    ``EXACT_UP_TO``: ``ivf``, or ``hnsw``, which answers faster and takes ten times as long to
-    build, or ``exact`` for none.
+    ``EXACT_UP_TO``: ``ivf``, or ``exact`` for none, or ``hnsw``, which answered 100,000 vectors no
+    faster for the same recall, took three times as long to build and a tenth more bytes.
     """
 
     def __init__(

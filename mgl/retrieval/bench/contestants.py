@@ -105,12 +105,13 @@ class Mgl:
                 lambda: timed(lambda: StaticTexts(corpus.ids, corpus.texts))
             )
         else:
-            where = folder / "texts"
-            self._store = Store.open(where / "mgl.sqlite")
-            stored = StoredTexts(self._store, "texts")
+            path = folder / "texts" / "mgl.sqlite"
             put = dict(zip(corpus.ids.tolist(), corpus.texts, strict=True))
-            _, text_s = timed(lambda: stored.put(put))
-            texts, text_bytes = stored, folder_bytes(where)
+            with Store.open(path) as store:
+                _, text_s = timed(lambda: StoredTexts(store, "texts").put(put))
+            text_bytes = folder_bytes(path.parent)
+            self._store = Store.open(path)
+            texts = StoredTexts(self._store, "texts")
         self._hybrid = Hybrid(index, texts, DEPTH)
         built = index.structure
         note = "exact" if built is None else f"{built.kind}, effort {built.effort}"
