@@ -1,7 +1,7 @@
 """A topic's summary and keywords without a model: its most telling words and utterances.
 
 Ours, for ``summaries: extract``. A word tells much where it is frequent in the topic and rare
-among all turns so far; an utterance where it holds such words and is not long.
+among all turns so far, which counts twice; an utterance where it holds such words and is not long.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def extracted(lines: Sequence[str], all_lines: Sequence[str]) -> tuple[str, tupl
     spread = Counter(chain.from_iterable(map(set, _words(all_lines))))
     counts = Counter(chain.from_iterable(bags))
     weights = {
-        word: count * log(1 + len(all_lines) / spread[word]) if spread[word] else float(count)
+        word: count * log(1 + len(all_lines) / max(1, spread[word])) ** 2
         for word, count in counts.items()
     }
     keywords = sorted(weights, key=lambda word: (-weights[word], word))[:KEYWORDS]
@@ -41,6 +41,6 @@ def _words(lines: Sequence[str]) -> list[list[str]]:
     import bm25s
 
     words: list[list[str]] = bm25s.tokenize(
-        list(lines), stopwords="en", stemmer=None, return_ids=False, show_progress=False
+        list(lines), stopwords="english_plus", stemmer=None, return_ids=False, show_progress=False
     )
     return words
