@@ -29,6 +29,7 @@ class GamConfig(BaseModel):
     ``anchoring`` is what likens a topic to the question: its ``summary`` (Eq. 9), or its best
     ``event``. ``meaning`` is where P_sem comes from: the reranker (the paper's cross-encoder, or
     what stands for it), or the words around a turn and its likeness (``mgl.memories.gam.meaning``).
+    A reranker that is slow (a language model's Yes or No) is given the ``judged`` likeliest alone.
     ``indicators`` are asked of the model (``prompt``, §4.1) or found by ``rules``.
     ``private`` says whether secrets and personal data are kept, or masked before a model sees them.
     """
@@ -55,6 +56,11 @@ class GamConfig(BaseModel):
     indicators: Literal["prompt", "rules"] = "prompt"
     anchoring: Literal["summary", "event"] = "summary"
     meaning: Literal["rerank", "context"] = "rerank"
+    judged: int | None = Field(
+        None,
+        ge=1,
+        description="candidates that the reranker judges, the likeliest; None: all (§3.4)",
+    )
     anchors: int = Field(10, ge=1, description="k of Eq. 9 (Appendix D.2)")
     k: int = Field(10, ge=1, description="events that are read (Appendix D.2)")
     beta_time: float = Field(1.4, ge=1.0, description="§4.1")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mgl.llm.base import LLM
 from mgl.memories.gam.config import GamConfig
@@ -96,7 +97,7 @@ async def read(
         if config.meaning == "context":
             likely = await contexts().likely(embedder, question.text, speakers, numbers)
         else:
-            likely = (await reranker.scores(question.text, lines)).astype(np.float64)
+            likely = await _judged(embedder, reranker, question.text, lines, config.judged)
         ranked = [
             _event(number, owners[number], float(chance), state, turns, what, config)
             for number, chance in zip(numbers, likely, strict=True)
@@ -105,6 +106,19 @@ async def read(
     fired = Counter(name for event in ranked for name in event.fired)
     best_events = tuple(ranked[: config.k])
     return Reading(best_events, tuple(anchors), tuple(expanded), len(ranked), what, fired)
+
+
+async def _judged(
+    embedder: Embedder, reranker: Reranker, question: str, lines: Sequence[str], most: int | None
+) -> NDArray[np.float64]:
+    """P_sem of each line by the reranker; 0 for those that are not among the ``most`` likeliest."""
+    chances = np.zeros(len(lines))
+    places = list(range(len(lines)))
+    if most is not None and most < len(lines):
+        alike = await likeness(embedder, question, lines)
+        places = [int(place) for place in np.argsort(-alike, kind="stable")[:most]]
+    chances[places] = await reranker.scores(question, [lines[place] for place in places])
+    return chances
 
 
 async def _anchors(

@@ -253,6 +253,16 @@ async def test_k_events_are_read_and_of_equals_the_earlier_first() -> None:
     assert found.candidates == 6
 
 
+async def test_a_slow_reranker_judges_the_likeliest_alone() -> None:
+    state = consolidated([4])
+    judging = Judging({"Ann: said 3": 0.9})
+    alike = {"about 1": 0.9, "Ann: said 3": 0.8, "Bo: said 2": 0.7}
+    found = await reading_of(state, likeness=alike, judging=judging, judged=2)
+    assert sorted(judging.judged) == ["Ann: said 3", "Bo: said 2"]
+    assert found.events[0].turn == 3
+    assert {event.turn for event in found.events if event.likely == 0} == {0, 1}
+
+
 async def test_meaning_in_context_asks_no_reranker_and_gives_chances() -> None:
     turns = [
         Turn(f"{n}", "Ann", text, MAY)
