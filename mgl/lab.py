@@ -102,6 +102,11 @@ class Lab:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def model_id(self) -> str:
+        """The model as memories record it: weights, revision, engine, adapter."""
+        return self._toolbox.engine.model_id
+
     # Building and asking
 
     def ask(
@@ -337,7 +342,7 @@ class Lab:
             record
             for record in self._store.memories()
             if (record.kind, record.document_id, record.model_id, record.config)
-            == (memory, source.id, self._toolbox.engine.model_id, config.model_dump(mode="json"))
+            == (memory, source.id, self.model_id, config.model_dump(mode="json"))
         ]
         finished = [
             record for record in alike if len(self._store.chunks_done(record.id)) == record.chunks

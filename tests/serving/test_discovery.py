@@ -237,7 +237,7 @@ def test_an_adapter_is_part_of_what_a_memory_was_built_with(mgl_home: Path) -> N
         Lab.open(MODEL, base_url=url) as plain,
         Lab.open(MODEL, base_url=url, adapter="tales") as adapted,
     ):
-        assert adapted._engine.model_id == f"{plain._engine.model_id}+tales"
+        assert adapted.model_id == f"{plain.model_id}+tales"
     result = CliRunner().invoke(app, ["ask", str(mgl_home), "Who?", "--adapter", "tales"])
     assert result.exit_code != 0
 
