@@ -22,6 +22,7 @@ from mgl.types import Answer, Citation, Conversation, Question, Turn
 
 __all__ = [
     "ANSWER",
+    "REMEMBERED",
     "REPLY",
     "UNMENTIONED",
     "Memory",
@@ -32,7 +33,6 @@ __all__ = [
 ]
 
 ANSWER_CHARS = 400
-NOTHING: Final = "(nothing)"
 NONE = Field(max_length=0)
 UNMENTIONED: Final = "Not mentioned in the conversation."
 
@@ -56,19 +56,29 @@ a thing was said. If no memory answers it, the answer is "Not mentioned in the c
 REPLY = Prompt(
     "replying.reply",
     source="ours",
-    text="""You are {name}, in a conversation with {speaker}. What you remember of earlier, each \
-with its number and the time at which it was said:
+    text="""You are {name}, in a conversation with {speaker}.
 
-{memories}
-
-The conversation now:
+{remembered}The conversation now:
 {recent}
 
-First name the numbers of the memories that your reply uses, if it uses any, then reply to \
-{speaker} in one to three sentences. Claim nothing about {speaker} that is not written above.
+Write what {name} says next: a friendly reply to the last line, in one to three sentences, that \
+uses what was said above. If {speaker} asks for something that was not said above, say that you do \
+not know it.
 
 {"memories": [numbers], "answer": "..."}""",
-    variables=("name", "speaker", "memories", "recent"),
+    variables=("name", "speaker", "remembered", "recent"),
+)
+
+REMEMBERED = Prompt(
+    "replying.remembered",
+    source="ours",
+    text="""What was said in earlier talks, each with its number and the time at which it was said:
+{memories}
+
+First name the numbers of those that you use, if you use any.
+
+""",
+    variables=("memories",),
 )
 
 Memory = tuple[tuple[int, ...], str]
@@ -127,10 +137,16 @@ async def reply_in_talk(
     last = conversation.turns[recent[-1]]
     lines = [conversation.turns[number].line for number in recent]
     shown = await fitted(llm, lines, reserve=llm.context_tokens // 2)
-    prompt = partial(
-        REPLY.render, name=name, speaker=last.speaker or "somebody", recent="\n".join(shown)
-    )
     asked = Question(last.text, last.time, last.speaker or None)
+
+    def prompt(*, memories: str) -> str:
+        return REPLY.render(
+            name=name,
+            speaker=last.speaker or "somebody",
+            remembered=REMEMBERED.render(memories=memories) if memories else "",
+            recent="\n".join(shown),
+        )
+
     return await _ask(llm, conversation, memories, asked, prompt, sampling, trace)
 
 
@@ -144,7 +160,7 @@ async def _ask(
     trace: Sequence[str],
 ) -> Answer:
     lines = await fitted(llm, [text for _, text in memories], reserve=sampling.max_tokens)
-    shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(lines, 1)) or NOTHING
+    shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(lines, 1))
     numbers: Any = index_set(len(memories), first=1) if memories else Annotated[list[int], NONE]
     schema = create_model("answer", __base__=_Said, memories=(numbers, ...))
     reply = await llm.complete(

@@ -121,7 +121,7 @@ async def test_a_reply_needs_no_memories_and_can_then_name_none() -> None:
     client, engine = llm(said("Hello", 1), said("Hello"))
     answer = await reply_in_talk(client, TALK, [], [0], name="Eve", sampling=Sampling())
     assert (answer.text, answer.citations) == ("Hello", ())
-    assert "(nothing)" in engine.requests[0].messages[-1].content
+    assert "earlier talks" not in engine.requests[0].messages[-1].content
     assert "conversation with Ann." in engine.requests[0].messages[-1].content
 
 
