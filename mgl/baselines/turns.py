@@ -20,6 +20,8 @@ from mgl.llm.base import Sampling
 from mgl.memories.base import Tools
 from mgl.replying import reply_from, turns_as_memories
 from mgl.retrieval import Bm25, reciprocal_rank_fusion
+from mgl.retrieval.base import Embedder
+from mgl.retrieval.likeness import likeness
 from mgl.types import Answer, Conversation, Question
 
 __all__ = ["Turns", "TurnsConfig"]
@@ -59,7 +61,7 @@ class Turns(Baseline):
     async def answer(self, question: Question) -> Answer:
         await self.build()
         lines = [turn.line for turn in self.conversation.turns]
-        scores = await asyncio.to_thread(self._scores, question.text, lines)
+        scores = await self._scores(question.text, lines)
         best = np.argsort(-scores, kind="stable")[: self._config.k]
         return await reply_from(
             self._tools.llm,
@@ -69,22 +71,19 @@ class Turns(Baseline):
             sampling=Sampling(max_tokens=self._config.answer_tokens),
         )
 
-    def _scores(self, query: str, lines: Sequence[str]) -> NDArray[np.float64]:
+    async def _scores(self, query: str, lines: Sequence[str]) -> NDArray[np.float64]:
         rankings = []
         if self._config.by != "meaning":
-            rankings.append(Bm25(lines).scores(query))
+            rankings.append(await asyncio.to_thread(lambda: Bm25(lines).scores(query)))
         if self._config.by != "words":
-            rankings.append(self._likeness(query, lines))
+            rankings.append(await likeness(self._embedder, query, lines))
         return reciprocal_rank_fusion(rankings)
 
-    def _likeness(self, query: str, lines: Sequence[str]) -> NDArray[np.float32]:
-        embedder = self._tools.embedder
-        if embedder is None:
+    @property
+    def _embedder(self) -> Embedder:
+        if self._tools.embedder is None:
             raise UsageError(
                 "turns needs an embedding model",
                 hint="install the extra [retrieval], or set by=words",
             )
-        likeness: NDArray[np.float32] = (
-            embedder.embed(lines) @ embedder.embed([query], task="query")[0]
-        )
-        return likeness
+        return self._tools.embedder

@@ -318,12 +318,7 @@ class Client:
 
     async def _patiently(self, ask: Callable[[], Awaitable[_T]]) -> _T:
         """What ``ask`` gives, waiting for a server that went away."""
-        outage = self._outage()
-        while True:
-            try:
-                return await ask()
-            except EngineLost as lost:
-                await outage.wait(lost)
+        return await self._outage().over(ask)
 
     async def _send(self, request: Request) -> Completion:
         limit = asyncio.timeout(self._policy.timeout_s)

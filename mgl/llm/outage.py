@@ -1,6 +1,6 @@
 """Waiting for a server that answered before and is away: it may be starting again.
 
-It does not ask the server: the caller does, and says what came of it.
+``Outage.over`` asks again; who asks in another way calls ``wait`` and says what came of it.
 """
 
 from __future__ import annotations
@@ -9,12 +9,16 @@ import asyncio
 import logging
 import random
 import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from mgl.errors import EngineLost
 
 __all__ = ["Outage"]
 
 _LONGEST_PAUSE_S = 5.0
+
+ResultT = TypeVar("ResultT")
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +30,14 @@ class Outage:
         self._most_s = most_s
         self._pause_s = pause_s
         self._until: float | None = None
+
+    async def over(self, ask: Callable[[], Awaitable[ResultT]]) -> ResultT:
+        """What ``ask`` gives, asked again while the server is away."""
+        while True:
+            try:
+                return await ask()
+            except EngineLost as lost:
+                await self.wait(lost)
 
     async def wait(self, lost: EngineLost) -> None:
         """Wait a little before the next attempt; raises ``lost`` when it took too long."""

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from mgl.errors import ReplyInvalid
-from mgl.llm.base import LLM, Message, Sampling
+from mgl.llm.base import LLM, Message
 from mgl.llm.fitting import fitted
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.edits import boundaries_schema
@@ -83,7 +83,6 @@ async def cut(
     llm: LLM, look: Look, turns: Sequence[Turn], config: GamConfig, *, before: Sequence[int]
 ) -> Cut:
     """Where the turns that are looked at are cut; ``before`` are turns shown as context."""
-    whole = look.trigger in ("overflow", "flush")
     if config.without == "ssm" or config.partition in ("session", "turns"):
         return Cut((look.turns,))
     if config.partition == "window":
@@ -92,9 +91,8 @@ async def cut(
         return Cut((look.turns,))
     found = await _boundaries(llm, look.turns, turns, config, before)
     parts = _split(look.turns, found.boundaries)
-    if look.trigger == "flush" or (whole and len(parts) == 1):
-        return Cut(tuple(parts), found.boundaries, found.call_key, found.failed)
-    return Cut(tuple(parts[:-1]), found.boundaries, found.call_key, found.failed)
+    whole = look.trigger == "flush" or (look.trigger == "overflow" and len(parts) == 1)
+    return replace(found, parts=tuple(parts if whole else parts[:-1]))
 
 
 def perturbed(
@@ -150,7 +148,7 @@ async def _boundaries(
     shown = [*context, *seen]
     lines = await fitted(llm, [turns[number].line for number in shown], reserve=BOUNDARY_TOKENS)
     schema = boundaries_schema(len(context), len(seen) - 1)
-    sampling = Sampling(config.temperature, max_tokens=BOUNDARY_TOKENS, seed=config.seed)
+    sampling = config.sampling(BOUNDARY_TOKENS)
     prompt = BOUNDARIES.render(dialogue_text=numbered(lines))
     try:
         reply = await llm.complete(

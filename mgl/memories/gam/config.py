@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from mgl.llm.base import Sampling
+
 __all__ = ["GamConfig"]
 
 _SMALL: dict[str, Any] = {"indicators": "rules", "anchoring": "event", "meaning": "context"}
@@ -77,3 +79,7 @@ class GamConfig(BaseModel):
         if isinstance(given, dict) and given.get("preset") == "small":
             return {**_SMALL, **given}
         return given
+
+    def sampling(self, max_tokens: int) -> Sampling:
+        """How a reply of so many tokens at most is drawn."""
+        return Sampling(self.temperature, max_tokens=max_tokens, seed=self.seed)

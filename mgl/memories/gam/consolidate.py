@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 
 from mgl.errors import ReplyInvalid
-from mgl.llm.base import Message, Sampling
+from mgl.llm.base import Message
 from mgl.llm.fitting import fitted
 from mgl.memories.base import Tools
 from mgl.memories.gam.boundaries import Cut, Look
@@ -21,8 +21,8 @@ from mgl.memories.gam.indicators import encode
 from mgl.memories.gam.prompts import RELATION, RELATIONS, SUMMARY
 from mgl.memories.gam.state import Check, Consolidate, Link, Rewrite, State, Topic, apply
 from mgl.memories.gam.texts import likeness_text, numbered
-from mgl.memories.gam.vectors import nearest
 from mgl.retrieval.base import Embedder
+from mgl.retrieval.likeness import nearest
 from mgl.store import EditRecord
 from mgl.types import Turn
 
@@ -40,8 +40,8 @@ async def consolidate(
     cut: Cut,
     config: GamConfig,
     step: int,
-) -> tuple[list[EditRecord], State]:
-    """The rows of one look at the buffer, and the state after them."""
+) -> list[EditRecord]:
+    """The rows of one look at the buffer."""
     rows: list[EditRecord] = []
     if cut.failed is not None:
         rows.append(_failed(step, "boundaries", cut.failed))
@@ -63,7 +63,7 @@ async def consolidate(
             rows.append(row)
             if link is not None:
                 state = apply(state, link)
-    return rows, state
+    return rows
 
 
 async def renewed(
@@ -84,7 +84,7 @@ async def _summary(
         seen = [turn.line for turn in turns[: part[-1] + 1]]
         return (*extracted(lines, seen), None, None)
     shown = await fitted(tools.llm, lines, reserve=SUMMARY_TOKENS)
-    sampling = Sampling(config.temperature, max_tokens=SUMMARY_TOKENS, seed=config.seed)
+    sampling = config.sampling(SUMMARY_TOKENS)
     prompt = SUMMARY.render(content="\n".join(shown))
     try:
         reply = await tools.llm.complete(
@@ -150,7 +150,7 @@ async def _judge(
 ) -> tuple[Judged | None, str | None]:
     one, two = await fitted(tools.llm, [own, other], reserve=RELATION_TOKENS)
     prompt = RELATION.render(memory_1_content=one, memory_2_content=two)
-    sampling = Sampling(config.temperature, max_tokens=RELATION_TOKENS, seed=config.seed)
+    sampling = config.sampling(RELATION_TOKENS)
     try:
         reply = await tools.llm.complete(
             [Message("user", prompt)], Judged, sampling=sampling, stage="relation"
@@ -166,7 +166,7 @@ async def _judge_all(
     budget = RELATION_TOKENS * len(others)
     first, *rest = await fitted(tools.llm, [own, *others], reserve=budget)
     prompt = RELATIONS.render(new=first, candidates=numbered(rest, first=1))
-    sampling = Sampling(config.temperature, max_tokens=budget, seed=config.seed)
+    sampling = config.sampling(budget)
     try:
         reply = await tools.llm.complete(
             [Message("user", prompt)],

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from mgl.errors import ReplyInvalid
-from mgl.llm.base import LLM, Message, Sampling
+from mgl.llm.base import LLM, Message
 from mgl.llm.fitting import fitted
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.edits import cues_schema
@@ -66,7 +66,7 @@ async def encode(
     if config.indicators == "rules":
         return ruled
     lines = await fitted(llm, [turns[number].line for number in part], reserve=CUE_TOKENS)
-    sampling = Sampling(config.temperature, max_tokens=CUE_TOKENS, seed=config.seed)
+    sampling = config.sampling(CUE_TOKENS)
     prompt = CUES.render(dialogue_text=numbered(lines))
     try:
         reply = await llm.complete(

@@ -9,7 +9,6 @@ hold them. Both scores are standardised over the candidates and added; a softmax
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Collection, Sequence
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.bm25 import Bm25
+from mgl.retrieval.likeness import likeness
 from mgl.types import Turn
 
 __all__ = ["TEMPERATURE", "Contexts", "without_names"]
@@ -53,9 +53,7 @@ class Contexts:
             return np.zeros(0)
         asked = without_names(question, speakers) or question
         words = self._index.scores(asked)[list(numbers)]
-        alike = await asyncio.to_thread(
-            _likeness, embedder, asked, [self._lines[number] for number in numbers]
-        )
+        alike = await likeness(embedder, asked, [self._lines[number] for number in numbers])
         scores = (_standardised(words) + _standardised(alike)) / TEMPERATURE
         weights = np.exp(scores - scores.max())
         total: _Scores = weights / weights.sum()
@@ -68,11 +66,6 @@ def without_names(question: str, speakers: Collection[str]) -> str:
     for name in sorted(names, key=len, reverse=True):
         question = re.sub(rf"\b{re.escape(name)}(?:['’]s)?(?!\w)", " ", question)
     return " ".join(question.split())
-
-
-def _likeness(embedder: Embedder, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
-    cosines: NDArray[np.float32] = embedder.embed(texts) @ embedder.embed([query], task="query")[0]
-    return cosines
 
 
 def _standardised(scores: NDArray[np.float32]) -> _Scores:

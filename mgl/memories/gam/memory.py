@@ -20,7 +20,6 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from mgl.errors import InputError, UsageError
-from mgl.llm.base import Sampling
 from mgl.llm.calls import content_hash
 from mgl.memories.base import Tools
 from mgl.memories.gam.boundaries import Look, cut, due
@@ -182,7 +181,7 @@ class Gam:
                 self.conversation,
                 memories(reading, self._ledger.state, self._ledger.turns),
                 question,
-                sampling=self._sampling,
+                sampling=self._config.sampling(self._config.answer_tokens),
                 trace=(self._judged_by, *trace(reading)),
             )
 
@@ -210,7 +209,7 @@ class Gam:
                 memories(reading, state, turns),
                 recent,
                 name=name,
-                sampling=self._sampling,
+                sampling=self._config.sampling(self._config.answer_tokens),
                 trace=trace(reading),
             )
         own = Turn(f"{turn.id}+", name, said.text, turn.time, turn.session)
@@ -288,11 +287,6 @@ class Gam:
         return f"alike by {self._embedder.model_id}, judged by {self._reranker.model_id}"
 
     @property
-    def _sampling(self) -> Sampling:
-        config = self._config
-        return Sampling(config.temperature, max_tokens=config.answer_tokens, seed=config.seed)
-
-    @property
     def _embedder(self) -> Embedder:
         return _required(self._tools.embedder, "an embedding model")
 
@@ -353,7 +347,7 @@ class Gam:
             state, turns, step = ledger.state, ledger.turns, ledger.step
             before = [n for n in range(look.turns[0]) if n not in state.forgotten]
             where = await cut(self._tools.llm, look, turns, self._config, before=before)
-            rows, _ = await consolidate(
+            rows = await consolidate(
                 self._tools, self._embedder, state, turns, look, where, self._config, step
             )
             ledger.write(rows)

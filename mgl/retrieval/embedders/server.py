@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-from mgl.errors import ContextOverflow, EngineLost, EngineRejected
+from mgl.errors import ContextOverflow, EngineRejected
 from mgl.llm.engines.http import Http
 from mgl.llm.engines.looking import look
 from mgl.llm.outage import Outage
@@ -107,13 +107,9 @@ class ServerEmbedder:
 
     async def _ask(self, texts: Sequence[str]) -> list[list[float]]:
         body = {"model": self._served, "input": list(texts), "encoding_format": "float"}
-        outage = Outage(_OUTAGE_S, _PAUSE_S)
-        while True:
-            try:
-                answer = await self._http.post("embeddings", body, patience=_ANSWER_S)
-                break
-            except EngineLost as lost:
-                await outage.wait(lost)
+        answer = await Outage(_OUTAGE_S, _PAUSE_S).over(
+            lambda: self._http.post("embeddings", body, patience=_ANSWER_S)
+        )
         try:
             items = sorted(_Answer.model_validate(answer).data, key=lambda item: item.index)
         except ValidationError as error:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-from mgl.errors import EngineLost, EngineRejected
+from mgl.errors import EngineRejected
 from mgl.llm.engines.http import Http
 from mgl.llm.engines.looking import Server, look
 from mgl.llm.outage import Outage
@@ -72,13 +72,9 @@ class ServerReranker:
     async def _ask(self, model: str, query: str, texts: Sequence[str]) -> NDArray[np.float64]:
         """The server's own scores, in the order of the texts."""
         body = {"model": model, "query": query, "documents": list(texts), "top_n": len(texts)}
-        outage = Outage(_OUTAGE_S, _PAUSE_S)
-        while True:
-            try:
-                answer = await self._http.post("rerank", body, patience=_ANSWER_S)
-                break
-            except EngineLost as lost:
-                await outage.wait(lost)
+        answer = await Outage(_OUTAGE_S, _PAUSE_S).over(
+            lambda: self._http.post("rerank", body, patience=_ANSWER_S)
+        )
         try:
             results = sorted(_Answer.model_validate(answer).results, key=lambda one: one.index)
         except ValidationError as error:

@@ -12,7 +12,6 @@ the offset.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgl.retrieval.base import Embedder
+from mgl.retrieval.likeness import likeness
 
 __all__ = ["FITTED", "Sigmoid", "SimilarityReranker"]
 
@@ -63,13 +63,7 @@ class SimilarityReranker:
         return f"{self._embedder.model_id} by {self._label}"
 
     async def scores(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        if not texts:
-            return np.zeros(0, dtype=np.float32)
-        return await asyncio.to_thread(self._scores, query, texts)
+        return self._sigmoid(await likeness(self._embedder, query, texts))
 
     async def aclose(self) -> None:
         pass
-
-    def _scores(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        asked = self._embedder.embed([query], task="query")[0]
-        return self._sigmoid(self._embedder.embed(texts) @ asked)

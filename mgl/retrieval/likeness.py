@@ -1,4 +1,4 @@
-"""Which topics, or turns, are most like a text."""
+"""How like a query texts are by their vectors, and which are most so."""
 
 from __future__ import annotations
 
