@@ -1,0 +1,147 @@
+"""What a model proposes at each stage of a step, and the schemas that hold it to what there is.
+
+Source: HGMem §3.4–3.5, Fig. 4–6. Points are named by their place in the memory as it is shown,
+from 0. The paper's delimiter format is read into the same classes (``delimiters``).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
+
+from mgl.llm.constraints import bounded, disjoint, index_set, number, several
+
+__all__ = [
+    "Case",
+    "Concern",
+    "Concerns",
+    "Evolution",
+    "Merge",
+    "Merges",
+    "NewPoint",
+    "PointUpdate",
+    "concerns_schema",
+    "evolution_schema",
+    "merges_schema",
+]
+
+Case = Literal["1", "2.1", "2.2"]
+"""Fig. 6: sufficient; a point of the memory is investigated; what lies beyond it is explored."""
+
+OBJECTS, OBJECT_CHARS = 8, 60
+DESCRIPTION_CHARS, CONCERN_CHARS = 600, 200
+
+Text = Annotated[str, Field(min_length=1)]
+Name = Annotated[str, Field(min_length=1), bounded(OBJECT_CHARS)]
+Description = Annotated[str, Field(min_length=1), bounded(DESCRIPTION_CHARS)]
+Asked = Annotated[str, Field(min_length=1), bounded(CONCERN_CHARS)]
+
+
+class _Proposal(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class NewPoint(_Proposal):
+    """Fig. 4, insertion: the related objects by name, and what is said of them together."""
+
+    objects: Annotated[list[Name], Field(min_length=2, max_length=OBJECTS)]
+    description: Description
+
+
+class PointUpdate(_Proposal):
+    """Fig. 4, update. ``objects`` are printed there and change nothing (§3.5); the released code
+    puts them in place of the point's vertices."""
+
+    point: int
+    objects: list[Text] = []
+    description: Description
+
+
+class Evolution(_Proposal):
+    """Fig. 4: what is put into the memory, and what is said anew."""
+
+    inserted: list[NewPoint] = []
+    updated: list[PointUpdate] = []
+
+
+class Merge(_Proposal):
+    """Fig. 5: points that become one, and its description."""
+
+    points: list[int]
+    description: Description
+
+
+class Merges(_Proposal):
+    """Fig. 5; no point is in two merges."""
+
+    merges: list[Merge] = []
+
+
+class Concern(_Proposal):
+    """Fig. 6: what is wanted to be known; ``point`` is the one it targets (case 2.1)."""
+
+    point: int | None = None
+    concern: Asked
+
+
+class Concerns(_Proposal):
+    """Fig. 6: the case, and the concerns, of which case 1 has none."""
+
+    judgement: Case
+    concerns: list[Concern] = []
+
+
+class _Update(_Proposal):
+    point: int
+    description: Description
+
+
+@cache
+def evolution_schema(points: int, *, update: bool, replace: bool, most: int) -> type[BaseModel]:
+    """Fig. 4 for a memory of so many points; ``most`` bounds each of the two lists.
+
+    Without ``update`` points are only inserted; with ``replace`` an update names objects too.
+    """
+    fields: dict[str, Any] = {"inserted": (several(NewPoint, most), ...)}
+    if update and points:
+        base = PointUpdate if replace else _Update
+        names: Any = Annotated[list[Name], Field(min_length=2, max_length=OBJECTS)]
+        own: dict[str, Any] = {"point": (number(0, points - 1), ...)}
+        if replace:
+            own["objects"] = (names, ...)
+        kind = create_model("update", __base__=base, **own)
+        fields["updated"] = (several(kind, min(most, points)), ...)
+    return create_model("evolution", __base__=_Proposal, **fields)
+
+
+@cache
+def merges_schema(points: int) -> type[Merges]:
+    """Fig. 5 for a memory of two points or more."""
+    kind = create_model("merge", __base__=Merge, points=(index_set(points, least=2), ...))
+    merges = disjoint(several(kind, points // 2), "points")
+    return create_model("merges", __base__=Merges, merges=(merges, ...))
+
+
+@cache
+def concerns_schema(cases: tuple[Case, ...], points: int, most: int) -> type[BaseModel]:
+    """Fig. 6 with the cases that are open; a memory without points has no case 2.1."""
+    options = [_concerns(case, points, most) for case in cases]
+    joined: Any = options[0]
+    for option in options[1:]:
+        joined = joined | option
+    return create_model("concerns", __base__=RootModel[joined])
+
+
+def _concerns(case: Case, points: int, most: int) -> Any:
+    fields: dict[str, Any] = {"judgement": (Literal[case], ...)}
+    if case == "2.1":
+        kind = create_model(
+            "local", __base__=_Proposal, point=(number(0, points - 1), ...), concern=(Asked, ...)
+        )
+        fields["concerns"] = (several(kind, most, least=1), ...)
+    elif case == "2.2":
+        kind = create_model("global", __base__=_Proposal, concern=(Asked, ...))
+        fields["concerns"] = (several(kind, most, least=1), ...)
+    return create_model(f"case {case}", __base__=_Proposal, **fields)
