@@ -1,0 +1,21 @@
+"""The entity graph of a document, and its index: what methods that retrieve over a graph share.
+
+graph = DocumentGraph(tools, document)
+await graph.build()
+graph.graph().neighbours("carter")
+"""
+
+from mgl.graph.config import GraphConfig
+from mgl.graph.index import GraphIndex
+from mgl.graph.names import entity_key
+from mgl.graph.state import Entity, EntityGraph, Mention, Relation
+
+__all__ = [
+    "Entity",
+    "EntityGraph",
+    "GraphConfig",
+    "GraphIndex",
+    "Mention",
+    "Relation",
+    "entity_key",
+]

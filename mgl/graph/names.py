@@ -1,0 +1,89 @@
+"""When two names are one: the key under which an entity is merged.
+
+    >>> entity_key("“The Gods”\\nof Mars")
+    'gods of mars'
+    >>> entity_key("gods of Mars.") == entity_key("The  Gods (of Mars)")
+    True
+
+Spelling alone decides: it knows neither surnames nor synonyms.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+__all__ = ["NAME_CHARS", "clean_name", "entity_key", "mentions"]
+
+NAME_CHARS: Final = 80
+"""A name that is longer is no name."""
+
+_ARTICLES: Final = frozenset({"a", "an", "the"})
+_APOSTROPHES: Final = "‘’‚‛`´ʼ＇"
+_QUOTES: Final = '"“”„‟«»‹›「」『』〝〞＂'
+_BRACKETS: Final = "()[]{}<>（）［］｛｝〈〉《》【】"
+_EDGES: Final = "'.,;:!?…*_~#|/\\&-–—=+ "
+_KEY_TABLE: Final = str.maketrans(
+    {**dict.fromkeys(_APOSTROPHES, "'"), **dict.fromkeys(f"{_QUOTES}{_BRACKETS}|", " ")}
+)
+_WORD: Final = re.compile(r"[^\W_]")
+# Control characters, and marks that have no width of their own.
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+_DELIMITERS: Final = re.compile(r"<\|[^<>]{0,40}\|>|<[|&]>|##+")
+
+
+def entity_key(name: str) -> str:
+    """What names of one entity have in common: "" for a name without a word character.
+
+    Compatibility forms (NFKC), case, quotes, brackets, white space, punctuation at the ends and
+    leading articles are levelled. The key of a key is the key itself.
+    """
+    words = unicodedata.normalize("NFKC", _visible(_levelled(name)).translate(_KEY_TABLE)).split()
+    key = " ".join(words).strip(_EDGES)
+    while (parts := key.split(" ", 1))[0] in _ARTICLES and len(parts) > 1:
+        key = parts[1].strip(_EDGES)
+    if not _WORD.search(key):
+        return ""
+    return key if key == name else entity_key(key)
+
+
+def clean_name(name: str) -> str:
+    """A name as it is shown: one line, without delimiters, or quotes and brackets around it.
+
+    "" where nothing is left that has a word character.
+    """
+    line = " ".join(_visible(_DELIMITERS.sub(" ", name)).replace("|", " ").split())
+    while line and (inner := _unwrapped(line)) != line:
+        line = inner
+    return line if _WORD.search(line) else ""
+
+
+def mentions(name: str, text: str) -> bool:
+    """Whether a text has a name, as words of its own; both are levelled as keys are."""
+    key = entity_key(name)
+    if not key:
+        return False
+    held = " ".join(
+        unicodedata.normalize("NFKC", _visible(_levelled(text)).translate(_KEY_TABLE)).split()
+    )
+    before, after = (r"(?<!\w)", r"(?!\w)") if key.isascii() else ("", "")
+    return re.search(f"{before}{re.escape(key)}{after}", held) is not None
+
+
+def _levelled(text: str) -> str:
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _visible(text: str) -> str:
+    return "".join(
+        char if unicodedata.category(char) not in _HIDDEN else " " if char.isspace() else ""
+        for char in text
+    )
+
+
+def _unwrapped(line: str) -> str:
+    line = line.strip(f"{_QUOTES}{_APOSTROPHES}'*_#,;: ")
+    if len(line) > 1 and (line[0], line[-1]) in {("(", ")"), ("[", "]"), ("{", "}"), ("<", ">")}:
+        return line[1:-1].strip()
+    return line
