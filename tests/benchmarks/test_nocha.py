@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mgl.benchmarks.nocha import NochaBook, read_nocha
+from mgl.errors import InputError
+
+TEXTS = {"rain": "CHAPTER I\n\nIt rained.", "sun": "It shone."}
+
+
+def claim(index: int, label: object, book: str = "rain", **fields: object) -> dict[str, object]:
+    return {
+        "book_title": book,
+        "claim": f"It rained {index} times.",
+        "type": label,
+        "index": index,
+        "false-claim-explanation": "It rained once.",
+        **fields,
+    }
+
+
+PAIR = (claim(7, False, claim="It snowed."), claim(7, True))
+
+
+def written(folder: Path, claims: object = PAIR, pickled: Any = TEXTS) -> Path:
+    (folder / "data_sample.json").write_text(json.dumps(claims))
+    data = pickled if isinstance(pickled, bytes) else pickle.dumps(pickled)
+    (folder / "classic_books.pkl").write_bytes(data)
+    return folder
+
+
+def read(folder: Path, *claims: dict[str, object]) -> list[NochaBook]:
+    return read_nocha(written(folder, claims))
+
+
+def test_a_pair_is_linked_by_book_and_index(tmp_path: Path) -> None:
+    [rain, sun] = read(
+        tmp_path,
+        claim(9, True),
+        *PAIR,
+        claim(7, True, "sun"),
+        claim(9, False),
+        claim(7, False, "sun"),
+    )
+    assert [(one.pair, one.label) for one in rain.claims] == [
+        ("rain/7", True),
+        ("rain/7", False),
+        ("rain/9", True),
+        ("rain/9", False),
+    ]
+    assert [one.id for one in sun.claims] == ["sun/7/true", "sun/7/false"]
+    assert sun.document.text == "It shone."
+    assert [section.label for section in rain.document.sections] == ["CHAPTER I"]
+
+
+def test_a_claim_is_put_without_what_is_wrong_with_it(tmp_path: Path) -> None:
+    [book] = read(tmp_path, claim(7, True), claim(7, False, claim="It {snowed}."))
+    false = book.claims[1]
+    assert "[Statement]: It {snowed}." in false.question
+    assert false.question.endswith("TRUE or FALSE?")
+    assert false.explanation == "It rained once."
+    assert false.explanation not in false.question
+
+
+@pytest.mark.parametrize(
+    ("claims", "why"),
+    [
+        ([*PAIR, claim(7, True)], "pair 7 of rain has the labels False, True, True"),
+        ([*PAIR, claim(8, True)], "pair 8 of rain has the labels True"),
+        ([claim(8, True), claim(8, True)], "pair 8 of rain has the labels True, True"),
+        ([claim(8, True, "fog"), claim(8, False, "fog")], "the text of fog is not in"),
+        ([*PAIR, claim(8, "yes")], "claim 3.type"),
+        ([*PAIR, {"claim": "It rained."}], "claim 3.book_title"),
+        ([*PAIR, 5], "claim 3: "),
+        ({"claims": []}, "value: "),
+    ],
+)
+def test_claims_that_are_none_are_named(tmp_path: Path, claims: object, why: str) -> None:
+    with pytest.raises(InputError, match=why) as caught:
+        read_nocha(written(tmp_path, claims))
+    assert caught.value.hint
+
+
+def test_claims_that_are_no_json_are_named_by_their_line(tmp_path: Path) -> None:
+    (written(tmp_path) / "data_sample.json").write_text("[\n{},\n{")
+    with pytest.raises(InputError, match="at line 3"):
+        read_nocha(tmp_path)
+
+
+class _Runs:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.putenv, ("MGL_PICKLE_RAN", "1")
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_texts_of_every_protocol_are_read_and_code_never_is(tmp_path: Path, protocol: int) -> None:
+    [book] = read_nocha(written(tmp_path, pickled=pickle.dumps(TEXTS, protocol)))
+    assert book.document.text == TEXTS["rain"]
+    with pytest.raises(InputError, match="is not a pickle of texts: it holds"):
+        read_nocha(written(tmp_path, pickled=pickle.dumps({"rain": _Runs()}, protocol)))
+    assert "MGL_PICKLE_RAN" not in os.environ
+
+
+@pytest.mark.parametrize(
+    "pickled",
+    [
+        [],
+        {},
+        {"rain": 5},
+        {"rain": ["It rained."]},
+        {"rain": " \n"},
+        {"rain": None},
+        {"rain": {"text": "It rained."}},
+        b"It rained.",
+        b".",
+        pickle.dumps(TEXTS)[:-5],
+        b"\x80\x04}r\xff\xff\xff\x7f.",  # a memo of two thousand million places
+        b"\x80\x04}}\x8c\x01as.",  # a dict as a key
+        b"\x80\x04h\x05.",
+        b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\x7fab.",
+    ],
+)
+def test_other_pickles_are_refused(tmp_path: Path, pickled: object) -> None:
+    with pytest.raises(InputError, match=re.escape("classic_books.pkl")) as caught:
+        read_nocha(written(tmp_path, pickled=pickled))
+    assert caught.value.hint
+
+
+def test_half_a_character_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="half a character at position 3"):
+        read_nocha(written(tmp_path, pickled={"rain": "It \ud800 rained."}))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damage_is_always_an_input_error(tmp_path: Path, data: st.DataObject) -> None:
+    whole = bytearray(pickle.dumps(TEXTS))
+    for _ in range(data.draw(st.integers(1, 4))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        [book] = read_nocha(written(tmp_path, pickled=bytes(whole)))
+    except InputError:
+        return
+    assert book.document.text
+
+
+@pytest.mark.data
+def test_the_real_claims(development_data: Path) -> None:
+    books = read_nocha(development_data / "nocha")
+    assert {book.name: len(book.claims) for book in books} == {
+        "anne_of_green_gables_lm_montgomery": 30,
+        "the_great_gatsby_f_scott_fitzgerald": 30,
+    }
+    for book in books:
+        assert len(book.document.text) > 200_000
+        for true, false in zip(book.claims[::2], book.claims[1::2], strict=True):
+            assert (true.pair, true.label, false.label) == (false.pair, True, False)
+            assert true.explanation == false.explanation
+            assert SequenceMatcher(None, true.text, false.text, autojunk=False).ratio() > 0.5
