@@ -1,7 +1,10 @@
-"""How sure a mean is: a bootstrap interval, so that two methods are told apart by more than luck.
+"""How sure a mean or a share is, so that two methods are told apart by more than luck.
 
     >>> bootstrap_interval([1.0, 0.0, 1.0, 1.0]).mean
     0.75
+    >>> interval = wilson_interval(3, 4)
+    >>> f"{interval.low:.2f} to {interval.high:.2f}"
+    '0.30 to 0.95'
 
 To compare two methods on the same items, give the differences item by item: where the interval
 holds 0, they cannot be told apart. Items are drawn independently; that the questions of one
@@ -12,10 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
+from statistics import NormalDist
 
 import numpy as np
 
-__all__ = ["Interval", "bootstrap_interval"]
+__all__ = ["Interval", "bootstrap_interval", "wilson_interval"]
 
 _VALUES_AT_ONCE = 1_000_000
 
@@ -37,8 +42,7 @@ def bootstrap_interval(
 
     The same values and seed give the same interval. ValueError where there are no values.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"a level lies between 0 and 1, got {level}")
+    _check_level(level)
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1 or not numbers.size:
         raise ValueError("an interval needs a list of at least one value")
@@ -54,3 +58,26 @@ def bootstrap_interval(
     )
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(numbers.mean()), float(low), float(high), int(numbers.size))
+
+
+def wilson_interval(successes: int, n: int, *, level: float = 0.95) -> Interval:
+    """The share of ``n`` items with Wilson's score interval, which holds for few items too.
+
+    Source: Wilson, Probable inference (JASA 1927). ValueError where there are no items, or fewer
+    of them than successes.
+    """
+    _check_level(level)
+    if not 0 <= successes <= n or n == 0:
+        raise ValueError(f"{successes} successes of {n} items are no share")
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share = successes / n
+    middle = share + z * z / (2 * n)
+    spread = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    whole = 1 + z * z / n
+    low, high = (middle - spread) / whole, (middle + spread) / whole
+    return Interval(share, min(max(0.0, low), share), max(min(1.0, high), share), n)
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise ValueError(f"a level lies between 0 and 1, got {level}")

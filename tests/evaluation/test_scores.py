@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mgl.errors import UsageError
 from mgl.evaluation import scores
-from mgl.evaluation.intervals import bootstrap_interval
+from mgl.evaluation.intervals import bootstrap_interval, wilson_interval
 from mgl.evaluation.scores import (
     BoundaryScores,
     amem_f1,
@@ -236,3 +236,38 @@ class TestIntervals:
         interval = bootstrap_interval(values, level=level, resamples=200)
         slack = 1e-9
         assert min(values) - slack <= interval.low <= interval.high <= max(values) + slack
+
+
+class TestWilson:
+    @pytest.mark.parametrize(
+        ("successes", "n", "low", "high"),
+        [
+            (81, 263, 0.2553, 0.3662),  # Newcombe (1998), Table I, method 3
+            (15, 148, 0.0624, 0.1605),
+            (0, 20, 0.0, 0.1611),
+            (1, 29, 0.0061, 0.1718),
+            (29, 29, 0.8830, 1.0),
+        ],
+    )
+    def test_published_values(self, successes: int, n: int, low: float, high: float) -> None:
+        interval = wilson_interval(successes, n)
+        assert (interval.mean, interval.n) == (successes / n, n)
+        assert interval.low == pytest.approx(low, abs=1e-4)
+        assert interval.high == pytest.approx(high, abs=1e-4)
+
+    @given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+    def test_it_holds_the_share_and_mirrors(self, share: tuple[int, int]) -> None:
+        successes, n = share
+        interval, other = wilson_interval(successes, n), wilson_interval(n - successes, n)
+        assert 0 <= interval.low <= interval.mean <= interval.high <= 1
+        assert interval.low == pytest.approx(1 - other.high, abs=1e-9)
+
+    @pytest.mark.parametrize(("successes", "n"), [(0, 0), (3, 2), (-1, 2)])
+    def test_no_share_has_no_interval(self, successes: int, n: int) -> None:
+        with pytest.raises(ValueError, match="are no share"):
+            wilson_interval(successes, n)
+
+    def test_a_level_is_a_share(self) -> None:
+        with pytest.raises(ValueError, match="a level lies between"):
+            wilson_interval(1, 2, level=95)
+        assert wilson_interval(1, 2, level=0.5).high < wilson_interval(1, 2).high
