@@ -13,8 +13,9 @@ from mgl.text.conversations import read_conversations
 from mgl.text.locating import Located, locate
 from mgl.text.private import Private, find_private, redact
 from mgl.text.reading import read_document
-from mgl.text.sentences import sentence_spans
+from mgl.text.sentences import numbered_sentences, sentence_spans
 from mgl.text.times import TimeMention, time_mentions
+from mgl.text.windows import window_document
 
 __all__ = [
     "Located",
@@ -23,9 +24,11 @@ __all__ = [
     "chunk_document",
     "find_private",
     "locate",
+    "numbered_sentences",
     "read_conversations",
     "read_document",
     "redact",
     "sentence_spans",
     "time_mentions",
+    "window_document",
 ]

@@ -11,32 +11,17 @@ again, and one that is larger than its pieces is divided.
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from mgl.errors import UsageError
+from mgl.text.pieces import FRAGMENT, Counter, Piece, counted, fragments, ranges, refined
 from mgl.text.sentences import paragraph_starts, sentence_spans
 from mgl.types import Chunk, Document
 
 __all__ = ["Counter", "chunk_document"]
 
-Counter = Callable[[Sequence[str]], Awaitable[list[int]]]
-
-_PARAGRAPH, _SENTENCE, _FRAGMENT = 2, 1, 0
-_JOINERS = "\u200d\ufe0e\ufe0f"
-_SKIN_TONES = ("\U0001f3fb", "\U0001f3ff")
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A range of the text, its tokens, and what ends with it."""
-
-    start: int
-    end: int
-    tokens: int
-    ends: int
+_PARAGRAPH, _SENTENCE = 2, 1
 
 
 async def chunk_document(document: Document, max_tokens: int, count: Counter) -> list[Chunk]:
@@ -67,17 +52,17 @@ async def chunk_document(document: Document, max_tokens: int, count: Counter) ->
     ]
 
 
-async def _pieces(text: str, limit: int, count: Counter) -> list[_Piece]:
+async def _pieces(text: str, limit: int, count: Counter) -> list[Piece]:
     """The text in pieces of at most ``limit`` tokens, as coarse as serves a chunk's end."""
     bounds = [*paragraph_starts(text), len(text)] if text else []
     paragraphs = [
-        (a, b, _FRAGMENT if _is_heading(text[a:b].strip()) else _PARAGRAPH)
+        (a, b, FRAGMENT if _is_heading(text[a:b].strip()) else _PARAGRAPH)
         for a, b in pairwise(bounds)
     ]
-    pieces = await _counted(text, paragraphs, count)
-    pieces = await _refined(text, pieces, max(1, limit // 4), count, _sentences)
+    pieces = await counted(text, paragraphs, count)
+    pieces = await refined(text, pieces, max(1, limit // 4), count, _sentences)
     while any(piece.tokens > limit for piece in pieces):
-        pieces = await _refined(text, pieces, limit, count, lambda t, p: _fragments(t, p, limit))
+        pieces = await refined(text, pieces, limit, count, lambda t, p: fragments(t, p, limit))
     return pieces
 
 
@@ -86,90 +71,15 @@ def _is_heading(paragraph: str) -> bool:
     return len(paragraph) <= 80 and "\n" not in paragraph and paragraph[-1:].isalnum()
 
 
-async def _refined(
-    text: str,
-    pieces: Sequence[_Piece],
-    limit: int,
-    count: Counter,
-    divide: Callable[[str, _Piece], list[tuple[int, int, int]]],
-) -> list[_Piece]:
-    """The pieces, those above ``limit`` tokens divided and counted anew in one batch."""
-    divided = {
-        index: parts
-        for index, piece in enumerate(pieces)
-        if piece.tokens > limit and len(parts := divide(text, piece)) > 1
-    }
-    fresh = iter(await _counted(text, [p for parts in divided.values() for p in parts], count))
-    result: list[_Piece] = []
-    for index, piece in enumerate(pieces):
-        if index in divided:
-            result.extend(next(fresh) for _ in divided[index])
-        else:
-            result.append(piece)
-    return result
-
-
-async def _counted(
-    text: str, ranges: Sequence[tuple[int, int, int]], count: Counter
-) -> list[_Piece]:
-    if not ranges:
-        return []
-    tokens = await count([text[start:end] for start, end, _ in ranges])
-    return [_Piece(a, b, n, ends) for (a, b, ends), n in zip(ranges, tokens, strict=True)]
-
-
-def _sentences(text: str, piece: _Piece) -> list[tuple[int, int, int]]:
+def _sentences(text: str, piece: Piece) -> list[tuple[int, int, int]]:
     spans = sentence_spans(text, piece.start, piece.end)
     bounds = [piece.start, *(start for start, _ in spans[1:]), piece.end]
-    return _ranges(bounds, _SENTENCE, piece.ends)
+    return ranges(bounds, _SENTENCE, piece.ends)
 
 
-def _fragments(text: str, piece: _Piece, limit: int) -> list[tuple[int, int, int]]:
-    length = piece.end - piece.start
-    if length == 1:
-        raise UsageError(
-            f"chunks of {limit} tokens cannot hold the character {text[piece.start]!r}, "
-            f"which has {piece.tokens}",
-            hint=f"use chunks of at least {piece.tokens} tokens",
-        )
-    size = max(1, min(length // 2, length * limit * 3 // (piece.tokens * 4)))
-    bounds = [piece.start]
-    while piece.end - bounds[-1] > size:
-        bounds.append(_soft_cut(text, bounds[-1], bounds[-1] + size))
-    return _ranges([*bounds, piece.end], _FRAGMENT, piece.ends)
-
-
-def _ranges(bounds: Sequence[int], ends: int, last: int) -> list[tuple[int, int, int]]:
-    parts = [(a, b, ends) for a, b in pairwise(bounds)]
-    parts[-1] = (*parts[-1][:2], last)
-    return parts
-
-
-def _soft_cut(text: str, start: int, ideal: int) -> int:
-    """A place in (start, ideal] to cut: behind white space, else not inside a character."""
-    middle = (start + ideal) // 2
-    space = max(text.rfind(mark, middle, ideal) for mark in " \n\t\u3000")
-    if space >= 0:
-        return space + 1
-    for cut in range(ideal, max(start, ideal - 16), -1):
-        if not _glued(text[cut - 1], text[cut]):
-            return cut
-    return ideal
-
-
-def _glued(before: str, after: str) -> bool:
-    return (
-        unicodedata.combining(after) > 0
-        or after in _JOINERS
-        or before == "\u200d"
-        or _SKIN_TONES[0] <= after <= _SKIN_TONES[1]
-        or (before == "\r" and after == "\n")
-    )
-
-
-def _packed(pieces: Sequence[_Piece], limit: int) -> list[list[_Piece]]:
+def _packed(pieces: Sequence[Piece], limit: int) -> list[list[Piece]]:
     """Pieces in groups of at most ``limit`` tokens, each ending as well as its second half lets."""
-    groups: list[list[_Piece]] = []
+    groups: list[list[Piece]] = []
     first = 0
     while first < len(pieces):
         total, stop, best = 0, first, (-1, first)
@@ -185,7 +95,7 @@ def _packed(pieces: Sequence[_Piece], limit: int) -> list[list[_Piece]]:
     return groups
 
 
-def _halves(group: list[_Piece], limit: int) -> Iterator[list[_Piece]]:
+def _halves(group: list[Piece], limit: int) -> Iterator[list[Piece]]:
     if len(group) == 1:
         raise UsageError(
             f"a text counted as {group[0].tokens} tokens is counted again as more than {limit}",

@@ -14,9 +14,9 @@ may end early after an abbreviation, never late.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-__all__ = ["paragraph_starts", "sentence_spans"]
+__all__ = ["numbered_sentences", "paragraph_starts", "sentence_spans"]
 
 _BLANK_LINE = r"(?>\r\n|[\n\r\x85\u2028])[^\S\r\n]*(?>\r\n|[\n\r\x85\u2028])"
 _VISIBLE = re.compile(r"\S")
@@ -75,6 +75,18 @@ def sentence_spans(text: str, start: int = 0, end: int | None = None) -> list[tu
                 position = stop.end()
         spans.extend(_trimmed(block, position, len(block), offset))
     return spans
+
+
+def numbered_sentences(
+    text: str, sentences: Sequence[tuple[int, int]], start: int, end: int
+) -> str:
+    """``text[start:end]`` with ``[n]``, from 1, before each of its sentences."""
+    parts, position = [], start
+    for number, (begins, _) in enumerate(sentences, 1):
+        parts.append(f"{text[position:begins]}[{number}] ")
+        position = begins
+    parts.append(text[position:end])
+    return "".join(parts)
 
 
 def paragraph_starts(text: str) -> list[int]:

@@ -11,9 +11,11 @@ def test_the_room_exports_these_names_and_no_others() -> None:
         "chunk_document",
         "find_private",
         "locate",
+        "numbered_sentences",
         "read_conversations",
         "read_document",
         "redact",
         "sentence_spans",
         "time_mentions",
+        "window_document",
     ]

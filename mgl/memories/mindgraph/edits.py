@@ -31,7 +31,7 @@ from mgl.memories.mindgraph.state import (
     edge_id,
 )
 from mgl.store import EditRecord
-from mgl.text import locate
+from mgl.text import locate, numbered_sentences
 from mgl.types import Chunk, Document, Span
 
 __all__ = ["Block", "Operations", "dispose", "operations_schema", "record", "resolved"]
@@ -64,13 +64,9 @@ class Block:
 
     def numbered(self) -> str:
         """The block's text with ``[n]`` before each sentence."""
-        parts, position = [], self.chunk.span.start
-        for place, span in enumerate(self.sentences, 1):
-            parts.append(self.document.text[position : span.start])
-            parts.append(f"[{place}] ")
-            position = span.start
-        parts.append(self.document.text[position : self.chunk.span.end])
-        return "".join(parts)
+        sentences = [(span.start, span.end) for span in self.sentences]
+        whole = self.chunk.span
+        return numbered_sentences(self.document.text, sentences, whole.start, whole.end)
 
 
 def operations_schema(
