@@ -1,0 +1,307 @@
+"""The delimiter format: what is rendered is read back, and nothing else is read."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mgl.memories.hgmem import prompts
+from mgl.memories.hgmem.delimiters import (
+    RELEASED,
+    Delimiters,
+    MalformedReply,
+    parse_concerns,
+    parse_evolution,
+    parse_merges,
+    parse_subquery,
+)
+from mgl.memories.hgmem.proposals import (
+    Concern,
+    Concerns,
+    Evolution,
+    Merge,
+    Merges,
+    NewPoint,
+    PointUpdate,
+)
+from mgl.prompt import Prompt
+
+TUPLE, OBJECT = RELEASED.tuple_delimiter, RELEASED.object_delimiter
+RECORD, DONE = RELEASED.record_delimiter, RELEASED.completion_delimiter
+POINTS = 7
+
+
+def plain(text: str) -> bool:
+    return text == text.strip() and not any(mark in f"#{text}#" for mark in (TUPLE, OBJECT, RECORD))
+
+
+texts = (
+    st.text(st.sampled_from("ab Z,()[]<>|&#\n.'\"1é:") | st.characters(codec="utf-8"), min_size=1)
+    .map(str.strip)
+    .filter(lambda text: bool(text) and plain(text) and text != "<None>")
+)
+indices = st.integers(0, POINTS - 1)
+objects = st.lists(texts, min_size=2, max_size=8)
+evolutions = st.builds(
+    Evolution,
+    inserted=st.lists(st.builds(NewPoint, objects=objects, description=texts), max_size=4),
+    updated=st.lists(
+        st.builds(PointUpdate, point=indices, objects=objects, description=texts), max_size=4
+    ),
+)
+together = st.lists(indices, min_size=2, unique=True).map(sorted)
+merges = st.builds(
+    Merges, merges=st.lists(st.builds(Merge, points=together, description=texts), max_size=4)
+)
+concerns = st.one_of(
+    st.just(Concerns(judgement="1")),
+    st.builds(
+        Concerns,
+        judgement=st.just("2.1"),
+        concerns=st.lists(st.builds(Concern, point=indices, concern=texts), max_size=4),
+    ),
+    st.builds(
+        Concerns,
+        judgement=st.just("2.2"),
+        concerns=st.lists(st.builds(Concern, point=st.none(), concern=texts), max_size=4),
+    ),
+)
+
+
+def listed(records: list[str]) -> str:
+    return "".join(f"{record}{RECORD}\n" for record in records) + DONE if records else "<None>"
+
+
+def point(each: NewPoint | PointUpdate) -> str:
+    return f"(point{TUPLE}{OBJECT.join(each.objects)}{TUPLE}{each.description})"
+
+
+def rendered(proposal: Evolution | Merges | Concerns) -> str:
+    if isinstance(proposal, Evolution):
+        inserted = listed([point(each) for each in proposal.inserted])
+        updated = listed([f"{each.point},{point(each)}" for each in proposal.updated])
+        return f"[Inserted Memory Points]:\n{inserted}\n\n[Updated Memory Points]:\n{updated}"
+    if isinstance(proposal, Merges):
+        records = [
+            f"({','.join(map(str, each.points))}{TUPLE}{each.description})"
+            for each in proposal.merges
+        ]
+        return f"[Points_to_Merge]:\n{listed(records)}"
+    near = [f"{each.point}{TUPLE}" if each.point is not None else "" for each in proposal.concerns]
+    records = [f"{at}{each.concern}" for at, each in zip(near, proposal.concerns, strict=True)]
+    return f"[Judgement]: {proposal.judgement}\n[Concerns]: {listed(records)}"
+
+
+@given(evolutions)
+def test_an_evolution_is_read_back(proposal: Evolution) -> None:
+    assert parse_evolution(rendered(proposal), POINTS) == proposal
+
+
+@given(merges)
+def test_merges_are_read_back(proposal: Merges) -> None:
+    assert parse_merges(rendered(proposal), POINTS) == proposal
+
+
+@given(concerns)
+def test_concerns_are_read_back(proposal: Concerns) -> None:
+    assert parse_concerns(rendered(proposal), POINTS) == proposal
+
+
+@given(evolutions, merges, concerns, st.data())
+def test_a_reply_that_was_cut_off_is_malformed(
+    evolution: Evolution, merging: Merges, concern: Concerns, data: st.DataObject
+) -> None:
+    """A mark of completion that is missing is never taken for the end of a list."""
+    for proposal, parse in (
+        (evolution, parse_evolution),
+        (merging, parse_merges),
+        (concern, parse_concerns),
+    ):
+        whole = rendered(proposal)
+        cut = data.draw(st.integers(0, len(whole) - 1))
+        with pytest.raises(MalformedReply):
+            parse(whole[:cut], POINTS)
+
+
+@given(st.text(), st.integers(0, 3))
+def test_any_text_is_read_or_malformed(text: str, points: int) -> None:
+    for parse in (parse_evolution, parse_merges, parse_concerns):
+        for reply in (text, f"[Judgement]: 2.1\n[Concerns]:\n{text}{DONE}"):
+            with suppress(MalformedReply):
+                parse(reply, points)
+
+
+def example(prompt: Prompt, after: str = "Output Format-#####\n") -> str:
+    """What a prompt shows as an example, with the delimiters of the released code."""
+    text = prompt.render(
+        **RELEASED.of(prompt),
+        **{name: "-" for name in prompt.variables if not name.endswith("_delimiter")},
+    )
+    return text.partition(after)[2].partition("\n#####")[0]
+
+
+def test_the_papers_example_of_an_evolution() -> None:
+    read = parse_evolution(example(prompts.EVOLVE), 3)
+    assert [each.objects for each in read.inserted] == [
+        ["Alex", "Jordan", "Cruz"],
+        ["Sam Rivera", "Alex"],
+    ]
+    assert read.inserted[0].description.startswith("Alex and Jordan's shared commitment")
+    assert read.inserted[0].description.endswith("expressed by Alex and Jordan.")
+    assert [(each.point, each.objects) for each in read.updated] == [
+        (0, ["Steve Jobs", "San Francisco, California", "Paul", "Clara Jobs"]),
+        (
+            2,
+            ["Pricing Strategy", "Premium Pricing", "Freemium Model", "Tiered Pricing Structures"],
+        ),
+    ]
+    assert '"cult following"' in read.updated[1].description
+    with pytest.raises(MalformedReply, match="an index from 0 to 1, found '2,"):
+        parse_evolution(example(prompts.EVOLVE), 2)
+
+
+def test_the_papers_example_of_merges() -> None:
+    read = parse_merges(example(prompts.MERGE), 6)
+    assert [(each.points, each.description) for each in read.merges] == [
+        ([1, 2], "<new_description>"),
+        ([2, 4, 5], "<new_description>"),
+    ]
+    with pytest.raises(MalformedReply, match="an index from 0 to 4, found '5<"):
+        parse_merges(example(prompts.MERGE), 5)
+
+
+def test_the_papers_examples_of_concerns() -> None:
+    def read(case: str) -> list[tuple[int | None, str]]:
+        shown = example(prompts.CONCERNS, f"for Case {case}-#####\n")
+        found = parse_concerns(shown, 3)
+        assert found.judgement == case
+        return [(each.point, each.concern) for each in found.concerns]
+
+    assert read("1") == []
+    assert read("2.1") == [(0, "your_concern_1"), (2, "your_concern_2"), (2, "your_concern_3")]
+    assert read("2.2") == [(None, f"your_concern_{number}") for number in (1, 2, 3)]
+
+
+def test_the_papers_example_of_a_subquery() -> None:
+    assert parse_subquery(example(prompts.SUBQUERY)) == "xxx"
+    assert parse_subquery("  Why was Xodar degraded?\n") == "Why was Xodar degraded?"
+
+
+@pytest.mark.parametrize("reply", ["", "[Subquery]:", "[Subquery]: \n", "One?\nTwo?"])
+def test_what_is_no_subquery(reply: str) -> None:
+    with pytest.raises(MalformedReply):
+        parse_subquery(reply)
+
+
+def test_the_last_delimiter_and_the_mark_after_none_may_be_missing() -> None:
+    some = f"(point{TUPLE}a{OBJECT}b{TUPLE}c){DONE}"
+    read = parse_evolution(
+        f"[Inserted Memory Points]:\n{some}\n[Updated Memory Points]: <None>\n{DONE}\n", 0
+    )
+    assert read == Evolution(inserted=[NewPoint(objects=["a", "b"], description="c")])
+    assert parse_merges(f"[Points_to_Merge]: <None>{DONE}", 0) == Merges()
+    assert parse_concerns("[Judgement]: 2.2\n[Concerns]: <None>", 0) == Concerns(judgement="2.2")
+
+
+GOOD = f"(point{TUPLE}a{OBJECT}b{TUPLE}c)"
+
+
+@pytest.mark.parametrize(
+    ("inserted", "expected"),
+    [
+        (f"point{TUPLE}a{OBJECT}b{TUPLE}c", "expected \\("),
+        (f"(point{TUPLE}a{OBJECT}b{TUPLE}c", "expected \\)"),
+        (f"(entity{TUPLE}a{OBJECT}b{TUPLE}c)", "expected point"),
+        (f"(point{TUPLE}a{OBJECT}b)", "2 times, not [13]"),
+        (f"(point{TUPLE}a{TUPLE}b{TUPLE}c)", "2 times, not [13]"),
+        (f"(point{TUPLE}a{OBJECT}{OBJECT}b{TUPLE}c)", "expected some text"),
+        (f"(point{TUPLE}{OBJECT}b{TUPLE}c)", "expected some text"),
+        (f"(point{TUPLE}a{OBJECT}b{OBJECT}{OBJECT}{TUPLE}c)", "expected some text"),
+        (f"(point{TUPLE}{TUPLE}c)", "expected some text"),
+        (f"(point{TUPLE}a{OBJECT}b{TUPLE} )", "expected some text"),
+        (f"(point{TUPLE}a{TUPLE}c)", "at least 2 items"),
+        (f"{GOOD}{RECORD}{RECORD}", "expected a record"),
+        (f"{RECORD}{GOOD}", "expected a record"),
+        ("", "expected a record"),
+        (f"Here you are: {GOOD}", "expected \\("),
+        (f"0,{GOOD}", "expected \\("),
+    ],
+)
+def test_what_is_no_inserted_point(inserted: str, expected: str) -> None:
+    reply = f"[Inserted Memory Points]:\n{inserted}\n{DONE}\n[Updated Memory Points]: <None>"
+    with pytest.raises(MalformedReply, match=expected):
+        parse_evolution(reply, 5)
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("", "Inserted Memory Points.*found the end"),
+        ("I would insert nothing.", "line 1, character 0: expected .Inserted"),
+        ("[Inserted Memory Points]: <None>", "expected .Updated"),
+        (f"[Inserted Memory Points]: <None> {GOOD}", "expected .Updated"),
+        (f"[Inserted Memory Points]: {GOOD}\n[Updated Memory Points]: <None>", "COMPLETE.*the end"),
+        ("[Updated Memory Points]: <None>\n[Inserted Memory Points]: <None>", "expected .Insert"),
+        (f"[Inserted Memory Points]: <None>\n[Updated Memory Points]: {GOOD}{DONE}", "a comma"),
+        (f"[Inserted Memory Points]: <None>\n[Updated Memory Points]: 5,{GOOD}{DONE}", "0 to 4"),
+        (f"[Inserted Memory Points]: <None>\n[Updated Memory Points]: ٣,{GOOD}{DONE}", "0 to 4"),
+        ("[Inserted Memory Points]: <None>\n[Updated Memory Points]: <None>\nDone.", "nothing"),
+    ],
+)
+def test_what_is_no_evolution(reply: str, expected: str) -> None:
+    with pytest.raises(MalformedReply, match=expected):
+        parse_evolution(reply, 5)
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (f"(1{TUPLE}one)", "two points or more"),
+        (f"(1,1{TUPLE}one)", "two points or more"),
+        (f"(1,x{TUPLE}one)", "an index from 0 to 4"),
+        (f"(1,-2{TUPLE}one)", "an index from 0 to 4"),
+        (f"(1,{TUPLE}one)", "an index from 0 to 4"),
+        (f"(1,99999999999999999999{TUPLE}one)", "an index from 0 to 4"),
+        (f"(0,1{TUPLE})", "some text"),
+        (f"0,1{TUPLE}one", "expected \\("),
+        ("(0,1)", "1 times, not 0"),
+    ],
+)
+def test_what_is_no_merge(record: str, expected: str) -> None:
+    with pytest.raises(MalformedReply, match=expected):
+        parse_merges(f"[Points_to_Merge]:\n{record}{RECORD}\n{DONE}", 5)
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("[Judgement]: 3\n[Concerns]: <None>", "one of 1, 2.1, 2.2"),
+        ("[Judgement]: 2\n[Concerns]: <None>", "one of 1, 2.1, 2.2"),
+        ("[Judgement]: 2.1.\n[Concerns]: <None>", "one of 1, 2.1, 2.2"),
+        (f"[Judgement]: 1\n[Concerns]: what?{DONE}", "<None> in case 1"),
+        (f"[Judgement]: 2.1\n[Concerns]: what?{DONE}", "1 times, not 0"),
+        (f"[Judgement]: 2.1\n[Concerns]: 0{TUPLE}{DONE}", "some text"),
+        (f"[Judgement]: 2.1\n[Concerns]: 9{TUPLE}what?{DONE}", "an index from 0 to 4"),
+        (f"[Judgement]: 2.2\n[Concerns]: 0{TUPLE}what?{DONE}", "0 times, not 1"),
+        ("[Judgement]: 2.2\n[Concerns]: what?", "COMPLETE"),
+        ("[Concerns]: <None>", "Judgement"),
+    ],
+)
+def test_what_are_no_concerns(reply: str, expected: str) -> None:
+    with pytest.raises(MalformedReply, match=expected):
+        parse_concerns(reply, 5)
+
+
+def test_a_memory_without_points_has_none_to_name() -> None:
+    with pytest.raises(MalformedReply, match="of which there is none"):
+        parse_concerns(f"[Judgement]: 2.1\n[Concerns]: 0{TUPLE}what?{DONE}", 0)
+
+
+def test_other_marks() -> None:
+    marks = Delimiters("|", ";", "\n", "END")
+    reply = "[Inserted Memory Points]:\n(point|a;b|c)\n(point|d;e|f)\nEND\n"
+    read = parse_evolution(f"{reply}[Updated Memory Points]: <None>", 0, marks)
+    assert [each.objects for each in read.inserted] == [["a", "b"], ["d", "e"]]
