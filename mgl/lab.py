@@ -128,7 +128,7 @@ class Lab:
         asked = _question(question)
         kind, config = self._kind(memory, options)
         source = self._read(kind, Path(path), conversation)
-        questions = self._questions(memory, source, asked, config)
+        questions = self._questions(memory, kind, source, asked, config)
 
         async def work(built: Memory) -> Answer:
             return await built.answer(asked)
@@ -330,7 +330,7 @@ class Lab:
         return chosen[0]
 
     def _questions(
-        self, memory: str, source: Source, asked: Question, config: BaseModel
+        self, memory: str, kind: MemoryKind, source: Source, asked: Question, config: BaseModel
     ) -> list[Question]:
         """The questions of the memory that shall answer: of one that there is, or the one asked.
 
@@ -338,6 +338,8 @@ class Lab:
         """
         if isinstance(source, Conversation):
             return []
+        if kind.per_question:
+            return [asked]
         alike = [
             record
             for record in self._store.memories()

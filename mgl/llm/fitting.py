@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mgl.llm.base import LLM
 
-__all__ = ["fitted", "room"]
+__all__ = ["fitted", "leading", "room", "shortened"]
 
 PROMPT_TOKENS = 400
 LINE_TOKENS = 8
@@ -36,6 +36,26 @@ async def fitted(llm: LLM, texts: Sequence[str], *, reserve: int) -> list[str]:
         text if count <= each else await _cut(llm, text, count, each)
         for text, count in zip(texts, counts, strict=True)
     ]
+
+
+async def shortened(llm: LLM, texts: Sequence[str], most: int) -> list[str]:
+    """The texts, each cut where it has more than ``most`` tokens."""
+    counts = await llm.count_tokens(texts) if texts else []
+    return [
+        text if count <= most else await _cut(llm, text, count, most)
+        for text, count in zip(texts, counts, strict=True)
+    ]
+
+
+async def leading(llm: LLM, texts: Sequence[str], most: int) -> list[str]:
+    """The first texts that together have no more than ``most`` tokens."""
+    kept: list[str] = []
+    for text, count in zip(texts, await llm.count_tokens(texts) if texts else [], strict=True):
+        most -= count
+        if most < 0:
+            break
+        kept.append(text)
+    return kept
 
 
 async def _cut(llm: LLM, text: str, count: int, most: int) -> str:

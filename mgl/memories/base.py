@@ -97,7 +97,8 @@ class MemoryKind(Protocol):
     """A class of memories; ``Config`` is its configuration, whose fields are its options.
 
     ``reads`` is the kind of source that it is made for; ``retrieves`` says whether it needs an
-    embedder and a reranker.
+    embedder and a reranker, ``per_question`` whether each question has a memory of its own, which
+    answers no other.
     """
 
     @property
@@ -105,6 +106,9 @@ class MemoryKind(Protocol):
 
     @property
     def retrieves(self) -> bool: ...
+
+    @property
+    def per_question(self) -> bool: ...
 
     @property
     def Config(self) -> type[BaseModel]: ...  # noqa: N802

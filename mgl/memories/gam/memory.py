@@ -57,6 +57,7 @@ class Gam:
 
     reads: Final = "conversation"
     retrieves: Final = True
+    per_question: Final = False
     Config = GamConfig
 
     def __init__(

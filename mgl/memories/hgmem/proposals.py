@@ -7,7 +7,7 @@ from 0. The paper's delimiter format is read into the same classes (``delimiters
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
 
@@ -106,12 +106,12 @@ def evolution_schema(points: int, *, update: bool, replace: bool, most: int) -> 
     """
     fields: dict[str, Any] = {"inserted": (several(NewPoint, most), ...)}
     if update and points:
-        base = PointUpdate if replace else _Update
+        base: type[BaseModel] = PointUpdate if replace else _Update
         names: Any = Annotated[list[Name], Field(min_length=2, max_length=OBJECTS)]
         own: dict[str, Any] = {"point": (number(0, points - 1), ...)}
         if replace:
             own["objects"] = (names, ...)
-        kind = create_model("update", __base__=base, **own)
+        kind: type[BaseModel] = create_model("update", __base__=base, **own)
         fields["updated"] = (several(kind, min(most, points)), ...)
     return create_model("evolution", __base__=_Proposal, **fields)
 
@@ -127,21 +127,19 @@ def merges_schema(points: int) -> type[Merges]:
 @cache
 def concerns_schema(cases: tuple[Case, ...], points: int, most: int) -> type[BaseModel]:
     """Fig. 6 with the cases that are open; a memory without points has no case 2.1."""
-    options = [_concerns(case, points, most) for case in cases]
-    joined: Any = options[0]
-    for option in options[1:]:
-        joined = joined | option
-    return create_model("concerns", __base__=RootModel[joined])
+    options = tuple(_concerns(case, points, most) for case in cases)
+    kind: type[BaseModel] = RootModel[Union[options]]  # type: ignore[valid-type]  # noqa: UP007
+    return kind
 
 
 def _concerns(case: Case, points: int, most: int) -> Any:
     fields: dict[str, Any] = {"judgement": (Literal[case], ...)}
     if case == "2.1":
-        kind = create_model(
+        near: type[BaseModel] = create_model(
             "local", __base__=_Proposal, point=(number(0, points - 1), ...), concern=(Asked, ...)
         )
-        fields["concerns"] = (several(kind, most, least=1), ...)
+        fields["concerns"] = (several(near, most, least=1), ...)
     elif case == "2.2":
-        kind = create_model("global", __base__=_Proposal, concern=(Asked, ...))
-        fields["concerns"] = (several(kind, most, least=1), ...)
+        wider: type[BaseModel] = create_model("global", __base__=_Proposal, concern=(Asked, ...))
+        fields["concerns"] = (several(wider, most, least=1), ...)
     return create_model(f"case {case}", __base__=_Proposal, **fields)

@@ -1,0 +1,195 @@
+"""The calls of a step: a prompt of the paper, and a reply in either format as the same proposals.
+
+Source: HGMem Fig. 4–7. In JSON a reply is held to what there is; text with delimiters is read
+strictly, and asked for again with another seed where it cannot be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from mgl.errors import ReplyInvalid
+from mgl.llm.base import LLM, Message, Reply
+from mgl.memories.hgmem.config import HgMemConfig
+from mgl.memories.hgmem.delimiters import (
+    RELEASED,
+    MalformedReply,
+    parse_concerns,
+    parse_evolution,
+    parse_merges,
+    parse_subquery,
+)
+from mgl.memories.hgmem.printed import CONCERNS, EVOLVE, MERGE, SUBQUERY
+from mgl.memories.hgmem.prompts import (
+    CONCERNS_JSON,
+    EVOLVE_JSON,
+    INSERT_JSON,
+    MERGE_JSON,
+    REPLACE_JSON,
+    SUBQUERY_JSON,
+)
+from mgl.memories.hgmem.proposals import (
+    Asked,
+    Case,
+    Concerns,
+    Evolution,
+    Merges,
+    concerns_schema,
+    evolution_schema,
+    merges_schema,
+)
+from mgl.memories.hgmem.showing import NONE, shown_memory
+from mgl.memories.hgmem.state import Memory
+from mgl.prompt import Prompt
+from mgl.reading import flat
+
+__all__ = ["Asker", "Said", "Unreadable"]
+
+LANGUAGE = "English"
+REPAIRS = 2
+ProposalT = TypeVar("ProposalT")
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
+
+
+class Unreadable(Exception):
+    """A reply with delimiters could not be read; the released code then begins anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said(Generic[ProposalT]):
+    """A proposal and the call that it came from."""
+
+    proposal: ProposalT
+    call_key: str | None
+
+
+class _Subquery(BaseModel):
+    """Fig. 7."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    subquery: Asked
+
+
+class Asker:
+    """Asks a model about one query; ``attempt`` counts how often it was begun anew.
+
+    All raise ReplyInvalid, and the EngineError family; Unreadable under ``released_code`` alone.
+    """
+
+    def __init__(self, llm: LLM, query: str, config: HgMemConfig, attempt: int = 0) -> None:
+        self._llm = llm
+        self._query = query
+        self._config = config
+        self._sampling = config.sampling(attempt)
+        self._json = config.format == "json"
+
+    async def evolution(
+        self, memory: Memory, subqueries: Sequence[str], info: str
+    ) -> Said[Evolution]:
+        """Fig. 4: what to insert and what to say anew."""
+        points = len(memory.points)
+        values = {
+            "main_query": self._query,
+            "memory": shown_memory(memory),
+            "cur_subqueries": "\n".join(subqueries),
+            "retrieved_info": info,
+        }
+        if not self._json:
+            return await self._text(
+                EVOLVE, values, lambda text: parse_evolution(text, points), "evolve"
+            )
+        released = self._config.released
+        update = self._config.update and points > 0
+        prompt = (REPLACE_JSON if released else EVOLVE_JSON) if update else INSERT_JSON
+        schema = evolution_schema(
+            points, update=update, replace=released, most=self._config.points_per_step
+        )
+        return await self._reply(prompt, values, schema, Evolution, "evolve")
+
+    async def merges(self, memory: Memory) -> Said[Merges]:
+        """Fig. 5: which points become one; the memory has two at least."""
+        points = len(memory.points)
+        values = {"main_query": self._query, "memory": shown_memory(memory)}
+        if not self._json:
+            return await self._text(MERGE, values, lambda text: parse_merges(text, points), "merge")
+        return await self._reply(MERGE_JSON, values, merges_schema(points), Merges, "merge")
+
+    async def concerns(self, memory: Memory, cases: tuple[Case, ...]) -> Said[Concerns]:
+        """Fig. 6: whether the memory is sufficient, and what is to be found out if not."""
+        points = len(memory.points)
+        values = {
+            "num_concerns": str(self._config.concerns),
+            "query": self._query,
+            "memory": shown_memory(memory),
+        }
+        if not self._json:
+            return await self._text(
+                CONCERNS, values, lambda text: parse_concerns(text, points), "concerns"
+            )
+        schema = concerns_schema(cases, points, self._config.concerns)
+        return await self._reply(CONCERNS_JSON, values, schema, Concerns, "concerns")
+
+    async def subquery(self, memory: Memory, concern: str, history: Sequence[str]) -> Said[str]:
+        """Fig. 7: the subquery that serves a concern."""
+        values = {
+            "query": self._query,
+            "memory": shown_memory(memory),
+            "concern": concern,
+            "history_subqueries": "\n".join(history) or NONE,
+        }
+        if not self._json:
+            return await self._text(SUBQUERY, values, parse_subquery, "subquery")
+        said = await self._reply(SUBQUERY_JSON, values, _Subquery, _Subquery, "subquery")
+        return Said(flat(said.proposal.subquery), said.call_key)
+
+    async def _reply(
+        self,
+        prompt: Prompt,
+        values: Mapping[str, str],
+        schema: type[BaseModel],
+        kind: type[ReplyT],
+        stage: str,
+    ) -> Said[ReplyT]:
+        messages = [Message("user", _rendered(prompt, values))]
+        reply = await self._llm.complete(messages, schema, sampling=self._sampling, stage=stage)
+        assert reply.parsed is not None
+        return Said(kind.model_validate(reply.parsed.model_dump()), reply.call_key)
+
+    async def _text(
+        self,
+        prompt: Prompt,
+        values: Mapping[str, str],
+        parse: Callable[[str], ProposalT],
+        stage: str,
+    ) -> Said[ProposalT]:
+        messages = [Message("user", _printed(prompt, values))]
+        sampling = self._sampling
+        for repair in range(REPAIRS + 1):
+            sampling = replace(sampling, seed=sampling.seed + repair * 1000)
+            reply: Reply[BaseModel] = await self._llm.complete(
+                messages, sampling=sampling, stage=stage
+            )
+            try:
+                return Said(parse(reply.text), reply.call_key)
+            except MalformedReply as error:
+                problem = str(error)
+                if self._config.released:
+                    raise Unreadable(problem) from error
+        raise ReplyInvalid(
+            f"the reply does not keep to the paper's format: {problem}",
+            hint="use format = json, or a larger model",
+        )
+
+
+def _printed(prompt: Prompt, values: Mapping[str, str]) -> str:
+    """A prompt as printed, with the marks of its format."""
+    return _rendered(prompt, {**RELEASED.of(prompt), "language": LANGUAGE, **values})
+
+
+def _rendered(prompt: Prompt, values: Mapping[str, str]) -> str:
+    return prompt.render(**{name: values[name] for name in prompt.variables})

@@ -1,0 +1,88 @@
+"""HGMem's configuration: the paper's values by default, each with its source.
+
+Values that the paper does not print are those of its released code ("code" below). What goes
+beyond the paper, or takes a part of it away, is a named option.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from mgl.graph.config import GraphConfig
+from mgl.llm.base import Sampling
+
+__all__ = ["HgMemConfig"]
+
+_SMALL: dict[str, Any] = {
+    "concerns": 2,
+    "relation_tokens": 300,
+    "chunk_tokens_shown": 1200,
+    "answer_chunk_tokens": 1500,
+    "reply_tokens": 400,
+    "points_per_step": 3,
+    "reply_temperature": 0.0,
+    "reply_top_p": 1.0,
+}
+
+
+class HgMemConfig(GraphConfig):
+    """How a question is answered over a document's graph; and how that graph is built.
+
+    ``retrieval`` leaves out one of the two ways to look for evidence, ``update`` and ``merge``
+    one of the ways in which the memory evolves (Table 2). ``force_steps`` goes on to the last step
+    and answers at each (Fig. 3). ``compat`` ``released_code`` does what the authors' code does in
+    place of what their paper says: exploration beyond the memory is not held to what lies beyond
+    it, investigation reaches two hops, an update replaces the vertices, the hyperedges of merged
+    points stay, each subquery also finds chunks by their own likeness, and a reply that cannot be
+    read begins the question anew. ``format`` is how the model replies: JSON under a schema, or the
+    paper's text with delimiters. ``preset`` ``small`` shows and asks less at a time.
+    """
+
+    preset: Literal["paper", "small"] = "paper"
+    retrieval: Literal["adaptive", "global_only", "local_only"] = "adaptive"
+    update: bool = True
+    merge: bool = True
+    steps: int = Field(
+        3, ge=0, description="after the first, which asks the query itself; best §5.2"
+    )
+    force_steps: bool = False
+    compat: Literal["paper", "released_code"] = "paper"
+    format: Literal["json", "delimiters"] = "json"
+    concerns: int = Field(3, ge=1, description="num_concerns of Fig. 6; code")
+    entities: int = Field(5, ge=1, description="n_v of Eq. 1; code")
+    relations: int = Field(5, ge=0, description="n_e of §3.2; code")
+    chunks: int = Field(5, ge=1, description="n_d of §3.2; code")
+    floor: float = Field(0.2, ge=-1.0, le=1.0, description="least cosine of an entity; code")
+    entity_tokens: int = Field(100, ge=8, description="shown of an entity's description; code")
+    relation_tokens: int = Field(1500, ge=0, description="shown of relations together; code")
+    chunk_tokens_shown: int = Field(4000, ge=16, description="shown of chunks together; code")
+    answer_chunks: int = Field(50, ge=1, description="chunks that an answer is given; code")
+    answer_chunk_tokens: int = Field(10_000, ge=16, description="their tokens together; code")
+    points_per_step: int = Field(8, ge=1, description="points a reply may insert; ours")
+    reply_tokens: int = Field(2048, ge=64, description="§4.2")
+    reply_temperature: float = Field(0.8, ge=0.0, description="§4.2")
+    reply_top_p: float = Field(0.8, gt=0.0, le=1.0, description="code")
+    reply_seed: int = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_preset(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("preset") == "small":
+            return {**_SMALL, **given}
+        return given
+
+    @property
+    def released(self) -> bool:
+        return self.compat == "released_code"
+
+    @property
+    def dense_chunks(self) -> int:
+        """Chunks that a subquery finds by their own likeness."""
+        return 5 if self.released else 0
+
+    def sampling(self, attempt: int = 0) -> Sampling:
+        """How tokens are drawn; ``attempt`` counts the times that a question was begun anew."""
+        seed = self.reply_seed + attempt
+        return Sampling(self.reply_temperature, self.reply_top_p, self.reply_tokens, seed)

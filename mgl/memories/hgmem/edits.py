@@ -1,0 +1,145 @@
+"""HGMem's edits as rows of the log.
+
+A step of the log is a step of the method: its rows are the judgement (op ``judge``), each subquery
+with its case, what each retrieved (``retrieve``), the edits that evolved the memory (``vertex``,
+``insert``, ``update``, ``merge``), an answer where one was given, and why the loop ended
+(``stop``). Only the edits change the memory; the other rows say how it came to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, Literal
+
+from pydantic import TypeAdapter
+
+from mgl.memories.hgmem.proposals import Case
+from mgl.memories.hgmem.state import AddVertex, Edit, Insert, Merge, Restart, Update
+from mgl.store import EditRecord
+from mgl.store.records import EditOutcome
+
+__all__ = [
+    "Failed",
+    "Judge",
+    "Respond",
+    "Retrieve",
+    "Row",
+    "Stop",
+    "StopReason",
+    "Subquery",
+    "edits_of",
+    "read",
+    "record",
+]
+
+StopReason = Literal["sufficient", "no_concerns", "steps", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Fig. 6: the case that the memory is judged to be in."""
+
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """Fig. 7: a subquery and the concern that it serves; ``point`` is the one that is investigated
+    (case 2.1). The first step asks the query itself, which serves none."""
+
+    text: str
+    case: Case | None = None
+    concern: str | None = None
+    point: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieve:
+    """What a subquery found, the best first: ids of entities and relations, numbers of chunks.
+    ``scope`` is how many entities it was looked for among."""
+
+    subquery: str
+    scope: int
+    entities: tuple[str, ...]
+    relations: tuple[str, ...]
+    chunks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Respond:
+    """An answer from the memory as it was then, and the chunks that it names as its sources."""
+
+    text: str
+    chunks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why the loop ended."""
+
+    reason: StopReason
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A reply that could not be used, and why."""
+
+    what: str
+    problem: str
+
+
+Row = Edit | Failed | Judge | Subquery | Retrieve | Respond | Stop
+
+_KINDS: Final[Mapping[str, type[Row]]] = {
+    "judge": Judge,
+    "subquery": Subquery,
+    "retrieve": Retrieve,
+    "vertex": AddVertex,
+    "insert": Insert,
+    "update": Update,
+    "merge": Merge,
+    "restart": Restart,
+    "answer": Respond,
+    "stop": Stop,
+    "reply": Failed,
+}
+_NAMES: Final[Mapping[type[Row], str]] = {kind: name for name, kind in _KINDS.items()}
+_EDITS: Final = (AddVertex, Insert, Update, Merge, Restart)
+
+
+def record(
+    step: int,
+    row: Row,
+    *,
+    rejected: str | None = None,
+    repaired: str | None = None,
+    call_key: str | None = None,
+) -> EditRecord:
+    """A row of the log: applied, or ``rejected`` or ``repaired`` with the reason."""
+    outcome: EditOutcome = "rejected" if rejected else "repaired" if repaired else "applied"
+    name = _NAMES[type(row)]
+    payload = _adapter(name).dump_python(row, mode="json")
+    return EditRecord(step, name, payload, outcome, rejected or repaired, call_key=call_key)
+
+
+def read(row: EditRecord) -> Row | None:
+    """What a row says, unless it was rejected."""
+    if row.outcome == "rejected":
+        return None
+    said: Row = _adapter(row.op).validate_python(row.payload)
+    return said
+
+
+def edits_of(rows: Iterable[EditRecord]) -> Iterator[tuple[int, Edit]]:
+    """The edits of a log, each with its step."""
+    for row in rows:
+        said = read(row)
+        if isinstance(said, _EDITS):
+            yield row.chunk, said
+
+
+@cache
+def _adapter(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_KINDS[name])

@@ -1,0 +1,183 @@
+"""HGMem as a memory: one question over one document, whose graph all questions share.
+
+    memory = HgMem(tools, document, [Question("Why is Xodar given to Carter as a slave?")])
+    answer = await memory.answer(Question("Why is Xodar given to Carter as a slave?"))
+    memory.memory(steps=1).points
+
+Building it builds the graph (``mgl.graph``), once for a document, and takes the steps of the
+question (``loop``). Without a question it is the graph alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from mgl.errors import InputError, ReplyInvalid, UsageError
+from mgl.graph import DocumentGraph, GraphConfig
+from mgl.llm.calls import content_hash
+from mgl.memories.base import Tools
+from mgl.memories.hgmem.config import HgMemConfig
+from mgl.memories.hgmem.edits import Respond, edits_of, read
+from mgl.memories.hgmem.evidence import Evidence
+from mgl.memories.hgmem.loop import Loop, is_finished
+from mgl.memories.hgmem.state import Memory, replay
+from mgl.memories.hgmem.view import drawn, trace
+from mgl.retrieval.base import Embedder
+from mgl.store import MemoryRecord
+from mgl.types import Answer, Citation, Document, Question, Source
+from mgl.web.view import GraphView
+
+__all__ = ["KIND", "HgMem"]
+
+KIND = "hgmem"
+
+
+class HgMem:
+    """The memory of one question. ``id`` is a hash of all that decides its log; without a question
+    it is the graph's."""
+
+    reads: Final = "document"
+    retrieves: Final = True
+    per_question: Final = True
+    Config = HgMemConfig
+
+    def __init__(
+        self,
+        tools: Tools,
+        source: Source,
+        questions: Sequence[Question] = (),
+        config: HgMemConfig | None = None,
+        *,
+        identity: str | None = None,
+    ) -> None:
+        if not isinstance(source, Document):
+            raise UsageError(
+                f"hgmem reads documents, and {source.name} is a conversation",
+                hint="--memory gam remembers conversations",
+            )
+        if len(questions) > 1:
+            raise UsageError(
+                "hgmem keeps a memory for each question",
+                hint="build it without a question, then ask each: all share the graph that is "
+                "built once",
+            )
+        if any(not question.text.strip() for question in questions):
+            raise InputError("the question is empty", hint="say what you want to know")
+        self._tools = tools
+        self._document = source
+        self._question = questions[0] if questions else None
+        self._config = config or HgMemConfig()
+        self._identity = identity
+        self._graph = DocumentGraph(tools, source, (), GraphConfig.of(self._config))
+
+    @property
+    def id(self) -> str:
+        if self._identity is not None:
+            return self._identity
+        if self._question is None:
+            return self._graph.id
+        return content_hash(
+            {
+                "kind": KIND,
+                "document": self._document.id,
+                "questions": [self._question.text],
+                "config": self._config.model_dump(mode="json"),
+                "model": self._tools.llm.model_id,
+            }
+        )[:12]
+
+    async def build(self) -> None:
+        """Build the graph, then take the question's steps, from where the logs end."""
+        if self._question is not None and self.is_built():
+            return
+        await self._graph.build()
+        if self._question is None:
+            return
+        store, config = self._tools.store, self._config
+        graph, chunks = self._graph.graph(), self._graph.chunks()
+        store.put_memory(
+            MemoryRecord(
+                id=self.id,
+                kind=KIND,
+                document_id=self._document.id,
+                questions=(self._question.text,),
+                model_id=self._tools.llm.model_id,
+                config=config.model_dump(mode="json"),
+                chunks=config.steps + 1,
+                tokens=store.memory(self._graph.id).tokens,
+            )
+        )
+        evidence = Evidence(graph, await self._graph.index(), self._embedder, config)
+        await Loop(self._tools, self.id, self._question.text, evidence, chunks, config).run()
+
+    def is_built(self) -> bool:
+        """Whether the question's loop has ended."""
+        return self._question is not None and is_finished(self._tools.store.edits(self.id))
+
+    def memory(self, *, steps: int | None = None) -> Memory:
+        """The memory as the log gives it; with ``steps``, as it was after that many of them."""
+        rows = self._tools.store.edits(self.id)
+        return replay(edits_of(row for row in rows if steps is None or row.chunk < steps))
+
+    async def answer(self, question: Question) -> Answer:
+        """Answer from the memory of this question (builds what is missing first).
+
+        ReplyInvalid where the model gave no reply that could be used.
+        """
+        if not question.text.strip():
+            raise InputError("the question is empty", hint="say what you want to know")
+        if question.text != (self._question and self._question.text):
+            own = HgMem(self._tools, self._document, [question], self._config)
+            return await own.answer(question)
+        await self.build()
+        rows = self._tools.store.edits(self.id)
+        responses = [said for row in rows if isinstance(said := read(row), Respond)]
+        if not responses or rows[-1].payload["reason"] == "failed":
+            raise ReplyInvalid(
+                "the model gave no answer that could be used",
+                hint="`mgl show` tells which reply failed; use a larger reply budget or model",
+            )
+        last = responses[-1]
+        return Answer(
+            question=question.text,
+            text=last.text,
+            confidence="medium" if last.chunks else "low",
+            citations=tuple(self._citation(number) for number in last.chunks),
+            trace=trace(rows, self._graph.graph()),
+        )
+
+    def view(self, answers: Sequence[Answer] = ()) -> GraphView:
+        """The hypergraph as exporters draw it; without a question the graph."""
+        if self._question is None:
+            return self._graph.view(answers)
+        record = self._tools.store.memory(self.id)
+        rows = self._tools.store.edits(self.id)
+        nodes, edges = drawn(rows, self._graph.graph(), self._graph.chunks())
+        return GraphView(
+            memory_id=self.id,
+            memory=KIND,
+            model=record.model_id,
+            document=self._document,
+            questions=record.questions,
+            steps=self._tools.store.steps(self.id),
+            nodes=nodes,
+            edges=edges,
+            answers=tuple(answers),
+        )
+
+    def _citation(self, number: int) -> Citation:
+        chunk = self._graph.chunks()[number]
+        return Citation(
+            node_id=f"chunk {number}",
+            document=self._document.name,
+            span=chunk.span,
+            quote=self._document.quote(chunk.span),
+            section=self._document.section_at(chunk.span.start),
+        )
+
+    @property
+    def _embedder(self) -> Embedder:
+        if self._tools.embedder is None:
+            raise UsageError("hgmem needs an embedder", hint="give one in its tools")
+        return self._tools.embedder

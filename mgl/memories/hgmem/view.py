@@ -1,0 +1,142 @@
+"""HGMem's memory as exporters draw it: entities, and points as areas around theirs.
+
+Each wording of a point is a node with a life of its own, from the step that gave it to the one that
+said it anew or merged it, so that the memory can be seen as it was after any step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from textwrap import shorten
+
+from mgl.graph import EntityGraph
+from mgl.memories.hgmem.edits import Judge, Respond, Retrieve, Stop, Subquery, edits_of, read
+from mgl.memories.hgmem.state import (
+    EMPTY,
+    Insert,
+    Memory,
+    Merge,
+    Point,
+    Restart,
+    Update,
+    Vertex,
+    apply,
+)
+from mgl.store import EditRecord
+from mgl.types import Chunk, Span
+from mgl.web.view import ViewEdge, ViewNode
+
+__all__ = ["drawn", "trace"]
+
+LABEL_CHARACTERS = 40
+_CASES = {"1": "sufficient", "2.1": "local investigation", "2.2": "global exploration"}
+
+
+def drawn(
+    rows: Sequence[EditRecord], graph: EntityGraph, chunks: Sequence[Chunk]
+) -> tuple[tuple[ViewNode, ...], tuple[ViewEdge, ...]]:
+    """The nodes and edges of a log: every vertex, every wording of every point."""
+    nodes: list[ViewNode] = []
+    edges: list[ViewEdge] = []
+    steps: dict[str, int] = {}
+    memory = EMPTY
+    lives: list[tuple[Point, Memory, int | None]] = []
+    for step, edit in edits_of(rows):
+        before, memory = memory, apply(memory, edit, step)
+        for vertex in memory.vertices.keys() - before.vertices.keys():
+            steps[vertex] = step
+        for point in before.points.values():
+            if memory.points.get(point.number) != point:
+                lives.append((point, before, step))
+    lives += [(point, memory, None) for point in memory.points.values()]
+    for identity, step in steps.items():
+        nodes.append(_entity(memory.vertices[identity], graph, chunks, step))
+    for point, held, gone in lives:
+        if gone == point.changed:
+            continue
+        name = f"point {point.number}"
+        if point.changed != point.step:
+            name += f", said anew in step {point.changed}"
+        spans = [_span(held.vertices[each], graph, chunks) for each in sorted(point.vertices)]
+        nodes.append(
+            ViewNode(
+                name,
+                "point",
+                shorten(point.description, LABEL_CHARACTERS, placeholder="…") or name,
+                _said(point),
+                min(spans),
+                point.changed,
+                gone=gone,
+                hyperedge=True,
+            )
+        )
+        edges += [
+            ViewEdge(f"{name}|{each}", name, each, "holds", span, point.changed, gone=gone)
+            for each, span in zip(sorted(point.vertices), spans, strict=True)
+        ]
+    return tuple(nodes), tuple(edges)
+
+
+def trace(rows: Sequence[EditRecord], graph: EntityGraph) -> tuple[str, ...]:
+    """One line for each subquery, each change of the memory and each judgement."""
+    return tuple(line for row in rows for line in _lines(row, graph))
+
+
+def _lines(row: EditRecord, graph: EntityGraph) -> Iterator[str]:
+    said, at = read(row), f"step {row.chunk}"
+    match said:
+        case Judge(case=case):
+            yield f"{at}: judged {case} ({_CASES[case]})"
+        case Subquery(text=text, case=None):
+            yield f"{at}: asked {text!r}"
+        case Subquery(text=text, case=case, point=point):
+            where = f" of point {point}" if point is not None else ""
+            yield f"{at}: asked {text!r} ({case}, {_CASES[str(case)]}{where})"
+        case Retrieve(scope=scope, entities=entities, chunks=numbers):
+            names = ", ".join(_name(each, graph) for each in entities) or "nothing"
+            yield f"{at}: found {names}; {len(numbers)} chunks (among {scope} entities)"
+        case Respond() | Stop() | None:
+            pass
+        case _:
+            yield from _changes(said, at)
+
+
+def _changes(said: object, at: str) -> Iterator[str]:
+    match said:
+        case Insert(point=point, vertices=vertices, description=description):
+            yield f"{at}: point {point} inserted over {', '.join(vertices)}: {description}"
+        case Update(point=point, description=description):
+            yield f"{at}: point {point} said anew: {description}"
+        case Merge(point=point, parents=parents, description=description):
+            merged = ", ".join(map(str, parents))
+            yield f"{at}: points {merged} merged into point {point}: {description}"
+        case Restart():
+            yield f"{at}: begun anew"
+
+
+def _said(point: Point) -> str:
+    if not point.parents:
+        return point.description
+    return f"{point.description} (merged of points {', '.join(map(str, point.parents))})"
+
+
+def _entity(vertex: Vertex, graph: EntityGraph, chunks: Sequence[Chunk], step: int) -> ViewNode:
+    known = graph.entities.get(vertex.id)
+    return ViewNode(
+        vertex.id,
+        known.type if known is not None else "new entity",
+        vertex.name,
+        known.description if known is not None else vertex.description,
+        _span(vertex, graph, chunks),
+        step,
+    )
+
+
+def _span(vertex: Vertex, graph: EntityGraph, chunks: Sequence[Chunk]) -> Span:
+    known = graph.entities.get(vertex.id)
+    return known.mentions[0].span if known is not None else chunks[vertex.chunks[0]].span
+
+
+def _name(entity: str, graph: EntityGraph) -> str:
+    known = graph.entities.get(entity)
+    return known.name if known is not None else entity
