@@ -1,0 +1,212 @@
+"""How proposals become edits, and what becomes of those that cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mgl.memories.hgmem.config import HgMemConfig
+from mgl.memories.hgmem.edits import Retrieve, edits_of
+from mgl.memories.hgmem.evolving import Evolver
+from mgl.memories.hgmem.proposals import Evolution, Merge, Merges, NewPoint, PointUpdate
+from mgl.memories.hgmem.state import EMPTY, Memory, replay
+from mgl.types import Chunk, Span
+from tests.memories.hgmem.graphs import NAMES, graph_of, memory_of
+
+TEXTS = ["Xodar bowed to Issus.", "Carter had a plan of his own.", "Phaidor laughed."]
+CHUNKS = [Chunk(n, Span("d", n * 50, n * 50 + len(t)), t, 5) for n, t in enumerate(TEXTS)]
+FOUND = [Retrieve("q", 3, ("xodar",), (), (0, 1))]
+
+
+def evolver(
+    memory: Memory = EMPTY, entities: Sequence[str] = ("xodar", "issus", "carter"), **config: Any
+) -> Evolver:
+    return Evolver(memory, 1, graph_of(entities), CHUNKS, HgMemConfig.model_validate(config))
+
+
+def inserted(*points: tuple[Sequence[str], str]) -> Evolution:
+    return Evolution(
+        inserted=[NewPoint(objects=list(names), description=said) for names, said in points]
+    )
+
+
+def outcomes(made: Evolver) -> list[tuple[str, str, str | None]]:
+    return [(row.op, row.outcome, row.reason) for row in made.rows]
+
+
+def test_names_are_the_entities_of_the_graph_however_they_are_spelt() -> None:
+    made = evolver()
+    made.evolve(inserted((["The XODAR", "“Issus”"], "He is punished.")), FOUND, "k")
+    assert made.memory.points[0].vertices == {"xodar", "issus"}
+    assert not any(vertex.new for vertex in made.memory.vertices.values())
+    assert {row.call_key for row in made.rows} == {"k"}
+
+
+def test_an_entity_that_is_missing_is_this_questions_own() -> None:
+    made = evolver()
+    made.evolve(inserted((["Xodar", "plan"], "A plan against him.")), FOUND, None)
+    plan = made.memory.vertices["plan"]
+    assert (plan.new, plan.linked, plan.chunks) == (True, ("xodar",), (1,))
+    assert plan.description == "A plan against him."
+    assert "plan" not in made.graph.entities
+
+
+def test_one_that_no_chunk_names_is_tied_to_all_that_were_shown() -> None:
+    made = evolver()
+    made.evolve(inserted((["Xodar", "cowardly injustice"], "…")), FOUND, None)
+    assert made.memory.vertices["cowardly injustice"].chunks == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (["Xodar", "the Xodar"], "too_few_vertices"),
+        (["Xodar", "…"], "too_few_vertices"),
+        (["!!", "??"], "too_few_vertices"),
+    ],
+)
+def test_a_point_needs_two_entities(names: list[str], reason: str) -> None:
+    made = evolver()
+    made.evolve(inserted((names, "said")), FOUND, None)
+    assert made.memory == EMPTY
+    assert outcomes(made) == [("insert", "rejected", reason)]
+
+
+def test_the_same_point_is_not_inserted_twice() -> None:
+    made = evolver()
+    point = (["Xodar", "Issus"], "He is punished.")
+    made.evolve(inserted(point, point), FOUND, None)
+    assert list(made.memory.points) == [0]
+    assert outcomes(made)[-1] == ("insert", "rejected", "duplicate_point")
+
+
+def test_names_of_ten_thousand_characters_with_quotes_and_newlines_do_no_harm() -> None:
+    made = evolver()
+    odd = ['"Xodar"\n<|>', "x" * 10_000, "Issus##"]
+    made.evolve(inserted((odd, "said\nin\ttwo lines")), FOUND, None)
+    (point,) = made.memory.points.values()
+    assert {"xodar", "issus"} <= point.vertices
+    assert point.description == "said in two lines"
+    assert all("\n" not in vertex.name for vertex in made.memory.vertices.values())
+
+
+def test_updates_are_of_the_points_as_they_were_shown() -> None:
+    memory = memory_of(["xodar", "issus"], ["issus", "carter"])
+    made = evolver(memory)
+    evolution = Evolution(
+        inserted=[NewPoint(objects=["Xodar", "Carter"], description="new")],
+        updated=[
+            PointUpdate(point=1, objects=["Xodar", "Carter"], description="said anew"),
+            PointUpdate(point=0, description="said"),
+            PointUpdate(point=2, description="not shown"),
+        ],
+    )
+    made.evolve(evolution, FOUND, None)
+    assert made.memory.points[1].description == "said anew"
+    assert made.memory.points[1].vertices == {"issus", "carter"}
+    assert outcomes(made) == [
+        ("update", "applied", None),
+        ("update", "rejected", "unchanged"),
+        ("update", "rejected", "unknown_point"),
+        ("insert", "applied", None),
+    ]
+
+
+def test_without_updates_points_are_only_inserted() -> None:
+    made = evolver(memory_of(["xodar", "issus"]), update=False)
+    made.evolve(Evolution(updated=[PointUpdate(point=0, description="anew")]), FOUND, None)
+    assert made.rows == []
+
+
+def test_the_released_code_puts_other_vertices_in_place() -> None:
+    made = evolver(memory_of(["xodar", "issus"]), compat="released_code")
+    update = PointUpdate(point=0, objects=["Xodar", "Carter"], description="anew")
+    made.evolve(Evolution(updated=[update]), FOUND, None)
+    assert made.memory.points[0].vertices == {"xodar", "carter"}
+
+
+def test_a_merge_names_points_by_their_place() -> None:
+    memory = memory_of(["xodar", "issus"], ["issus", "carter"], ["xodar", "carter"])
+    made = evolver(memory)
+    made.merge(Merges(merges=[Merge(points=[0, 2], description="together")]), None)
+    again = Evolver(made.memory, 2, made.graph, CHUNKS, made.config)
+    again.merge(Merges(merges=[Merge(points=[0, 1], description="all")]), None)
+    assert {n: p.parents for n, p in again.memory.points.items()} == {4: (1, 3)}
+
+
+def test_a_point_is_merged_once() -> None:
+    memory = memory_of(["xodar", "issus"], ["issus", "carter"], ["xodar", "carter"], ["a", "b"])
+    made = evolver(memory)
+    merges = [
+        Merge(points=[0, 1], description="one"),
+        Merge(points=[1, 2, 3], description="two"),
+        Merge(points=[0, 1], description="three"),
+        Merge(points=[2, 2], description="itself"),
+    ]
+    made.merge(Merges(merges=merges), None)
+    assert {n: p.parents for n, p in made.memory.points.items()} == {4: (0, 1), 5: (2, 3)}
+    assert outcomes(made) == [
+        ("merge", "applied", None),
+        ("merge", "repaired", "overlapping"),
+        ("merge", "rejected", "overlapping"),
+        ("merge", "rejected", "unknown_point"),
+    ]
+
+
+def test_a_reply_that_could_not_be_used_is_told_in_the_log() -> None:
+    made = evolver()
+    made.fail("merges", "cut off")
+    assert outcomes(made) == [("reply", "rejected", "reply_invalid")]
+
+
+PROPOSALS = st.builds(
+    Evolution,
+    inserted=st.lists(
+        st.builds(
+            NewPoint,
+            objects=st.lists(st.sampled_from([*NAMES, "…", "New thing"]), min_size=2, max_size=5),
+            description=st.text(min_size=1, max_size=9),
+        ),
+        max_size=4,
+    ),
+    updated=st.lists(
+        st.builds(
+            PointUpdate, point=st.integers(0, 9), description=st.text(min_size=1, max_size=9)
+        ),
+        max_size=4,
+    ),
+)
+MERGES = st.builds(
+    Merges,
+    merges=st.lists(
+        st.builds(
+            Merge,
+            points=st.lists(st.integers(0, 9), max_size=4),
+            description=st.text(min_size=1, max_size=9),
+        ),
+        max_size=3,
+    ),
+)
+
+
+@given(st.lists(st.tuples(PROPOSALS, MERGES), max_size=4))
+def test_whatever_is_proposed_the_log_gives_the_memory_again(
+    steps: list[tuple[Evolution, Merges]],
+) -> None:
+    memory, rows = EMPTY, []
+    graph = graph_of(NAMES[:5])
+    for step, (evolution, merges) in enumerate(steps):
+        made = Evolver(memory, step, graph, CHUNKS, HgMemConfig())
+        made.evolve(evolution, FOUND, None)
+        made.merge(merges, None)
+        memory = made.memory
+        rows += made.rows
+    again = replay(edits_of(rows))
+    assert (again.points, again.vertices) == (memory.points, memory.vertices)
+    for vertex in memory.vertices.values():
+        assert (vertex.id in graph.entities) != vertex.new
+    assert set(graph.entities) == set(NAMES[:5])
