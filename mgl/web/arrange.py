@@ -11,12 +11,14 @@ It checks what an exporter relies on, not whether a quote supports what its node
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
-from mgl.web.view import GraphView
+from mgl.web.view import GraphView, ViewEdge, ViewNode
 
-__all__ = ["arranged"]
+__all__ = ["arranged", "lasting", "marks", "membership"]
 
 
 def arranged(view: GraphView) -> GraphView:
@@ -28,13 +30,46 @@ def arranged(view: GraphView) -> GraphView:
         for end in (edge.source, edge.target):
             if end not in known:
                 raise ValueError(f"edge {edge.id!r} names node {end!r}, which is not in the view")
-    for span in [*(node.span for node in view.nodes), *(edge.span for edge in view.edges)]:
-        view.document.quote(span)
+    for each in (*view.nodes, *view.edges):
+        view.document.quote(each.span)
+        if each.gone is not None and each.gone < each.step:
+            raise ValueError(f"{each.id!r} is gone at step {each.gone}, before step {each.step}")
     return replace(
         view,
         nodes=tuple(sorted(view.nodes, key=lambda node: node.id)),
         edges=tuple(sorted(view.edges, key=lambda edge: edge.id)),
     )
+
+
+def lasting(view: GraphView) -> GraphView:
+    """The view without what is not there after any step."""
+    nodes = {node.id: node for node in view.nodes if _meet(node)}
+    edges = tuple(
+        edge
+        for edge in view.edges
+        if edge.source in nodes
+        and edge.target in nodes
+        and _meet(edge, nodes[edge.source], nodes[edge.target])
+    )
+    return replace(view, nodes=tuple(nodes.values()), edges=edges)
+
+
+def membership(one: ViewNode, other: ViewNode) -> bool:
+    """Whether an edge between two nodes says that one of them, a hyperedge, joins the other."""
+    return one.hyperedge != other.hyperedge
+
+
+def marks(element: ViewNode | ViewEdge) -> dict[str, Any]:
+    """What is exported of an element only where it is so: ``gone`` and ``hyperedge``."""
+    said: dict[str, Any] = {} if element.gone is None else {"gone": element.gone}
+    if isinstance(element, ViewNode) and element.hyperedge:
+        said["hyperedge"] = True
+    return said
+
+
+def _meet(*elements: ViewNode | ViewEdge) -> bool:
+    taken = (math.inf if each.gone is None else each.gone for each in elements)
+    return max(each.step for each in elements) < min(taken)
 
 
 def _unique(noun: str, ids: Iterable[str]) -> None:

@@ -10,6 +10,9 @@ All three are functions of the view alone: nodes and edges are sorted by id, so 
 a memory lists them makes no difference. Each raises ValueError for a view that contradicts itself
 (an id twice, an edge to nowhere, a span outside the document). The document's text is in the page,
 and in JSON and GraphML only as the quotes of its nodes and edges.
+
+Where a step took elements away, all three hold them too, with that step (``gone``); a node that is
+a hyperedge says so (``hyperedge``).
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from mgl.types import Answer, Citation, Document, Section, Span
-from mgl.web.arrange import arranged
+from mgl.web.arrange import arranged, marks
 from mgl.web.escape import json_text, xml_text
 from mgl.web.page import to_html
 from mgl.web.view import GraphView
@@ -57,6 +60,7 @@ def to_json(view: GraphView) -> str:
                     "content": node.content,
                     **_source(document, node.span),
                     "step": node.step,
+                    **marks(node),
                 }
                 for node in view.nodes
             ],
@@ -68,6 +72,7 @@ def to_json(view: GraphView) -> str:
                     "relation": edge.relation,
                     **_source(document, edge.span),
                     "step": edge.step,
+                    **marks(edge),
                 }
                 for edge in view.edges
             ],
@@ -105,6 +110,7 @@ def to_graphml(view: GraphView) -> str:
             content=xml_text(node.content),
             **_flat_source(document, node.span),
             step=node.step,
+            **marks(node),
         )
     for edge in view.edges:
         graph.add_edge(
@@ -114,6 +120,7 @@ def to_graphml(view: GraphView) -> str:
             relation=xml_text(edge.relation),
             **_flat_source(document, edge.span),
             step=edge.step,
+            **marks(edge),
         )
     written = io.BytesIO()
     nx.write_graphml_xml(graph, written)

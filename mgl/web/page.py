@@ -21,7 +21,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from mgl.types import Answer, Citation, Document, Span
-from mgl.web.arrange import arranged
+from mgl.web.arrange import arranged, lasting, marks, membership
 from mgl.web.escape import html_text, script_json, visible
 from mgl.web.kinds import Look, looks
 from mgl.web.layout import positions
@@ -30,7 +30,17 @@ from mgl.web.view import GraphView
 
 __all__ = ["to_html"]
 
-_SCRIPTS: Final = ("state", "shapes", "graph", "pointer", "text", "detail", "controls", "start")
+_SCRIPTS: Final = (
+    "state",
+    "shapes",
+    "areas",
+    "graph",
+    "pointer",
+    "text",
+    "detail",
+    "controls",
+    "start",
+)
 _QUOTE: Final = 4000
 
 
@@ -38,9 +48,9 @@ def to_html(view: GraphView) -> str:
     """The page; the same view gives the same page. ValueError for a view that contradicts itself.
 
     Write it as UTF-8. A quote longer than 4,000 characters is shortened in the panel that shows an
-    element; its passage in the text is whole.
+    element; its passage in the text is whole. What a step took away is shown up to that step.
     """
-    view = arranged(view)
+    view = lasting(arranged(view))
     kinds = looks(node.kind for node in view.nodes)
     script = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
     style = _asset("page.css")
@@ -85,9 +95,8 @@ def _data(view: GraphView, kinds: Sequence[Look]) -> dict[str, Any]:
     ends = [(place[edge.source], place[edge.target]) for edge in view.edges]
     kind = {look.kind: index for index, look in enumerate(kinds)}
     points = positions(len(view.nodes), ends)
-    taken = [*(node.step for node in view.nodes), *(edge.step for edge in view.edges)]
     return {
-        "steps": max([view.steps, *(step + 1 for step in taken)]),
+        "steps": view.length,
         "kinds": [
             {"name": visible(look.kind), "shape": look.shape, "colour": look.colour}
             for look in kinds
@@ -101,6 +110,7 @@ def _data(view: GraphView, kinds: Sequence[Look]) -> dict[str, Any]:
                 "step": node.step,
                 "x": x,
                 "y": y,
+                **marks(node),
                 **_passage(view.document, node.span),
             }
             for node, (x, y) in zip(view.nodes, points, strict=True)
@@ -112,6 +122,7 @@ def _data(view: GraphView, kinds: Sequence[Look]) -> dict[str, Any]:
                 "target": target,
                 "relation": visible(edge.relation),
                 "step": edge.step,
+                **marks(edge),
                 **_passage(view.document, edge.span),
             }
             for edge, (source, target) in zip(view.edges, ends, strict=True)
@@ -147,9 +158,21 @@ def _marks(view: GraphView, kinds: Sequence[Look]) -> list[Mark]:
 
 
 def _about(view: GraphView) -> str:
-    counts = f"{_count(len(view.nodes), 'node')}, {_count(len(view.edges), 'edge')}"
-    facts = (view.memory, view.model, counts, f"memory {view.memory_id}")
+    facts = (view.memory, view.model, _counts(view.at(view.length)), f"memory {view.memory_id}")
     return " · ".join(f"<bdi>{html_text(fact)}</bdi>" for fact in facts)
+
+
+def _counts(view: GraphView) -> str:
+    """How much is there; a hyperedge counts once, and neither as a node nor as edges."""
+    nodes = {node.id: node for node in view.nodes}
+    areas = sum(node.hyperedge for node in view.nodes)
+    edges = sum(not membership(nodes[edge.source], nodes[edge.target]) for edge in view.edges)
+    said = [_count(len(nodes) - areas, "node")]
+    if areas:
+        said.append(_count(areas, "hyperedge"))
+    if edges or not areas:
+        said.append(_count(edges, "edge"))
+    return ", ".join(said)
 
 
 def _count(number: int, noun: str) -> str:

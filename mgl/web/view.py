@@ -1,13 +1,15 @@
 """What a memory shows of itself: nodes and edges with their sources, ready to be drawn.
 
 A memory turns its state into a ``GraphView``; exporters and the inspector read nothing else, so
-they know no memory. ``step`` is the chunk (or turn) that brought an element, which lets the
-graph be replayed in reading order.
+they know no memory. ``step`` is the chunk (or turn) that brought an element and ``gone`` the one
+that took it away, which lets the graph be replayed in reading order.
+
+A hyperedge, which joins any number of nodes, is a node itself, with an edge to each that it joins.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mgl.types import Answer, Document, Span
 
@@ -16,7 +18,10 @@ __all__ = ["GraphView", "ViewEdge", "ViewNode"]
 
 @dataclass(frozen=True, slots=True)
 class ViewNode:
-    """A node: ``kind`` decides its colour, ``label`` is shown, ``content`` is what it says."""
+    """A node: ``kind`` decides its colour, ``label`` is shown, ``content`` is what it says.
+
+    ``gone`` is never before ``step``; the same step brings and takes what nobody sees.
+    """
 
     id: str
     kind: str
@@ -24,11 +29,13 @@ class ViewNode:
     content: str
     span: Span
     step: int
+    gone: int | None = None
+    hyperedge: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ViewEdge:
-    """A directed edge between two nodes of the same view."""
+    """A directed edge between two nodes of the same view; it is there while both of them are."""
 
     id: str
     source: str
@@ -36,6 +43,7 @@ class ViewEdge:
     relation: str
     span: Span
     step: int
+    gone: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +59,32 @@ class GraphView:
     nodes: tuple[ViewNode, ...]
     edges: tuple[ViewEdge, ...]
     answers: tuple[Answer, ...] = ()
+
+    @property
+    def length(self) -> int:
+        """How many steps there are to replay: ``steps``, or more where an element needs more."""
+        elements = (*self.nodes, *self.edges)
+        brought = (each.step + 1 for each in elements)
+        taken = (each.gone + 1 for each in elements if each.gone is not None)
+        return max([self.steps, *brought, *taken])
+
+    def at(self, step: int) -> GraphView:
+        """What is there after ``step`` steps, from 0 to ``length``; ValueError beyond.
+
+        Answers stand on the whole memory: they are there after the last step alone.
+        """
+        if not 0 <= step <= self.length:
+            raise ValueError(f"step {step}: there are steps 0 to {self.length}")
+        nodes = tuple(replace(node, gone=None) for node in self.nodes if _there(node, step))
+        ids = {node.id for node in nodes}
+        edges = tuple(
+            replace(edge, gone=None)
+            for edge in self.edges
+            if _there(edge, step) and {edge.source, edge.target} <= ids
+        )
+        answers = self.answers if step == self.length else ()
+        return replace(self, steps=step, nodes=nodes, edges=edges, answers=answers)
+
+
+def _there(element: ViewNode | ViewEdge, step: int) -> bool:
+    return element.step < step and (element.gone is None or element.gone >= step)

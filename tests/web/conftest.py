@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
+
 import pytest
 
 from mgl.types import Answer, Citation, Document, Section, Span
@@ -23,6 +26,14 @@ HOSTILE = (
 def spot(document: Document, words: str) -> Span:
     start = document.text.index(words)
     return document.span(start, start + len(words))
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"):
+        if (found := shutil.which(name)) is not None:
+            return found
+    pytest.skip("no Chromium on this machine")
 
 
 @pytest.fixture
@@ -61,6 +72,37 @@ def view() -> GraphView:
     )
     questions = ("Who found the key?", "When did they marry?")
     return GraphView("m1", "mindgraph", "tiny", document, questions, 2, nodes, edges, (answer,))
+
+
+@pytest.fixture
+def hypergraph(view: GraphView) -> GraphView:
+    """Four entities and their memory points: two that become one, and one of two entities."""
+    document, met = view.document, spot(view.document, "Ann met Bo")
+    found = spot(document, "Ann found the key & gave it back.")
+    entities = tuple(
+        ViewNode(name, "entity", name.title(), name.title(), spot(document, words), step)
+        for name, words, step in (
+            ("ann", "Ann", 0),
+            ("bo", "Bo", 0),
+            ("key", "silver key", 0),
+            ("may", "May", 1),
+        )
+    )
+    points = (
+        ViewNode("p0", "memory point", "p0", "They met.", met, 0, gone=1, hyperedge=True),
+        ViewNode("p1", "memory point", "p1", "Bo lost it.", met, 0, gone=1, hyperedge=True),
+        ViewNode("p2", "memory point", "p2", "Passed over.", met, 1, gone=1, hyperedge=True),
+        ViewNode("p3", "memory point", "p3", "Ann found what Bo lost.", found, 1, hyperedge=True),
+        ViewNode("p4", "memory point", "p4", "They married.", found, 1, hyperedge=True),
+    )
+    joined = {"p0": "ann bo", "p1": "bo key", "p2": "ann key", "p3": "ann bo key", "p4": "ann may"}
+    edges = tuple(
+        ViewEdge(f"{each.id}-{name}", each.id, name, "joins", each.span, each.step, each.gone)
+        for each in points
+        for name in joined[each.id].split()
+    )
+    knows = ViewEdge("knows", "ann", "bo", "knows", met, 0)
+    return replace(view, memory="hgmem", nodes=entities + points, edges=(*edges, knows))
 
 
 @pytest.fixture

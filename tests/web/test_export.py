@@ -100,6 +100,27 @@ def test_json_of_hostile_text_keeps_every_character(hostile: GraphView) -> None:
         assert each["quote"] == hostile.document.text[each["start"] : each["end"]]
 
 
+def test_hyperedges_and_what_is_gone_are_exported(hypergraph: GraphView) -> None:
+    read = json.loads(to_json(hypergraph))
+    marked = {each["id"]: (each.get("hyperedge"), each.get("gone")) for each in read["nodes"]}
+    assert marked["ann"] == (None, None)
+    assert marked["p0"] == (True, 1)
+    assert marked["p3"] == (True, None)
+    assert {each["id"] for each in read["edges"] if "gone" in each} == {
+        "p0-ann",
+        "p0-bo",
+        "p1-bo",
+        "p1-key",
+        "p2-ann",
+        "p2-key",
+    }
+    graph = nx.read_graphml(io.BytesIO(to_graphml(hypergraph).encode()), force_multigraph=True)
+    assert graph.nodes["p0"]["gone"] == 1
+    assert graph.nodes["p0"]["hyperedge"] is True
+    assert "gone" not in graph.nodes["p3"]
+    assert "hyperedge" not in graph.nodes["ann"]
+
+
 def test_an_empty_graph_is_exported(view: GraphView) -> None:
     empty = replace(view, document=Document.from_text("e.txt", ""), nodes=(), edges=(), answers=())
     assert json.loads(to_json(empty))["nodes"] == []
@@ -113,6 +134,10 @@ def test_an_empty_graph_is_exported(view: GraphView) -> None:
         (lambda view: replace(view, nodes=view.nodes + view.nodes[:1]), "twice"),
         (lambda view: replace(view, edges=view.edges + view.edges[:1]), "twice"),
         (lambda view: replace(view, nodes=view.nodes[1:]), "not in the view"),
+        (
+            lambda view: replace(view, edges=(replace(view.edges[0], gone=0),)),
+            "gone at step 0, before step 1",
+        ),
         (lambda view: replace(view, document=Document.from_text("b", "short")), "not a span"),
         (
             lambda view: replace(

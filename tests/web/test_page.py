@@ -144,3 +144,15 @@ def test_a_view_without_nodes_or_questions_is_a_page(view: GraphView) -> None:
     page = _Page(to_html(empty))
     assert "The graph is empty" in page.words
     assert "No question was asked" in page.words
+
+
+def test_a_hyperedge_is_counted_once_and_what_is_gone_not_at_all(hypergraph: GraphView) -> None:
+    words = _Page(to_html(hypergraph)).words
+    assert "4 nodes, 2 hyperedges, 1 edge" in words
+    assert "4 nodes, 2 hyperedges" in _Page(to_html(replace(hypergraph, questions=()))).words
+
+
+def test_what_no_step_shows_is_not_on_the_page(hypergraph: GraphView) -> None:
+    page = to_html(hypergraph)
+    assert "Bo lost it." in page
+    assert "Passed over." not in page

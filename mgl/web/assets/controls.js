@@ -8,7 +8,7 @@ function found() {
 
 function lookFor(query) {
   change({ query: query.trim().toLowerCase() }, "search");
-  byId("found").textContent = state.query ? `${found().length} of ${data.nodes.length}` : "";
+  byId("found").textContent = state.query ? `${found().length} of ${data.nodes.filter(there).length}` : "";
 }
 
 search.addEventListener("input", () => lookFor(search.value));
@@ -22,13 +22,13 @@ search.addEventListener("keydown", (event) => {
 
 function buildKinds() {
   data.kinds.forEach((look, kind) => {
-    const count = data.nodes.filter((node) => node.kind === kind).length;
+    const count = make("small");
     const button = make(
       "button",
       { type: "button", class: `kind k${look.colour}`, "aria-pressed": "true" },
       sign(look),
       make("bdi", {}, look.name),
-      make("small", {}, count),
+      count,
     );
     button.addEventListener("click", () => {
       const hidden = new Set(state.hidden);
@@ -37,7 +37,10 @@ function buildKinds() {
       change({ hidden });
       if (selected && !shown(selected)) select(null);
     });
-    onChange(() => button.setAttribute("aria-pressed", String(!state.hidden.has(kind))));
+    onChange(() => {
+      button.setAttribute("aria-pressed", String(!state.hidden.has(kind)));
+      count.textContent = data.nodes.filter((node) => node.kind === kind && there(node)).length;
+    });
     byId("kinds").append(button);
   });
 }
@@ -81,12 +84,16 @@ play.addEventListener("click", () => {
 });
 onChange(() => {
   slider.value = String(state.step);
-  const nodes = data.nodes.filter(shown).length;
-  const edges = data.edges.filter(shown).length;
+  const areas = hyperedges.filter(shown).length;
+  const nodes = data.nodes.filter(shown).length - areas;
+  const edges = plain(data.edges).filter(shown).length;
   const step = `step ${state.step + 1} of ${data.steps}`;
-  const counts = ` · ${nodes} nodes, ${edges} edges`;
-  byId("step-said").replaceChildren(step, make("span", { class: "long" }, counts));
-  slider.setAttribute("aria-valuetext", step + counts);
+  const counts = [many(nodes, "node")];
+  if (hyperedges.length) counts.push(many(areas, "hyperedge"));
+  if (edges || !hyperedges.length) counts.push(many(edges, "edge"));
+  const said = ` · ${counts.join(", ")}`;
+  byId("step-said").replaceChildren(step, make("span", { class: "long" }, said));
+  slider.setAttribute("aria-valuetext", step + said);
 });
 
 byId("zoom-in").addEventListener("click", () => zoomBy(1.4));

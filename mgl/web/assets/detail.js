@@ -27,6 +27,7 @@ function facts(element) {
     ["characters", range(element)],
     ["place", element.where],
     ["read at", data.steps > 1 ? `step ${element.step + 1} of ${data.steps}` : ""],
+    ["gone at", element.gone === undefined ? "" : `step ${element.gone + 1} of ${data.steps}`],
   ];
   const list = make("dl");
   for (const [name, value] of rows) {
@@ -58,8 +59,11 @@ function nodePanel(node) {
     make(
       "div",
       {},
-      ...edgeList("Edges out", node.out, (edge) => [link(edge), " → ", link(edge.to)]),
-      ...edgeList("Edges in", node.into, (edge) => [link(edge.from), " → ", link(edge)]),
+      ...edgeList(node.hyperedge ? "Joins" : "Part of", ties(node), (edge) => [
+        link(edge.from === node ? edge.to : edge.from),
+      ]),
+      ...edgeList("Edges out", plain(node.out), (edge) => [link(edge), " → ", link(edge.to)]),
+      ...edgeList("Edges in", plain(node.into), (edge) => [link(edge.from), " → ", link(edge)]),
       ...sharing(node),
     ),
   ];
@@ -89,10 +93,11 @@ function sharing(element) {
 }
 
 function overview() {
-  const nodes = data.nodes.filter(shown).filter(matches).sort(byWeight);
+  const nodes = data.nodes.filter(shown).filter(matches);
+  nodes.sort((one, other) => linked(other) - linked(one) || byReading(one, other));
   if (!data.nodes.length) return [make("p", { class: "note" }, "There is no node to show.")];
   const items = nodes.map((node) =>
-    make("li", { class: state.cited.has(node) ? "cited" : "" }, link(node), make("small", {}, node.degree)),
+    make("li", { class: state.cited.has(node) ? "cited" : "" }, link(node), make("small", {}, linked(node))),
   );
   const title = state.query ? "Nodes found" : "Nodes, most connected first";
   return [make("h4", {}, `${title} `, make("small", {}, nodes.length)), make("ul", { class: "index" }, ...items)];

@@ -30,10 +30,11 @@ function buildGraph() {
   if (stage.clientHeight > stage.clientWidth) {
     for (const node of data.nodes) [node.x, node.y] = [node.y, node.x];
   }
+  buildAreas();
   for (const edge of data.edges) {
     edge.line = draw("path", { class: "line" });
     edge.reach = draw("path", { class: "reach" });
-    edge.drawn = draw("g", { class: "edge", "data-ref": edge.ref }, edge.line, edge.reach);
+    edge.drawn = draw("g", { class: edge.member ? "edge member" : "edge", "data-ref": edge.ref }, edge.line, edge.reach);
     byId("edges").append(edge.drawn);
     edge.name = draw("text", { class: "relation", hidden: true }, shorten(edge.relation, 40));
   }
@@ -74,7 +75,8 @@ function fit() {
   const [left, right] = [Math.min(...xs), Math.max(...xs)];
   const [top, bottom] = [Math.min(...ys), Math.max(...ys)];
   const [wide, high] = [right - left || 1, bottom - top || 1];
-  camera.zoom = Math.min((box.width - 110) / wide, (box.height - 64) / high, 1.6);
+  const room = hyperedges.length ? 44 : 0;
+  camera.zoom = Math.min((box.width - 110 - room) / wide, (box.height - 64 - room) / high, 1.6);
   camera.zoom = Math.max(camera.zoom, 0.05);
   camera.x = box.width / 2 - ((left + right) / 2) * camera.zoom;
   camera.y = box.height / 2 - ((top + bottom) / 2) * camera.zoom - 5;
@@ -159,6 +161,7 @@ function redraw() {
 
 function redrawNow() {
   pan();
+  hyperedges.filter(shown).forEach(placeArea);
   data.nodes.forEach(placeNode);
   data.edges.forEach(placeEdge);
   placeNames();
@@ -228,7 +231,7 @@ function placeName(node, scale, always, taken) {
 /** Relations are named at the element in hand: all that fit, its own in any case. */
 function placeRelations(near, focus, taken) {
   for (const edge of data.edges) {
-    if (!near.has(edge) || !shown(edge)) continue;
+    if (!near.has(edge) || !shown(edge) || (edge.member && !focus.has(edge))) continue;
     const [x, y] = edge.middle;
     const half = pen.measureText(edge.name.textContent).width / 2;
     const box = [x - half, y - 7, x + half, y + 7];
@@ -242,21 +245,27 @@ function placeRelations(near, focus, taken) {
 
 function describe(node) {
   const cited = state.cited.has(node) ? ", cited by the answer" : "";
-  return `${node.look.name}: ${node.label}, ${node.degree} edges${cited}`;
+  const others = tied(node).length;
+  const edges = many(plain(node.out).length + plain(node.into).length, "edge");
+  const joins = node.hyperedge ? `joins ${many(others, "node")}` : `part of ${others}`;
+  const links = ties(node).length ? joins : edges;
+  return `${node.look.name}: ${node.label}, ${links}${cited}`;
 }
 
 function dressGraph() {
   const hand = state.hovered || state.selected;
   const near = around(hand);
   for (const each of elements.values()) {
-    const list = each.drawn.classList;
-    each.drawn.toggleAttribute("hidden", !shown(each));
-    list.toggle("dim", Boolean(hand && !near.has(each)) || !matches(each));
-    list.toggle("near", near.has(each));
-    list.toggle("on", state.selected === each);
-    list.toggle("fresh", fresh(each));
+    for (const drawn of each.area ? [each.drawn, each.area] : [each.drawn]) {
+      const list = drawn.classList;
+      drawn.toggleAttribute("hidden", !shown(each));
+      list.toggle("dim", Boolean(hand && !near.has(each)) || !matches(each));
+      list.toggle("near", near.has(each));
+      list.toggle("on", state.selected === each);
+      list.toggle("fresh", fresh(each));
+    }
     if (!each.node) continue;
-    list.toggle("cited", state.cited.has(each));
+    each.drawn.classList.toggle("cited", state.cited.has(each));
     each.drawn.setAttribute("aria-pressed", String(state.selected === each));
     each.drawn.setAttribute("aria-label", describe(each));
   }

@@ -17,7 +17,8 @@ graph.addEventListener("pointerdown", (event) => {
   if (event.button) return;
   pointers.set(event.pointerId, local(event));
   graph.setPointerCapture(event.pointerId);
-  hold = { element: under(event.target), start: local(event), moved: false };
+  const area = event.target.classList.contains("area");
+  hold = { element: under(event.target), area, start: local(event), moved: false };
   hide();
 });
 
@@ -46,9 +47,9 @@ graph.addEventListener("pointerup", release);
 graph.addEventListener("pointercancel", release);
 graph.addEventListener("pointerleave", () => hover(null));
 
-/** A node takes with it the leaves that hang on it alone; the ground moves the camera. */
+/** A node takes with it the leaves that hang on it alone; ground and areas move the camera. */
 function drag(x, y) {
-  const node = hold.element && hold.element.node ? hold.element : null;
+  const node = hold.element && hold.element.node && !hold.area ? hold.element : null;
   if (!node) {
     camera.x += x;
     camera.y += y;

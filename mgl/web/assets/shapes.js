@@ -36,6 +36,8 @@ function sign(look) {
   );
 }
 
+const many = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
 const shorten = (text, length) => {
   const signs = [...text.replace(/\s+/g, " ").trim()];
   return signs.length > length ? signs.slice(0, length - 1).join("") + "…" : signs.join("");

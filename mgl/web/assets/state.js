@@ -42,12 +42,25 @@ data.edges.forEach((edge, index) => {
   edge.label = edge.relation;
   edge.from.out.push(edge);
   edge.to.into.push(edge);
+  edge.member = Boolean(edge.from.hyperedge) !== Boolean(edge.to.hyperedge);
   elements.set(edge.ref, edge);
 });
+for (const element of elements.values()) {
+  const all = element.node ? [element] : [element, element.from, element.to];
+  element.since = Math.max(...all.map((each) => each.step));
+  element.until = Math.min(...all.map((each) => each.gone ?? Infinity));
+}
 for (const node of data.nodes) {
   node.degree = node.out.length + node.into.length;
   node.radius = Math.min(20, 5.5 + 2.1 * Math.sqrt(node.degree));
 }
+
+/** A member edge ties a hyperedge to one of the nodes that it joins; the others are plain. */
+const plain = (edges) => edges.filter((edge) => !edge.member);
+const ties = (node) => [...node.out, ...node.into].filter((edge) => edge.member);
+const tied = (node) => ties(node).filter(shown).map((edge) => (edge.from === node ? edge.to : edge.from));
+
+const linked = (node) => [...node.out, ...node.into].filter(shown).length;
 
 const byReading = (one, other) => one.start - other.start || one.end - other.end;
 const byWeight = (one, other) => other.degree - one.degree || byReading(one, other);
@@ -61,10 +74,9 @@ const state = {
   cited: new Set(),
 };
 
-const shown = (element) =>
-  element.node
-    ? element.step <= state.step && !state.hidden.has(element.kind)
-    : element.step <= state.step && shown(element.from) && shown(element.to);
+const there = (element) => element.since <= state.step && state.step < element.until;
+const kindsOf = (element) => (element.node ? [element] : [element.from, element.to]).map((node) => node.kind);
+const shown = (element) => there(element) && !kindsOf(element).some((kind) => state.hidden.has(kind));
 
 const fresh = (element) => state.step < data.steps - 1 && element.step === state.step;
 
@@ -99,10 +111,10 @@ function change(patch, origin = "") {
 
 function select(element, origin = "") {
   if (element && !shown(element)) {
-    const kinds = element.node ? [element.kind] : [element.from.kind, element.to.kind];
     const hidden = new Set(state.hidden);
-    kinds.forEach((kind) => hidden.delete(kind));
-    change({ selected: element, hidden, step: Math.max(state.step, element.step) }, origin);
+    kindsOf(element).forEach((kind) => hidden.delete(kind));
+    const step = Math.min(Math.max(state.step, element.since), element.until - 1);
+    change({ selected: element, hidden, step }, origin);
   } else {
     change({ selected: element }, origin);
   }

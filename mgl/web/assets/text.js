@@ -21,11 +21,17 @@ function buildText() {
   }
 }
 
+/** What is shown of some elements; that a hyperedge joins a node is said by either of the two. */
+const standing = (some) => {
+  const seen = some.filter(shown);
+  return plain(seen).length ? plain(seen) : seen;
+};
+
 /** All other elements that stand on some of the same characters. */
 function besides(element) {
   const found = new Set(passages.get(element.ref).flatMap((piece) => covering.get(piece)));
   found.delete(element);
-  return [...found].filter(shown);
+  return standing([...found]);
 }
 
 /** Bring a place to the upper third; again while blocks that come into sight change their size. */
@@ -48,7 +54,7 @@ function bringStart(start) {
 text.addEventListener("click", (event) => {
   const piece = event.target.closest("mark");
   if (!piece || String(getSelection())) return;
-  const here = covering.get(piece).filter(shown);
+  const here = standing(covering.get(piece));
   const next = here[(here.indexOf(state.selected) + 1) % here.length];
   if (next) select(next, "text");
 });
@@ -59,7 +65,7 @@ function glance(element) {
   if (element === glanced) return;
   for (const [each, on] of [[glanced, false], [element, true]]) {
     if (!each) continue;
-    each.drawn.classList.toggle("glance", on);
+    for (const drawn of [each.drawn, each.area]) drawn?.classList.toggle("glance", on);
     passages.get(each.ref).forEach((piece) => piece.classList.toggle("hand", on));
   }
   glanced = element;
@@ -78,7 +84,7 @@ strip.addEventListener("click", (event) => {
 
 /** The next marked passage in reading order, from the selected one or from what is in sight. */
 function move(way) {
-  const order = [...elements.values()].filter(shown).sort(byReading);
+  const order = standing([...elements.values()]).sort(byReading);
   if (!order.length) return;
   const from = order.indexOf(state.selected);
   const first = way > 0 ? 0 : order.length - 1;

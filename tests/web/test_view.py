@@ -1,0 +1,104 @@
+"""A view at a step: what was brought before it and not yet taken away."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mgl.types import Document
+from mgl.web.arrange import arranged, lasting
+from mgl.web.view import GraphView, ViewEdge, ViewNode
+
+DOCUMENT = Document.from_text("a.txt", "a text")
+WHOLE = DOCUMENT.span(0, 6)
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> tuple[int, int | None]:
+    step = draw(st.integers(0, 6))
+    return step, draw(st.none() | st.integers(step, 8))
+
+
+@st.composite
+def views(draw: st.DrawFn) -> GraphView:
+    nodes = tuple(
+        ViewNode(f"n{index}", "kind", "", "", WHOLE, step, gone)
+        for index, (step, gone) in enumerate(draw(st.lists(lives(), min_size=1, max_size=6)))
+    )
+    ends = st.sampled_from([node.id for node in nodes])
+    edges = tuple(
+        ViewEdge(f"e{index}", source, target, "", WHOLE, step, gone)
+        for index, (source, target, (step, gone)) in enumerate(
+            draw(st.lists(st.tuples(ends, ends, lives()), max_size=8))
+        )
+    )
+    steps = draw(st.integers(0, 9))
+    return GraphView("m", "memory", "model", DOCUMENT, (), steps, nodes, edges)
+
+
+def ids(view: GraphView) -> set[str]:
+    return {each.id for each in (*view.nodes, *view.edges)}
+
+
+def replayed(view: GraphView, step: int) -> set[str]:
+    """What is there when every step is carried out, one after the other."""
+    there: set[str] = set()
+    for now in range(step):
+        there |= {each.id for each in (*view.nodes, *view.edges) if each.step == now}
+        there -= {each.id for each in (*view.nodes, *view.edges) if each.gone == now}
+    return there - {edge.id for edge in view.edges if not {edge.source, edge.target} <= there}
+
+
+@given(views(), st.data())
+def test_a_step_shows_what_carrying_out_the_steps_leaves(
+    view: GraphView, data: st.DataObject
+) -> None:
+    step = data.draw(st.integers(0, view.length))
+    then = view.at(step)
+    assert ids(then) == replayed(view, step)
+    assert then.steps == then.length == step
+    assert arranged(then)
+    assert then.at(step) == then
+
+
+@given(views(), st.data())
+def test_an_earlier_step_of_a_step_has_nothing_that_the_later_one_did_not_know(
+    view: GraphView, data: st.DataObject
+) -> None:
+    later = data.draw(st.integers(0, view.length))
+    earlier = data.draw(st.integers(0, later))
+    assert ids(view.at(later).at(earlier)) == replayed(view, earlier) & ids(view.at(later))
+
+
+@given(views())
+def test_what_lasts_is_what_some_step_shows(view: GraphView) -> None:
+    shown = [ids(view.at(step)) for step in range(view.length + 1)]
+    assert ids(lasting(view)) == set().union(*shown)
+
+
+def test_a_view_without_steps_that_take_away_ends_as_it_is(view: GraphView) -> None:
+    assert view.at(view.length) == view
+    assert view.at(0).nodes == view.at(0).edges == ()
+    first = view.at(1)
+    assert [node.id for node in first.nodes] == ["n2", "n1"]
+    assert [edge.id for edge in first.edges] == ["e1"]
+
+
+def test_answers_come_after_the_last_step(view: GraphView) -> None:
+    assert view.at(view.length).answers == view.answers != ()
+    assert view.at(view.length - 1).answers == ()
+
+
+def test_an_edge_is_gone_with_a_node_that_it_links(view: GraphView) -> None:
+    without = replace(view, nodes=(replace(view.nodes[0], gone=1), *view.nodes[1:]))
+    assert [edge.id for edge in without.at(1).edges] == ["e1"]
+    assert [edge.id for edge in without.at(2).edges] == ["e3"]
+
+
+@pytest.mark.parametrize("step", [-1, 3])
+def test_a_step_that_there_is_not_is_refused(view: GraphView, step: int) -> None:
+    with pytest.raises(ValueError, match="there are steps 0 to 2"):
+        view.at(step)
