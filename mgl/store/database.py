@@ -33,6 +33,7 @@ from mgl.store import redaction, rows, texts, turns
 from mgl.store.calls import StoreCallLog
 from mgl.store.connection import connect, store_errors, transaction
 from mgl.store.migrations import migrate
+from mgl.store.pace import Pace, pace
 from mgl.store.records import EditRecord, MemoryRecord
 from mgl.store.redaction import Fate, Redaction, Treat
 from mgl.types import CONVERSATION, Conversation, Document, Turn
@@ -350,6 +351,11 @@ class Store:
                 (memory_id,),
             )
             return [rows.call_from_row(row) for row in found]
+
+    def pace(self, model_id: str, stage: str) -> Pace | None:
+        """How fast a model's calls of a stage were on this machine; None where there are none."""
+        with self._read() as connection:
+            return pace(connection, model_id, stage)
 
     def token_counts(self, model_id: str, texts: Sequence[str]) -> list[int | None]:
         """What is known of the tokens of each text by a model's tokenizer, else None."""
