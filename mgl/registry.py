@@ -1,7 +1,7 @@
 """Names to the classes behind them; nothing is imported before it is asked for.
 
     >>> names("memory")
-    ['direct', 'gam', 'mindgraph', 'passages', 'transcript', 'turns']
+    ['direct', 'gam', 'graph', 'hgmem', 'mindgraph', 'passages', 'transcript', 'turns']
     >>> load("memory", "mindgraph").__name__
     'MindGraph'
 
@@ -25,6 +25,8 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
     "memory": {
         "direct": "mgl.baselines.direct:Direct",
         "gam": "mgl.memories.gam:Gam",
+        "graph": "mgl.graph:DocumentGraph",
+        "hgmem": "mgl.memories.hgmem:HgMem",
         "mindgraph": "mgl.memories.mindgraph:MindGraph",
         "passages": "mgl.baselines.passages:Passages",
         "transcript": "mgl.baselines.transcript:Transcript",

@@ -31,7 +31,7 @@ class GraphConfig(BaseModel):
         description="what an entity may be; the paper prints none",
     )
     most_entities: int = Field(10, ge=1, description="entities a reply may hold; ours")
-    most_relations: int = Field(8, ge=0, description="relations a reply may hold; ours")
+    most_relations: int = Field(8, ge=1, description="relations a reply may hold; ours")
     description_tokens: int = Field(
         300, ge=16, description="above which merged descriptions are summarised; ours"
     )

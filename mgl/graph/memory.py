@@ -1,0 +1,211 @@
+"""The entity graph of a document as a memory: it is built and shown, and answers nothing itself.
+
+    graph = DocumentGraph(tools, document)
+    await graph.build()
+    index = await graph.index()
+
+Source: HGMem §3.1 and §4.2, offline graph construction. One graph of a document, a model and a
+``GraphConfig`` is shared by every question and method, and is never changed by any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Final, NoReturn
+
+from mgl.errors import UsageError
+from mgl.graph.config import GraphConfig
+from mgl.graph.estimate import Estimate, estimated
+from mgl.graph.extract import describe_all, read_chunks
+from mgl.graph.fold import fold
+from mgl.graph.index import GraphIndex
+from mgl.graph.state import EntityGraph
+from mgl.llm.calls import content_hash
+from mgl.memories.base import Tools
+from mgl.store import MemoryRecord
+from mgl.text import window_document
+from mgl.types import Answer, Chunk, Document, Question, Source
+from mgl.web.view import GraphView, ViewEdge, ViewNode
+
+__all__ = ["KIND", "DocumentGraph"]
+
+KIND = "graph"
+
+
+class DocumentGraph:
+    """The graph of one document. ``id`` is a hash of all that decides its log."""
+
+    reads: Final = "document"
+    retrieves: Final = True
+    per_question: Final = False
+    Config = GraphConfig
+
+    def __init__(
+        self,
+        tools: Tools,
+        source: Source,
+        questions: Sequence[Question] = (),
+        config: GraphConfig | None = None,
+        *,
+        identity: str | None = None,
+    ) -> None:
+        if not isinstance(source, Document):
+            raise UsageError(
+                f"an entity graph is made of a document, and {source.name} is a conversation",
+                hint="--memory gam remembers conversations",
+            )
+        if questions:
+            raise UsageError(
+                "an entity graph is the same for every question",
+                hint="build it without one, and ask with --memory hgmem",
+            )
+        self._tools = tools
+        self._document = source
+        self._config = GraphConfig.of(config or GraphConfig())
+        self._identity = identity
+        self._graph: EntityGraph | None = None
+        self._chunks: tuple[Chunk, ...] | None = None
+        self._index: GraphIndex | None = None
+
+    @property
+    def id(self) -> str:
+        if self._identity is not None:
+            return self._identity
+        return content_hash(
+            {
+                "kind": KIND,
+                "document": self._document.id,
+                "config": self._recorded,
+                "model": self._tools.llm.model_id,
+            }
+        )[:12]
+
+    async def build(self) -> None:
+        """Read the document into the log, from where the log ends."""
+        store = self._tools.store
+        if self.is_built():
+            return
+        store.put_document(self._document)
+        chunks = await self._windows()
+        count = self._tools.llm.count_tokens
+        text = self._document.text
+        starts = [0, *(chunk.span.end for chunk in chunks)]
+        tokens = await count([text[a:b] for a, b in pairwise(starts)]) if chunks else []
+        store.put_memory(
+            MemoryRecord(
+                id=self.id,
+                kind=KIND,
+                document_id=self._document.id,
+                questions=(),
+                model_id=self._tools.llm.model_id,
+                config=self._recorded,
+                chunks=len(chunks),
+                tokens=sum(tokens),
+            )
+        )
+        await read_chunks(self._tools, self.id, self._document, chunks, self._config)
+        await describe_all(self._tools, self.id, len(chunks), self._config)
+
+    def is_built(self) -> bool:
+        """Whether every chunk, and the step behind the last, is in the log."""
+        known = [memory for memory in self._tools.store.memories() if memory.id == self.id]
+        return bool(known) and len(self._tools.store.chunks_done(self.id)) > known[0].chunks
+
+    def graph(self) -> EntityGraph:
+        """The graph as the log gives it."""
+        if self._graph is not None:
+            return self._graph
+        graph = fold(self._tools.store.edits(self.id))
+        if self.is_built():
+            self._graph = graph
+        return graph
+
+    def chunks(self) -> tuple[Chunk, ...]:
+        """The chunks as the log has them, in reading order."""
+        if self._chunks is not None:
+            return self._chunks
+        rows = [row for row in self._tools.store.edits(self.id) if row.op == "chunk"]
+        chunks = tuple(
+            Chunk(row.chunk, row.span, self._document.quote(row.span), row.payload["tokens"])
+            for row in sorted(rows, key=lambda row: row.chunk)
+            if row.span is not None
+        )
+        if self.is_built():
+            self._chunks = chunks
+        return chunks
+
+    def failed(self) -> tuple[int, ...]:
+        """The chunks that gave no reply that could be used, in reading order."""
+        rows = self._tools.store.edits(self.id)
+        return tuple(sorted(row.chunk for row in rows if row.op == "reply"))
+
+    async def index(self) -> GraphIndex:
+        """The graph's vectors (builds what is missing first)."""
+        if self._index is None:
+            if self._tools.embedder is None:
+                raise UsageError(
+                    "an entity graph is searched with an embedder, and there is none",
+                    hint="give one in its tools",
+                )
+            await self.build()
+            self._index = await GraphIndex.open(self._tools.embedder, self.graph(), self.chunks())
+        return self._index
+
+    async def answer(self, question: Question) -> NoReturn:
+        """Always UsageError: a graph is what others answer from."""
+        del question
+        raise UsageError("a graph answers nothing by itself", hint="--memory hgmem answers over it")
+
+    def view(self, answers: Sequence[Answer] = ()) -> GraphView:
+        """The graph as exporters draw it; an element's source is its first mention."""
+        graph, record = self.graph(), self._tools.store.memory(self.id)
+        return GraphView(
+            memory_id=self.id,
+            memory=KIND,
+            model=record.model_id,
+            document=self._document,
+            questions=(),
+            steps=record.chunks,
+            nodes=tuple(
+                ViewNode(
+                    entity.id,
+                    entity.type,
+                    entity.name,
+                    entity.description,
+                    entity.mentions[0].span,
+                    entity.mentions[0].chunk,
+                )
+                for entity in graph.entities.values()
+            ),
+            edges=tuple(
+                ViewEdge(
+                    relation.id,
+                    relation.source,
+                    relation.target,
+                    relation.description,
+                    relation.mentions[0].span,
+                    relation.mentions[0].chunk,
+                )
+                for relation in graph.relations.values()
+            ),
+            answers=tuple(answers),
+        )
+
+    async def estimate(self) -> Estimate:
+        """What building what is missing would cost; no call is made."""
+        done = self._tools.store.chunks_done(self.id)
+        chunks = await self._windows()
+        return await estimated(self._tools, self._document, chunks, done, self._config)
+
+    @property
+    def _recorded(self) -> dict[str, Any]:
+        """The configuration without what decides the pace alone."""
+        return self._config.model_dump(mode="json", exclude={"in_flight"})
+
+    async def _windows(self) -> list[Chunk]:
+        llm = self._tools.llm
+        config = self._config
+        return await window_document(
+            self._document, config.chunk_tokens, config.overlap_tokens, llm.count_tokens
+        )
