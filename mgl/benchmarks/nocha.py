@@ -74,6 +74,15 @@ class NochaBook:
     document: Document
     claims: tuple[NochaClaim, ...]
 
+    @property
+    def title(self) -> str:
+        """The book's title and author, as its name has them."""
+        return self.name.replace("_", " ")
+
+    def read(self) -> Document:
+        """The book, as ``NarrativeBook`` has it."""
+        return self.document
+
 
 class _Claim(BaseModel):
     model_config = ConfigDict(populate_by_name=True)
