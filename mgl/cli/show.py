@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mgl.cli.options import AsJson, opened
 from mgl.cli.output import one_line, print_answer, print_json, print_stats
 
+if TYPE_CHECKING:
+    from mgl.web.view import GraphView
+
 __all__ = ["show"]
 
 
 def show(
     identity: Annotated[str, typer.Argument(metavar="ID", help="A memory's id, or how it begins.")],
+    step: Annotated[
+        int | None,
+        typer.Option("--step", metavar="N", help="Show it as it was after N steps."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show one memory, its nodes and its answers."""
     with opened() as lab:
         summary = lab.memory(identity)
         record = summary.record
-        view = lab.view(summary.id)
+        whole = lab.view(summary.id)
         stats = lab.stats(summary.id)
+    view = _after(whole, step)
     if as_json:
         from dataclasses import asdict
 
@@ -31,6 +39,7 @@ def show(
             {
                 **summary.to_json(),
                 "stats": asdict(stats),
+                **({} if step is None else {"step": step, "graph": _graph(view)}),
                 "answers": [answer_json(answer) for answer in view.answers],
             }
         )
@@ -44,10 +53,48 @@ def show(
     typer.echo(f"model:     {one_line(record.model_id)}")
     for question in record.questions or ("(none: read for whatever may be asked)",):
         typer.echo(f"question:  {one_line(question)}")
-    print_stats(stats, summary.unit)
-    for node in view.nodes:
-        place = f"[{node.span.start}:{node.span.end}]"
-        typer.echo(f"  {one_line(node.id)} ({node.kind}) {place} {one_line(node.content)}")
+    if step is None:
+        print_stats(stats, summary.unit)
+    else:
+        typer.echo(f"step:      {step} of {whole.length}")
+    _print_nodes(view)
     for answer in view.answers:
         typer.echo(f"\nasked: {one_line(answer.question)}")
         print_answer(answer)
+
+
+def _after(view: GraphView, step: int | None) -> GraphView:
+    if step is None:
+        return view.at(view.length)
+    try:
+        return view.at(step)
+    except ValueError as refused:
+        from mgl.errors import UsageError
+
+        raise UsageError(
+            f"this memory has no step {step}",
+            hint=f"give --step a number from 0 to {view.length}",
+        ) from refused
+
+
+def _graph(view: GraphView) -> object:
+    import json
+
+    from mgl.web.export import to_json
+
+    return json.loads(to_json(view))
+
+
+def _print_nodes(view: GraphView) -> None:
+    """A line for each node; under a hyperedge, what it joins."""
+    nodes = {node.id: node for node in view.nodes}
+    joined: dict[str, list[str]] = {node.id: [] for node in view.nodes if node.hyperedge}
+    for edge in view.edges:
+        for one, other in ((edge.source, edge.target), (edge.target, edge.source)):
+            if one in joined and other not in joined:
+                joined[one].append(nodes[other].label or other)
+    for node in view.nodes:
+        place = f"[{node.span.start}:{node.span.end}]"
+        typer.echo(f"  {one_line(node.id)} ({node.kind}) {place} {one_line(node.content)}")
+        if node.hyperedge:
+            typer.echo(f"    joins: {one_line(', '.join(joined[node.id])) or '(nothing)'}")

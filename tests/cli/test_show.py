@@ -1,0 +1,96 @@
+"""``mgl show``: a memory as it is, and as it was after some step."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from mgl.lab import Lab
+from mgl.types import Document
+from mgl.web.view import GraphView, ViewEdge, ViewNode
+from tests.cli.conftest import Mgl
+from tests.cli.server import Server
+
+QUESTION = "Who met?"
+
+
+@pytest.fixture
+def memory(mgl: Mgl, book: Path, server: Server) -> str:
+    options = ("--model", "qwen2.5-7b-instruct", "--base-url", server.url, "--chunk-tokens", "48")
+    asked = mgl("ask", book, QUESTION, "--json", *options)
+    assert asked.exit_code == 0, asked.stderr
+    memory_id: str = json.loads(asked.stdout)["memory_id"]
+    return memory_id
+
+
+def nodes(shown: str) -> list[str]:
+    return [line for line in shown.splitlines() if line.startswith("  p")]
+
+
+def test_a_memory_is_shown_as_it_was_after_a_step(mgl: Mgl, memory: str) -> None:
+    whole = mgl("show", memory).stdout
+    chunks = json.loads(mgl("list", "--json").stdout)[0]["chunks"]
+    assert chunks > 2
+    steps = [mgl("show", memory, "--step", step).stdout for step in range(chunks + 1)]
+    assert [f"step:      {step} of {chunks}" in shown for step, shown in enumerate(steps)] == [
+        True
+    ] * (chunks + 1)
+    assert nodes(steps[0]) == []
+    assert nodes(steps[-1]) == nodes(whole)
+    for before, after in pairwise(steps):
+        assert set(nodes(before)) < set(nodes(after))
+    assert "asked:" in steps[-1]
+    assert all("asked:" not in shown for shown in steps[:-1])
+
+
+def test_a_step_as_json_holds_the_graph_of_that_step(mgl: Mgl, memory: str) -> None:
+    shown = json.loads(mgl("show", memory, "--step", "1", "--json").stdout)
+    assert shown["step"] == shown["graph"]["steps"] == 1
+    assert len(shown["graph"]["nodes"]) == len(nodes(mgl("show", memory, "--step", "1").stdout))
+    assert shown["answers"] == []
+    whole = json.loads(mgl("show", memory, "--json").stdout)
+    assert {"step", "graph"}.isdisjoint(whole)
+    assert whole["answers"]
+
+
+@pytest.mark.parametrize("step", [-1, 99])
+def test_a_step_that_there_is_not_is_refused(mgl: Mgl, memory: str, step: int) -> None:
+    refused = mgl("show", memory, f"--step={step}")
+    assert refused.exit_code == 2
+    assert f"this memory has no step {step}" in refused.stderr
+    assert "give --step a number from 0 to" in refused.stderr
+
+
+def test_a_hyperedge_says_what_it_joins_and_what_is_gone_is_not_shown(
+    mgl: Mgl, memory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = Document.from_text("a.txt", "Ann met Bo.")
+    span = document.span(0, 11)
+    view = GraphView(
+        memory,
+        "hgmem",
+        "tiny",
+        document,
+        (QUESTION,),
+        2,
+        (
+            ViewNode("ann", "person", "Ann", "Ann", span, 0),
+            ViewNode("bo", "person", "", "Bo", span, 0),
+            ViewNode("p0", "memory point", "p0", "They met.", span, 0, gone=1, hyperedge=True),
+            ViewNode("p1", "memory point", "p1", "They met\nonce.", span, 1, hyperedge=True),
+        ),
+        (
+            ViewEdge("a", "p0", "ann", "joins", span, 0),
+            ViewEdge("b", "p1", "ann", "joins", span, 1),
+            ViewEdge("c", "bo", "p1", "joins", span, 1),
+        ),
+    )
+    monkeypatch.setattr(Lab, "view", lambda *_: view)
+    first = mgl("show", memory, "--step", "1").stdout.splitlines()
+    assert first[-2:] == ["  p0 (memory point) [0:11] They met.", "    joins: Ann"]
+    last = mgl("show", memory).stdout
+    assert "  p1 (memory point) [0:11] They met once.\n    joins: Ann, bo\n" in last
+    assert "p0" not in last
