@@ -71,7 +71,7 @@ async def respond(
     prompt = ANSWER.render(memory=points, sources="\n".join(lines), query=query)
     try:
         reply = await llm.complete(
-            [Message("user", prompt)], schema, sampling=config.sampling(), stage="answer"
+            [Message("user", prompt)], schema, sampling=config.sampling(step), stage="answer"
         )
     except ReplyInvalid as error:
         return [record(step, Respond(error.message, ()), rejected="reply_invalid")]

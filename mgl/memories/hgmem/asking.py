@@ -50,7 +50,7 @@ from mgl.reading import flat
 __all__ = ["Asker", "Said", "Unreadable"]
 
 LANGUAGE = "English"
-REPAIRS = 2
+REPAIRS, REPAIR_SEEDS = 2, 100
 ProposalT = TypeVar("ProposalT")
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
@@ -76,16 +76,18 @@ class _Subquery(BaseModel):
 
 
 class Asker:
-    """Asks a model about one query; ``attempt`` counts how often it was begun anew.
+    """Asks a model about one query in one step.
 
     All raise ReplyInvalid, and the EngineError family; Unreadable under ``released_code`` alone.
     """
 
-    def __init__(self, llm: LLM, query: str, config: HgMemConfig, attempt: int = 0) -> None:
+    def __init__(
+        self, llm: LLM, query: str, config: HgMemConfig, *, step: int, attempt: int
+    ) -> None:
         self._llm = llm
         self._query = query
         self._config = config
-        self._sampling = config.sampling(attempt)
+        self._sampling = config.sampling(step, attempt)
         self._json = config.format == "json"
 
     async def evolution(
@@ -167,10 +169,10 @@ class Asker:
         parse: Callable[[str], ProposalT],
         stage: str,
     ) -> Said[ProposalT]:
-        messages = [Message("user", _printed(prompt, values))]
+        messages = [Message("user", _rendered(prompt, values))]
         sampling = self._sampling
         for repair in range(REPAIRS + 1):
-            sampling = replace(sampling, seed=sampling.seed + repair * 1000)
+            sampling = replace(sampling, seed=self._sampling.seed + repair * REPAIR_SEEDS)
             reply: Reply[BaseModel] = await self._llm.complete(
                 messages, sampling=sampling, stage=stage
             )
@@ -186,10 +188,7 @@ class Asker:
         )
 
 
-def _printed(prompt: Prompt, values: Mapping[str, str]) -> str:
-    """A prompt as printed, with the marks of its format."""
-    return _rendered(prompt, {**RELEASED.of(prompt), "language": LANGUAGE, **values})
-
-
 def _rendered(prompt: Prompt, values: Mapping[str, str]) -> str:
-    return prompt.render(**{name: values[name] for name in prompt.variables})
+    """A prompt filled in; one that is printed for delimiters with their marks."""
+    known = {**RELEASED.of(prompt), "language": LANGUAGE, **values}
+    return prompt.render(**{name: known[name] for name in prompt.variables})

@@ -15,6 +15,7 @@ from mgl.llm.base import Sampling
 
 __all__ = ["HgMemConfig"]
 
+_ATTEMPT = 1000
 _SMALL: dict[str, Any] = {
     "concerns": 2,
     "relation_tokens": 300,
@@ -82,7 +83,9 @@ class HgMemConfig(GraphConfig):
         """Chunks that a subquery finds by their own likeness."""
         return 5 if self.released else 0
 
-    def sampling(self, attempt: int = 0) -> Sampling:
-        """How tokens are drawn; ``attempt`` counts the times that a question was begun anew."""
-        seed = self.reply_seed + attempt
+    def sampling(self, step: int, attempt: int = 0) -> Sampling:
+        """How tokens are drawn in a step, each with a seed of its own: a memory that stayed as it
+        was is not asked the same again. ``attempt`` counts how often the question was begun anew.
+        """
+        seed = self.reply_seed + step + _ATTEMPT * attempt
         return Sampling(self.reply_temperature, self.reply_top_p, self.reply_tokens, seed)

@@ -96,7 +96,7 @@ class Loop:
             store.append_edits(self._id, past.step, made)
 
     async def _step(self, past: _Past) -> list[EditRecord]:
-        asker = Asker(self._llm, self._query, self._config, past.attempt)
+        asker = Asker(self._llm, self._query, self._config, step=past.done, attempt=past.attempt)
         rows, subqueries, ended = await self._subqueries(past, asker)
         if ended is not None:
             return await self._ended(rows, past.memory, past.step, ended)

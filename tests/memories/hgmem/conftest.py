@@ -1,0 +1,53 @@
+"""An HGMem memory over a real store, with an engine that is told what to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mgl.llm.base import Engine
+from mgl.llm.client import Client
+from mgl.memories.base import SilentObserver, Tools
+from mgl.memories.hgmem import HgMem, HgMemConfig
+from mgl.retrieval.fakes import WordEmbedder
+from mgl.store import Store
+from mgl.types import Document, Question
+from tests.memories.hgmem.telling import DOCUMENT, SMALL_CHUNKS
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "mgl.sqlite") as opened:
+        yield opened
+
+
+Ask = Callable[..., HgMem]
+
+
+@pytest.fixture
+def memory_for(store: Store) -> Ask:
+    """``memory_for(engine, question, **config)``: a memory over the test's store, or another."""
+    own = store
+
+    def make(
+        engine: Engine,
+        question: str | None = "Why is Xodar given to Carter as a slave?",
+        *,
+        document: Document = DOCUMENT,
+        store: Store = own,
+        **config: object,
+    ) -> HgMem:
+        tools = Tools(
+            llm=Client(engine, store.call_log()),
+            store=store,
+            observer=SilentObserver(),
+            clock=lambda: 0.0,
+            embedder=WordEmbedder(512),
+        )
+        questions = [] if question is None else [Question(question)]
+        options = {**SMALL_CHUNKS, "floor": -1.0, **config}
+        return HgMem(tools, document, questions, HgMemConfig.model_validate(options))
+
+    return make

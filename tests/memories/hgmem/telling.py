@@ -1,0 +1,100 @@
+"""A document about Xodar, and an engine that says what it is told at each stage of a step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from mgl.llm.base import Request
+from mgl.llm.fakes import ScriptedEngine
+from mgl.types import Document
+
+DOCUMENT = Document.from_text(
+    "mars.txt",
+    "Xodar was a Dator of the First Born. Carter fought Xodar on the black flier and defeated him. "
+    "\n\nIssus was the goddess of the First Born. Issus glared at Xodar for the disgrace. "
+    "\n\nIssus made Xodar a slave of slaves and gave him to Carter. "
+    "\n\nPhaidor was a daughter of the Holy Therns, and she loved Carter. "
+    "\n\nThuria is the nearer moon of Barsoom.",
+)
+SMALL_CHUNKS = {"chunk_tokens": 24, "overlap_tokens": 0}
+
+Stages = dict[str, Sequence[Any]]
+Marks = {
+    "graph": "List the entities",
+    "evolve": "[Retrieved Info]",
+    "merge": "memory reorganization",
+    "concerns": "determine whether current [Memory]",
+    "subquery": "[Previous Subqueries] records",
+    "answer": "Answer the query from the memory",
+}
+
+
+def stage_of(request: Request) -> str:
+    asked = request.messages[0].content
+    return next(stage for stage, mark in Marks.items() if mark in asked)
+
+
+class Teller:
+    """An engine whose reply depends on the stage; each stage has its own list of replies.
+
+    The graph's entities are the capitalised names of the passage, each pair of which is related.
+    A list that has come to its end gives its last reply again.
+    """
+
+    def __init__(self, **replies: Sequence[Any]) -> None:
+        self._replies = replies
+        self.asked: list[tuple[str, str]] = []
+        reply: Callable[[Request], str] = self._reply
+        self.engine = ScriptedEngine([reply] * 500, concurrency=1)
+
+    def prompts(self, stage: str) -> list[str]:
+        return [prompt for own, prompt in self.asked if own == stage]
+
+    def _reply(self, request: Request) -> str:
+        stage, prompt = stage_of(request), request.messages[0].content
+        self.asked.append((stage, prompt))
+        if stage == "graph":
+            return json.dumps(_extraction(prompt.split("The text:")[1]))
+        said = self._replies.get(stage, [_EMPTY[stage]])
+        place = min(len(self.prompts(stage)), len(said)) - 1
+        reply = said[place]
+        return reply if isinstance(reply, str) else json.dumps(reply)
+
+
+_EMPTY: dict[str, Any] = {
+    "evolve": {"inserted": []},
+    "merge": {"merges": []},
+    "concerns": {"judgement": "1"},
+    "subquery": {"subquery": "What happened?"},
+    "answer": {"sources": [], "answer": "I cannot say."},
+}
+
+
+def _extraction(text: str) -> dict[str, Any]:
+    names = [name for name in ("Xodar", "Carter", "Issus", "Phaidor", "Thuria") if name in text]
+    return {
+        "entities": [
+            {"src": 1, "name": name, "type": "person", "description": f"{name} is told of."}
+            for name in names
+        ],
+        "relations": [
+            {"src": 1, "source": one, "target": other, "description": "They meet."}
+            for one, other in pairwise(names)
+        ],
+    }
+
+
+def point(names: Sequence[str], said: str) -> dict[str, Any]:
+    return {"objects": list(names), "description": said}
+
+
+def case(judgement: str, *concerns: Any) -> dict[str, Any]:
+    """A judgement; a concern is a text, or the place of a point and a text."""
+    listed = [
+        {"concern": each} if isinstance(each, str) else {"point": each[0], "concern": each[1]}
+        for each in concerns
+    ]
+    return {"judgement": judgement} | ({"concerns": listed} if listed else {})

@@ -1,0 +1,386 @@
+"""The steps of a question, from the graph to the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mgl.errors import EngineUnavailable, InputError, ReplyInvalid, UsageError
+from mgl.llm.fakes import SchemaEngine
+from mgl.memories.hgmem import HgMem
+from mgl.memories.hgmem.answering import NOTHING
+from mgl.memories.hgmem.edits import Respond, Retrieve, Stop, Subquery, read
+from mgl.store import Store
+from mgl.types import Conversation, Document, Question
+from tests.memories.hgmem.conftest import Ask
+from tests.memories.hgmem.telling import DOCUMENT, Teller, case, point
+
+QUESTION = Question("Why is Xodar given to Carter as a slave?")
+PUNISHED = point(["Xodar", "Issus"], "Issus punishes Xodar for the disgrace.")
+DEFEATED = point(["Xodar", "Carter"], "Carter defeated Xodar on the flier.")
+MERGED = {"points": [0, 1], "description": "Xodar is given to Carter, who defeated him."}
+
+
+def said(memory: HgMem, store: Store, kind: type[Any]) -> list[Any]:
+    return [each for row in store.edits(memory.id) if isinstance(each := read(row), kind)]
+
+
+async def test_the_steps_of_the_papers_own_case(memory_for: Ask, store: Store) -> None:
+    teller = Teller(
+        evolve=[{"inserted": [PUNISHED]}, {"inserted": [DEFEATED], "updated": []}],
+        merge=[{"merges": [MERGED]}],
+        concerns=[case("2.1", (0, "What was the disgrace?")), case("1")],
+        subquery=[{"subquery": "Who defeated Xodar?"}],
+        answer=[{"sources": [1], "answer": "Because Carter defeated him."}],
+    )
+    memory = memory_for(teller.engine)
+    answer = await memory.answer(QUESTION)
+    assert answer.text == "Because Carter defeated him."
+    (citation,) = answer.citations
+    assert DOCUMENT.quote(citation.span) == citation.quote
+    asked = said(memory, store, Subquery)
+    assert [(each.text, each.case, each.point) for each in asked] == [
+        (QUESTION.text, None, None),
+        ("Who defeated Xodar?", "2.1", 0),
+    ]
+    first, then = memory.memory(steps=1), memory.memory(steps=2)
+    assert [sorted(p.vertices) for p in first.points.values()] == [["issus", "xodar"]]
+    (merged,) = then.points.values()
+    assert (merged.parents, sorted(merged.vertices)) == ((0, 1), ["carter", "issus", "xodar"])
+    assert said(memory, store, Stop) == [Stop("sufficient")]
+    assert any("points 0, 1 merged into point 2" in line for line in answer.trace)
+    assert "Xodar is given to Carter, who defeated him." in teller.prompts("answer")[0]
+
+
+async def test_local_investigation_stays_around_its_point(memory_for: Ask, store: Store) -> None:
+    teller = Teller(
+        evolve=[{"inserted": [PUNISHED]}, {"inserted": []}],
+        concerns=[case("2.1", (0, "More of it?")), case("1")],
+    )
+    memory = memory_for(teller.engine)
+    await memory.build()
+    local = said(memory, store, Retrieve)[1]
+    graph = memory._graph.graph()
+    near = {"xodar", "issus"} | graph.neighbours("xodar") | graph.neighbours("issus")
+    assert set(local.entities) <= near
+    assert local.scope == len(near)
+    assert "thuria" in graph.entities
+    assert "thuria" not in near
+
+
+async def test_global_exploration_never_returns_what_is_remembered(
+    memory_for: Ask, store: Store
+) -> None:
+    teller = Teller(
+        evolve=[{"inserted": [PUNISHED]}, {"inserted": []}],
+        concerns=[case("2.2", "Who else?"), case("1")],
+        subquery=[{"subquery": "Who is Xodar and who is Issus?"}],
+    )
+    memory = memory_for(teller.engine, entities=10)
+    await memory.build()
+    wide = said(memory, store, Retrieve)[1]
+    assert set(wide.entities) == {"carter", "phaidor", "thuria"}
+
+
+async def test_a_merge_of_three_points_changes_what_is_retrieved_next(
+    memory_for: Ask, store: Store
+) -> None:
+    three = [PUNISHED, point(["Carter", "Phaidor"], "She loves him."), DEFEATED]
+    merge = {"merges": [{"points": [0, 1, 2], "description": "All of it."}]}
+    replies: dict[str, Any] = {
+        "evolve": [{"inserted": three}, {"inserted": []}],
+        "merge": [merge, {"merges": []}],
+        "concerns": [case("2.1", (0, "More?")), case("1")],
+    }
+    with_merge = memory_for(Teller(**replies).engine, entities=10)
+    await with_merge.build()
+    without = memory_for(Teller(**replies).engine, entities=10, merge=False)
+    await without.build()
+    merged, apart = (said(each, store, Retrieve)[1] for each in (with_merge, without))
+    assert "phaidor" in merged.entities
+    assert set(apart.entities) < set(merged.entities)
+
+
+@pytest.mark.parametrize(
+    ("retrieval", "cases"), [("global_only", {"2.2"}), ("local_only", {"2.1"})]
+)
+async def test_one_way_to_look_may_be_left_out(
+    memory_for: Ask, store: Store, retrieval: str, cases: set[str]
+) -> None:
+    both = [case("2.1", (0, "More?")), case("2.2", "What else?"), case("1")]
+    teller = Teller(evolve=[{"inserted": [PUNISHED]}, {"inserted": []}], concerns=both)
+    memory = memory_for(teller.engine, retrieval=retrieval, steps=2)
+    await memory.answer(QUESTION)
+    asked = said(memory, store, Subquery)[1:]
+    assert {each.case for each in asked} == cases
+
+
+async def test_without_merging_nothing_is_merged(memory_for: Ask) -> None:
+    teller = Teller(evolve=[{"inserted": [PUNISHED, DEFEATED]}], merge=[{"merges": [MERGED]}])
+    memory = memory_for(teller.engine, merge=False)
+    await memory.answer(QUESTION)
+    assert teller.prompts("merge") == []
+    assert len(memory.memory().points) == 2
+
+
+async def test_without_updates_none_is_asked_for(memory_for: Ask) -> None:
+    teller = Teller(
+        evolve=[{"inserted": [PUNISHED]}, {"inserted": [DEFEATED]}],
+        concerns=[case("2.2", "What else?"), case("1")],
+    )
+    memory = memory_for(teller.engine, update=False)
+    await memory.answer(QUESTION)
+    assert "Update Existing" not in teller.prompts("evolve")[1]
+
+
+async def test_every_step_is_answered_where_it_is_wanted(memory_for: Ask, store: Store) -> None:
+    teller = Teller(
+        evolve=[{"inserted": [PUNISHED]}, {"inserted": [], "updated": []}],
+        concerns=[case("2.2", "What else?")],
+        answer=[{"sources": [], "answer": text} for text in ("a", "b", "c", "d", "e", "f")],
+    )
+    memory = memory_for(teller.engine, steps=5, force_steps=True)
+    answer = await memory.answer(QUESTION)
+    given = said(memory, store, Respond)
+    assert len(given) == 6
+    assert given[-1].text == answer.text
+    assert said(memory, store, Stop) == [Stop("steps")]
+
+
+async def test_a_model_that_is_never_satisfied_ends_at_the_last_step(
+    memory_for: Ask, store: Store
+) -> None:
+    teller = Teller(
+        evolve=[{"inserted": [PUNISHED]}, {"inserted": [], "updated": []}],
+        concerns=[case("2.2", "What else?")],
+    )
+    memory = memory_for(teller.engine, steps=3)
+    await memory.answer(QUESTION)
+    assert len(teller.prompts("concerns")) == 3
+    assert len(said(memory, store, Subquery)) == 4
+    assert said(memory, store, Stop) == [Stop("steps")]
+
+
+async def test_a_model_that_merges_everything_ends_with_one_point(memory_for: Ask) -> None:
+    teller = Teller(
+        evolve=[{"inserted": [PUNISHED, DEFEATED]}, {"inserted": [DEFEATED], "updated": []}],
+        merge=[{"merges": [MERGED]}],
+        concerns=[case("2.2", "What else?")],
+    )
+    memory = memory_for(teller.engine)
+    await memory.answer(QUESTION)
+    assert len(memory.memory().points) == 1
+    assert list(memory.memory().points) == [memory.memory().next_point - 1]
+
+
+async def test_a_model_that_remembers_nothing_is_answered_for(memory_for: Ask) -> None:
+    teller = Teller(evolve=[{"inserted": []}], concerns=[case("2.2", "What?")])
+    memory = memory_for(teller.engine)
+    answer = await memory.answer(QUESTION)
+    assert (answer.text, answer.citations) == (NOTHING, ())
+    assert teller.prompts("answer") == []
+
+
+async def test_a_query_that_matches_nothing_asks_nothing_of_what_it_found(
+    memory_for: Ask,
+) -> None:
+    teller = Teller(
+        concerns=[case("2.2", "What?")], subquery=[{"subquery": "Quantum chromodynamics?"}]
+    )
+    memory = memory_for(teller.engine, "Zebras?", floor=0.9)
+    answer = await memory.answer(Question("Zebras?"))
+    assert answer.text == NOTHING
+    assert teller.prompts("evolve") == []
+
+
+async def test_a_document_of_one_sentence(memory_for: Ask) -> None:
+    document = Document.from_text("one.txt", "Xodar bowed to Issus.")
+    teller = Teller(
+        evolve=[{"inserted": [PUNISHED]}], answer=[{"sources": [1], "answer": "He did."}]
+    )
+    memory = memory_for(teller.engine, document=document)
+    answer = await memory.answer(QUESTION)
+    assert [citation.quote for citation in answer.citations] == ["Xodar bowed to Issus."]
+
+
+async def test_a_graph_without_entities_gives_a_clear_answer(memory_for: Ask) -> None:
+    document = Document.from_text("none.txt", "it rained and it rained.")
+    memory = memory_for(Teller(concerns=[case("2.2", "What?")]).engine, document=document)
+    assert (await memory.answer(QUESTION)).text == NOTHING
+
+
+async def test_two_questions_in_either_order_give_the_same_answers(
+    memory_for: Ask, tmp_path: Path
+) -> None:
+    questions = ("Why is Xodar given to Carter as a slave?", "Whom does Phaidor love?")
+    told = []
+    for number, order in enumerate((questions, questions[::-1])):
+        with Store.open(tmp_path / f"{number}.sqlite") as store:
+            logs = {}
+            for question in order:
+                memory = memory_for(SchemaEngine(seed=3), question, store=store)
+                answer = await memory.answer(Question(question))
+                rows = store.edits(memory.id)
+                logs[question] = answer.text, [(row.chunk, row.op, row.payload) for row in rows]
+            told.append(logs)
+            assert [m.kind for m in store.memories()].count("graph") == 1
+    assert told[0] == told[1]
+
+
+async def test_the_graph_is_the_same_before_and_after_a_question(
+    memory_for: Ask, store: Store
+) -> None:
+    teller = Teller(evolve=[{"inserted": [point(["Xodar", "a plan"], "He had one.")]}])
+    await memory_for(teller.engine, None).build()
+    (graph_id,) = [memory.id for memory in store.memories()]
+    before = store.edits(graph_id)
+    memory = memory_for(teller.engine)
+    await memory.answer(QUESTION)
+    assert memory.memory().vertices["plan"].new
+    assert store.edits(graph_id) == before
+
+
+async def test_a_run_that_was_ended_goes_on_and_pays_nothing_twice(
+    memory_for: Ask, store: Store
+) -> None:
+    replies: dict[str, Any] = {
+        "evolve": [{"inserted": [PUNISHED]}, {"inserted": [DEFEATED], "updated": []}],
+        "concerns": [case("2.2", "What else?"), case("1")],
+        "answer": [{"sources": [], "answer": "He was defeated."}],
+    }
+    broken = Teller(**replies)
+    reply = broken.engine.generate
+
+    async def failing(request: Any) -> Any:
+        if len(broken.prompts("concerns")) == 1:
+            raise EngineUnavailable("gone", hint="start it")
+        return await reply(request)
+
+    broken.engine.generate = failing  # type: ignore[method-assign]
+    memory = memory_for(broken.engine)
+    with pytest.raises(EngineUnavailable):
+        await memory.build()
+    assert store.steps(memory.id) == 1
+    rest = {"concerns": [case("1")], "evolve": [{"inserted": [DEFEATED], "updated": []}]}
+    again = Teller(**{**replies, **rest})
+    resumed = memory_for(again.engine)
+    assert resumed.id == memory.id
+    answer = await resumed.answer(QUESTION)
+    assert answer.text == "He was defeated."
+    assert [stage for stage, _ in again.asked][:2] == ["subquery", "evolve"]
+    assert not set(again.asked) & set(broken.asked)
+    assert list(resumed.memory().points) == [0, 1]
+    calls = len(again.asked)
+    await memory_for(again.engine).answer(QUESTION)
+    assert len(again.asked) == calls
+
+
+async def test_a_reply_that_stays_invalid_leaves_the_memory_as_it_is(
+    memory_for: Ask, store: Store
+) -> None:
+    teller = Teller(evolve=["no JSON"], concerns=[case("1")])
+    memory = memory_for(teller.engine)
+    assert (await memory.answer(QUESTION)).text == NOTHING
+    failed = [row for row in store.edits(memory.id) if row.op == "reply"]
+    assert [(row.outcome, row.reason) for row in failed] == [("rejected", "reply_invalid")]
+
+
+async def test_a_question_without_an_answer_that_can_be_used_has_failed(
+    memory_for: Ask, store: Store
+) -> None:
+    teller = Teller(evolve=[{"inserted": [PUNISHED]}], answer=["no JSON"])
+    memory = memory_for(teller.engine)
+    with pytest.raises(ReplyInvalid, match="no answer"):
+        await memory.answer(QUESTION)
+    assert said(memory, store, Stop) == [Stop("failed")]
+
+
+def test_it_keeps_one_memory_a_question(memory_for: Ask) -> None:
+    made = memory_for(SchemaEngine())
+    with pytest.raises(UsageError, match="memory for each question"):
+        HgMem(made._tools, DOCUMENT, [QUESTION, Question("Another?")])
+    with pytest.raises(InputError, match="empty"):
+        memory_for(SchemaEngine(), " ")
+    with pytest.raises(UsageError, match="conversation"):
+        HgMem(made._tools, Conversation.named("talk"))
+
+
+async def test_another_question_has_a_memory_of_its_own(memory_for: Ask, store: Store) -> None:
+    memory = memory_for(Teller().engine)
+    await memory.answer(Question("Whom does Phaidor love?"))
+    assert [m.questions for m in store.memories() if m.kind == "hgmem"] == [
+        ("Whom does Phaidor love?",)
+    ]
+
+
+async def test_a_step_of_the_paper_in_its_own_format(memory_for: Ask, store: Store) -> None:
+    inserted = (
+        "[Inserted Memory Points]:\n"
+        "(point<|>Xodar<&>Issus<|>Issus punishes Xodar.)##\n<|COMPLETE|>\n\n"
+        "[Updated Memory Points]:\n<None>"
+    )
+    teller = Teller(
+        evolve=[inserted],
+        concerns=[
+            "[Judgement]: 2.2\n[Concerns]:\nWho else?##\n<|COMPLETE|>",
+            "[Judgement]: 1\n[Concerns]: <None>",
+        ],
+        subquery=["[Subquery]: Who else was there?"],
+    )
+    memory = memory_for(teller.engine, format="delimiters")
+    await memory.answer(QUESTION)
+    assert [sorted(p.vertices) for p in memory.memory(steps=1).points.values()] == [
+        ["issus", "xodar"]
+    ]
+    assert said(memory, store, Subquery)[1].text == "Who else was there?"
+    assert "<|COMPLETE|>" in teller.prompts("evolve")[0]
+
+
+async def test_the_released_code_begins_anew_where_a_reply_cannot_be_read(
+    memory_for: Ask, store: Store
+) -> None:
+    teller = Teller(evolve=["nonsense"])
+    memory = memory_for(teller.engine, format="delimiters", compat="released_code")
+    with pytest.raises(ReplyInvalid):
+        await memory.answer(QUESTION)
+    assert len(teller.prompts("evolve")) == 6
+    assert said(memory, store, Stop) == [Stop("failed")]
+
+
+async def test_the_paper_asks_again_and_goes_on(memory_for: Ask) -> None:
+    teller = Teller(evolve=["nonsense"], concerns=["[Judgement]: 1\n[Concerns]: <None>"])
+    memory = memory_for(teller.engine, format="delimiters")
+    assert (await memory.answer(QUESTION)).text == NOTHING
+    assert len(teller.prompts("evolve")) == 3
+
+
+async def test_what_fits_no_context_is_left_out(memory_for: Ask) -> None:
+    long = Document.from_text("long.txt", DOCUMENT.text * 30)
+    teller = Teller(evolve=[{"inserted": [PUNISHED]}])
+    engine = teller.engine
+    engine.context_tokens = 4200
+    memory = memory_for(engine, document=long, chunks=50, reply_tokens=2048)
+    await memory.answer(QUESTION)
+    counts = await engine.count_tokens(teller.prompts("answer") + teller.prompts("evolve"))
+    assert max(counts) <= 4200 - 2048
+
+
+async def test_the_view_shows_points_as_they_were(memory_for: Ask) -> None:
+    teller = Teller(
+        evolve=[
+            {"inserted": [PUNISHED]},
+            {"inserted": [DEFEATED], "updated": [{"point": 0, "description": "Anew."}]},
+        ],
+        merge=[{"merges": []}, {"merges": []}],
+        concerns=[case("2.2", "What else?"), case("1")],
+    )
+    memory = memory_for(teller.engine)
+    await memory.build()
+    view = memory.view()
+    first = {node.id for node in view.at(1).nodes if node.kind == "point"}
+    then = {node.id for node in view.at(2).nodes if node.kind == "point"}
+    assert first == {"point 0"}
+    assert then == {"point 0, said anew in step 1", "point 1"}
+    assert all(view.document.quote(node.span) for node in view.nodes)
