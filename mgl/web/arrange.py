@@ -30,7 +30,7 @@ def arranged(view: GraphView) -> GraphView:
         for end in (edge.source, edge.target):
             if end not in known:
                 raise ValueError(f"edge {edge.id!r} names node {end!r}, which is not in the view")
-    for each in (*view.nodes, *view.edges):
+    for each in view.elements:
         view.document.quote(each.span)
         if each.gone is not None and each.gone < each.step:
             raise ValueError(f"{each.id!r} is gone at step {each.gone}, before step {each.step}")

@@ -61,11 +61,15 @@ class GraphView:
     answers: tuple[Answer, ...] = ()
 
     @property
+    def elements(self) -> tuple[ViewNode | ViewEdge, ...]:
+        """The nodes, then the edges."""
+        return (*self.nodes, *self.edges)
+
+    @property
     def length(self) -> int:
         """How many steps there are to replay: ``steps``, or more where an element needs more."""
-        elements = (*self.nodes, *self.edges)
-        brought = (each.step + 1 for each in elements)
-        taken = (each.gone + 1 for each in elements if each.gone is not None)
+        brought = (each.step + 1 for each in self.elements)
+        taken = (each.gone + 1 for each in self.elements if each.gone is not None)
         return max([self.steps, *brought, *taken])
 
     def at(self, step: int) -> GraphView:

@@ -40,15 +40,15 @@ def views(draw: st.DrawFn) -> GraphView:
 
 
 def ids(view: GraphView) -> set[str]:
-    return {each.id for each in (*view.nodes, *view.edges)}
+    return {each.id for each in view.elements}
 
 
 def replayed(view: GraphView, step: int) -> set[str]:
     """What is there when every step is carried out, one after the other."""
     there: set[str] = set()
     for now in range(step):
-        there |= {each.id for each in (*view.nodes, *view.edges) if each.step == now}
-        there -= {each.id for each in (*view.nodes, *view.edges) if each.gone == now}
+        there |= {each.id for each in view.elements if each.step == now}
+        there -= {each.id for each in view.elements if each.gone == now}
     return there - {edge.id for edge in view.edges if not {edge.source, edge.target} <= there}
 
 
@@ -81,7 +81,7 @@ def test_what_lasts_is_what_some_step_shows(view: GraphView) -> None:
 
 def test_a_view_without_steps_that_take_away_ends_as_it_is(view: GraphView) -> None:
     assert view.at(view.length) == view
-    assert view.at(0).nodes == view.at(0).edges == ()
+    assert view.at(0).elements == ()
     first = view.at(1)
     assert [node.id for node in first.nodes] == ["n2", "n1"]
     assert [edge.id for edge in first.edges] == ["e1"]
