@@ -8,6 +8,7 @@ import pickle
 import runpy
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from mgl.errors import EngineTimeout, EngineUnavailable, UsageError
+from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine
 from mgl.store import EditRecord
 from mgl.text import read_document
@@ -160,6 +162,17 @@ def test_costs_are_those_of_questions_that_did_not_fail(script: dict[str, Any]) 
 
 # Whole runs
 
+
+class NoConcerns(SchemaEngine):
+    """Replies as it should, but where it is to judge its memory."""
+
+    async def generate(self, request: Request) -> Completion:
+        completion = await super().generate(request)
+        if '"judgement"' in json.dumps(request.json_schema):
+            return replace(completion, text="nothing")
+        return completion
+
+
 Runs = Callable[..., list[str]]
 
 
@@ -223,8 +236,28 @@ def test_a_graph_is_built_and_told(runs: Runs) -> None:
 def test_a_question_is_told_step_by_step(runs: Runs) -> None:
     lines = runs("ask", "--book", "rain", "--question", "Whom did Ann meet?", "--set", "steps=1")
     assert any(line.startswith("step 0: asked 'Whom did Ann meet?'") for line in lines)
-    assert "memory after step 0" in lines
+    assert any(line.endswith("after step 0") for line in lines)
     assert any(line.startswith("stopped: ") for line in lines)
+
+
+def test_a_question_without_an_answer_is_told_and_kept(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Toolbox, "engine", NoConcerns())
+    with pytest.raises(SystemExit, match="no answer that could be used"):
+        runs("ask", "--book", "rain", "--question", "Where?", "--set", "steps=1")
+    printed = capsys.readouterr().out.splitlines()
+    assert "stopped: failed" in printed
+    assert any(line.endswith("after step 0") for line in printed)
+    out = tmp_path / "rows.jsonl"
+    words = ("narrativeqa", "--book", "rain", "--limit", "1", "--out", str(out))
+    for _ in range(2):
+        lines = runs(*words, "--set", "steps=1")
+        assert any(line.startswith("right: 0.0%") and line.endswith("(n = 1)") for line in lines)
+        assert "failed: 1 of 1" in lines
+    [first, second] = map(json.loads, out.read_text().splitlines())
+    assert first["memory_id"] == second["memory_id"]
+    assert first["by_step"] == second["by_step"]
 
 
 def test_a_benchmark_is_told_and_kept_question_by_question(runs: Runs, tmp_path: Path) -> None:
