@@ -191,5 +191,5 @@ def _check(data: bytes) -> None:
     for opcode, argument, position in pickletools.genops(data):
         if opcode.name not in _OPCODES:
             raise pickle.UnpicklingError(f"it holds {opcode.name} at byte {position}")
-        if opcode.name in _PUTS and int(argument) > len(data):
+        if opcode.name in _PUTS and isinstance(argument, int) and argument > len(data):
             raise pickle.UnpicklingError(f"it is damaged at byte {position}")
