@@ -31,6 +31,7 @@ from mgl.types import Answer, Conversation, Document, Question, Source, Usage
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from mgl.graph import Estimate
     from mgl.llm.calls import CallRecord
     from mgl.profiles import EngineName
     from mgl.web.view import GraphView
@@ -159,6 +160,20 @@ class Lab:
 
         built, _, usage = self._run(kind, source, asked, config, work)
         return BuildResult(built.id, self.stats(built.id), usage)
+
+    def estimate(self, path: Path | str, *, memory: str = "graph", **options: Any) -> Estimate:
+        """What reading a document into a memory would cost, as far as it is not read; no model is
+        called. UsageError for a kind of memory that cannot tell."""
+        kind, config = self._kind(memory, options)
+        if not hasattr(kind, "estimate"):
+            raise UsageError(
+                f"{memory} cannot tell beforehand what it costs", hint="--memory graph can"
+            )
+        source = self._read(kind, Path(path), None)
+        client, _ = self._toolbox.client()
+        opened: Any = kind(self._toolbox.tools(client), source, [], config)
+        told: Estimate = self._toolbox.loop.run(opened.estimate)
+        return told
 
     # Conversations
 
@@ -394,11 +409,13 @@ class Lab:
         )
 
     def _summary(self, record: MemoryRecord) -> MemorySummary:
+        done = len(self._store.chunks_done(record.id))
+        turns = self._store.count_turns(record.document_id)
         return MemorySummary(
             record,
             self._store.document_name(record.document_id),
-            len(self._store.chunks_done(record.id)),
-            self._store.count_turns(record.document_id),
+            done if turns is not None else min(done, record.chunks),
+            turns,
         )
 
 

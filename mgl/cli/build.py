@@ -27,7 +27,7 @@ from mgl.cli.options import (
     WeightsPath,
     opened,
 )
-from mgl.cli.output import print_json, print_stats, print_usage
+from mgl.cli.output import print_estimate, print_json, print_stats, print_usage
 
 __all__ = ["build"]
 
@@ -53,6 +53,9 @@ def build(
     embedder: Embedder = None,
     reranker: Reranker = None,
     allow_hub: AllowHub = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would cost, and do nothing.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Read a document into a memory, to ask it later.
@@ -63,16 +66,18 @@ def build(
     settings = ModelSettings(
         model, engine, base_url, weights, models, allow_hub, adapter, embedder, reranker
     )
+    options = {
+        "chunk_tokens": chunk_tokens,
+        "cite": cite,
+        "preset": preset,
+        "prompt_order": prompt_order,
+    }
     with opened(settings) as lab:
+        if dry_run:
+            print_estimate(lab.estimate(path, memory=memory, **options), as_json)
+            return
         result = lab.build(
-            path,
-            question or (),
-            memory=memory,
-            conversation=conversation,
-            chunk_tokens=chunk_tokens,
-            cite=cite,
-            preset=preset,
-            prompt_order=prompt_order,
+            path, question or (), memory=memory, conversation=conversation, **options
         )
         unit = lab.memory(result.memory_id).unit
     if as_json:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from mgl.graph import Estimate
     from mgl.results import Stats
     from mgl.types import Answer, Citation, Usage
 
@@ -22,6 +23,7 @@ __all__ = [
     "clean",
     "one_line",
     "print_answer",
+    "print_estimate",
     "print_json",
     "print_stats",
     "print_table",
@@ -90,6 +92,31 @@ def print_stats(stats: Stats, unit: str = "chunks") -> None:
         f"edits: {stats.edits_applied} applied, {stats.edits_repaired} repaired, "
         f"{sum(stats.edits_rejected.values())} rejected{f' ({refused})' if refused else ''}"
     )
+
+
+def print_estimate(cost: Estimate, as_json: bool) -> None:
+    """What a build would cost, and how that is known."""
+    if as_json:
+        from dataclasses import asdict
+
+        print_json(asdict(cost))
+        return
+    read = f", of which {cost.done:,} are read" if cost.done else ""
+    typer.echo(f"document: {cost.chunks:,} chunks{read}")
+    typer.echo(f"to do:    {cost.calls:,} model calls, {cost.input_tokens:,} tokens in")
+    if cost.output_tokens is None or cost.seconds is None:
+        typer.echo("time:     not measured yet: this model has built no graph on this machine")
+        return
+    typer.echo(
+        f"time:     about {_duration(cost.seconds)}, {cost.output_tokens:,} tokens out "
+        f"(by {cost.measured:,} calls of this model on this machine)"
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
 def print_usage(usage: Usage) -> None:

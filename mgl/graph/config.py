@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 __all__ = ["GraphConfig"]
+
+OVERLAP_TOKENS: Final = 50
 
 
 class GraphConfig(BaseModel):
@@ -20,7 +22,10 @@ class GraphConfig(BaseModel):
 
     chunk_tokens: int = Field(200, ge=16, description="tokens a chunk, at most (HGMem §4.2)")
     overlap_tokens: int = Field(
-        50, ge=0, description="tokens that a chunk shares with the one before, at most (§4.2)"
+        OVERLAP_TOKENS,
+        ge=0,
+        description="tokens that a chunk shares with the one before, at most (§4.2); where smaller "
+        "chunks are asked for, a quarter of them",
     )
     gleanings: int = Field(
         0, ge=0, le=3, description="further calls a chunk that ask for what was missed; ours"
@@ -41,6 +46,13 @@ class GraphConfig(BaseModel):
     in_flight: int = Field(256, ge=1, description="chunks that are read at once, at most; ours")
     temperature: float = Field(0.0, ge=0.0, description="of the graph's calls; ours")
     seed: int = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_small_chunks(cls, given: Any) -> Any:
+        if isinstance(given, dict) and isinstance(tokens := given.get("chunk_tokens"), int):
+            return {"overlap_tokens": min(OVERLAP_TOKENS, tokens // 4), **given}
+        return given
 
     @model_validator(mode="after")
     def _sound(self) -> Self:

@@ -82,7 +82,8 @@ class DocumentGraph:
         )[:12]
 
     async def build(self) -> None:
-        """Read the document into the log, from where the log ends."""
+        """Read the document into the log, from where the log ends; then embed what was found,
+        where there is an embedder to do it."""
         store = self._tools.store
         if self.is_built():
             return
@@ -106,6 +107,8 @@ class DocumentGraph:
         )
         await read_chunks(self._tools, self.id, self._document, chunks, self._config)
         await describe_all(self._tools, self.id, len(chunks), self._config)
+        if self._tools.embedder is not None:
+            await self.index()
 
     def is_built(self) -> bool:
         """Whether every chunk, and the step behind the last, is in the log."""
@@ -142,14 +145,17 @@ class DocumentGraph:
 
     async def index(self) -> GraphIndex:
         """The graph's vectors (builds what is missing first)."""
+        embedder, observer = self._tools.embedder, self._tools.observer
+        if embedder is None:
+            raise UsageError(
+                "an entity graph is searched with an embedder, and there is none",
+                hint="give one in its tools",
+            )
+        await self.build()
         if self._index is None:
-            if self._tools.embedder is None:
-                raise UsageError(
-                    "an entity graph is searched with an embedder, and there is none",
-                    hint="give one in its tools",
-                )
-            await self.build()
-            self._index = await GraphIndex.open(self._tools.embedder, self.graph(), self.chunks())
+            observer.progress("index", 0, 1)
+            self._index = await GraphIndex.open(embedder, self.graph(), self.chunks())
+            observer.progress("index", 1, 1)
         return self._index
 
     async def answer(self, question: Question) -> NoReturn:

@@ -171,6 +171,8 @@ def _reply(body: dict[str, Any]) -> str:
     schema = json.dumps(body.get("response_format") or body.get("structured_outputs") or "")
     if (said := reply_about_talk(prompt, schema)) is not None:
         return said
+    if '"entities"' in schema:
+        return json.dumps(_entities(prompt))
     if '"operations"' in schema:
         return json.dumps({"operations": _operations(prompt)})
     nodes = sorted(set(NODE_ID.findall(prompt)))
@@ -178,6 +180,16 @@ def _reply(body: dict[str, Any]) -> str:
     if '"step"' in schema:
         return json.dumps({"step": {"action": "answer", **final}})
     return json.dumps(final)
+
+
+def _entities(prompt: str) -> dict[str, Any]:
+    """Of a passage with numbered sentences: who is in it, and who met whom."""
+    entities, relations = [], []
+    for src, one, other in re.findall(r"\[(\d+)\] P(\d+) met P(\d+)\.", prompt):
+        said = {"src": int(src), "description": f"P{one} met P{other}."}
+        entities.append({"type": "person", "name": f"P{one}", **said})
+        relations.append({"source": f"P{one}", "target": f"P{other}", **said})
+    return {"entities": entities[:10], "relations": relations[:8]}
 
 
 def _operations(prompt: str) -> list[dict[str, Any]]:

@@ -1,0 +1,60 @@
+"""``mgl build --memory graph``: what it costs, what it shows, and that nothing is paid twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Mgl
+from tests.cli.server import Server
+
+SERVED = ("--memory", "graph", "--model", "qwen2.5-7b-instruct", "--chunk-tokens", "24")
+
+
+def test_a_dry_run_tells_the_cost_and_calls_no_model(mgl: Mgl, book: Path, server: Server) -> None:
+    command = ("build", book, *SERVED, "--base-url", server.url)
+    told = mgl(*command, "--dry-run")
+    assert told.exit_code == 0, told.output
+    assert "not measured yet" in told.stdout
+    assert server.seen == []
+    before = json.loads(mgl(*command, "--dry-run", "--json").stdout)
+    assert (before["done"], before["seconds"], before["measured"]) == (0, None, 0)
+
+    assert mgl(*command).exit_code == 0
+    assert len(server.seen) == before["calls"] == before["chunks"]
+    after = json.loads(mgl(*command, "--dry-run", "--json").stdout)
+    assert (after["done"], after["calls"]) == (before["chunks"], 0)
+    other = mgl("build", book, *SERVED[:-1], "32", "--base-url", server.url, "--dry-run")
+    assert "about" in other.stdout
+    assert "calls of this model on this machine" in other.stdout
+
+
+def test_a_graph_is_built_listed_shown_and_exported(mgl: Mgl, book: Path, server: Server) -> None:
+    built = mgl("build", book, *SERVED, "--base-url", server.url, "--json")
+    assert built.exit_code == 0, built.output
+    made = json.loads(built.stdout)
+    assert made["stats"]["nodes"] == 21
+    assert made["stats"]["edges"] == 20
+    chunks = made["stats"]["chunks"]
+    shown = mgl("show", made["memory_id"]).stdout
+    assert f"chunks:    {chunks} of {chunks} read" in shown
+    assert "p3 (person)" in shown
+    assert f"{chunks}/{chunks} chunks" in mgl("list").stdout
+    calls = len(server.seen)
+    assert mgl("build", book, *SERVED, "--base-url", server.url).exit_code == 0
+    assert len(server.seen) == calls
+    page = mgl("export", made["memory_id"], "--format", "html", "--output", book.parent / "g.html")
+    assert page.exit_code == 0, page.output
+
+
+def test_a_graph_is_not_asked(mgl: Mgl, book: Path, server: Server) -> None:
+    refused = mgl("ask", book, "Who?", *SERVED, "--base-url", server.url)
+    assert refused.exit_code == 2
+    assert "hgmem" in refused.output
+    assert server.seen == []
+
+
+def test_a_memory_that_cannot_tell_its_cost_says_so(mgl: Mgl, book: Path) -> None:
+    refused = mgl("build", book, "--memory", "mindgraph", "--dry-run")
+    assert refused.exit_code == 2
+    assert "cannot tell beforehand" in refused.output
