@@ -36,7 +36,9 @@ def chapters(document: Document, first: int, last: int) -> Document:
     if not 1 <= first <= last <= count:
         raise UsageError(
             f"{document.name} has {count} chapters, and {first} to {last} are no part of them",
-            hint="`scripts/hgmem chapters` numbers the chapters of a book",
+            hint="they count from 1, headings before the first chapter among them"
+            if count
+            else "none were found: take a part by its characters",
         )
     start, end = document.sections[first - 1].start, document.sections[last - 1].end
     return _part(document, start, end, f"chapters {first}-{last}")
