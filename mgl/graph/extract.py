@@ -16,9 +16,8 @@ from mgl.errors import ContextOverflow, EngineError, EngineTimeout, ReplyInvalid
 from mgl.graph.config import GraphConfig
 from mgl.graph.edits import Extraction, Passage, Rows, described, description, extraction
 from mgl.graph.flight import each
-from mgl.graph.fold import descriptions, fold
+from mgl.graph.fold import Kind, gather, joined
 from mgl.graph.prompts import DESCRIBE, EXTRACT, GLEAN
-from mgl.graph.state import EntityGraph
 from mgl.llm.base import Message, Reply, Sampling
 from mgl.llm.fitting import fitted
 from mgl.memories.base import Tools
@@ -151,20 +150,20 @@ async def describe_all(tools: Tools, memory_id: str, step: int, config: GraphCon
 
     One that cannot be had leaves the several in their place, and says so in the log.
     """
-    log = tools.store.edits(memory_id)
-    graph = fold(log)
-    several = descriptions(log)
-    texts = {key: _description(graph, *key) for key in several}
-    counts = await tools.llm.count_tokens(list(texts.values())) if texts else []
+    gathered = gather(tools.store.edits(memory_id))
+    several = gathered.several()
+    counts = await tools.llm.count_tokens([joined(said) for said in several.values()])
     long = [
-        key for key, tokens in zip(texts, counts, strict=True) if tokens > config.description_tokens
+        key
+        for key, tokens in zip(several, counts, strict=True)
+        if tokens > config.description_tokens
     ]
     rows: list[EditRecord] = []
     tools.observer.progress("describe", 0, len(long))
 
-    async def describe(key: tuple[str, str]) -> None:
+    async def describe(key: tuple[Kind, str]) -> None:
         of, identity = key
-        name = _title(graph, of, identity)
+        name = gathered.name(of, identity)
         try:
             text, call_key = await _described(tools, name, several[key], config)
         except _FAILURES as error:
@@ -198,18 +197,6 @@ async def _described(
     )
     assert reply.parsed is not None
     return " ".join(reply.parsed.description.split()), reply.call_key
-
-
-def _description(graph: EntityGraph, of: str, identity: str) -> str:
-    found = graph.entities if of == "entity" else graph.relations
-    return found[identity].description
-
-
-def _title(graph: EntityGraph, of: str, identity: str) -> str:
-    if of == "entity":
-        return graph.entities[identity].name
-    relation = graph.relations[identity]
-    return f"{graph.entities[relation.source].name} and {graph.entities[relation.target].name}"
 
 
 def _reason(error: EngineError) -> str:

@@ -14,25 +14,25 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Literal
 
 from mgl.graph.edits import UNKNOWN
 from mgl.graph.names import entity_key
 from mgl.graph.state import Entity, EntityGraph, Mention, Relation, relation_id
 from mgl.store import EditRecord
 
-__all__ = ["Descriptions", "descriptions", "fold"]
+__all__ = ["Gathered", "Kind", "fold", "gather", "joined"]
 
-Descriptions = dict[tuple[str, str], list[str]]
-"""Different descriptions, in the order of the text, by what they are of: ("entity", its id)."""
+Kind = Literal["entity", "relation"]
 
 
 @dataclass(slots=True)
-class _Gathered:
+class _Said:
     """All that is said of one entity or relation; counters keep the order of the first."""
 
     names: Counter[str] = field(default_factory=Counter)
     types: Counter[str] = field(default_factory=Counter)
-    said: dict[str, None] = field(default_factory=dict)
+    texts: dict[str, None] = field(default_factory=dict)
     mentions: dict[Mention, None] = field(default_factory=dict)
 
     def mention(self, row: EditRecord) -> None:
@@ -40,79 +40,100 @@ class _Gathered:
             raise ValueError(f"a row ({row.op}) of chunk {row.chunk} has no span")
         self.mentions[Mention(row.chunk, row.span)] = None
         if text := row.payload["description"]:
-            self.said[text] = None
+            self.texts[text] = None
 
-
-def fold(rows: Iterable[EditRecord]) -> EntityGraph:
-    """The graph that a log stands for. ValueError for a row that ``Rows`` does not write: a
-    relation that ends in no entity, or in one at both ends."""
-    gathered = _gathered(rows)
-    entities, relations = {}, {}
-    for identity, of in gathered.entities.items():
-        kinds = [(kind, n) for kind, n in of.types.most_common() if kind != UNKNOWN]
-        entities[identity] = Entity(
-            identity,
-            name=of.names.most_common(1)[0][0],
-            type=kinds[0][0] if kinds else UNKNOWN,
-            description=gathered.described.get(("entity", identity), _joined(of.said)),
-            mentions=tuple(sorted(of.mentions, key=_place)),
-        )
-    for identity, of in gathered.relations.items():
-        source, target = identity.split("|")
-        if source == target or source not in entities or target not in entities:
-            raise ValueError(f"relation {identity} does not join two entities")
-        relations[identity] = Relation(
-            identity,
-            source,
-            target,
-            description=gathered.described.get(("relation", identity), _joined(of.said)),
-            mentions=tuple(sorted(of.mentions, key=_place)),
-        )
-    return EntityGraph(MappingProxyType(entities), MappingProxyType(relations))
-
-
-def descriptions(rows: Iterable[EditRecord]) -> Descriptions:
-    """What is said of each that more than one thing is said of."""
-    gathered = _gathered(rows)
-    kinds = (("entity", gathered.entities), ("relation", gathered.relations))
-    return {
-        (kind, identity): list(of.said)
-        for kind, found in kinds
-        for identity, of in found.items()
-        if len(of.said) > 1
-    }
+    @property
+    def in_order(self) -> tuple[Mention, ...]:
+        return tuple(sorted(self.mentions, key=_place))
 
 
 @dataclass(frozen=True, slots=True)
-class _All:
-    entities: dict[str, _Gathered]
-    relations: dict[str, _Gathered]
-    described: dict[tuple[str, str], str]
+class Gathered:
+    """What a log says of each entity and relation, before it is made one."""
+
+    entities: dict[str, _Said]
+    relations: dict[str, _Said]
+    described: dict[tuple[Kind, str], str]
+
+    def several(self) -> dict[tuple[Kind, str], list[str]]:
+        """The different descriptions, in the order of the text, of each that has more than one."""
+        kinds: tuple[tuple[Kind, dict[str, _Said]], ...] = (
+            ("entity", self.entities),
+            ("relation", self.relations),
+        )
+        return {
+            (kind, identity): list(of.texts)
+            for kind, found in kinds
+            for identity, of in found.items()
+            if len(of.texts) > 1
+        }
+
+    def name(self, kind: Kind, identity: str) -> str:
+        """What an entity, or the two of a relation, are called."""
+        ends = [identity] if kind == "entity" else identity.split("|")
+        return " and ".join(self.entities[end].names.most_common(1)[0][0] for end in ends)
+
+    def graph(self) -> EntityGraph:
+        """The graph. ValueError for a relation that does not join two entities."""
+        entities, relations = {}, {}
+        for identity, of in self.entities.items():
+            kinds = [kind for kind, _ in of.types.most_common() if kind != UNKNOWN]
+            entities[identity] = Entity(
+                identity,
+                name=self.name("entity", identity),
+                type=kinds[0] if kinds else UNKNOWN,
+                description=self._description("entity", identity, of),
+                mentions=of.in_order,
+            )
+        for identity, of in self.relations.items():
+            source, target = identity.split("|")
+            if source == target or source not in entities or target not in entities:
+                raise ValueError(f"relation {identity} does not join two entities")
+            text = self._description("relation", identity, of)
+            relations[identity] = Relation(identity, source, target, text, of.in_order)
+        return EntityGraph(MappingProxyType(entities), MappingProxyType(relations))
+
+    def _description(self, kind: Kind, identity: str, of: _Said) -> str:
+        return self.described.get((kind, identity)) or joined(of.texts)
 
 
-def _gathered(rows: Iterable[EditRecord]) -> _All:
-    found = _All({}, {}, {})
+def fold(rows: Iterable[EditRecord]) -> EntityGraph:
+    """The graph that a log stands for. ValueError for a row that ``mgl.graph.edits`` does not
+    write: one without a span, or a relation that does not join two entities."""
+    return gather(rows).graph()
+
+
+def gather(rows: Iterable[EditRecord]) -> Gathered:
+    """What rows say, those of one key together; rejected ones say nothing."""
+    found = Gathered({}, {}, {})
+    keys: dict[str, str] = {}
+
+    def key_of(name: str) -> str:
+        if name not in keys:
+            keys[name] = entity_key(name)
+        return keys[name]
+
     for row in sorted(rows, key=lambda row: row.chunk):
         if row.outcome == "rejected":
             continue
         said = row.payload
         match row.op:
             case "entity":
-                of = found.entities.setdefault(entity_key(said["name"]), _Gathered())
+                of = found.entities.setdefault(key_of(said["name"]), _Said())
                 of.mention(row)
                 of.names[said["name"]] += 1
                 of.types[said["type"]] += 1
             case "relation":
-                ends = entity_key(said["source"]), entity_key(said["target"])
-                found.relations.setdefault(relation_id(*ends), _Gathered()).mention(row)
+                identity = relation_id(key_of(said["source"]), key_of(said["target"]))
+                found.relations.setdefault(identity, _Said()).mention(row)
             case "describe":
                 found.described[said["of"], said["id"]] = said["description"]
     return found
 
 
-def _joined(said: Iterable[str]) -> str:
+def joined(texts: Iterable[str]) -> str:
     """Descriptions as one text: each ends as a sentence where another follows."""
-    *before, last = list(said) or [""]
+    *before, last = list(texts) or [""]
     ended = (text if text[-1] in ".!?…。" else f"{text}." for text in before)
     return " ".join((*ended, last))
 

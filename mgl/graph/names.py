@@ -76,6 +76,8 @@ def _levelled(text: str) -> str:
 
 
 def _visible(text: str) -> str:
+    if text.isprintable():
+        return text
     return "".join(
         char if unicodedata.category(char) not in _HIDDEN else " " if char.isspace() else ""
         for char in text

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.graph.edits import UNKNOWN, described
-from mgl.graph.fold import descriptions, fold
+from mgl.graph.fold import fold, gather
 from mgl.store import EditRecord
 from mgl.types import Span
 
@@ -66,7 +66,7 @@ def test_a_summary_stands_in_place_of_what_it_was_made_of() -> None:
     assert fold(rows).entities["ann"].description == "Both."
     failed = described(2, "entity", "ann", None, "timeout", None)
     assert fold([*rows[:2], failed]).entities["ann"].description == "a. b"
-    assert descriptions(rows) == {("entity", "ann"): ["a", "b"]}
+    assert gather(rows).several() == {("entity", "ann"): ["a", "b"]}
 
 
 @pytest.mark.parametrize("rows", [[relation_row(0, "Ann", "Bo")], [relation_row(0, "Ann", "ann")]])
