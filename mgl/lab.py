@@ -294,9 +294,8 @@ class Lab:
     def stats(self, identity: str) -> Stats:
         """The size of a memory, and what became of its edits."""
         record = self._store.memory(identity)
-        view = self._stored(record).view()
         edits = self._store.edits(record.id)
-        return Stats.of(len(view.nodes), len(view.edges), view.steps, edits)
+        return Stats.of(self._stored(record).view(), edits)
 
     # Inside
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from mgl.store.records import EditRecord, MemoryRecord
 from mgl.types import Answer, Citation, Usage
+from mgl.web.view import GraphView
 
 __all__ = [
     "AskResult",
@@ -40,16 +41,17 @@ class Stats:
     edits_rejected: Mapping[str, int]
 
     @classmethod
-    def of(cls, nodes: int, edges: int, chunks: int, edits: Sequence[EditRecord]) -> Stats:
-        """Count a log; rejected edits by their reason."""
+    def of(cls, view: GraphView, edits: Sequence[EditRecord]) -> Stats:
+        """What a view shows at its end, and a log counted; rejected edits by their reason."""
+        now = view.at(view.length)
         outcomes = Counter(edit.outcome for edit in edits)
         rejected = Counter(
             edit.reason or "unexplained" for edit in edits if edit.outcome == "rejected"
         )
         return cls(
-            nodes=nodes,
-            edges=edges,
-            chunks=chunks,
+            nodes=len(now.nodes),
+            edges=len(now.edges),
+            chunks=view.steps,
             edits_applied=outcomes["applied"],
             edits_repaired=outcomes["repaired"],
             edits_rejected=dict(sorted(rejected.items())),

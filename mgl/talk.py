@@ -92,9 +92,8 @@ class Talk:
 
     def stats(self) -> Stats:
         """The size of the memory, and what became of its edits."""
-        view = self.memory.view()
         edits = self._store.edits(self.id)
-        return Stats.of(len(view.nodes), len(view.edges), view.steps, edits)
+        return Stats.of(self.memory.view(), edits)
 
     def run(self, make: Callable[[], Awaitable[ResultT]]) -> ResultT:
         """What one of the memory's coroutines gives, or what it raised."""

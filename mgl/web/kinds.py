@@ -1,7 +1,7 @@
 """Which shape and which colour stand for a kind of node; never the colour alone.
 
     >>> [(look.kind, look.shape) for look in looks(["event", "entity", "rumour"])]
-    [('entity', 'circle'), ('event', 'diamond'), ('rumour', 'pentagon')]
+    [('entity', 'circle'), ('event', 'diamond'), ('rumour', 'star')]
 
 Kinds listed in ``_USUAL`` keep their look on every page; any other kind takes the next free one in
 alphabetical order, so a page made twice looks the same. Sixty-four kinds can be told apart.
@@ -27,7 +27,7 @@ SHAPES: Final = (
 )
 COLOURS: Final = 8
 
-_USUAL: Final = ("entity", "event", "claim", "concept", "stat")
+_USUAL: Final = ("entity", "event", "claim", "concept", "stat", "point")
 
 
 @dataclass(frozen=True, slots=True)

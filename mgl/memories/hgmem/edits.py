@@ -34,7 +34,8 @@ __all__ = [
     "record",
 ]
 
-StopReason = Literal["sufficient", "no_concerns", "steps", "failed"]
+StopReason = Literal["sufficient", "no_concerns", "steps", "unjudged", "failed"]
+"""``unjudged``: the judgement could not be had; ``failed``: the answer could not."""
 
 
 @dataclass(frozen=True, slots=True)

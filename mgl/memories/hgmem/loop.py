@@ -17,6 +17,7 @@ from mgl.memories.hgmem.answering import respond
 from mgl.memories.hgmem.asking import Asker, Unreadable
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.edits import (
+    Failed,
     Judge,
     Retrieve,
     Stop,
@@ -125,8 +126,8 @@ class Loop:
         try:
             said = await asker.concerns(past.memory, self._cases(past.memory))
         except ReplyInvalid as error:
-            self._tools.observer.note(f"step {past.done}: {error.message}")
-            return [], [], "failed"
+            row = record(past.step, Failed("concerns", error.message), rejected="reply_invalid")
+            return [row], [], "unjudged"
         concerns = self._open(said.proposal, past.memory)
         rows = [record(past.step, Judge(concerns.judgement), call_key=said.call_key)]
         if concerns.judgement == "1":
@@ -137,7 +138,8 @@ class Loop:
             try:
                 query = await asker.subquery(past.memory, concern.concern, asked)
             except ReplyInvalid as error:
-                self._tools.observer.note(f"step {past.done}: {error.message}")
+                failed = Failed("subquery", error.message)
+                rows.append(record(past.step, failed, rejected="reply_invalid"))
                 continue
             asked.append(query.proposal)
             point = None if concern.point is None else numbers[concern.point]

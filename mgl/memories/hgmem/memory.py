@@ -84,6 +84,7 @@ class HgMem:
                 "questions": [self._question.text],
                 "config": self._config.model_dump(mode="json"),
                 "model": self._tools.llm.model_id,
+                "embedder": self._embedder.model_id,
             }
         )[:12]
 
@@ -138,13 +139,16 @@ class HgMem:
                 "the model gave no answer that could be used",
                 hint="`mgl show` tells which reply failed; use a larger reply budget or model",
             )
-        last = responses[-1]
+        last, memory = responses[-1], self.memory()
         return Answer(
             question=question.text,
             text=last.text,
             confidence="medium" if last.chunks else "low",
-            citations=tuple(self._citation(number) for number in last.chunks),
-            trace=trace(rows, self._graph.graph()),
+            citations=tuple(self._citation(number, memory) for number in last.chunks),
+            trace=(
+                f"entities and chunks by {self._embedder.model_id}",
+                *trace(rows, self._graph.graph()),
+            ),
         )
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
@@ -166,10 +170,11 @@ class HgMem:
             answers=tuple(answers),
         )
 
-    def _citation(self, number: int) -> Citation:
+    def _citation(self, number: int, memory: Memory) -> Citation:
+        """A chunk, under the first entity of the memory that is tied to it."""
         chunk = self._graph.chunks()[number]
         return Citation(
-            node_id=f"chunk {number}",
+            node_id=next(v.id for v in memory.vertices.values() if number in v.chunks),
             document=self._document.name,
             span=chunk.span,
             quote=self._document.quote(chunk.span),

@@ -46,7 +46,7 @@ class _Proposal(BaseModel):
 class NewPoint(_Proposal):
     """Fig. 4, insertion: the related objects by name, and what is said of them together."""
 
-    objects: Annotated[list[Name], Field(min_length=2, max_length=OBJECTS)]
+    objects: Annotated[list[Name], Field(min_length=2)]
     description: Description
 
 
@@ -104,10 +104,11 @@ def evolution_schema(points: int, *, update: bool, replace: bool, most: int) -> 
 
     Without ``update`` points are only inserted; with ``replace`` an update names objects too.
     """
-    fields: dict[str, Any] = {"inserted": (several(NewPoint, most), ...)}
+    names: Any = Annotated[list[Name], Field(min_length=2, max_length=OBJECTS)]
+    new: type[BaseModel] = create_model("point", __base__=NewPoint, objects=(names, ...))
+    fields: dict[str, Any] = {"inserted": (several(new, most), ...)}
     if update and points:
         base: type[BaseModel] = PointUpdate if replace else _Update
-        names: Any = Annotated[list[Name], Field(min_length=2, max_length=OBJECTS)]
         own: dict[str, Any] = {"point": (number(0, points - 1), ...)}
         if replace:
             own["objects"] = (names, ...)

@@ -62,7 +62,7 @@ def drawn(
             ViewNode(
                 name,
                 "point",
-                shorten(point.description, LABEL_CHARACTERS, placeholder="…") or name,
+                shorten(f"{point.number}: {point.description}", LABEL_CHARACTERS, placeholder="…"),
                 _said(point),
                 min(spans),
                 point.changed,

@@ -297,6 +297,19 @@ async def test_a_question_without_an_answer_that_can_be_used_has_failed(
     assert said(memory, store, Stop) == [Stop("failed")]
 
 
+async def test_a_judgement_that_cannot_be_had_does_not_cost_the_answer(
+    memory_for: Ask, store: Store
+) -> None:
+    teller = Teller(
+        evolve=[{"inserted": [PUNISHED]}],
+        concerns=["no JSON"],
+        answer=[{"sources": [1], "answer": "For the disgrace."}],
+    )
+    memory = memory_for(teller.engine)
+    assert (await memory.answer(QUESTION)).text == "For the disgrace."
+    assert said(memory, store, Stop) == [Stop("unjudged")]
+
+
 def test_it_keeps_one_memory_a_question(memory_for: Ask) -> None:
     made = memory_for(SchemaEngine())
     with pytest.raises(UsageError, match="memory for each question"):
