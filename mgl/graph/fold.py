@@ -10,7 +10,7 @@ Chunks are folded in the order of the text, whatever the order in which they wer
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -51,8 +51,8 @@ class _Said:
 class Gathered:
     """What a log says of each entity and relation, before it is made one."""
 
-    entities: dict[str, _Said]
-    relations: dict[str, _Said]
+    entities: defaultdict[str, _Said]
+    relations: defaultdict[str, _Said]
     described: dict[tuple[Kind, str], str]
 
     def several(self) -> dict[tuple[Kind, str], list[str]]:
@@ -105,7 +105,7 @@ def fold(rows: Iterable[EditRecord]) -> EntityGraph:
 
 def gather(rows: Iterable[EditRecord]) -> Gathered:
     """What rows say, those of one key together; rejected ones say nothing."""
-    found = Gathered({}, {}, {})
+    found = Gathered(defaultdict(_Said), defaultdict(_Said), {})
     keys: dict[str, str] = {}
 
     def key_of(name: str) -> str:
@@ -119,13 +119,13 @@ def gather(rows: Iterable[EditRecord]) -> Gathered:
         said = row.payload
         match row.op:
             case "entity":
-                of = found.entities.setdefault(key_of(said["name"]), _Said())
+                of = found.entities[key_of(said["name"])]
                 of.mention(row)
                 of.names[said["name"]] += 1
                 of.types[said["type"]] += 1
             case "relation":
                 identity = relation_id(key_of(said["source"]), key_of(said["target"]))
-                found.relations.setdefault(identity, _Said()).mention(row)
+                found.relations[identity].mention(row)
             case "describe":
                 found.described[said["of"], said["id"]] = said["description"]
     return found
