@@ -117,6 +117,11 @@ class _Reading:
                 await self._extract(passage, rows, sampling)
             except _FAILURES as error:
                 if not last:
+                    if not self._failed:
+                        self._tools.observer.note(
+                            f"chunk {chunk.index} gave no reply that can be used: {error.message}; "
+                            "such chunks are read once more at the end"
+                        )
                     self._failed.append(chunk.index)
                     return
                 self._tools.observer.note(f"chunk {chunk.index} failed: {error.message}")
