@@ -164,7 +164,8 @@ async def describe_all(tools: Tools, memory_id: str, step: int, config: GraphCon
         if tokens > config.description_tokens
     ]
     rows: list[EditRecord] = []
-    tools.observer.progress("describe", 0, len(long))
+    if long:
+        tools.observer.progress("describe", 0, len(long))
 
     async def describe(key: tuple[Kind, str]) -> None:
         of, identity = key

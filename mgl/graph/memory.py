@@ -64,8 +64,7 @@ class DocumentGraph:
         self._document = source
         self._config = GraphConfig.of(config or GraphConfig())
         self._identity = identity
-        self._graph: EntityGraph | None = None
-        self._chunks: tuple[Chunk, ...] | None = None
+        self._known: tuple[EntityGraph, tuple[Chunk, ...]] | None = None
         self._index: GraphIndex | None = None
 
     @property
@@ -117,26 +116,11 @@ class DocumentGraph:
 
     def graph(self) -> EntityGraph:
         """The graph as the log gives it."""
-        if self._graph is not None:
-            return self._graph
-        graph = fold(self._tools.store.edits(self.id))
-        if self.is_built():
-            self._graph = graph
-        return graph
+        return self._read()[0]
 
     def chunks(self) -> tuple[Chunk, ...]:
         """The chunks as the log has them, in reading order."""
-        if self._chunks is not None:
-            return self._chunks
-        rows = [row for row in self._tools.store.edits(self.id) if row.op == "chunk"]
-        chunks = tuple(
-            Chunk(row.chunk, row.span, self._document.quote(row.span), row.payload["tokens"])
-            for row in sorted(rows, key=lambda row: row.chunk)
-            if row.span is not None
-        )
-        if self.is_built():
-            self._chunks = chunks
-        return chunks
+        return self._read()[1]
 
     def failed(self) -> tuple[int, ...]:
         """The chunks that gave no reply that could be used, in reading order."""
@@ -203,6 +187,22 @@ class DocumentGraph:
         done = self._tools.store.chunks_done(self.id)
         chunks = await self._windows()
         return await estimated(self._tools, self._document, chunks, done, self._config)
+
+    def _read(self) -> tuple[EntityGraph, tuple[Chunk, ...]]:
+        """Graph and chunks of the log, kept once it is finished."""
+        if self._known is not None:
+            return self._known
+        finished = self.is_built()
+        rows = self._tools.store.edits(self.id)
+        chunks = tuple(
+            Chunk(row.chunk, row.span, self._document.quote(row.span), row.payload["tokens"])
+            for row in sorted(rows, key=lambda row: row.chunk)
+            if row.op == "chunk" and row.span is not None
+        )
+        read = fold(rows), chunks
+        if finished:
+            self._known = read
+        return read
 
     @property
     def _recorded(self) -> dict[str, Any]:
