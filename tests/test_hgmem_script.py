@@ -163,12 +163,12 @@ def test_costs_are_those_of_questions_that_did_not_fail(script: dict[str, Any]) 
 # Whole runs
 
 
-class NoConcerns(SchemaEngine):
-    """Replies as it should, but where it is to judge its memory."""
+class NoAnswers(SchemaEngine):
+    """Replies as it should, but where it is to answer."""
 
     async def generate(self, request: Request) -> Completion:
         completion = await super().generate(request)
-        if '"judgement"' in json.dumps(request.json_schema):
+        if '"sources"' in json.dumps(request.json_schema):
             return replace(completion, text="nothing")
         return completion
 
@@ -243,7 +243,7 @@ def test_a_question_is_told_step_by_step(runs: Runs) -> None:
 def test_a_question_without_an_answer_is_told_and_kept(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Toolbox, "engine", NoConcerns())
+    monkeypatch.setattr(Toolbox, "engine", NoAnswers())
     with pytest.raises(SystemExit, match="no answer that could be used"):
         runs("ask", "--book", "rain", "--question", "Where?", "--set", "steps=1")
     printed = capsys.readouterr().out.splitlines()

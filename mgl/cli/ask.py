@@ -13,7 +13,6 @@ from mgl.cli.options import (
     AsJson,
     BaseUrl,
     ChunkTokens,
-    Cite,
     ConversationName,
     Embedder,
     Engine,
@@ -22,9 +21,10 @@ from mgl.cli.options import (
     Models,
     ModelSettings,
     Preset,
-    PromptOrder,
     Reranker,
+    Settings,
     WeightsPath,
+    chosen,
     opened,
 )
 from mgl.cli.output import print_answer, print_json, print_stats, print_usage
@@ -39,9 +39,8 @@ def ask(
     conversation: ConversationName = None,
     model: Model = None,
     chunk_tokens: ChunkTokens = None,
-    cite: Cite = None,
     preset: Preset = None,
-    prompt_order: PromptOrder = None,
+    settings: Settings = None,
     engine: Engine = None,
     base_url: BaseUrl = None,
     weights: WeightsPath = None,
@@ -58,19 +57,16 @@ def ask(
     Stopped at any moment, the same command goes on where it was; run again, it answers from
     what is stored.
     """
-    settings = ModelSettings(
+    runs_on = ModelSettings(
         model, engine, base_url, weights, models, allow_hub, adapter, embedder, reranker
     )
-    with opened(settings) as lab:
+    with opened(runs_on) as lab:
         result = lab.ask(
             path,
             question,
             memory=memory,
             conversation=conversation,
-            chunk_tokens=chunk_tokens,
-            cite=cite,
-            preset=preset,
-            prompt_order=prompt_order,
+            **chosen(settings, chunk_tokens=chunk_tokens, preset=preset),
         )
         unit = lab.memory(result.memory_id).unit
     if as_json:

@@ -13,7 +13,6 @@ from mgl.cli.options import (
     AsJson,
     BaseUrl,
     ChunkTokens,
-    Cite,
     ConversationName,
     Embedder,
     Engine,
@@ -22,9 +21,10 @@ from mgl.cli.options import (
     Models,
     ModelSettings,
     Preset,
-    PromptOrder,
     Reranker,
+    Settings,
     WeightsPath,
+    chosen,
     opened,
 )
 from mgl.cli.output import print_estimate, print_json, print_stats, print_usage
@@ -42,9 +42,8 @@ def build(
     conversation: ConversationName = None,
     model: Model = None,
     chunk_tokens: ChunkTokens = None,
-    cite: Cite = None,
     preset: Preset = None,
-    prompt_order: PromptOrder = None,
+    settings: Settings = None,
     engine: Engine = None,
     base_url: BaseUrl = None,
     weights: WeightsPath = None,
@@ -63,16 +62,11 @@ def build(
     Without --question it is read for whatever may be asked. Stopped at any moment, the same
     command goes on where it was.
     """
-    settings = ModelSettings(
+    runs_on = ModelSettings(
         model, engine, base_url, weights, models, allow_hub, adapter, embedder, reranker
     )
-    options = {
-        "chunk_tokens": chunk_tokens,
-        "cite": cite,
-        "preset": preset,
-        "prompt_order": prompt_order,
-    }
-    with opened(settings) as lab:
+    options = chosen(settings, chunk_tokens=chunk_tokens, preset=preset)
+    with opened(runs_on) as lab:
         if dry_run:
             print_estimate(lab.estimate(path, memory=memory, **options), as_json)
             return

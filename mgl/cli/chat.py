@@ -20,7 +20,9 @@ from mgl.cli.options import (
     ModelSettings,
     Preset,
     Reranker,
+    Settings,
     WeightsPath,
+    chosen,
     opened,
 )
 from mgl.cli.output import clean, say
@@ -39,6 +41,7 @@ def chat(
     speaker: Annotated[str, typer.Option("--as", metavar="NAME", help="Who you are.")] = "user",
     model: Model = None,
     preset: Preset = None,
+    settings: Settings = None,
     engine: Engine = None,
     base_url: BaseUrl = None,
     weights: WeightsPath = None,
@@ -53,11 +56,11 @@ def chat(
     Each line is remembered before it is replied to. Under a reply stand the turns of earlier
     that it uses. Leaving (/quit, Ctrl-D, Ctrl-C) loses nothing: the same command goes on.
     """
-    settings = ModelSettings(
+    runs_on = ModelSettings(
         model, engine, base_url, weights, models, allow_hub, adapter, embedder, reranker
     )
-    with opened(settings) as lab:
-        talk = lab.talk(name, preset=preset)
+    with opened(runs_on) as lab:
+        talk = lab.talk(name, **chosen(settings, preset=preset))
         said = len(talk.memory.conversation.turns)
         say(f"{name}: {said} turns are remembered; {COMMANDS}")
         session = datetime.now().astimezone().isoformat(timespec="seconds")

@@ -23,7 +23,9 @@ from mgl.cli.options import (
     ModelSettings,
     Preset,
     Reranker,
+    Settings,
     WeightsPath,
+    chosen,
     opened,
 )
 from mgl.cli.output import clean, print_json, print_usage, say
@@ -46,6 +48,7 @@ def add(
     ] = False,
     model: Model = None,
     preset: Preset = None,
+    settings: Settings = None,
     engine: Engine = None,
     base_url: BaseUrl = None,
     weights: WeightsPath = None,
@@ -56,15 +59,15 @@ def add(
     allow_hub: AllowHub = False,
 ) -> None:
     """Take in the turns of a file. Turns that are there already, by their id, change nothing."""
-    settings = ModelSettings(
+    runs_on = ModelSettings(
         model, engine, base_url, weights, models, allow_hub, adapter, embedder, reranker
     )
     began = time.monotonic()
-    with opened(settings) as lab:
+    with opened(runs_on) as lab:
         source = lab.conversation(path, conversation)
         for note in source.notes:
             say(f"{source.name}: {note}")
-        talk = lab.talk(name, preset=preset)
+        talk = lab.talk(name, **chosen(settings, preset=preset))
         turns = talk.extend(source.turns)
         if flush:
             talk.flush()

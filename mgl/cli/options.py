@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+from mgl.settings import read_settings
 
 if TYPE_CHECKING:
     from mgl.lab import Lab
@@ -20,7 +22,6 @@ __all__ = [
     "AsJson",
     "BaseUrl",
     "ChunkTokens",
-    "Cite",
     "ConversationName",
     "Embedder",
     "Engine",
@@ -29,9 +30,10 @@ __all__ = [
     "ModelSettings",
     "Models",
     "Preset",
-    "PromptOrder",
     "Reranker",
+    "Settings",
     "WeightsPath",
+    "chosen",
     "opened",
 ]
 
@@ -47,17 +49,13 @@ Model = Annotated[
 ChunkTokens = Annotated[
     int | None, typer.Option("--chunk-tokens", min=1, help="Tokens read at a time.")
 ]
-Cite = Annotated[
-    Literal["sentence", "quote"] | None,
-    typer.Option("--cite", help="How edits name their source: verbatim text, or its number."),
-]
 Preset = Annotated[
     Literal["paper", "small"] | None,
     typer.Option("--preset", help="The method as printed, or asking less of one call."),
 ]
-PromptOrder = Annotated[
-    Literal["paper", "cached"] | None,
-    typer.Option("--prompt-order", help="As printed, or what servers cache first."),
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="An option of the memory; repeatable."),
 ]
 Engine = Annotated[
     Literal["openvino", "transformers", "openai"] | None,
@@ -109,6 +107,12 @@ class ModelSettings:
     adapter: str | None = None
     embedder: str | None = None
     reranker: str | None = None
+
+
+def chosen(settings: Iterable[str] | None, **flags: Any) -> dict[str, Any]:
+    """The options of a memory: what was set by name, and the flags that were given."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    return {**read_settings(settings or ()), **given}
 
 
 @contextmanager

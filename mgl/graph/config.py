@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -15,11 +15,14 @@ class GraphConfig(BaseModel):
     """What decides an entity graph, and ``in_flight``, which decides its pace alone.
 
     A method that stands on the graph extends it with fields of its own. It leaves these as they
-    are, defaults included: a graph is shared by all that agree on them.
+    are, defaults included: a graph is shared by all that agree on them. ``extraction`` says who
+    finds entities and relations: the ``model``, chunk by chunk, or code, which knows ``terms``
+    alone (``mgl.graph.by_terms``) and leaves gleanings, types and reply budgets unused.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    extraction: Literal["model", "terms"] = "model"
     chunk_tokens: int = Field(200, ge=16, description="tokens a chunk, at most (HGMem §4.2)")
     overlap_tokens: int = Field(
         OVERLAP_TOKENS,

@@ -128,15 +128,16 @@ class Rows:
     def take(self, reply: Extraction, call_key: str | None) -> None:
         """Add what a reply says, item by item."""
         for proposal in reply.entities:
-            self._entity(proposal.model_dump(), call_key)
+            self.entity(proposal.model_dump(), call_key)
         for proposal in reply.relations:
-            self._relation(proposal.model_dump(), call_key)
+            self.relation(proposal.model_dump(), call_key)
 
     def fail(self, op: str, reason: str, error: str) -> None:
         """Add that a reply could not be had: ``reply`` for the chunk's, ``gleaning`` for more."""
         self._add(op, {"error": error}, rejected=reason)
 
-    def _entity(self, said: Mapping[str, Any], call_key: str | None) -> None:
+    def entity(self, said: Mapping[str, Any], call_key: str | None = None) -> None:
+        """Add one entity: src, name, type and description."""
         name, wrong = _name(said["name"])
         text, cut = _text(said["description"])
         fields = {"name": name, "type": said["type"], "description": text}
@@ -145,7 +146,8 @@ class Rows:
         repaired = "name_cleaned" if name != said["name"] else cut
         self._add("entity", fields, self._span(said["src"]), call_key, wrong, repaired)
 
-    def _relation(self, said: Mapping[str, Any], call_key: str | None) -> None:
+    def relation(self, said: Mapping[str, Any], call_key: str | None = None) -> None:
+        """Add one relation: src, source, target and description."""
         ends = [_name(said["source"]), _name(said["target"])]
         names = [name for name, _ in ends]
         text, cut = _text(said["description"])

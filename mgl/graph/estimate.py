@@ -49,7 +49,7 @@ async def estimated(
 
     async def count(passage: Passage) -> None:
         nonlocal calls, tokens, counted
-        if passage.sentences:
+        if passage.sentences and config.extraction == "model":
             messages, schema = asked(passage, config), schema_of(passage, config)
             prompt = await tools.llm.count_prompt_tokens(messages, schema)
             calls += config.gleanings + 1

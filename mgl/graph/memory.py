@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any, Final, NoReturn
 
 from mgl.errors import UsageError
+from mgl.graph.by_terms import describe_by_sentences, read_terms
 from mgl.graph.config import GraphConfig
 from mgl.graph.estimate import Estimate, estimated
 from mgl.graph.extract import describe_all, read_chunks
@@ -104,8 +105,12 @@ class DocumentGraph:
                 tokens=sum(tokens),
             )
         )
-        await read_chunks(self._tools, self.id, self._document, chunks, self._config)
-        await describe_all(self._tools, self.id, len(chunks), self._config)
+        if self._config.extraction == "terms":
+            read_terms(self._tools, self.id, self._document, chunks)
+            await describe_by_sentences(self._tools, self.id, len(chunks), self._config)
+        else:
+            await read_chunks(self._tools, self.id, self._document, chunks, self._config)
+            await describe_all(self._tools, self.id, len(chunks), self._config)
         if self._tools.embedder is not None:
             await self.index()
 

@@ -115,7 +115,15 @@ def test_bad_input_is_one_clear_line_with_what_to_do(
     assert len(hint) > len("hint: ") + 8
 
 
-@pytest.mark.parametrize("arguments", [("ask",), ("frobnicate",), ("ask", "a", "b", "--cite", "x")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ask",),
+        ("frobnicate",),
+        ("ask", "a", "b", "--preset", "x"),
+        ("ask", "a", "b", "--set", "x"),
+    ],
+)
 def test_arguments_that_do_not_parse_are_exit_2(mgl: Mgl, arguments: tuple[str, ...]) -> None:
     assert mgl(*arguments).exit_code == 2
 

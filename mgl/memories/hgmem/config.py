@@ -17,6 +17,7 @@ __all__ = ["HgMemConfig"]
 
 _ATTEMPT = 1000
 _SMALL: dict[str, Any] = {
+    "extraction": "terms",
     "concerns": 2,
     "relation_tokens": 300,
     "chunk_tokens_shown": 1200,
@@ -38,7 +39,8 @@ class HgMemConfig(GraphConfig):
     it, investigation reaches two hops, an update replaces the vertices, the hyperedges of merged
     points stay, each subquery also finds chunks by their own likeness, and a reply that cannot be
     read begins the question anew. ``format`` is how the model replies: JSON under a schema, or the
-    paper's text with delimiters. ``preset`` ``small`` shows and asks less at a time.
+    paper's text with delimiters. ``preset`` ``small`` shows and asks less at a time, over a graph
+    of terms.
     """
 
     preset: Literal["paper", "small"] = "paper"

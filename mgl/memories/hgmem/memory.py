@@ -15,6 +15,7 @@ from typing import Final
 
 from mgl.errors import InputError, ReplyInvalid, UsageError
 from mgl.graph import DocumentGraph, GraphConfig
+from mgl.graph.estimate import Estimate
 from mgl.llm.calls import content_hash
 from mgl.memories.base import Tools
 from mgl.memories.hgmem.config import HgMemConfig
@@ -111,6 +112,10 @@ class HgMem:
         )
         evidence = Evidence(graph, await self._graph.index(), self._embedder, config)
         await Loop(self._tools, self.id, self._question.text, evidence, chunks, config).run()
+
+    async def estimate(self) -> Estimate:
+        """What the graph would cost; what a question costs is known when it has been asked."""
+        return await self._graph.estimate()
 
     def is_built(self) -> bool:
         """Whether the question's loop has ended."""

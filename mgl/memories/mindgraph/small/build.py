@@ -26,7 +26,6 @@ from mgl.memories.base import Tools
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.edits import record, resolved
 from mgl.memories.mindgraph.small.evidence import evidence_span
-from mgl.memories.mindgraph.small.names import Name, find_names, mentioned
 from mgl.memories.mindgraph.small.parts import all_parts
 from mgl.memories.mindgraph.small.prompts import CLAIM, CLAIM_WITHOUT_QUESTION, SUPPORTED
 from mgl.memories.mindgraph.small.ranking import rank_blocks
@@ -34,6 +33,7 @@ from mgl.memories.mindgraph.state import AddEdge, AddNode, Graph, apply, replay
 from mgl.reading import flat, reader
 from mgl.store import EditRecord
 from mgl.text import sentence_spans
+from mgl.text.names import Name, find_names, mentioned
 from mgl.types import Chunk, Document, Question, Span
 
 __all__ = ["build_small", "claim_id", "claim_prefix"]

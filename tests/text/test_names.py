@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.memories.mindgraph.small.names import find_names, mentioned
+from mgl.text.names import find_names, mentioned
 
 
 def found(text: str) -> list[str]:
