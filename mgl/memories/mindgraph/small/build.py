@@ -18,28 +18,21 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pydantic import BaseModel
-
-from mgl.errors import ReplyInvalid
-from mgl.llm.base import LLM, Reply, Sampling
+from mgl.claiming import OPEN_QUESTION, claim_from
+from mgl.llm.base import LLM
 from mgl.memories.base import Tools
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.edits import record, resolved
 from mgl.memories.mindgraph.small.evidence import evidence_span
 from mgl.memories.mindgraph.small.parts import all_parts
-from mgl.memories.mindgraph.small.prompts import CLAIM, CLAIM_WITHOUT_QUESTION, SUPPORTED
 from mgl.memories.mindgraph.small.ranking import rank_blocks
 from mgl.memories.mindgraph.state import AddEdge, AddNode, Graph, apply, replay
-from mgl.reading import flat, reader
 from mgl.store import EditRecord
 from mgl.text import sentence_spans
 from mgl.text.names import Name, find_names, mentioned
 from mgl.types import Chunk, Document, Question, Span
 
 __all__ = ["build_small", "claim_id", "claim_prefix"]
-
-CLAIM_TOKENS = 60
-OPEN_QUESTION = Question("What happens?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,22 +131,12 @@ def _judged(claims: Sequence[_Claim], support_floor: float) -> list[_Claim]:
 async def _claim(
     llm: LLM, document: Document, block: Chunk, question: Question | None, number: int
 ) -> _Claim | None:
-    text = flat(block.text)
-    if question is None:
-        prompt, asked = CLAIM_WITHOUT_QUESTION.render(block=text), OPEN_QUESTION
-    else:
-        prompt, asked = CLAIM.render(block=text, question=question.text), question
-    try:
-        reply: Reply[BaseModel] = await llm.complete(
-            reader(prompt), sampling=Sampling(max_tokens=CLAIM_TOKENS), stage="read"
-        )
-    except ReplyInvalid:
+    asked = None if question is None else question.text
+    claim = await claim_from(llm, block.text, asked)
+    if claim is None:
         return None
-    said = flat(reply.text)
-    check = SUPPORTED.render(block=text, question=asked.text, claim=said)
-    support = await llm.probability_of_yes(reader(check), stage="check")
-    span = evidence_span(document, block, said, asked.text)
-    return _Claim(number, block.index, said, support, span, reply.call_key)
+    span = evidence_span(document, block, claim.text, asked or OPEN_QUESTION)
+    return _Claim(number, block.index, claim.text, claim.support, span, claim.call_key)
 
 
 class _Writer:
