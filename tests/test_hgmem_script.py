@@ -250,7 +250,7 @@ def test_a_question_without_an_answer_is_told_and_kept(
 ) -> None:
     monkeypatch.setattr(Toolbox, "engine", NoAnswers())
     with pytest.raises(SystemExit, match="no answer that could be used"):
-        runs("ask", "--book", "rain", "--question", "Whom did Ann meet?", "--set", "steps=1")
+        runs("ask", "--book", "rain", "--question", "When did Ann meet Bo?", "--set", "steps=1")
     printed = capsys.readouterr().out.splitlines()
     assert "stopped: failed" in printed
     assert any(line.endswith("after step 0") for line in printed)

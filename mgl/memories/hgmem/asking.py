@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from mgl.errors import ReplyInvalid
+from mgl.graph import EntityGraph
 from mgl.llm.base import LLM, Message, Reply
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.delimiters import (
@@ -23,6 +24,7 @@ from mgl.memories.hgmem.delimiters import (
     parse_merges,
     parse_subquery,
 )
+from mgl.memories.hgmem.edits import Retrieve
 from mgl.memories.hgmem.printed import CONCERNS, EVOLVE, MERGE, SUBQUERY
 from mgl.memories.hgmem.prompts import (
     CONCERNS_JSON,
@@ -35,6 +37,7 @@ from mgl.memories.hgmem.prompts import (
 from mgl.memories.hgmem.proposals import (
     Asked,
     Case,
+    Concern,
     Concerns,
     Evolution,
     Merges,
@@ -42,10 +45,11 @@ from mgl.memories.hgmem.proposals import (
     evolution_schema,
     merges_schema,
 )
-from mgl.memories.hgmem.showing import NONE, shown_memory
+from mgl.memories.hgmem.showing import NONE, retrieved_info, shown_memory
 from mgl.memories.hgmem.state import Memory
 from mgl.prompt import Prompt
 from mgl.reading import flat
+from mgl.types import Chunk
 
 __all__ = ["Asker", "Said", "Unreadable"]
 
@@ -82,19 +86,32 @@ class Asker:
     """
 
     def __init__(
-        self, llm: LLM, query: str, config: HgMemConfig, *, step: int, attempt: int
+        self,
+        llm: LLM,
+        query: str,
+        graph: EntityGraph,
+        chunks: Sequence[Chunk],
+        config: HgMemConfig,
+        *,
+        step: int,
+        attempt: int,
     ) -> None:
         self._llm = llm
         self._query = query
+        self._graph = graph
+        self._chunks = chunks
         self._config = config
         self._sampling = config.sampling(step, attempt)
         self._json = config.format == "json"
 
     async def evolution(
-        self, memory: Memory, subqueries: Sequence[str], info: str
+        self, memory: Memory, subqueries: Sequence[str], found: Sequence[Retrieve]
     ) -> Said[Evolution]:
         """Fig. 4: what to insert and what to say anew."""
         points = len(memory.points)
+        info = await retrieved_info(
+            self._llm, found, self._graph, self._chunks, memory, self._config
+        )
         values = {
             "main_query": self._query,
             "memory": shown_memory(memory),
@@ -136,12 +153,12 @@ class Asker:
         schema = concerns_schema(cases, points, self._config.concerns)
         return await self._reply(CONCERNS_JSON, values, schema, Concerns, "concerns")
 
-    async def subquery(self, memory: Memory, concern: str, history: Sequence[str]) -> Said[str]:
+    async def subquery(self, memory: Memory, concern: Concern, history: Sequence[str]) -> Said[str]:
         """Fig. 7: the subquery that serves a concern."""
         values = {
             "query": self._query,
             "memory": shown_memory(memory),
-            "concern": concern,
+            "concern": concern.concern,
             "history_subqueries": "\n".join(history) or NONE,
         }
         if not self._json:

@@ -18,12 +18,10 @@ __all__ = ["HgMemConfig"]
 _ATTEMPT = 1000
 _SMALL: dict[str, Any] = {
     "extraction": "terms",
-    "concerns": 2,
-    "relation_tokens": 300,
-    "chunk_tokens_shown": 1200,
-    "answer_chunk_tokens": 1500,
-    "reply_tokens": 400,
+    "chunks": 3,
     "points_per_step": 3,
+    "answer_chunks": 4,
+    "reply_tokens": 200,
     "reply_temperature": 0.0,
     "reply_top_p": 1.0,
 }
@@ -39,8 +37,8 @@ class HgMemConfig(GraphConfig):
     it, investigation reaches two hops, an update replaces the vertices, the hyperedges of merged
     points stay, each subquery also finds chunks by their own likeness, and a reply that cannot be
     read begins the question anew. ``format`` is how the model replies: JSON under a schema, or the
-    paper's text with delimiters. ``preset`` ``small`` shows and asks less at a time, over a graph
-    of terms.
+    paper's text with delimiters. ``preset`` ``small`` asks for less at a time, over a graph of
+    terms (``mgl.memories.hgmem.small``).
     """
 
     preset: Literal["paper", "small"] = "paper"

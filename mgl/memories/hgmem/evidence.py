@@ -29,8 +29,18 @@ class Evidence:
         self._embedder = embedder
         self._config = config
 
-    async def find(self, query: str, scope: frozenset[str], memory: Memory) -> Retrieve:
-        """R over the scope (Eq. 1); those of the overlay that lie in it are found as well."""
+    async def find(
+        self,
+        query: str,
+        scope: frozenset[str],
+        memory: Memory,
+        *,
+        but: frozenset[int] = frozenset(),
+    ) -> Retrieve:
+        """R over the scope (Eq. 1); those of the overlay that lie in it are found as well.
+
+        ``but`` are chunks that are not wanted again.
+        """
         config = self._config
         (vector,) = await self._index.embed([query])
         hits = self._index.entities(
@@ -48,7 +58,7 @@ class Evidence:
         entities = tuple(identity for identity, _ in best)
         around = {relation.id for each in entities for relation in self.graph.relations_of(each)}
         relations = self._index.relations(vector, config.relations, among=around)
-        tied = {chunk for each in entities for chunk in self.chunks_of(each, memory)}
+        tied = {chunk for each in entities for chunk in self.chunks_of(each, memory)} - but
         chunks = self._index.chunks(vector, config.chunks, among=tied)
         if config.dense_chunks:
             chunks += self._index.chunks(vector, config.dense_chunks)

@@ -31,7 +31,7 @@ from mgl.memories.hgmem.evidence import Evidence
 from mgl.memories.hgmem.evolving import Evolver
 from mgl.memories.hgmem.proposals import Case, Concern, Concerns
 from mgl.memories.hgmem.scope import beyond, neighbourhood
-from mgl.memories.hgmem.showing import retrieved_info
+from mgl.memories.hgmem.small import SmallAsker
 from mgl.memories.hgmem.state import Memory, Restart, replay
 from mgl.store import EditRecord
 from mgl.types import Chunk
@@ -55,6 +55,7 @@ class _Past:
     step: int
     done: int
     asked: tuple[str, ...]
+    read: frozenset[int]
     attempt: int
 
 
@@ -97,14 +98,15 @@ class Loop:
             store.append_edits(self._id, past.step, made)
 
     async def _step(self, past: _Past) -> list[EditRecord]:
-        asker = Asker(self._llm, self._query, self._config, step=past.done, attempt=past.attempt)
+        asker = self._asker(past)
         rows, subqueries, ended = await self._subqueries(past, asker)
         if ended is not None:
             return await self._ended(rows, past.memory, past.step, ended)
-        found = []
+        small, found = self._config.preset == "small", []
         for subquery in subqueries:
+            scope = self._scope(subquery, past.memory)
             retrieved = await self._evidence.find(
-                subquery.text, self._scope(subquery, past.memory), past.memory
+                subquery.text, scope, past.memory, but=past.read if small else frozenset()
             )
             rows += [record(past.step, subquery), record(past.step, retrieved)]
             found.append(retrieved)
@@ -117,8 +119,14 @@ class Loop:
             rows += await self._answer(evolver.memory, past.step)
         return rows
 
+    def _asker(self, past: _Past) -> Asker | SmallAsker:
+        given = (self._llm, self._query, self._evidence.graph, self._chunks, self._config)
+        if self._config.preset == "small":
+            return SmallAsker(*given, step=past.done)
+        return Asker(*given, step=past.done, attempt=past.attempt)
+
     async def _subqueries(
-        self, past: _Past, asker: Asker
+        self, past: _Past, asker: Asker | SmallAsker
     ) -> tuple[list[EditRecord], list[Subquery], StopReason | None]:
         """What is asked in this step, or why nothing is."""
         if past.done == 0:
@@ -136,7 +144,7 @@ class Loop:
         subqueries: list[Subquery] = []
         for concern in concerns.concerns:
             try:
-                query = await asker.subquery(past.memory, concern.concern, asked)
+                query = await asker.subquery(past.memory, concern, asked)
             except ReplyInvalid as error:
                 failed = Failed("subquery", error.message)
                 rows.append(record(past.step, failed, rejected="reply_invalid"))
@@ -180,23 +188,15 @@ class Loop:
     async def _evolve(
         self,
         evolver: Evolver,
-        asker: Asker,
+        asker: Asker | SmallAsker,
         subqueries: Sequence[Subquery],
         found: Sequence[Retrieve],
     ) -> None:
         """Update and insert, then merge (Eq. 2, §3.5); nothing where nothing was found."""
         if any(one.entities or one.chunks for one in found):
-            info = await retrieved_info(
-                self._llm,
-                found,
-                self._evidence.graph,
-                self._chunks,
-                evolver.memory,
-                self._config,
-            )
             texts = [subquery.text for subquery in subqueries]
             try:
-                said = await asker.evolution(evolver.memory, texts, info)
+                said = await asker.evolution(evolver.memory, texts, found)
                 evolver.evolve(said.proposal, found, said.call_key)
             except ReplyInvalid as error:
                 evolver.fail("evolution", error.message)
@@ -229,5 +229,6 @@ def _past(rows: Sequence[EditRecord], step: int) -> _Past:
         step=step,
         done=step - begun,
         asked=tuple(each.text for each in said if isinstance(each, Subquery))[1:],
+        read=frozenset(n for each in said if isinstance(each, Retrieve) for n in each.chunks),
         attempt=sum(row.op == "restart" for row in rows),
     )

@@ -15,12 +15,14 @@ __all__ = [
     "CONCERNS_JSON",
     "EVOLVE",
     "EVOLVE_JSON",
+    "FOLLOW_UP",
     "INSERT_JSON",
     "MERGE",
     "MERGE_JSON",
     "REPLACE_JSON",
     "SUBQUERY",
     "SUBQUERY_JSON",
+    "SUFFICIENT",
 ]
 
 
@@ -136,4 +138,28 @@ TRUE or FALSE. If neither memory nor sources answer it, say so.
 
 {"sources": [numbers], "answer": "..."}""",
     variables=("memory", "sources", "query"),
+)
+
+SUFFICIENT = Prompt(
+    "hgmem.sufficient",
+    source="ours: the preset small's, in place of Fig. 6",
+    text="""Notes:
+{notes}
+
+Question: {query}
+Do the notes above answer the question completely? Reply Yes or No.""",
+    variables=("notes", "query"),
+)
+
+FOLLOW_UP = Prompt(
+    "hgmem.follow_up",
+    source="ours: the preset small's, in place of Fig. 7",
+    text="""Question: {query}
+
+Notes so far:
+{notes}
+
+What do the notes leave open? Write one short question, in plain English, whose answer would help \
+to answer the question above. It must not repeat it.""",
+    variables=("query", "notes"),
 )

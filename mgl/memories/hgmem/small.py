@@ -1,0 +1,168 @@
+"""What the preset ``small`` asks in place of the paper's prompts: a sentence, or a Yes or No.
+
+Held to Fig. 4 and 6, the 1.5B model of the offline default inserts nothing, and asks in SQL. Here
+each chunk that is found is read for the query by itself, in one sentence that the model then
+confirms (``mgl.claiming``); the sentence is a point over the entities that it names. Code does the
+rest: a sentence over the entities of a point is added to it, points that share half of their
+entities are merged, and steps investigate a point and explore beyond the memory in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Final
+
+from pydantic import BaseModel
+
+from mgl.claiming import Claim, claim_from
+from mgl.graph import EntityGraph, entity_key
+from mgl.graph.names import mentions
+from mgl.llm.base import LLM, Reply, Sampling
+from mgl.memories.hgmem.asking import Said
+from mgl.memories.hgmem.config import HgMemConfig
+from mgl.memories.hgmem.edits import Retrieve
+from mgl.memories.hgmem.prompts import FOLLOW_UP, SUFFICIENT
+from mgl.memories.hgmem.proposals import (
+    Case,
+    Concern,
+    Concerns,
+    Evolution,
+    Merge,
+    Merges,
+    NewPoint,
+    PointUpdate,
+)
+from mgl.memories.hgmem.state import Memory, Point
+from mgl.reading import flat, reader
+from mgl.types import Chunk
+
+__all__ = ["SmallAsker"]
+
+SUPPORTED: Final = 0.75
+ENOUGH: Final = 0.9
+ALIKE: Final = 0.5
+QUESTION_TOKENS: Final = 40
+MERGED_CHARS: Final = 600
+
+
+class SmallAsker:
+    """Asks about one query in one step; as ``mgl.memories.hgmem.asking.Asker``."""
+
+    def __init__(
+        self,
+        llm: LLM,
+        query: str,
+        graph: EntityGraph,
+        chunks: Sequence[Chunk],
+        config: HgMemConfig,
+        *,
+        step: int,
+    ) -> None:
+        self._llm = llm
+        self._query = query
+        self._graph = graph
+        self._chunks = chunks
+        self._config = config
+        self._step = step
+
+    async def evolution(
+        self, memory: Memory, subqueries: Sequence[str], found: Sequence[Retrieve]
+    ) -> Said[Evolution]:
+        """A point for each chunk whose sentence is confirmed; the best where there is none yet."""
+        del subqueries
+        numbers = list(dict.fromkeys(number for one in found for number in one.chunks))
+        entities = frozenset(entity for one in found for entity in one.entities)
+        claims: list[tuple[int, Claim]] = []
+        for number in numbers[: self._config.points_per_step]:
+            claim = await claim_from(self._llm, self._chunks[number].text, self._query)
+            if claim is not None:
+                claims.append((number, claim))
+        best = max((claim.support for _, claim in claims), default=0.0)
+        floor = SUPPORTED if memory.points else min(SUPPORTED, best)
+        made = Evolution()
+        for number, claim in claims:
+            if claim.support >= floor:
+                self._place(made, memory, number, claim, entities)
+        return Said(made, None)
+
+    async def merges(self, memory: Memory) -> Said[Merges]:
+        """Points that share half of their entities, the most alike first."""
+        points = list(memory.points.values())
+        pairs = sorted(
+            combinations(range(len(points)), 2),
+            key=lambda pair: -_alike(points[pair[0]], points[pair[1]]),
+        )
+        taken: set[int] = set()
+        merges: list[Merge] = []
+        for one, other in pairs:
+            if _alike(points[one], points[other]) < ALIKE:
+                break
+            text = f"{points[one].description} {points[other].description}"
+            if not {one, other} & taken and len(text) <= MERGED_CHARS:
+                taken |= {one, other}
+                merges.append(Merge(points=[one, other], description=text))
+        return Said(Merges(merges=merges), None)
+
+    async def concerns(self, memory: Memory, cases: tuple[Case, ...]) -> Said[Concerns]:
+        """Whether the notes answer the query, or which way to look in this step."""
+        if "1" in cases and memory.points:
+            prompt = SUFFICIENT.render(notes=_notes(memory.points.values()), query=self._query)
+            if await self._llm.probability_of_yes(reader(prompt), stage="concerns") >= ENOUGH:
+                return Said(Concerns(judgement="1"), None)
+        if "2.1" in cases and (self._step % 2 == 1 or "2.2" not in cases):
+            place, point = max(
+                enumerate(memory.points.values()), key=lambda item: (item[1].changed, item[0])
+            )
+            near = Concern(point=place, concern=point.description)
+            return Said(Concerns(judgement="2.1", concerns=[near]), None)
+        return Said(Concerns(judgement="2.2", concerns=[Concern(concern=self._query)]), None)
+
+    async def subquery(self, memory: Memory, concern: Concern, history: Sequence[str]) -> Said[str]:
+        """A question that the notes leave open: of the point, or of all."""
+        del history
+        points = list(memory.points.values())
+        shown = points if concern.point is None else [points[concern.point]]
+        reply: Reply[BaseModel] = await self._llm.complete(
+            reader(FOLLOW_UP.render(query=self._query, notes=_notes(shown))),
+            sampling=Sampling(max_tokens=QUESTION_TOKENS, seed=self._step),
+            stage="subquery",
+        )
+        return Said(flat(reply.text), reply.call_key)
+
+    def _place(
+        self,
+        made: Evolution,
+        memory: Memory,
+        number: int,
+        claim: Claim,
+        found: frozenset[str],
+    ) -> None:
+        """Put a claim into a point that has its entities, or into one of its own."""
+        names = self._names(number, claim, found)
+        held = {entity_key(name) for name in names}
+        for place, point in enumerate(memory.points.values()):
+            if point.vertices == held and self._config.update:
+                if claim.text not in point.description:
+                    text = f"{point.description} {claim.text}"
+                    made.updated.append(PointUpdate(point=place, description=text))
+                return
+        if len(names) > 1:
+            made.inserted.append(NewPoint(objects=names, description=claim.text))
+
+    def _names(self, number: int, claim: Claim, found: frozenset[str]) -> list[str]:
+        """The chunk's entities that the claim names; where these are fewer than two, also those
+        that were found, then any."""
+        here = [each for each in self._graph.entities.values() if number in each.chunks]
+        here.sort(key=lambda each: (not mentions(each.name, claim.text), each.id not in found))
+        said = sum(mentions(each.name, claim.text) for each in here)
+        return [each.name for each in here[: max(2, said)]]
+
+
+def _alike(one: Point, other: Point) -> float:
+    return len(one.vertices & other.vertices) / len(one.vertices | other.vertices)
+
+
+def _notes(points: Iterable[Point]) -> str:
+    lines = (f"{place}. {flat(point.description)}" for place, point in enumerate(points, 1))
+    return "\n".join(lines) or "(none)"
