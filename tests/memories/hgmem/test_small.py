@@ -1,0 +1,146 @@
+"""The preset small: what is asked of a small model, and what code makes of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from mgl.llm.base import Completion, Request, TokenUsage
+from mgl.llm.calls import MemoryCallLog
+from mgl.llm.client import Client
+from mgl.llm.fakes import ScriptedEngine
+from mgl.memories.hgmem import HgMem, HgMemConfig
+from mgl.memories.hgmem.edits import Judge, Retrieve, Stop, Subquery, read
+from mgl.memories.hgmem.small import SmallAsker
+from mgl.store import Store
+from mgl.types import Chunk, Question, Span
+from tests.memories.hgmem.conftest import Ask
+from tests.memories.hgmem.graphs import graph_of, memory_of
+
+QUESTION = Question("Why is Xodar given to Carter as a slave?")
+Sure = Callable[[str], float]
+
+
+class Reader:
+    """An engine that claims what it is told of each passage, and is as sure as it is told."""
+
+    def __init__(self, claim: Callable[[str], str], sure: Sure) -> None:
+        self._claim, self._sure = claim, sure
+        self.asked: list[str] = []
+        self.engine = ScriptedEngine([self._reply] * 300, concurrency=1)
+
+    def _reply(self, request: Request) -> Completion:
+        prompt = request.messages[-1].content
+        if request.choices:
+            self.asked.append("sufficient" if prompt.startswith("Notes:") else "check")
+            yes = self._sure(prompt)
+            text, chance = ("Yes", yes) if yes >= 0.5 else ("No", 1 - yes)
+            return Completion(text, "stop", TokenUsage(9, 1), logprobs=(math.log(chance),))
+        if request.json_schema is not None:
+            self.asked.append("answer")
+            return Completion('{"sources": [1], "answer": "He lost."}', "stop", TokenUsage(9, 1))
+        self.asked.append("subquery" if "What do the notes leave open" in prompt else "read")
+        said = self._claim(prompt) if self.asked[-1] == "read" else "Who defeated Xodar?"
+        return Completion(said, "stop", TokenUsage(9, 1))
+
+
+def first_sentence(prompt: str) -> str:
+    return prompt.split("Passage from a book:\n")[1].split(". ")[0] + "."
+
+
+def sure_of(chance: float, enough: float = 0.0) -> Sure:
+    return lambda prompt: enough if prompt.startswith("Notes:") else chance
+
+
+def said(memory: HgMem, store: Store, kind: type) -> list:  # type: ignore[type-arg]
+    return [each for row in store.edits(memory.id) if isinstance(each := read(row), kind)]
+
+
+async def test_a_passage_that_says_so_becomes_a_point(memory_for: Ask, store: Store) -> None:
+    reader = Reader(first_sentence, sure_of(0.9, enough=0.95))
+    memory = memory_for(reader.engine, preset="small")
+    answer = await memory.answer(QUESTION)
+    assert answer.text == "He lost."
+    for point in memory.memory().points.values():
+        assert len(point.vertices) > 1
+    assert said(memory, store, Stop) == [Stop("sufficient")]
+    assert reader.asked[-2:] == ["sufficient", "answer"]
+
+
+async def test_what_is_not_confirmed_is_no_point_but_the_best_of_the_first_step(
+    memory_for: Ask,
+) -> None:
+    claims = iter([f"Xodar and Issus, number {n}." for n in range(9)])
+    chances = {"number 0": 0.55, "number 1": 0.7, "number 2": 0.6}
+
+    def sure(prompt: str) -> float:
+        return next((p for said, p in chances.items() if said in prompt), 0.0)
+
+    memory = memory_for(Reader(lambda _: next(claims), sure).engine, preset="small", steps=1)
+    await memory.build()
+    (point,) = memory.memory().points.values()
+    assert point.description == "Xodar and Issus, number 1."
+
+
+async def test_no_chunk_is_read_twice(memory_for: Ask, store: Store) -> None:
+    reader = Reader(first_sentence, sure_of(0.9))
+    memory = memory_for(reader.engine, preset="small", steps=3)
+    await memory.build()
+    numbers = [number for each in said(memory, store, Retrieve) for number in each.chunks]
+    assert len(numbers) == len(set(numbers))
+
+
+async def test_steps_investigate_a_point_and_explore_beyond_in_turn(
+    memory_for: Ask, store: Store
+) -> None:
+    memory = memory_for(Reader(first_sentence, sure_of(0.9)).engine, preset="small", steps=3)
+    await memory.build()
+    assert [each.case for each in said(memory, store, Judge)] == ["2.1", "2.2", "2.1"]
+    assert [each.case for each in said(memory, store, Subquery)] == [None, "2.1", "2.2", "2.1"]
+
+
+@pytest.mark.parametrize(("retrieval", "case"), [("global_only", "2.2"), ("local_only", "2.1")])
+async def test_one_way_alone(memory_for: Ask, store: Store, retrieval: str, case: str) -> None:
+    reader = Reader(first_sentence, sure_of(0.9))
+    memory = memory_for(reader.engine, preset="small", steps=2, retrieval=retrieval)
+    await memory.build()
+    assert {each.case for each in said(memory, store, Judge)} == {case}
+
+
+async def test_points_that_share_half_of_their_entities_are_merged() -> None:
+    asker = asking()
+    memory = memory_of(["ann", "bo"], ["cy", "dee"], ["ann", "bo", "eve"], ["cy", "fay", "gus"])
+    merges = (await asker.merges(memory)).proposal.merges
+    assert [(merge.points, merge.description) for merge in merges] == [([0, 2], "said said")]
+
+
+async def test_what_is_said_of_the_entities_of_a_point_is_added_to_it() -> None:
+    reader = Reader(lambda _: "Ann met Bo again.", sure_of(0.9))
+    memory = memory_of(["ann", "bo"])
+    found = [Retrieve("q", 2, ("ann",), (), (0,))]
+    said = (await asking(reader).evolution(memory, ["q"], found)).proposal
+    assert said.inserted == []
+    (update,) = said.updated
+    assert (update.point, update.description) == (0, "said Ann met Bo again.")
+    without = (await asking(reader, update=False).evolution(memory, ["q"], found)).proposal
+    assert [point.objects for point in without.inserted] == [["ann", "bo"]]
+
+
+def asking(reader: Reader | None = None, **config: object) -> SmallAsker:
+    engine = reader.engine if reader else ScriptedEngine([])
+    options = HgMemConfig.model_validate({"preset": "small", **config})
+    llm = Client(engine, MemoryCallLog())
+    graph = graph_of({"ann": (0,), "bo": (0,), "cy": (1,)})
+    text = "Ann met Bo, and then Cy."
+    chunk = Chunk(0, Span("d", 0, len(text)), text, 8)
+    return SmallAsker(llm, "Who met?", graph, [chunk], options, step=1)
+
+
+async def test_it_is_resumed_without_asking_again(memory_for: Ask) -> None:
+    reader = Reader(first_sentence, sure_of(0.9))
+    await memory_for(reader.engine, preset="small").answer(QUESTION)
+    asked = len(reader.asked)
+    await memory_for(reader.engine, preset="small").answer(QUESTION)
+    assert len(reader.asked) == asked
