@@ -1,0 +1,77 @@
+"""Mnemis' configuration: the paper's values by default, each with its source.
+
+What goes beyond the paper, or takes a part of it away, is a named option.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from mgl.llm.base import Sampling
+
+__all__ = ["MnemisConfig"]
+
+_SMALL: dict[str, Any] = {"extraction": "terms", "reflect": False}
+
+
+class MnemisConfig(BaseModel):
+    """How a source is taken in, categorised and read.
+
+    ``episode`` is what is taken in at a time: a ``turn`` or a ``session`` of a conversation; a
+    document's episodes are groups of paragraphs of up to ``episode_tokens``. ``extraction`` says
+    who finds entities and facts: the ``model``, or code, which knows ``terms`` alone.
+    ``hierarchy`` says what becomes of the categories when the base graph grows: they are built
+    anew (``rebuild``, §2.2) or taken further (``incremental``, ours).
+    ``routes`` and ``kinds`` are the rows of Table 4: System-1 similarity search, System-2 global
+    selection or both, over episodes (``rag``), entities and edges (``graph``), or all.
+    ``reranked`` says whether a re-ranker orders what System-1 alone has found; the union of both
+    routes is always re-ranked (§2.3).
+    ``preset`` ``small`` is for models and machines that cannot follow the extraction at its price.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    preset: Literal["paper", "small"] = "paper"
+    episode: Literal["turn", "session"] = "turn"
+    episode_tokens: int = Field(300, ge=16, description="of a document's episode, at most; ours")
+    extraction: Literal["model", "terms"] = "model"
+    recent: int = Field(4, ge=0, description="episodes shown as context (§2.1); the number ours")
+    reflect: bool = Field(True, description="ask for what was missed, names and edges (§2.1)")
+    candidates: int = Field(
+        5, ge=1, description="entities or edges a new one is held against; ours"
+    )
+    most_entities: int = Field(12, ge=1, description="names a reply may hold; ours")
+    most_facts: int = Field(12, ge=1, description="edges a reply may hold; ours")
+    compression: int = Field(2, ge=2, description="n: children of a category; the number ours")
+    layers: int = Field(5, ge=1, description="the layer limit (§2.2); the number ours")
+    batch: int = Field(40, ge=2, description="nodes categorised in one call; ours")
+    hierarchy: Literal["rebuild", "incremental"] = "rebuild"
+    drift: float = Field(
+        0.3,
+        gt=0.0,
+        le=1.0,
+        description="share of nodes in no category that asks for a rebuild; ours",
+    )
+    routes: Literal["both", "system1", "system2"] = "both"
+    kinds: Literal["all", "rag", "graph"] = "all"
+    reranked: bool = False
+    k: int = Field(10, ge=1, description="episodes read; entities and edges 2k each (§3.1)")
+    shown: int = Field(60, ge=2, description="nodes offered in one call of a selection; ours")
+    extraction_tokens: int = Field(1024, ge=64, description="reply budget of extraction; ours")
+    selection_tokens: int = Field(1024, ge=64, description="reply budget of a selection; ours")
+    answer_tokens: int = Field(120, ge=16, description="reply budget of an answer; ours")
+    temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
+    seed: int = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_preset(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("preset") == "small":
+            return {**_SMALL, **given}
+        return given
+
+    def sampling(self, tokens: int) -> Sampling:
+        """How tokens are drawn for a reply of at most so many."""
+        return Sampling(self.temperature, max_tokens=tokens, seed=self.seed)
