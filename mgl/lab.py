@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["DATABASE", "Lab"]
 
 DATABASE = "mgl.sqlite"
+CONVERSATIONS = frozenset({".json", ".jsonl"})
 ResultT = TypeVar("ResultT")
 
 
@@ -210,7 +211,7 @@ class Lab:
         config: BaseModel,
         identity: str | None,
     ) -> Talk:
-        if kind.reads != "conversation":
+        if kind.reads == "document":
             raise UsageError(
                 "this kind of memory reads documents",
                 hint="`mgl ask` and `mgl build` take a document",
@@ -319,11 +320,10 @@ class Lab:
     def _read(self, kind: MemoryKind, path: Path, conversation: str | None) -> Source:
         from mgl.text import read_document
 
-        source: Source
-        if kind.reads == "document":
-            source = read_document(path)
-        else:
-            source = self.conversation(path, conversation)
+        talks = kind.reads == "conversation" or (
+            kind.reads == "either" and path.suffix.lower() in CONVERSATIONS
+        )
+        source: Source = self.conversation(path, conversation) if talks else read_document(path)
         for note in source.notes:
             self._observer.note(f"{source.name}: {note}")
         return source
@@ -395,7 +395,7 @@ class Lab:
         """The memory over its log; it can show itself, and has no model to go on with."""
         kind: MemoryKind = registry.load("memory", record.kind)
         source: Source
-        if kind.reads == "document":
+        if self._store.count_turns(record.document_id) is None:
             source = self._store.document(record.document_id)
         else:
             source = self._store.conversation(record.document_id)

@@ -134,12 +134,7 @@ class DocumentGraph:
 
     async def index(self) -> GraphIndex:
         """The graph's vectors (builds what is missing first)."""
-        embedder, observer = self._tools.embedder, self._tools.observer
-        if embedder is None:
-            raise UsageError(
-                "an entity graph is searched with an embedder, and there is none",
-                hint="give one in its tools",
-            )
+        embedder, observer = self._tools.required_embedder, self._tools.observer
         await self.build()
         if self._index is None:
             observer.progress("index", 0, 1)

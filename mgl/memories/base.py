@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel
 
+from mgl.errors import UsageError
 from mgl.llm.base import LLM
 from mgl.retrieval.base import Embedder, Reranker
 from mgl.store import Store
@@ -19,6 +20,8 @@ from mgl.types import Answer, Conversation, Question, Turn
 from mgl.web.view import GraphView
 
 __all__ = ["ConversationMemory", "Memory", "MemoryKind", "Observer", "SilentObserver", "Tools"]
+
+ToolT = TypeVar("ToolT")
 
 
 class Observer(Protocol):
@@ -49,6 +52,25 @@ class Tools:
     clock: Callable[[], float]
     embedder: Embedder | None = None
     reranker: Reranker | None = None
+
+    @property
+    def required_embedder(self) -> Embedder:
+        """The embedder; UsageError where there is none."""
+        return _required(self.embedder, "an embedding model")
+
+    @property
+    def required_reranker(self) -> Reranker:
+        """The reranker; UsageError where there is none."""
+        return _required(self.reranker, "a reranker")
+
+
+def _required(tool: ToolT | None, what: str) -> ToolT:
+    if tool is None:
+        raise UsageError(
+            f"this memory needs {what}",
+            hint="install the extra [retrieval], or name one of your own",
+        )
+    return tool
 
 
 class Memory(Protocol):
@@ -96,13 +118,14 @@ class ConversationMemory(Memory, Protocol):
 class MemoryKind(Protocol):
     """A class of memories; ``Config`` is its configuration, whose fields are its options.
 
-    ``reads`` is the kind of source that it is made for; ``retrieves`` says whether it needs an
+    ``reads`` is the kind of source that it is made for, ``either`` where it takes both (files that
+    end in .json or .jsonl are conversations then); ``retrieves`` says whether it needs an
     embedder and a reranker, ``per_question`` whether each question has a memory of its own, which
     answers no other.
     """
 
     @property
-    def reads(self) -> Literal["document", "conversation"]: ...
+    def reads(self) -> Literal["document", "conversation", "either"]: ...
 
     @property
     def retrieves(self) -> bool: ...

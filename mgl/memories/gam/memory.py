@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from mgl.errors import InputError, UsageError
 from mgl.llm.calls import content_hash
@@ -34,7 +34,6 @@ from mgl.memories.gam.reading import Reading, memories, read, trace
 from mgl.memories.gam.state import State, Topic
 from mgl.memories.gam.view import viewed
 from mgl.replying import reply_from, reply_in_talk
-from mgl.retrieval.base import Embedder, Reranker
 from mgl.store import MemoryRecord
 from mgl.store.redaction import Redaction
 from mgl.types import Answer, Conversation, Question, Source, Turn
@@ -44,7 +43,6 @@ __all__ = ["KIND", "Gam"]
 
 KIND = "gam"
 RECENT = 6  # turns shown as they are
-ToolT = TypeVar("ToolT")
 
 
 class Gam:
@@ -164,8 +162,8 @@ class Gam:
         with ledger.minding():
             return await read(
                 self._tools.llm,
-                self._embedder,
-                self._reranker,
+                self._tools.required_embedder,
+                self._tools.required_reranker,
                 ledger.state,
                 ledger.turns,
                 question,
@@ -285,15 +283,9 @@ class Gam:
 
     @property
     def _judged_by(self) -> str:
-        return f"alike by {self._embedder.model_id}, judged by {self._reranker.model_id}"
-
-    @property
-    def _embedder(self) -> Embedder:
-        return _required(self._tools.embedder, "an embedding model")
-
-    @property
-    def _reranker(self) -> Reranker:
-        return _required(self._tools.reranker, "a reranker")
+        tools = self._tools
+        alike, judged = tools.required_embedder.model_id, tools.required_reranker.model_id
+        return f"alike by {alike}, judged by {judged}"
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Ledger]:
@@ -349,7 +341,14 @@ class Gam:
             before = [n for n in range(look.turns[0]) if n not in state.forgotten]
             where = await cut(self._tools.llm, look, turns, self._config, before=before)
             rows = await consolidate(
-                self._tools, self._embedder, state, turns, look, where, self._config, step
+                self._tools,
+                self._tools.required_embedder,
+                state,
+                turns,
+                look,
+                where,
+                self._config,
+                step,
             )
             ledger.write(rows)
 
@@ -389,11 +388,3 @@ def _check(conversation: Conversation) -> None:
                 f"two turns have the id {turn.id!r}", hint="give each turn an id of its own"
             )
         ids.add(turn.id)
-
-
-def _required(tool: ToolT | None, what: str) -> ToolT:
-    if tool is None:
-        raise UsageError(
-            f"gam needs {what}", hint="install the extra [retrieval], or name one of your own"
-        )
-    return tool

@@ -24,7 +24,6 @@ from mgl.memories.hgmem.evidence import Evidence
 from mgl.memories.hgmem.loop import Loop, is_finished
 from mgl.memories.hgmem.state import Memory, replay
 from mgl.memories.hgmem.view import drawn, trace
-from mgl.retrieval.base import Embedder
 from mgl.store import MemoryRecord
 from mgl.types import Answer, Citation, Document, Question, Source
 from mgl.web.view import GraphView
@@ -85,7 +84,7 @@ class HgMem:
                 "questions": [self._question.text],
                 "config": self._config.model_dump(mode="json"),
                 "model": self._tools.llm.model_id,
-                "embedder": self._embedder.model_id,
+                "embedder": self._tools.required_embedder.model_id,
             }
         )[:12]
 
@@ -110,7 +109,7 @@ class HgMem:
                 tokens=store.memory(self._graph.id).tokens,
             )
         )
-        evidence = Evidence(graph, await self._graph.index(), self._embedder, config)
+        evidence = Evidence(graph, await self._graph.index(), self._tools.required_embedder, config)
         await Loop(self._tools, self.id, self._question.text, evidence, chunks, config).run()
 
     async def estimate(self) -> Estimate:
@@ -151,7 +150,7 @@ class HgMem:
             confidence="medium" if last.chunks else "low",
             citations=tuple(self._citation(number, memory) for number in last.chunks),
             trace=(
-                f"entities and chunks by {self._embedder.model_id}",
+                f"entities and chunks by {self._tools.required_embedder.model_id}",
                 *trace(rows, self._graph.graph()),
             ),
         )
@@ -185,9 +184,3 @@ class HgMem:
             quote=self._document.quote(chunk.span),
             section=self._document.section_at(chunk.span.start),
         )
-
-    @property
-    def _embedder(self) -> Embedder:
-        if self._tools.embedder is None:
-            raise UsageError("hgmem needs an embedder", hint="give one in its tools")
-        return self._tools.embedder
