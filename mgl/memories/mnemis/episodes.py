@@ -1,0 +1,183 @@
+"""A source in episodes: the pieces in which a memory takes it in.
+
+Source: Mnemis §2.1, which leaves open how much an episode is. Of a conversation it is a turn, or a
+session; of a document, paragraphs of so many tokens together, and of a longer paragraph some
+sentences. An episode that is there stays as it is when a conversation grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+
+from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.state import Episode
+from mgl.text import sentence_spans
+from mgl.text.pieces import Counter, Piece, counted, fragments, ranges, refined
+from mgl.text.sentences import paragraph_starts
+from mgl.types import Conversation, Document, Source, Span
+
+__all__ = ["Passage", "episodes_of", "shown"]
+
+_PARAGRAPH, _SENTENCE = 2, 1
+
+
+async def episodes_of(
+    source: Source,
+    config: MnemisConfig,
+    count: Counter,
+    *,
+    known: Sequence[Episode] = (),
+    ended: bool = False,
+) -> list[Episode]:
+    """The episodes of a source in its order, numbered from 0.
+
+    ``known`` are those that were made of it before: they come first, as they are. A session is an
+    episode once another has begun, or with ``ended``, which says that nothing follows. Turns and
+    paragraphs without a visible character are in none. ``count`` gives the tokens of texts.
+    """
+    if isinstance(source, Document):
+        return list(known) or await _of_document(source, config.episode_tokens, count)
+    episodes = list(known)
+    first = episodes[-1].turns[-1] + 1 if episodes else 0
+    for numbers in _groups(source, config, first, ended=ended):
+        said = tuple(number for number in numbers if source.turns[number].text.strip())
+        if said:
+            span = Span(source.id, source.span(said[0]).start, source.span(said[-1]).end)
+            episodes.append(Episode(len(episodes), span, said, _last_time(source, said)))
+    return episodes
+
+
+def shown(source: Source, episode: Episode) -> str:
+    """What a model reads of an episode: turns, a line each with speaker and time, or the text."""
+    if isinstance(source, Document):
+        return source.quote(episode.span).strip()
+    return "\n".join(
+        f"{_head(source, number)}{' '.join(source.turns[number].text.split())}"
+        for number in episode.turns
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """An episode as something is read off it: its sentences, numbered from 1.
+
+    ``sentences`` are ranges of the text, none reaches from one turn into another;
+    ``speakers`` says whose words each is, "" where that is not known.
+    """
+
+    document: Document
+    episode: Episode
+    sentences: tuple[tuple[int, int], ...]
+    speakers: tuple[str, ...]
+    lines: tuple[str, ...]
+
+    @classmethod
+    def of(cls, source: Source, episode: Episode) -> Passage:
+        if isinstance(source, Document):
+            spans = sentence_spans(source.text, episode.span.start, episode.span.end)
+            lines = tuple(_numbered(source.text, [span], n) for n, span in enumerate(spans, 1))
+            return cls(source, episode, tuple(spans), ("",) * len(spans), lines)
+        sentences: list[tuple[int, int]] = []
+        speakers: list[str] = []
+        written: list[str] = []
+        text = source.transcript.text
+        for number in episode.turns:
+            said = source.span(number)
+            spans = sentence_spans(text, said.start, said.end)
+            written.append(_head(source, number) + _numbered(text, spans, len(sentences) + 1))
+            sentences += spans
+            speakers += [source.turns[number].speaker] * len(spans)
+        return cls(source.transcript, episode, tuple(sentences), tuple(speakers), tuple(written))
+
+    def numbered(self) -> str:
+        """The episode with ``[n]`` before each sentence."""
+        return "\n".join(self.lines)
+
+    def span(self, number: int) -> Span:
+        """The characters of a sentence."""
+        return self.document.span(*self.sentences[number - 1])
+
+    def quote(self, number: int) -> str:
+        """What a sentence says, on one line."""
+        return " ".join(self.document.quote(self.span(number)).split())
+
+
+def _numbered(text: str, spans: Sequence[tuple[int, int]], first: int) -> str:
+    return " ".join(
+        f"[{number}] {' '.join(text[start:end].split())}"
+        for number, (start, end) in enumerate(spans, first)
+    )
+
+
+def _head(source: Conversation, number: int) -> str:
+    turn = source.turns[number]
+    time = "" if turn.time is None else f"({turn.time:%A, %d %B %Y, %H:%M}) "
+    return f"{time}{turn.speaker}: " if turn.speaker else time
+
+
+def _groups(
+    source: Conversation, config: MnemisConfig, first: int, *, ended: bool
+) -> list[tuple[int, ...]]:
+    """The numbers of the turns that belong together, from a turn on."""
+    numbers = range(first, len(source.turns))
+    if config.episode == "turn":
+        return [(number,) for number in numbers]
+    sessions = [tuple(each) for _, each in groupby(numbers, lambda n: source.turns[n].session)]
+    return sessions if ended else sessions[:-1]
+
+
+def _last_time(source: Conversation, turns: Sequence[int]) -> datetime | None:
+    times = (source.turns[number].time for number in reversed(turns))
+    return next((time for time in times if time is not None), None)
+
+
+async def _of_document(document: Document, limit: int, count: Counter) -> list[Episode]:
+    text = document.text
+    if not text.strip():
+        return []
+    bounds = [*paragraph_starts(text), len(text)]
+    pieces = await counted(text, ranges(bounds, _PARAGRAPH, _PARAGRAPH), count)
+    pieces = await refined(text, pieces, limit, count, _sentences)
+    while any(piece.tokens > limit for piece in pieces):
+        pieces = await refined(text, pieces, limit, count, lambda t, p: fragments(t, p, limit))
+    groups = await _recounted(text, _packed(pieces, limit), limit, count)
+    spans = [document.span(group[0].start, group[-1].end) for group in groups]
+    visible = [span for span in spans if document.quote(span).strip()]
+    return [Episode(number, span) for number, span in enumerate(visible)]
+
+
+def _sentences(text: str, piece: Piece) -> list[tuple[int, int, int]]:
+    spans = sentence_spans(text, piece.start, piece.end)
+    bounds = [piece.start, *(start for start, _ in spans[1:]), piece.end]
+    return ranges(bounds, _SENTENCE, piece.ends)
+
+
+def _packed(pieces: Sequence[Piece], limit: int) -> list[list[Piece]]:
+    groups: list[list[Piece]] = []
+    tokens = 0
+    for piece in pieces:
+        tokens += piece.tokens
+        if groups and tokens <= limit:
+            groups[-1].append(piece)
+        else:
+            groups.append([piece])
+            tokens = piece.tokens
+    return groups
+
+
+async def _recounted(
+    text: str, groups: list[list[Piece]], limit: int, count: Counter
+) -> list[list[Piece]]:
+    """The groups, those divided that have more tokens together than their pieces have alone."""
+    while True:
+        counts = await count([text[group[0].start : group[-1].end] for group in groups])
+        parts: list[list[Piece]] = []
+        for group, tokens in zip(groups, counts, strict=True):
+            middle = len(group) // 2 if tokens > limit else 0
+            parts += [group[:middle], group[middle:]] if middle else [group]
+        if len(parts) == len(groups):
+            return groups
+        groups = parts

@@ -1,0 +1,124 @@
+"""A source in episodes, and what a model reads of one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.episodes import Passage, episodes_of, shown
+from mgl.types import Conversation, Document, Turn
+
+PLAIN = MnemisConfig()
+SESSIONS = MnemisConfig(episode="session")
+MAY, JUNE = datetime(2023, 5, 8, 13, 56), datetime(2023, 6, 1, 9, 0)
+TURNS = (
+    Turn("1", "Ann", "Hi Bo! I went\nto Rome.", MAY, "1"),
+    Turn("2", "Bo", "Lovely.", MAY, "1"),
+    Turn("3", "Ann", "   ", MAY, "2"),
+    Turn("4", "Ann", "I am back.", JUNE, "2"),
+    Turn("5", "", "Who is this?", None, "3"),
+)
+
+
+async def words(texts: Sequence[str]) -> list[int]:
+    return [len(re.findall(r"\w+|[^\w\s]", text)) for text in texts]
+
+
+def talk(count: int = len(TURNS)) -> Conversation:
+    return Conversation("talk", "talk", TURNS[:count])
+
+
+async def test_a_turn_is_an_episode_and_one_that_says_nothing_is_none() -> None:
+    made = await episodes_of(talk(), PLAIN, words)
+    assert [each.turns for each in made] == [(0,), (1,), (3,), (4,)]
+    assert [each.number for each in made] == [0, 1, 2, 3]
+    assert [each.valid_at for each in made] == [MAY, MAY, JUNE, None]
+    assert talk().transcript.quote(made[2].span) == "I am back."
+
+
+async def test_a_session_is_an_episode_when_it_is_over() -> None:
+    made = await episodes_of(talk(), SESSIONS, words)
+    assert [each.turns for each in made] == [(0, 1), (3,)]
+    assert [each.turns for each in await episodes_of(talk(), SESSIONS, words, ended=True)] == [
+        (0, 1),
+        (3,),
+        (4,),
+    ]
+    assert await episodes_of(talk(2), SESSIONS, words) == []
+    assert await episodes_of(Conversation.named("new"), SESSIONS, words, ended=True) == []
+
+
+async def test_what_was_an_episode_stays_one_when_the_conversation_goes_on() -> None:
+    before = await episodes_of(talk(1), SESSIONS, words, ended=True)
+    after = await episodes_of(talk(), SESSIONS, words, known=before)
+    assert after[0] == before[0]
+    assert [each.turns for each in after] == [(0,), (1,), (3,)]
+    for config in (PLAIN, SESSIONS):
+        whole = await episodes_of(talk(), config, words)
+        for count in range(len(TURNS)):
+            part = await episodes_of(talk(count), config, words)
+            assert whole[: len(part)] == part
+
+
+async def test_what_a_model_reads_of_turns() -> None:
+    (first, *_), last = await episodes_of(talk(), SESSIONS, words), TURNS[4]
+    assert shown(talk(), first) == (
+        "(Monday, 08 May 2023, 13:56) Ann: Hi Bo! I went to Rome.\n"
+        "(Monday, 08 May 2023, 13:56) Bo: Lovely."
+    )
+    passage = Passage.of(talk(), first)
+    assert passage.numbered() == (
+        "(Monday, 08 May 2023, 13:56) Ann: [1] Hi Bo! [2] I went to Rome.\n"
+        "(Monday, 08 May 2023, 13:56) Bo: [3] Lovely."
+    )
+    assert passage.speakers == ("Ann", "Ann", "Bo")
+    assert passage.quote(2) == "I went to Rome."
+    unknown = (await episodes_of(talk(), PLAIN, words))[-1]
+    assert shown(talk(), unknown) == last.text
+
+
+async def test_times_with_a_zone_are_shown_as_they_are() -> None:
+    turn = Turn("1", "Ann", "Hi.", datetime(2023, 5, 8, 13, 56, tzinfo=UTC))
+    source = Conversation.from_turns("zone", [turn])
+    (episode,) = await episodes_of(source, PLAIN, words)
+    assert shown(source, episode) == "(Monday, 08 May 2023, 13:56) Ann: Hi."
+
+
+async def test_paragraphs_stay_whole_where_they_fit_and_longer_ones_are_cut_at_sentences() -> None:
+    text = "One two three.\n\nFour five six seven.\n\nEight nine ten more.\n\n"
+    text += "This is long. " * 12
+    document = Document.from_text("note.txt", text)
+    made = await episodes_of(document, MnemisConfig(episode_tokens=16), words)
+    said = [shown(document, each) for each in made]
+    assert said[0] == "One two three.\n\nFour five six seven."
+    assert said[1].startswith("Eight nine ten more.\n\nThis is long.")
+    assert all(each.endswith(".") for each in said)
+    assert all(each.valid_at is None and each.turns == () for each in made)
+    assert (
+        Passage.of(document, made[0]).numbered() == "[1] One two three.\n[2] Four five six seven."
+    )
+
+
+async def test_a_document_that_says_nothing_has_no_episode() -> None:
+    for text in ("", " \n\n "):
+        assert await episodes_of(Document.from_text("empty", text), PLAIN, words) == []
+
+
+@given(st.text(alphabet="ab. \n", max_size=400), st.integers(16, 40))
+async def test_episodes_of_a_document_hold_all_of_it_within_their_size(
+    text: str, limit: int
+) -> None:
+    document = Document.from_text("any", text)
+    made = await episodes_of(document, MnemisConfig(episode_tokens=limit), words)
+    joined = "".join(document.quote(each.span) for each in made)
+    assert joined.split() == text.split()
+    for each in made:
+        (tokens,) = await words([document.quote(each.span)])
+        assert tokens <= limit
+        held = Passage.of(document, each)
+        assert all(each.span.start <= start < end <= each.span.end for start, end in held.sentences)
