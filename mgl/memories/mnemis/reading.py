@@ -1,0 +1,141 @@
+"""Both routes, their union, and what of it is read.
+
+Source: Mnemis §2.3, Tables 4 and 9. System-1 finds the best of each kind; System-2 the entities
+that were selected, with their facts, their episodes and what the facts link them to. The union of
+each kind is ordered by the re-ranker and cut: k episodes, 2k entities (with categories), 2k facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mgl.llm.base import LLM
+from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.selection import Selection, select
+from mgl.memories.mnemis.similarity import Kind, Similarity, Texts, node_text
+from mgl.memories.mnemis.state import State
+from mgl.retrieval.base import Reranker
+
+__all__ = ["Reading", "read", "trace"]
+
+Found = dict[Kind, list[str]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was found, by kind, the best first: ids, an episode's its number as a text.
+
+    ``similar`` is what System-1 found before the cut, ``selected`` what System-2 reached.
+    """
+
+    found: Mapping[Kind, tuple[str, ...]]
+    similar: Mapping[Kind, tuple[str, ...]] = field(default_factory=dict)
+    selected: Mapping[Kind, tuple[str, ...]] = field(default_factory=dict)
+    selection: Selection | None = None
+
+    @property
+    def episodes(self) -> tuple[int, ...]:
+        return tuple(int(number) for number in self.found.get("episodes", ()))
+
+
+async def read(
+    llm: LLM,
+    reranker: Reranker,
+    similarity: Similarity,
+    texts: Texts,
+    state: State,
+    query: str,
+    config: MnemisConfig,
+) -> Reading:
+    """What the configured routes find for a query. Raises the EngineError family."""
+    budget = _budget(config)
+    similar: Found = {kind: [] for kind in budget}
+    selected: Found = {kind: [] for kind in budget}
+    selection = None
+    if config.routes != "system2":
+        vector = await similarity.vector(query)
+        for kind, count in budget.items():
+            similar[kind] = similarity.search(kind, query, vector, count)
+    if config.routes != "system1":
+        selection = await select(llm, state, query, config)
+        reached = _reached(state, selection)
+        selected = {kind: reached[kind] for kind in budget}
+    found: dict[Kind, tuple[str, ...]] = {}
+    for kind, count in budget.items():
+        joined = list(dict.fromkeys((*similar[kind], *selected[kind])))
+        if config.routes != "system1" or config.reranked:
+            joined = await _ranked(reranker, query, kind, joined, texts, state)
+        found[kind] = tuple(joined[:count])
+    return Reading(
+        found,
+        {kind: tuple(ids) for kind, ids in similar.items()},
+        {kind: tuple(ids) for kind, ids in selected.items()},
+        selection,
+    )
+
+
+def _budget(config: MnemisConfig) -> dict[Kind, int]:
+    counts: dict[Kind, int] = {
+        "episodes": config.k,
+        "entities": 2 * config.k,
+        "facts": 2 * config.k,
+    }
+    wanted: Mapping[str, tuple[Kind, ...]] = {
+        "all": ("episodes", "entities", "facts"),
+        "rag": ("episodes",),
+        "graph": ("entities", "facts"),
+    }
+    return {kind: counts[kind] for kind in wanted[config.kinds]}
+
+
+def _reached(state: State, selection: Selection) -> Found:
+    """The selected entities with their categories, their facts, whom these link them to, and all
+    their episodes."""
+    own = list(selection.entities)
+    facts = {fact.id: fact for entity in own for fact in state.facts_of(entity)}
+    linked = [end for fact in facts.values() for end in (fact.source, fact.target)]
+    paths = (category for entity in own for category in selection.paths.get(entity, ()))
+    episodes = (number for entity in own for number in state.entities[entity].episodes)
+    return {
+        "entities": list(dict.fromkeys((*own, *linked, *paths))),
+        "facts": list(facts),
+        "episodes": [str(number) for number in dict.fromkeys(episodes)],
+    }
+
+
+async def _ranked(
+    reranker: Reranker,
+    query: str,
+    kind: Kind,
+    ids: Sequence[str],
+    texts: Texts,
+    state: State,
+) -> list[str]:
+    if not ids:
+        return []
+    known = texts.by_kind[kind]
+    shown = [known[i] if i in known else node_text(state.categories[i]) for i in ids]
+    scores = await reranker.scores(query, shown)
+    order = sorted(range(len(ids)), key=lambda place: (-float(scores[place]), place))
+    return [ids[place] for place in order]
+
+
+def trace(reading: Reading, state: State) -> tuple[str, ...]:
+    """How a reading came about: the layers of the selection, and the path to each entity read."""
+    lines = [
+        f"similar: {', '.join(f'{len(ids)} {kind}' for kind, ids in reading.similar.items())}",
+        f"selected: {', '.join(f'{len(ids)} {kind}' for kind, ids in reading.selected.items())}",
+    ]
+    if reading.selection is not None:
+        lines += [
+            f"layer {count.layer}: {count.selected} of {count.offered} selected, "
+            f"{count.taken_whole} with all below"
+            for count in reading.selection.layers
+        ]
+        lines += [
+            " → ".join(state.node(each).name for each in (*path, entity))
+            for entity, path in reading.selection.paths.items()
+            if entity in reading.found.get("entities", ())
+        ]
+    return tuple(lines)

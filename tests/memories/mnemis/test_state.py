@@ -1,0 +1,111 @@
+"""The base graph and the hierarchy: what an edit does, and what none may do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from mgl.memories.mnemis.state import (
+    EMPTY,
+    AddEntity,
+    AddEpisode,
+    AddFact,
+    Assign,
+    Close,
+    Describe,
+    DropHierarchy,
+    Edit,
+    Episode,
+    Mention,
+    PutCategory,
+    Repeat,
+    apply,
+    replay,
+)
+from mgl.types import Span
+
+
+def at(episode: int) -> Mention:
+    return Mention(episode, Span("d", episode * 10, episode * 10 + 5))
+
+
+BASE: list[Edit] = [
+    AddEpisode(Episode(0, Span("d", 0, 10), (0,), datetime(2023, 5, 8))),
+    AddEpisode(Episode(1, Span("d", 10, 20), (1,))),
+    AddEntity("e1", "Dave", at(0)),
+    AddEntity("e2", "Detroit", at(0)),
+    AddEntity("e3", "Boston", at(1)),
+    AddFact("f1", "e1", "e2", "Dave attended a conference in Detroit.", at(0)),
+    PutCategory("c1", 1, "Cities", ("e2", "e3")),
+    PutCategory("c2", 1, "People", ("e1",)),
+    PutCategory("c3", 2, "Geography", ("c1",)),
+]
+
+
+def test_a_log_gives_the_graph_and_the_hierarchy() -> None:
+    state = replay(BASE)
+    assert state.entities["e1"].episodes == (0,)
+    assert [fact.id for fact in state.facts_of("e2")] == ["f1"]
+    assert (state.top, [node.id for node in state.layer(1)]) == (2, ["c1", "c2"])
+    assert state.categories["c2"].promoted
+    assert state.node("c1").name == "Cities"
+    assert [state.next_id(letter) for letter in "efc"] == ["e4", "f2", "c4"]
+
+
+def test_an_entity_keeps_all_that_it_goes_by_and_where() -> None:
+    state = replay([*BASE, Repeat("e1", at(1), "David"), Repeat("e1", at(1), "Dave")])
+    assert state.entities["e1"].names == ("Dave", "David")
+    assert state.entities["e1"].episodes == (0, 1)
+    assert len(state.entities["e1"].mentions) == 2
+
+
+def test_a_fact_is_closed_and_stays() -> None:
+    state = replay([*BASE, Close("f1", datetime(2024, 1, 1))])
+    assert state.facts["f1"].invalid_at == datetime(2024, 1, 1)
+
+
+def test_a_category_takes_another_child_and_ids_are_never_used_again() -> None:
+    state = replay([*BASE, Assign("c2", "e3"), DropHierarchy()])
+    assert state.categories == {}
+    assert state.next_id("c") == "c4"
+    assert state.top == 0
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        AddEpisode(Episode(0, Span("d", 0, 10))),
+        AddEntity("e9", "skips ids", at(0)),
+        AddEntity("e4", "in no episode", at(7)),
+        Repeat("e9", at(0)),
+        Repeat("e1", at(9)),
+        Describe("x1", "nobody", ()),
+        AddFact("f2", "e1", "e1", "with itself", at(0)),
+        AddFact("f2", "e1", "e9", "with nobody", at(0)),
+        AddFact("f2", "e1", "e2", "ends first", at(0), datetime(2024, 1, 2), datetime(2024, 1, 1)),
+        AddFact(
+            "f2",
+            "e1",
+            "e2",
+            "with a zone and without",
+            at(0),
+            datetime(2024, 1, 2, tzinfo=UTC),
+            datetime(2024, 1, 1),
+        ),
+        Close("f9", datetime(2024, 1, 1)),
+        PutCategory("c4", 1, "nothing", ()),
+        PutCategory("c4", 1, "twice", ("e1", "e1")),
+        PutCategory("c4", 1, "itself", ("c4",)),
+        PutCategory("c4", 3, "skips a layer", ("c1",)),
+        Assign("c1", "e2"),
+        Assign("c3", "e1"),
+    ],
+)
+def test_an_edit_that_cannot_be_is_refused(edit: Edit) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        apply(replay(BASE), edit)
+
+
+def test_nothing_is_there_before_the_first_edit() -> None:
+    assert (EMPTY.top, EMPTY.layer(0), EMPTY.next_id("e")) == (0, (), "e1")
