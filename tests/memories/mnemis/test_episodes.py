@@ -95,12 +95,12 @@ async def test_paragraphs_stay_whole_where_they_fit_and_longer_ones_are_cut_at_s
     document = Document.from_text("note.txt", text)
     made = await episodes_of(document, MnemisConfig(episode_tokens=16), words)
     said = [shown(document, each) for each in made]
-    assert said[0] == "One two three.\n\nFour five six seven."
-    assert said[1].startswith("Eight nine ten more.\n\nThis is long.")
+    assert said[0] == "One two three.\n\nFour five six seven.\n\nEight nine ten more."
+    assert said[1].startswith("This is long.")
     assert all(each.endswith(".") for each in said)
     assert all(each.valid_at is None and each.turns == () for each in made)
     assert (
-        Passage.of(document, made[0]).numbered() == "[1] One two three.\n[2] Four five six seven."
+        Passage.of(document, made[0]).numbered() == "[1] One two three.\n[2] Four five six seven.\n[3] Eight nine ten more."
     )
 
 
