@@ -64,37 +64,47 @@ def shown(source: Source, episode: Episode) -> str:
 class Passage:
     """An episode as something is read off it: its sentences, numbered from 1.
 
-    ``sentences`` are ranges of the text, none reaches from one turn into another;
-    ``speakers`` says whose words each is, "" where that is not known.
+    ``sentences`` are ranges of the text, none reaches from one turn into another. For each there
+    is whose words it is (``speakers``, "" where that is not known) and what stands before the line
+    that it begins or goes on with (``heads``; ``lines`` numbers these).
     """
 
     document: Document
-    episode: Episode
     sentences: tuple[tuple[int, int], ...]
     speakers: tuple[str, ...]
-    lines: tuple[str, ...]
+    heads: tuple[str, ...]
+    lines: tuple[int, ...]
 
     @classmethod
     def of(cls, source: Source, episode: Episode) -> Passage:
         if isinstance(source, Document):
             spans = sentence_spans(source.text, episode.span.start, episode.span.end)
-            lines = tuple(_numbered(source.text, [span], n) for n, span in enumerate(spans, 1))
-            return cls(source, episode, tuple(spans), ("",) * len(spans), lines)
-        sentences: list[tuple[int, int]] = []
-        speakers: list[str] = []
-        written: list[str] = []
-        text = source.transcript.text
-        for number in episode.turns:
-            said = source.span(number)
-            spans = sentence_spans(text, said.start, said.end)
-            written.append(_head(source, number) + _numbered(text, spans, len(sentences) + 1))
-            sentences += spans
-            speakers += [source.turns[number].speaker] * len(spans)
-        return cls(source.transcript, episode, tuple(sentences), tuple(speakers), tuple(written))
+            none = ("",) * len(spans)
+            return cls(source, tuple(spans), none, none, tuple(range(len(spans))))
+        said = [
+            (sentence, number)
+            for number in episode.turns
+            for sentence in sentence_spans(
+                source.transcript.text, source.span(number).start, source.span(number).end
+            )
+        ]
+        return cls(
+            source.transcript,
+            tuple(sentence for sentence, _ in said),
+            tuple(source.turns[number].speaker for _, number in said),
+            tuple(_head(source, number) for _, number in said),
+            tuple(number for _, number in said),
+        )
 
-    def numbered(self) -> str:
-        """The episode with ``[n]`` before each sentence."""
-        return "\n".join(self.lines)
+    def numbered(self, first: int = 1, last: int | None = None) -> str:
+        """The sentences from ``first`` to ``last``, with ``[n]`` before each."""
+        written: list[str] = []
+        for number in range(first, (last or len(self.sentences)) + 1):
+            at = number - 1
+            begins = number == first or self.lines[at] != self.lines[at - 1]
+            before = ("\n" if written else "") + self.heads[at] if begins else " "
+            written.append(f"{before}[{number}] {self.quote(number)}")
+        return "".join(written)
 
     def span(self, number: int) -> Span:
         """The characters of a sentence."""
@@ -103,13 +113,6 @@ class Passage:
     def quote(self, number: int) -> str:
         """What a sentence says, on one line."""
         return " ".join(self.document.quote(self.span(number)).split())
-
-
-def _numbered(text: str, spans: Sequence[tuple[int, int]], first: int) -> str:
-    return " ".join(
-        f"[{number}] {' '.join(text[start:end].split())}"
-        for number, (start, end) in enumerate(spans, first)
-    )
 
 
 def _head(source: Conversation, number: int) -> str:

@@ -99,8 +99,9 @@ async def test_paragraphs_stay_whole_where_they_fit_and_longer_ones_are_cut_at_s
     assert said[1].startswith("This is long.")
     assert all(each.endswith(".") for each in said)
     assert all(each.valid_at is None and each.turns == () for each in made)
-    assert (
-        Passage.of(document, made[0]).numbered() == "[1] One two three.\n[2] Four five six seven.\n[3] Eight nine ten more."
+    passage = Passage.of(document, made[0])
+    assert passage.numbered() == (
+        "[1] One two three.\n[2] Four five six seven.\n[3] Eight nine ten more."
     )
 
 
