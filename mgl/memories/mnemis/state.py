@@ -335,8 +335,10 @@ def _with_category(state: State, edit: PutCategory) -> State:
 
 
 def _fits(state: State, layer: int, children: Iterable[str]) -> bool:
-    below = {node.id for node in state.layer(layer - 1)}
-    return below >= set(children)
+    if layer == 1:
+        return all(child in state.entities for child in children)
+    known = state.categories
+    return all(child in known and known[child].layer == layer - 1 for child in children)
 
 
 def _in_order(begin: datetime | None, end: datetime | None) -> bool:
