@@ -1,0 +1,190 @@
+"""The nodes of a layer are put into categories, batch by batch, with the prompt of Appendix E.
+
+Batches come one after the other, because each is shown the categories of those before it. A reply
+that breaks a rule (``rules``) is told which, once; of the two replies the one that leaves fewer
+nodes out is used, as far as it can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    RootModel,
+    TypeAdapter,
+    WithJsonSchema,
+    create_model,
+)
+
+from mgl.errors import ReplyInvalid
+from mgl.llm.base import LLM, Message, Reply
+from mgl.llm.constraints import bounded, index_set
+from mgl.llm.repairs import REPAIR
+from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.edits import Failed, record
+from mgl.memories.mnemis.layers import Draft, Forming, Node
+from mgl.memories.mnemis.printed import CATEGORIES, CATEGORIES_SYSTEM, GUIDANCE
+from mgl.memories.mnemis.rules import Group, broken, left_over, mended
+from mgl.memories.mnemis.state import Category, PutCategory, State
+from mgl.reading import flat
+from mgl.store import EditRecord
+
+__all__ = ["form_layer", "told_of"]
+
+NONE = "None"
+NAME_LENGTH, FEWEST, EXAMPLES, SHOWN_CHILDREN, SUMMARY_WORDS = 48, 4, 5, 3, 12
+
+
+class _Item(BaseModel):
+    """Appendix E's output format. The indexes are checked by ``rules``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    category: Annotated[str, Field(min_length=1), bounded(NAME_LENGTH)]
+    indexes: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    groups: list[Group]
+    refused: list[tuple[Group, str]]
+    call_key: str | None
+    failed: str | None = None
+
+
+async def form_layer(
+    llm: LLM,
+    state: State,
+    nodes: Sequence[Node],
+    layer: int,
+    config: MnemisConfig,
+    *,
+    step: int,
+) -> tuple[Forming, list[EditRecord]]:
+    """Categorise some nodes of the layer below; the rows are what could not be used.
+
+    Raises the EngineError family, but for ReplyInvalid.
+    """
+    forming = Forming(state, layer)
+    rows: list[EditRecord] = []
+    example = _example(state, layer - 1)
+    for batch in _batches(nodes, config.batch):
+        said = await _categorised(llm, batch, forming, layer, example, config)
+        if said.failed is not None:
+            rows.append(record(step, Failed("categorise", said.failed), rejected="reply_invalid"))
+        for group, reason in said.refused:
+            children = tuple(batch[i].id for i in group.indexes if 0 <= i < len(batch))
+            edit = PutCategory(state.next_id("c"), layer, group.name, children)
+            rows.append(record(step, edit, rejected=reason, call_key=said.call_key))
+        forming.take(said.groups, batch, said.call_key)
+    return forming, rows
+
+
+def told_of(node: Node | Draft) -> str:
+    """What describes a node: its tags, or else how its summary begins; of a category that is not
+    described yet, its first children."""
+    told = ", ".join(node.tags)
+    if not told and isinstance(node, Draft):
+        told = ", ".join(list(node.added.values())[:SHOWN_CHILDREN])
+    elif not told and not isinstance(node, Draft):
+        words = node.summary.split()
+        told = " ".join(words[:SUMMARY_WORDS]) + (" …" if len(words) > SUMMARY_WORDS else "")
+    return flat(told)
+
+
+async def _categorised(
+    llm: LLM,
+    nodes: Sequence[Node],
+    forming: Forming,
+    layer: int,
+    example: str,
+    config: MnemisConfig,
+) -> _Said:
+    names, known = [node.name for node in nodes], frozenset(forming.offered)
+    shown = forming.like(nodes, config.shown)
+    messages = _asked(nodes, shown, layer, example)
+    try:
+        reply, groups = await _call(llm, messages, len(nodes), config, "categorise")
+    except ReplyInvalid as error:
+        return _Said([], [], None, error.message)
+    said = _Said(*mended(groups, names, known), reply.call_key)
+    problems = broken(groups, names, known, config.compression)
+    if not problems:
+        return said
+    told = REPAIR.render(reason="\n".join(problems))
+    again = [*messages, Message("assistant", reply.text), Message("user", told)]
+    try:
+        reply, groups = await _call(llm, again, len(nodes), config, "categorise_again")
+    except ReplyInvalid:
+        return said
+    second = _Said(*mended(groups, names, known), reply.call_key)
+    better = len(left_over(second.groups, names)) <= len(left_over(said.groups, names))
+    return second if better else said
+
+
+async def _call(
+    llm: LLM, messages: Sequence[Message], count: int, config: MnemisConfig, stage: str
+) -> tuple[Reply[Any], list[Group]]:
+    sampling = config.sampling(config.extraction_tokens)
+    reply = await llm.complete(messages, _schema(count), sampling=sampling, stage=stage)
+    assert reply.parsed is not None
+    items: list[_Item] = reply.parsed.root
+    return reply, [Group(flat(item.category), tuple(item.indexes)) for item in items]
+
+
+@cache
+def _schema(count: int) -> type[RootModel[Any]]:
+    """The reply about so many nodes: decoding is held to their indexes, validation is not."""
+    indexes = Annotated[list[int], WithJsonSchema(_indexes(count))]
+    item: Any = create_model("category", __base__=_Item, indexes=(indexes, ...))
+    most = Field(max_length=max(FEWEST, count))
+    return RootModel[Annotated[list[item], most]]
+
+
+def _indexes(count: int) -> dict[str, Any]:
+    return TypeAdapter(index_set(count, least=1)).json_schema()
+
+
+def _asked(
+    nodes: Sequence[Node], shown: Sequence[Draft], layer: int, example: str
+) -> list[Message]:
+    content = "\n".join(f"{index}. {_shown(node)}" for index, node in enumerate(nodes))
+    existing = "\n".join(f"- {_shown(draft)}" for draft in shown)
+    guidance = GUIDANCE.render(
+        layer=str(layer), previous_layer=str(layer - 1), prev_example=example
+    )
+    prompt = CATEGORIES.render(
+        content=content, existing_categories=existing or NONE, guidance=guidance
+    )
+    return [Message("system", CATEGORIES_SYSTEM.text), Message("user", prompt)]
+
+
+def _shown(node: Node | Draft) -> str:
+    return f"{flat(node.name)}: [{told_of(node)}]"
+
+
+def _example(state: State, layer: int) -> str:
+    """Some categories of a layer with some children, as the prompt writes its examples."""
+    lines = []
+    for category in state.layer(layer):
+        if isinstance(category, Category) and not category.promoted:
+            names = [state.node(child).name for child in category.children[:SHOWN_CHILDREN]]
+            listed = ", ".join(f'"{name}"' for name in names)
+            lines.append(f'- {listed} -> "{category.name}"')
+        if len(lines) == EXAMPLES:
+            break
+    return "\n".join(lines) or NONE
+
+
+def _batches(nodes: Sequence[Node], most: int) -> list[Sequence[Node]]:
+    """The nodes in batches of nearly one size."""
+    count = -(-len(nodes) // most)
+    bounds = [len(nodes) * place // max(1, count) for place in range(count + 1)]
+    return [nodes[begin:end] for begin, end in pairwise(bounds)]
