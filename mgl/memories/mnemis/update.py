@@ -1,0 +1,81 @@
+"""The hierarchy follows the base graph without being built anew. Ours: the paper leaves it open.
+
+Entities that are in no category are put into those of layer 1, or into new ones, by the same
+prompt; what is new in a layer is put into the next in the same way, up to the top. A category is
+described again where its own children changed. Over time nodes gather that merge with none, since
+what is there is not regrouped: ``needs_rebuild`` says when there are too many of them.
+"""
+
+from __future__ import annotations
+
+from mgl.llm.base import LLM
+from mgl.memories.mnemis.categorise import form_layer
+from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.describing import describe
+from mgl.memories.mnemis.layers import Node, carried_out
+from mgl.memories.mnemis.state import Category, State
+from mgl.store import EditRecord
+
+__all__ = ["needs_rebuild", "update_hierarchy"]
+
+
+async def update_hierarchy(
+    llm: LLM, state: State, config: MnemisConfig, *, step: int
+) -> tuple[list[EditRecord], State]:
+    """Take the hierarchy further to the entities that are in no category; where there is no
+    hierarchy, nothing.
+
+    From layer 2 on a layer never comes to have more nodes than the one below: new categories that
+    would make it so are refused, and their nodes promoted. Raises the EngineError family, but for
+    ReplyInvalid: the nodes of such a reply are promoted.
+    """
+    rows: list[EditRecord] = []
+    for layer in range(1, state.top + 1):
+        fresh = _in_no_category(state, layer)
+        if not fresh:
+            break
+        forming, made = await form_layer(llm, state, fresh, layer, config, step=step)
+        rows += made
+        plan = forming.settled(fresh, config.compression)
+        if layer > 1 and plan.count > len(state.layer(layer - 1)):
+            plan = forming.settled(fresh, config.compression, only_known=True)
+        made, state, changed = carried_out(plan, state, layer, step)
+        rows += made
+        made, state = await describe(llm, state, changed, config, step=step)
+        rows += made
+    return rows, state
+
+
+def needs_rebuild(state: State, config: MnemisConfig) -> bool:
+    """Whether too many entities are in no category, or in one of their own alone that came since
+    the hierarchy was built: the share of them among all is above ``drift``.
+
+    What came since is known by the order of the categories: a build makes one layer after the
+    other. In a hierarchy of one layer it cannot be told, and only those in no category count.
+    """
+    if not state.entities:
+        return False
+    held: set[str] = set()
+    alone: set[str] = set()
+    above = False
+    for category in state.categories.values():
+        above = above or category.layer > 1
+        if category.layer > 1:
+            continue
+        if above and category.promoted:
+            alone.update(category.children)
+        else:
+            held.update(category.children)
+    loose = sum(entity in alone or entity not in held for entity in state.entities)
+    return loose > config.drift * len(state.entities)
+
+
+def _in_no_category(state: State, layer: int) -> list[Node]:
+    """The nodes below a layer that are in none of its categories."""
+    held = {
+        child
+        for category in state.layer(layer)
+        if isinstance(category, Category)
+        for child in category.children
+    }
+    return [node for node in state.layer(layer - 1) if node.id not in held]
