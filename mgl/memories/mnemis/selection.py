@@ -1,0 +1,183 @@
+"""System-2: from the top layer down, the model selects what could help, to the entities themselves.
+
+Source: Mnemis §2.3, prompt in Appendix E. A selected category offers its children in the layer
+below; with ``get_all_children`` all below it is taken, without being offered. The entities are the
+last layer that is offered (the released loop never offers them: the paper does). A promotion is
+the node below it under the same name: one that is selected is not asked about again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel, WithJsonSchema, create_model
+
+from mgl.errors import ReplyInvalid
+from mgl.llm.base import LLM, Message
+from mgl.llm.constraints import one_of
+from mgl.memories.mnemis.categorise import told_of
+from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.layers import Node
+from mgl.memories.mnemis.printed import SELECTION
+from mgl.memories.mnemis.state import State
+from mgl.reading import flat
+
+__all__ = ["LayerCount", "Selection", "select"]
+
+WITHOUT_HIERARCHY = 4  # calls over entities that no category holds together
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerCount:
+    """A layer of a selection: how many nodes were offered, how many of them were selected, and
+    how many of these with all below them."""
+
+    layer: int
+    offered: int
+    selected: int
+    taken_whole: int
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The entities that were reached, in the order of the state, and the path to each: the
+    categories from the top, none where there is no hierarchy. ``failed`` counts replies that could
+    not be used: what they were asked about is not selected."""
+
+    entities: tuple[str, ...] = ()
+    paths: Mapping[str, Path] = field(default_factory=dict)
+    layers: tuple[LayerCount, ...] = ()
+    failed: int = 0
+
+
+class _Picked(BaseModel):
+    """What the prompt asks of a selected node."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    uuid: str
+    get_all_children: bool
+
+
+async def select(llm: LLM, state: State, query: str, config: MnemisConfig) -> Selection:
+    """Select entities for a query. Raises the EngineError family, but for ReplyInvalid.
+
+    Without a hierarchy the entities alone are offered, where they are few.
+    """
+    top = state.top
+    if not top and len(state.entities) > WITHOUT_HIERARCHY * config.shown:
+        return Selection()
+    offered: dict[str, Path] = {node.id: () for node in state.layer(top)}
+    certain: set[str] = set()
+    reached: dict[str, Path] = {}
+    counts: list[LayerCount] = []
+    failed = 0
+    for layer in range(top, -1, -1):
+        asked = [state.node(each) for each in offered if each not in certain]
+        picked, lost = await _picked(llm, asked, query, config)
+        failed += lost
+        if asked:
+            whole = sum(picked.values()) if layer else 0
+            counts.append(LayerCount(layer, len(asked), len(picked), whole))
+        chosen = {k: path for k, path in offered.items() if k in picked or k in certain}
+        taken = {k: path for k, path in chosen.items() if picked.get(k) or not layer}
+        reached = _below(state, taken) | reached
+        offered, certain = _children(state, chosen, but=reached)
+    found = {each: reached[each] for each in state.entities if each in reached}
+    return Selection(tuple(found), found, tuple(counts), failed)
+
+
+async def _picked(
+    llm: LLM, nodes: Sequence[Node], query: str, config: MnemisConfig
+) -> tuple[dict[str, bool], int]:
+    """The selected nodes, each with whether all below it is taken, and how many replies failed."""
+    parts = [nodes[place : place + config.shown] for place in range(0, len(nodes), config.shown)]
+    replies = await asyncio.gather(*(_asked(llm, part, query, config) for part in parts))
+    picked: dict[str, bool] = {}
+    for node in (node for reply in replies for node in reply or ()):
+        picked[node.uuid] = node.get_all_children or picked.get(node.uuid, False)
+    return picked, sum(reply is None for reply in replies)
+
+
+async def _asked(
+    llm: LLM, nodes: Sequence[Node], query: str, config: MnemisConfig
+) -> list[_Picked] | None:
+    info = "\n".join(
+        f'- name: "{flat(node.name)}", uuid: "{node.id}", tag: [{told_of(node)}]' for node in nodes
+    )
+    prompt = SELECTION.render(query=query, nodes_info=info)
+    try:
+        reply = await llm.complete(
+            [Message("user", prompt)],
+            _schema(nodes),
+            sampling=config.sampling(config.selection_tokens),
+            stage="select",
+        )
+    except ReplyInvalid:
+        return None
+    assert reply.parsed is not None
+    picked: list[_Picked] = reply.parsed.root
+    return picked
+
+
+def _schema(nodes: Sequence[Node]) -> type[RootModel[Any]]:
+    """A list of the offered nodes. The grammar ties each name to its uuid, so that a model which
+    writes a name has chosen; validation asks for a uuid that was offered, whatever the name."""
+    kind: Any = create_model(
+        "node", __base__=_Picked, uuid=(one_of([node.id for node in nodes]), ...)
+    )
+    options = WithJsonSchema({"anyOf": [_option(node) for node in nodes]})
+    return RootModel[Annotated[list[Annotated[kind, options]], Field(max_length=len(nodes))]]
+
+
+def _option(node: Node) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {
+            "name": {"const": flat(node.name)},
+            "uuid": {"const": node.id},
+            "get_all_children": {"type": "boolean"},
+        },
+        "required": ["name", "uuid", "get_all_children"],
+        "additionalProperties": False,
+    }
+
+
+def _children(
+    state: State, chosen: Mapping[str, Path], *, but: Collection[str]
+) -> tuple[dict[str, Path], set[str]]:
+    """The children of the chosen categories with their paths, and those that are chosen with their
+    promotion."""
+    offered: dict[str, Path] = {}
+    certain: set[str] = set()
+    for parent, path in chosen.items():
+        category = state.categories.get(parent)
+        if category is None:
+            continue
+        for child in category.children:
+            if child not in but:
+                offered.setdefault(child, (*path, parent))
+                if category.promoted:
+                    certain.add(child)
+    return offered, certain
+
+
+def _below(state: State, taken: Mapping[str, Path]) -> dict[str, Path]:
+    """All nodes below some, and these themselves, each with a path to it."""
+    found: dict[str, Path] = {}
+    stack = list(taken.items())[::-1]
+    while stack:
+        node, path = stack.pop()
+        if node in found:
+            continue
+        found[node] = path
+        if node in state.categories:
+            below = state.categories[node].children
+            stack += [(child, (*path, node)) for child in reversed(below)]
+    return found
