@@ -20,6 +20,7 @@ from mgl.memories.mnemis.rules import SPEAKER_KEY, Group
 from mgl.memories.mnemis.state import (
     Assign,
     Category,
+    Edit,
     Entity,
     PutCategory,
     State,
@@ -176,26 +177,26 @@ def carried_out(
     rows: list[EditRecord] = []
     changed: list[str] = []
     for draft in plan.kept:
-        if draft.id is None:
-            new = PutCategory(state.next_id("c"), layer, draft.name, draft.children)
-            rows.append(record(step, new, call_key=draft.call_key))
-            state = apply(state, new)
-            changed.append(new.id)
-            continue
-        for child in draft.added:
-            assign = Assign(draft.id, child)
-            rows.append(record(step, assign, call_key=draft.call_key))
-            state = apply(state, assign)
-        changed.append(draft.id)
+        changed.append(draft.id or state.next_id("c"))
+        for edit in _edits(draft, state, layer):
+            rows.append(record(step, edit, call_key=draft.call_key))
+            state = apply(state, edit)
     for draft, reason in plan.refused:
-        refused = PutCategory(state.next_id("c"), layer, draft.name, draft.children)
-        rows.append(record(step, refused, rejected=reason, call_key=draft.call_key))
+        key = draft.call_key
+        for refused in _edits(draft, state, layer):
+            rows.append(record(step, refused, rejected=reason, call_key=key))
     for node, reason in plan.promoted:
         promotion = PutCategory(state.next_id("c"), layer, node.name, (node.id,))
         rows.append(record(step, promotion, repaired=reason))
         state = apply(state, promotion)
         changed.append(promotion.id)
     return rows, state, changed
+
+
+def _edits(draft: Draft, state: State, layer: int) -> list[Edit]:
+    if draft.id is None:
+        return [PutCategory(state.next_id("c"), layer, draft.name, draft.children)]
+    return [Assign(draft.id, child) for child in draft.added]
 
 
 def _words(texts: Iterable[str]) -> set[str]:

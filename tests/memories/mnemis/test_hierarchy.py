@@ -1,0 +1,362 @@
+"""The hierarchy as it is built: its rules, why it stops, and what becomes of bad replies."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mgl.errors import EngineRejected
+from mgl.graph.names import entity_key
+from mgl.llm.base import Completion, Request
+from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.edits import resolved
+from mgl.memories.mnemis.hierarchy import build_hierarchy
+from mgl.memories.mnemis.state import Assign, Category, PutCategory, State, apply, replay
+from mgl.store import EditRecord
+from tests.memories.mnemis.sorting import Groups, Sorter, client, state_of
+
+ANIMALS = [f"{kind} {n}|animal" for kind in ("Cat", "Cow", "Dog", "Duck", "Fox") for n in range(4)]
+
+
+def config(**options: Any) -> MnemisConfig:
+    return MnemisConfig.model_validate(options)
+
+
+async def build(
+    names: Sequence[str], engine: Sorter, **options: Any
+) -> tuple[list[EditRecord], State, str]:
+    return await build_hierarchy(client(engine), state_of(names), config(**options), step=7)
+
+
+def tree(state: State, layer: int) -> dict[str, list[str]]:
+    return {
+        each.name: [state.node(child).name for child in each.children]
+        for each in state.layer(layer)
+        if isinstance(each, Category)
+    }
+
+
+def check(state: State, least: int) -> None:
+    """What holds of every hierarchy (§2.2)."""
+    reached = {node.id for node in state.layer(state.top)}
+    for layer in range(state.top, 0, -1):
+        nodes = [each for each in state.layer(layer) if isinstance(each, Category)]
+        reached = {child for each in nodes if each.id in reached for child in each.children}
+        assert layer == 1 or len(nodes) <= len(state.layer(layer - 1))
+        for each in nodes:
+            assert len(each.children) >= least or each.promoted
+            named = entity_key(state.node(each.children[0]).name), "speaker"
+            assert not each.promoted or entity_key(each.name) in named
+        assert len({frozenset(each.children) for each in nodes}) == len(nodes)
+        assert least > 2 or len({entity_key(each.name) for each in nodes}) == len(nodes)
+    assert reached == set(state.entities)
+
+
+async def test_layers_up_to_one_node() -> None:
+    engine = Sorter()
+    rows, state, stopped = await build(ANIMALS, engine)
+    assert stopped == "one_node"
+    assert tree(state, 1)["Cow kind"] == ["Cow 0", "Cow 1", "Cow 2", "Cow 3"]
+    assert tree(state, 2) == {
+        "C kind": ["Cat kind", "Cow kind"],
+        "D kind": ["Dog kind", "Duck kind"],
+        "Fox kind": ["Fox kind"],
+    }
+    assert tree(state, 3) == {"Things kind": ["C kind", "D kind", "Fox kind"]}
+    check(state, 2)
+    assert engine.stages().count("categorise") == 3
+    assert engine.stages().count("describe") == 5 + 2 + 1
+    assert {row.chunk for row in rows} == {7}
+    assert all(row.call_key for row in rows if row.op == "put_category" and not row.reason)
+
+
+async def test_promotions_say_why_and_are_described_as_their_child_without_a_call() -> None:
+    rows, state, _ = await build(ANIMALS, Sorter())
+    fox = next(each for each in state.layer(2) if each.name == "Fox kind")
+    assert fox.tags == ("Fox",)
+    assert fox.summary == "About Fox kind."
+    assert [row.reason for row in rows if row.outcome == "repaired"] == ["single_child"]
+
+
+async def test_the_log_gives_the_same_state_again() -> None:
+    rows, state, _ = await build(ANIMALS, Sorter(), batch=3)
+    edits = [edit for row in rows if (edit := resolved(row)) is not None]
+    assert replay(edits, state_of(ANIMALS)) == state
+
+
+async def test_building_again_drops_what_was_there_and_gives_new_ids() -> None:
+    _, state, _ = await build(ANIMALS, Sorter())
+    rows, again, _ = await build_hierarchy(client(Sorter()), state, config(), step=8)
+    assert rows[0].op == "drop_hierarchy"
+    assert [tree(again, layer) for layer in (1, 2, 3)] == [tree(state, n) for n in (1, 2, 3)]
+    assert not set(again.categories) & set(state.categories)
+
+
+@pytest.mark.parametrize(
+    ("names", "stopped", "layers", "calls"),
+    [
+        ([], "no_entities", 0, 0),
+        (["Ann"], "too_few", 0, 0),
+        (["Cat 1", "Cat 2"], "one_node", 1, 2),
+        (["Ann", "Bob"], "compression", 0, 1),
+    ],
+)
+async def test_hardly_any_entities(names: list[str], stopped: str, layers: int, calls: int) -> None:
+    engine = Sorter()
+    _, state, why = await build(names, engine)
+    assert (why, state.top, len(engine.asked)) == (stopped, layers, calls)
+    check(state, 2)
+
+
+async def test_two_entities_where_a_category_has_three() -> None:
+    _, state, stopped = await build(["Cat 1", "Cat 2"], Sorter(), compression=3)
+    assert (stopped, state.top) == ("too_few", 0)
+
+
+async def test_the_layer_limit() -> None:
+    _, state, stopped = await build(ANIMALS, Sorter(), layers=2)
+    assert (stopped, state.top) == ("layer_limit", 2)
+
+
+async def test_everything_in_one_category() -> None:
+    def one(_layer: int, names: list[str], _existing: list[str]) -> Groups:
+        return [{"category": "Things", "indexes": list(range(len(names)))}]
+
+    engine = Sorter(one)
+    _, state, stopped = await build(ANIMALS, engine, batch=6)
+    assert (stopped, tree(state, 1).keys()) == ("one_node", {"Things"})
+    assert engine.stages() == ["categorise"] * 4 + ["describe"]
+    check(state, 2)
+
+
+async def test_each_node_in_a_category_of_its_own_is_no_hierarchy() -> None:
+    def each(_layer: int, names: list[str], _existing: list[str]) -> Groups:
+        return [{"category": f"Kind of {names[n]}", "indexes": [n]} for n in range(len(names))]
+
+    rows, state, stopped = await build(ANIMALS, Sorter(each), batch=6)
+    assert (stopped, state.top, rows) == ("compression", 0, [])
+    check(state, 2)
+
+
+async def test_from_layer_2_a_layer_with_more_nodes_than_the_one_below_is_not_kept() -> None:
+    def pairs(layer: int, names: list[str], _existing: list[str]) -> Groups:
+        step = 1 if layer > 1 else 2
+        return [
+            {"category": f"Pair {a} {b}", "indexes": [a, b]}
+            for a in range(0, len(names), step)
+            for b in range(a + 1, len(names) if layer > 1 else a + 2)
+        ]
+
+    _, state, stopped = await build(ANIMALS, Sorter(pairs))
+    assert (stopped, state.top, len(state.layer(1))) == ("compression", 1, 10)
+    check(state, 2)
+
+
+async def test_a_node_is_in_several_categories() -> None:
+    groups = [
+        {"category": "Pets", "indexes": [0, 1]},
+        {"category": "Hunters", "indexes": [1, 2]},
+    ]
+    _, state, _ = await build(["Dog", "Cat", "Hawk"], Sorter([groups]), layers=1)
+    assert tree(state, 1) == {"Pets": ["Dog", "Cat"], "Hunters": ["Cat", "Hawk"]}
+
+
+async def test_later_batches_are_shown_the_categories_of_earlier_ones() -> None:
+    names = [f"{kind} {n}" for n in range(4) for kind in ("Cat", "Dog")]
+    engine = Sorter()
+    _, state, _ = await build(names, engine, batch=4, layers=1)
+    first, second = [prompt for stage, prompt in engine.asked if stage == "categorise"]
+    assert "<EXISTING CATEGORIES>\nThese are" in first
+    assert "if applicable.\nNone\n" in first
+    assert "- Cat kind: [Cat 0, Cat 1]\n- Dog kind: [Dog 0, Dog 1]\n" in second
+    assert [len(children) for children in tree(state, 1).values()] == [4, 4]
+
+
+async def test_categories_of_one_child_in_several_batches_are_judged_at_the_end() -> None:
+    names = ["Cat 1", "Dog 1", "Cat 2", "Owl 1"]
+    _, state, _ = await build(names, Sorter(), batch=2, layers=1)
+    assert tree(state, 1) == {
+        "Cat kind": ["Cat 1", "Cat 2"],
+        "Dog 1": ["Dog 1"],
+        "Owl 1": ["Owl 1"],
+    }
+
+
+async def test_no_more_categories_are_shown_than_may_be_those_that_share_words_first() -> None:
+    names = [f"W{n:03} {part}|tag" for n in range(60) for part in ("a", "b")] + ["W003 c", "W007 c"]
+    engine = Sorter()
+    await build(names, engine, batch=20, shown=5, layers=1)
+    prompts = [prompt for stage, prompt in engine.asked if stage == "categorise"]
+    shown = prompts[-1].partition("<EXISTING CATEGORIES>")[2].partition("</EXISTING")[0]
+    assert shown.count("\n- ") == 5
+    assert "W003 kind" in shown
+    assert "W007 kind" in shown
+
+
+async def test_a_reply_that_breaks_rules_is_told_which_once() -> None:
+    bad = [{"category": "Cats and Dogs", "indexes": [0, 1]}, {"category": "Far", "indexes": [9]}]
+    good = [{"category": "Cats", "indexes": [0, 1]}, {"category": "Dogs", "indexes": [2, 3]}]
+    engine = Sorter([bad, good])
+    rows, state, _ = await build(["Cat", "Lion", "Dog", "Wolf"], engine, layers=1)
+    assert engine.stages() == ["categorise", "again", "describe", "describe"]
+    told = engine.asked[1][1]
+    assert '"Cats and Dogs" has the word "and"' in told
+    assert "2, 3 are in no category." in told
+    assert tree(state, 1) == {"Cats": ["Cat", "Lion"], "Dogs": ["Dog", "Wolf"]}
+    assert not [row for row in rows if row.outcome == "rejected"]
+
+
+async def test_what_is_still_broken_is_refused_and_its_nodes_promoted() -> None:
+    bad = [{"category": "Cats and Dogs", "indexes": [0, 1]}, {"category": "Big", "indexes": [2, 3]}]
+    rows, state, _ = await build(["Cat", "Dog", "Ox", "Elk"], Sorter([bad]), layers=1)
+    assert tree(state, 1) == {"Big": ["Ox", "Elk"], "Cat": ["Cat"], "Dog": ["Dog"]}
+    refused = [row for row in rows if row.outcome == "rejected"]
+    assert [(row.reason, row.payload["children"]) for row in refused] == [
+        ("and_in_name", ["e1", "e2"])
+    ]
+    assert [row.reason for row in rows if row.outcome == "repaired"] == ["left_over"] * 2
+
+
+async def test_of_two_bad_replies_the_one_that_leaves_fewer_out_is_used() -> None:
+    first = [{"category": "Cats", "indexes": [0, 1]}]
+    _, state, _ = await build(["Cat", "Lion", "Dog"], Sorter([first, [], []]), layers=1)
+    assert tree(state, 1) == {"Cats": ["Cat", "Lion"], "Dog": ["Dog"]}
+
+
+@pytest.mark.parametrize("said", [[], "", "not JSON", '{"category": "A"}', [{"category": "A"}]])
+async def test_replies_without_a_category(said: Any) -> None:
+    engine = Sorter([said])
+    rows, state, stopped = await build(ANIMALS, engine)
+    assert (stopped, state.top) == ("compression", 0)
+    if said:
+        assert [(row.op, row.outcome, row.reason) for row in rows] == [
+            ("reply", "rejected", "reply_invalid")
+        ]
+        assert rows[0].payload["what"] == "categorise"
+
+
+async def test_a_batch_that_fails_leaves_the_others_their_categories() -> None:
+    def sometimes(layer: int, names: list[str], _existing: list[str]) -> Groups | str:
+        if "Cat 0" in names:
+            return "no"
+        return [{"category": f"Layer {layer}", "indexes": list(range(len(names)))}]
+
+    rows, state, _ = await build(ANIMALS, Sorter(sometimes), batch=10, layers=1)
+    assert [row.op for row in rows if row.outcome == "rejected"] == ["reply"]
+    assert len(state.layer(1)) == 11
+    check(state, 2)
+
+
+async def test_a_description_that_cannot_be_had_leaves_a_category_without_one() -> None:
+    engine = Sorter(
+        describe=lambda name: "no" if name == "Cat kind" else '{"summary": "x", "tags": ["y"]}'
+    )
+    rows, state, _ = await build(ANIMALS, engine, layers=1)
+    told = {each.name: each.summary for each in state.layer(1)}
+    assert told["Cat kind"] == ""
+    assert told["Cow kind"] == "x"
+    (row,) = [row for row in rows if row.op == "reply"]
+    assert (row.outcome, row.payload["what"]) == ("rejected", "describe_category")
+
+
+async def test_what_ends_an_engine_ends_the_build() -> None:
+    class Refusing(Sorter):
+        async def generate(self, request: Request) -> Completion:
+            if self.asked:
+                raise EngineRejected("no", hint="none")
+            return await super().generate(request)
+
+    with pytest.raises(EngineRejected):
+        await build(ANIMALS, Refusing(), batch=5)
+
+
+async def test_the_user_is_under_speaker_and_keeps_that_name() -> None:
+    groups = [
+        {"category": "Speaker", "indexes": [0]},
+        {"category": "People", "indexes": [0, 1, 2]},
+    ]
+    _, state, _ = await build(["user", "Ann", "Bob"], Sorter([groups]), layers=1)
+    assert tree(state, 1) == {"Speaker": ["user"], "People": ["Ann", "Bob"]}
+
+
+async def test_where_there_is_no_speaker_the_user_is_skipped_and_promoted() -> None:
+    groups = [{"category": "People", "indexes": [1, 2]}]
+    engine = Sorter([groups])
+    _, state, _ = await build(["user", "Ann", "Bob"], engine, layers=1)
+    assert engine.stages() == ["categorise", "describe"]
+    assert tree(state, 1) == {"People": ["Ann", "Bob"], "user": ["user"]}
+
+
+async def test_a_node_left_over_goes_to_the_category_of_its_name() -> None:
+    groups = [{"category": "the Dog", "indexes": [1, 2]}]
+    _, state, _ = await build(["Dog", "Poodle", "Beagle"], Sorter([groups]), layers=1)
+    assert tree(state, 1) == {"the Dog": ["Poodle", "Beagle", "Dog"]}
+
+
+async def test_names_with_all_sorts_of_characters() -> None:
+    names = ['The "Big" 3. Dog: [x]', "{content}", "<EXISTING CATEGORIES>", "Ünïcödé 名前"]
+    groups = [{"category": '{guidance} "x"', "indexes": [0, 1, 2, 3]}]
+    _, state, _ = await build(names, Sorter([groups]), layers=1)
+    assert list(tree(state, 1).values()) == [names]
+
+
+@pytest.mark.parametrize("edit", ["itself", "above", "two below", "unknown"])
+async def test_a_category_cannot_hold_itself_or_anything_but_the_layer_below(edit: str) -> None:
+    _, state, _ = await build(ANIMALS, Sorter())
+    low, high = state.layer(1)[0].id, state.layer(2)[0].id
+    new = state.next_id("c")
+    bad = {
+        "itself": [Assign(low, low), Assign(high, high), PutCategory(new, 3, "A", (new,))],
+        "above": [Assign(low, high), PutCategory(new, 1, "A", (high,))],
+        "two below": [Assign(high, "e1"), PutCategory(new, 3, "A", (low,))],
+        "unknown": [Assign(low, "e999"), PutCategory(new, 1, "A", ("e999",))],
+    }
+    for each in bad[edit]:
+        with pytest.raises(ValueError, match=r"not below|another layer"):
+            apply(state, each)
+
+
+class Careless(Sorter):
+    """Replies drawn at random: names that are bad, indexes that are not there, or nothing."""
+
+    def __init__(self, seed: int) -> None:
+        draw = random.Random(seed)
+        words = ["Pets", "pets", "Wild", "Cats and Dogs", "", "Speaker", "Big", "Small", "Ann"]
+
+        def sort(_layer: int, names: list[str], _existing: list[str]) -> Groups | str:
+            if draw.random() < 0.1:
+                return "nothing"
+            return [
+                {
+                    "category": draw.choice(words) or "…",
+                    "indexes": [draw.randint(0, len(names) + 1) for _ in range(draw.randint(0, 5))],
+                }
+                for _ in range(draw.randint(0, 4))
+            ]
+
+        super().__init__(sort)
+
+
+NAMES = ["user", "I", "Ann", "Cats and Dogs", "Wild", *(f"Thing {n}" for n in range(40))]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.integers(0, 45),
+    batch=st.integers(2, 12),
+    least=st.integers(2, 3),
+)
+async def test_whatever_a_model_says_the_rules_hold(
+    seed: int, count: int, batch: int, least: int
+) -> None:
+    names = NAMES[:count]
+    rows, state, _ = await build(names, Careless(seed), batch=batch, compression=least)
+    check(state, least)
+    edits = [edit for row in rows if (edit := resolved(row)) is not None]
+    assert replay(edits, state_of(names)) == state

@@ -1,0 +1,110 @@
+"""The rules of Appendix E: what is told of a reply, and what is made of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mgl.graph.names import entity_key
+from mgl.memories.mnemis.rules import Group, broken, is_speaker, left_over, mended
+
+NAMES = ("Poodle", "Beagle", "Oak", "user", "Pine")
+
+
+def group(name: str, *indexes: int) -> Group:
+    return Group(name, indexes)
+
+
+GOOD = [group("Dogs", 0, 1), group("Trees", 2, 4), group("Speaker", 3)]
+
+
+def test_a_good_reply_breaks_nothing_and_stays_as_it_is() -> None:
+    assert broken(GOOD, NAMES, (), 2) == []
+    assert mended(GOOD, NAMES, ()) == (GOOD, [])
+
+
+@pytest.mark.parametrize(
+    ("groups", "said", "reason"),
+    [
+        ([*GOOD, group("Dogs and Trees", 0, 2)], '"Dogs and Trees" has the word "and"', "and_in"),
+        ([*GOOD, group("Dogs AND Trees", 0, 2)], '"Dogs AND Trees" has the word', "and_in_name"),
+        ([*GOOD, group("…", 0, 2)], '"…" is no name of a category', "no_name"),
+        ([*GOOD, group("X" * 10_000, 0, 2)], "is no name of a category", "no_name"),
+        ([*GOOD, group("Pets", 0, 1)], '"Dogs" and "Pets" have the same nodes', "same_children"),
+        ([*GOOD, group("Far", 77)], '"Far" has 77, but the indexes are 0 to 4', "empty"),
+        ([*GOOD, group("Below", -1)], '"Below" has -1, but', "empty"),
+    ],
+)
+def test_a_category_that_breaks_a_rule_is_refused(
+    groups: list[Group], said: str, reason: str
+) -> None:
+    (problem,) = broken(groups, NAMES, (), 2)
+    assert said in problem
+    kept, refused = mended(groups, NAMES, ())
+    assert kept == GOOD
+    assert [why.startswith(reason) for _, why in refused] == [True]
+
+
+@pytest.mark.parametrize("name", ["Sandwiches", "Iceland", "Android phones", "Randy's band"])
+def test_and_within_a_word_is_no_connector(name: str) -> None:
+    assert broken([group(name, 0, 1, 2, 4)], NAMES, (), 2) == []
+
+
+def test_left_over_nodes_are_told_but_not_the_speaker_where_there_is_no_such_category() -> None:
+    groups = [group("Dogs", 0, 1)]
+    assert broken(groups, NAMES, (), 2) == ["2, 4 are in no category."]
+    assert left_over(groups, NAMES) == (2, 4)
+    assert broken([], ["I", "me", "User"], (), 2) == []
+
+
+def test_the_speaker_is_under_speaker_alone() -> None:
+    groups = [group("Dogs", 0, 1, 3), group("Trees", 2, 4)]
+    assert broken(groups, NAMES, (), 2) == ['3 may be in "Speaker" alone.']
+    assert mended(groups, NAMES, ())[0] == [group("Dogs", 0, 1), group("Trees", 2, 4)]
+    speaker = entity_key("Speaker")
+    assert broken(GOOD[:2], NAMES, [speaker], 2) == ['3 must be in "Speaker".']
+    assert mended(GOOD[:2], NAMES, [speaker])[0] == GOOD
+    assert broken([*GOOD[:2], group("Speaker", 0)], NAMES, (), 2) == ['3 must be in "Speaker".']
+    assert mended([*GOOD[:2], group("SPEAKER", 0)], NAMES, ())[0][-1] == group("SPEAKER", 0, 3)
+
+
+@pytest.mark.parametrize(("name", "speaks"), [("I", True), ("The user", True), ("Ida", False)])
+def test_first_persons_are_known_by_their_name(name: str, speaks: bool) -> None:
+    assert is_speaker(name) is speaks
+
+
+def test_categories_of_one_name_are_one() -> None:
+    groups = [group("Dogs", 0), group("the  dogs", 1, 0), *GOOD[1:]]
+    assert broken(groups, NAMES, (), 2) == []
+    assert mended(groups, NAMES, ())[0] == GOOD
+
+
+def test_few_children_are_told_where_more_are_asked_for_but_for_one_alone() -> None:
+    groups = [group("Dogs", 0, 1), group("Oaks", 2), group("Pines", 4), GOOD[2]]
+    assert broken(groups, NAMES, (), 3) == ['"Dogs" has fewer than 3 nodes.']
+    assert broken(groups, NAMES, ["dogs"], 3) == []
+
+
+def test_a_long_list_is_cut() -> None:
+    (problem,) = broken([], [f"Thing {n}" for n in range(40)], (), 2)
+    assert problem == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 28 more are in no category."
+
+
+NAMED = st.sampled_from(["Dogs", "dogs", "Trees", "A and B", "", "??", "Speaker", "Zoo", "X" * 99])
+ANY_GROUPS = st.lists(
+    st.builds(Group, NAMED, st.lists(st.integers(-2, 6), max_size=6).map(tuple)), max_size=6
+)
+
+
+@given(groups=ANY_GROUPS, known=st.sets(st.sampled_from(["dogs", "speaker", "zoo"])))
+def test_what_is_kept_breaks_no_rule_but_for_what_is_left_over(
+    groups: list[Group], known: set[str]
+) -> None:
+    kept, refused = mended(groups, NAMES, known)
+    assert [p for p in broken(kept, NAMES, known, 2) if "are in no category" not in p] == []
+    assert mended(kept, NAMES, known) == (kept, [])
+    assert len({each.key for each in kept}) == len(kept)
+    assert {reason for _, reason in refused} <= {"no_name", "and_in_name", "empty", "same_children"}
+    said = {index for each in groups for index in each.indexes}
+    assert {index for each in kept for index in each.indexes} <= said | {3}
