@@ -1,0 +1,138 @@
+"""The facts of an episode, as the model states them between two of its entities.
+
+Source: Mnemis §2.1. Times are given in words, and resolved against the episode's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from mgl.graph.names import mentions
+from mgl.memories.mnemis.asking import Asker, Part, Said, batches, clipped
+from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.ingest_prompts import FACTS, MORE_FACTS
+from mgl.memories.mnemis.ledger import Ledger, naive
+from mgl.memories.mnemis.moments import moment, says_nothing
+from mgl.memories.mnemis.proposals import Facts, StatedFact, facts_schema
+from mgl.memories.mnemis.state import AddFact, Entity, Mention
+
+__all__ = ["Stated", "find_facts"]
+
+ENTITIES: Final = 40
+"""Entities that a list of facts is asked for at a time."""
+
+MOST_CHARS, SHOWN_CHARS = 500, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A fact that an episode states, its entities by id."""
+
+    source: str
+    target: str
+    text: str
+    mention: Mention
+    valid_at: datetime | None = None
+    invalid_at: datetime | None = None
+    repaired: str | None = None
+    call_key: str | None = None
+
+    @property
+    def ends(self) -> frozenset[str]:
+        return frozenset((self.source, self.target))
+
+    def edit(self, identity: str) -> AddFact:
+        """What puts it into the state."""
+        return AddFact(
+            identity,
+            self.source,
+            self.target,
+            self.text,
+            self.mention,
+            self.valid_at,
+            self.invalid_at,
+        )
+
+
+async def find_facts(
+    asker: Asker,
+    ledger: Ledger,
+    number: int,
+    at: datetime | None,
+    ids: Mapping[str, int],
+    config: MnemisConfig,
+) -> list[Stated]:
+    """The facts of the episode of this number and time; ``ids`` are its entities, each with the
+    sentence that names it."""
+    asked = [(part, some) for part in asker.parts for some in _together(asker, part, ledger, ids)]
+    made = await asyncio.gather(*(_listed(asker, part, some, config) for part, some in asked))
+    found: dict[tuple[frozenset[str], str], Stated] = {}
+    for (_, some), replies in zip(asked, made, strict=True):
+        by_name = {entity.name: entity.id for entity in some}
+        for said in replies:
+            if said.proposal is None:
+                ledger.fail(said.stage, said.problem)
+                continue
+            for item in said.proposal.facts:
+                mention = Mention(number, asker.passage.span(item.src))
+                ends = by_name[item.source], by_name[item.target]
+                text = clipped(item.fact, MOST_CHARS)
+                fact = Stated(*ends, text, mention, call_key=said.call_key)
+                if text and len(fact.ends) == 2:
+                    found.setdefault((fact.ends, text.casefold()), _dated(fact, item, at))
+                else:
+                    reason = "same_ends" if text else "empty"
+                    ledger.put(fact.edit(""), rejected=reason, call_key=said.call_key)
+    return list(found.values())
+
+
+async def _listed(
+    asker: Asker, part: Part, entities: Sequence[Entity], config: MnemisConfig
+) -> list[Said[Facts]]:
+    names = [entity.name for entity in entities]
+    listed = "\n".join(
+        f"- {entity.name}: {clipped(entity.summary, SHOWN_CHARS)}"
+        if entity.summary
+        else f"- {entity.name}"
+        for entity in entities
+    )
+    schema = facts_schema(names, *part, config.most_facts)
+    return await asker.listed(FACTS, MORE_FACTS, part, schema, "edges", entities=listed)
+
+
+def _together(
+    asker: Asker, part: Part, ledger: Ledger, ids: Mapping[str, int]
+) -> Iterator[list[Entity]]:
+    """The entities that a part of the episode may join: those that it names, and who speaks."""
+    first, last = part
+    passage = asker.passage
+    entities = [ledger.state.entities[each] for each in ids]
+    speakers = {passage.speakers[number - 1] for number in range(first, last + 1)}
+    speaking = [entity for entity in entities if speakers & set(entity.names)]
+    others = [entity for entity in entities if entity not in speaking]
+    if len(asker.parts) > 1:
+        text = passage.numbered(first, last)
+        others = [
+            entity
+            for entity in others
+            if first <= ids[entity.id] <= last or mentions(entity.name, text)
+        ]
+    for some in batches(others, ENTITIES) or [[]]:
+        if len(speaking) + len(some) > 1:
+            yield [*speaking, *some]
+
+
+def _dated(fact: Stated, item: StatedFact, at: datetime | None) -> Stated:
+    """A fact with the times that are given for it; those that cannot be are dropped."""
+    begin = None if says_nothing(item.valid_at) else moment(str(item.valid_at), at)
+    end = None if says_nothing(item.invalid_at) else moment(str(item.invalid_at), at, end=True)
+    if begin is not None and end is not None and naive(end) < naive(begin):
+        end = None
+    dropped = (begin is None) != says_nothing(item.valid_at)
+    dropped = dropped or (end is None) != says_nothing(item.invalid_at)
+    repaired = "time_dropped" if dropped else None
+    return replace(fact, valid_at=begin, invalid_at=end, repaired=repaired)

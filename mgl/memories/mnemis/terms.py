@@ -1,0 +1,181 @@
+"""A base graph without a model: names and nouns are entities, and a sentence joins its neighbours.
+
+For models and machines that cannot follow the extraction. What is known of an entity are the first
+sentences that have it. A fact is a sentence, between two of its terms that follow each other; the
+first of them is who says it. What a term is, the source up to the episode decides, or the whole of
+a document, which never grows. Where it decides late, earlier episodes get their mentions then.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from mgl.graph.names import clean_name
+from mgl.memories.mnemis.asking import clipped
+from mgl.memories.mnemis.episodes import Passage
+from mgl.memories.mnemis.joining import known_between
+from mgl.memories.mnemis.ledger import Ledger
+from mgl.memories.mnemis.moments import moment
+from mgl.memories.mnemis.naming import by_key, key_of
+from mgl.memories.mnemis.state import AddEntity, AddFact, Describe, Episode, Mention, Repeat
+from mgl.text.names import find_names
+from mgl.text.nouns import find_nouns
+from mgl.types import Document, Source
+
+__all__ = ["NAME", "NOUN", "SPEAKER", "take_terms"]
+
+NAME: Final = "name"
+NOUN: Final = "noun"
+SPEAKER: Final = "speaker"
+"""Tags of entities of which no more is known."""
+
+SENTENCES, SENTENCE_CHARS = 3, 200
+FACT_CHARS: Final = 500
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Place:
+    """Where a term stands, or a speaker speaks; ``names`` are what it goes by, as written first."""
+
+    start: int
+    names: tuple[str, ...]
+    kind: str
+
+
+def take_terms(ledger: Ledger, source: Source, episode: Episode) -> None:
+    """Put an episode, which the state has, into it: entities, what is known of them, facts."""
+    taking = _Taking(ledger, source, episode)
+    for number, (start, end) in enumerate(taking.passage.sentences, 1):
+        taking.sentence(number, start, end)
+    taking.describe()
+
+
+class _Taking:
+    def __init__(self, ledger: Ledger, source: Source, episode: Episode) -> None:
+        self.passage = Passage.of(source, episode)
+        text = self.passage.document.text
+        self._places = _places(text if isinstance(source, Document) else text[: episode.span.end])
+        self._source = source
+        self._ledger = ledger
+        self._episode = episode
+        self._known = by_key(ledger.state)
+        self._between = defaultdict(list, known_between(ledger.state))
+        self._kinds: dict[str, str] = {}
+
+    def sentence(self, number: int, start: int, end: int) -> None:
+        """Its terms, and the facts between those that follow each other."""
+        mention = Mention(self._episode.number, self.passage.span(number))
+        ids = [self._take(place, mention) for place in self._terms(number, start, end)]
+        text = clipped(_said(self.passage, number), FACT_CHARS)
+        begin = moment(self.passage.quote(number), self._episode.valid_at)
+        for one, other in pairwise(dict.fromkeys(each for each in ids if each)):
+            self._join(AddFact("", one, other, text, mention, begin))
+
+    def describe(self) -> None:
+        """The first sentences of each entity that the episode has, where they are not known."""
+        entities = self._ledger.state.entities
+        for identity, kind in self._kinds.items():
+            mentions = entities[identity].mentions[:SENTENCES]
+            summary = " ".join(clipped(self._quote(each), SENTENCE_CHARS) for each in mentions)
+            if summary != entities[identity].summary:
+                tags = entities[identity].tags or (kind,)
+                self._ledger.put(Describe(identity, summary, tags), span=mentions[0].span)
+
+    def _terms(self, number: int, start: int, end: int) -> list[_Place]:
+        speaker = clean_name(self.passage.speakers[number - 1])
+        said = [_Place(start, (speaker,), SPEAKER)] if key_of(speaker) else []
+        return said + self._places[_first(self._places, start) : _first(self._places, end)]
+
+    def _take(self, place: _Place, mention: Mention) -> str:
+        """The id of a term's entity, which is made where there is none."""
+        keys = [key_of(name) for name in place.names]
+        identity = next((self._known[key] for key in keys if key in self._known), None)
+        if identity is None:
+            earlier = [] if place.kind == SPEAKER else self._earlier(place)
+            identity = self._ledger.state.next_id("e")
+            name = place.names[-1]
+            first, *others = dict.fromkeys((*earlier, mention))
+            self._ledger.put(AddEntity(identity, name, first))
+            for other in others:
+                self._ledger.put(Repeat(identity, other))
+            self._known[key_of(name)] = identity
+        new_name = None if keys[0] in self._known else place.names[0]
+        entity = self._ledger.state.entities[identity]
+        if new_name is not None or mention not in entity.mentions:
+            self._ledger.put(Repeat(identity, mention, new_name))
+        self._known.setdefault(keys[0], identity)
+        self._kinds.setdefault(identity, place.kind)
+        return identity
+
+    def _quote(self, mention: Mention) -> str:
+        """A sentence, with who says it."""
+        if mention.episode == self._episode.number:
+            passage = self.passage
+        else:
+            passage = Passage.of(self._source, self._ledger.state.episodes[mention.episode])
+        return _said(passage, passage.sentences.index((mention.span.start, mention.span.end)) + 1)
+
+    def _earlier(self, place: _Place) -> list[Mention]:
+        """The sentences of earlier episodes that have a term."""
+        form = place.names[-1]
+        starts = [
+            each.start
+            for each in self._places[: _first(self._places, self._episode.span.start)]
+            if each.names[-1] == form
+        ]
+        known = sorted(self._ledger.state.episodes.values(), key=lambda each: each.span.start)
+        begins = [each.span.start for each in known]
+        found = []
+        for start in starts:
+            at = bisect_left(begins, start + 1) - 1
+            if at >= 0 and known[at].number != self._episode.number:
+                passage = Passage.of(self._source, known[at])
+                for number, (begin, end) in enumerate(passage.sentences, 1):
+                    if begin <= start < end:
+                        found.append(Mention(known[at].number, passage.span(number)))
+        return found
+
+    def _join(self, fact: AddFact) -> None:
+        known = self._between[frozenset((fact.source, fact.target))]
+        same = [other.id for other in known if other.text == fact.text]
+        if same:
+            self._ledger.put(Repeat(same[0], fact.mention))
+            return
+        identity = self._ledger.state.next_id("f")
+        if self._ledger.put(replace(fact, id=identity)):
+            known.append(self._ledger.state.facts[identity])
+
+
+@lru_cache(maxsize=1)
+def _places(text: str) -> list[_Place]:
+    """Where the terms of a text stand, in its order."""
+    names = find_names(text)
+    inside = {place for found in names for start, end in found.spans for place in range(start, end)}
+    places: list[_Place] = []
+    for kind, found in ((NAME, names), (NOUN, find_nouns(text))):
+        for term in found:
+            for start, end in term.spans:
+                written = " ".join(text[start:end].split())
+                forms = tuple(
+                    form
+                    for form in dict.fromkeys((written, *term.aliases[1:], term.name))
+                    if form != term.name and key_of(form)
+                )
+                if (kind == NAME or start not in inside) and key_of(term.name):
+                    places.append(_Place(start, (*forms, term.name), kind))
+    return sorted(places)
+
+
+def _said(passage: Passage, number: int) -> str:
+    speaker, text = passage.speakers[number - 1], passage.quote(number)
+    return f"{speaker}: {text}" if speaker else text
+
+
+def _first(places: Sequence[_Place], start: int) -> int:
+    return bisect_left(places, start, key=lambda place: place.start)

@@ -1,0 +1,144 @@
+"""An engine that takes episodes in by rules, or says what it is told at a stage.
+
+Its entities are the capitalised words of a sentence, and its facts join those that follow each
+other in one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from mgl.llm.base import Request
+from mgl.llm.calls import MemoryCallLog
+from mgl.llm.client import Client, Policy
+from mgl.llm.fakes import ScriptedEngine
+from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.episodes import episodes_of
+from mgl.memories.mnemis.ingest import ingest
+from mgl.memories.mnemis.state import EMPTY, State
+from mgl.retrieval.fakes import WordEmbedder
+from mgl.store import EditRecord
+from mgl.types import Conversation, Source, Turn
+
+MARKS = {
+    "entities": "List the entities that the text tells of",
+    "entity_deduplication": "another name of",
+    "entity_summaries": "Describe each entity",
+    "edges": "List the facts",
+    "edge_deduplication": "New facts, each under a label",
+}
+_NAME = re.compile(r"\b[A-Z]\w+\b")
+_NUMBERED = re.compile(r"\[(\d+)\] (.*?)(?= \[\d+\] |\n|$)")
+_LABELS = re.compile(r"^(n\d+) ", re.MULTILINE)
+Reply = Callable[[str], Any] | dict[str, Any] | str
+
+
+def stage_of(request: Request) -> str:
+    asked = request.messages[0].content
+    stage = next(stage for stage, mark in MARKS.items() if mark in asked)
+    return f"{stage}_reflection" if len(request.messages) > 2 else stage
+
+
+class Ingestor:
+    """An engine; ``replies`` for a stage are said in their order, the last again and again.
+
+    A reply is an object, a text, or a function of the prompt.
+    """
+
+    def __init__(self, **replies: Sequence[Reply]) -> None:
+        self._replies = replies
+        self.asked: list[tuple[str, str]] = []
+        reply: Callable[[Request], str] = self._reply
+        self.engine = ScriptedEngine([reply] * 5000, concurrency=1)
+        self.llm = Client(self.engine, MemoryCallLog(), Policy(max_retries=0, repair_attempts=0))
+
+    def prompts(self, stage: str) -> list[str]:
+        return [prompt for own, prompt in self.asked if own == stage]
+
+    def _reply(self, request: Request) -> str:
+        stage, prompt = stage_of(request), request.messages[0].content
+        self.asked.append((stage, prompt))
+        said: Reply = RULES.get(stage, {})
+        if told := self._replies.get(stage):
+            said = told[min(len(self.prompts(stage)), len(told)) - 1]
+        reply = said(prompt) if callable(said) else said
+        return reply if isinstance(reply, str) else json.dumps(reply)
+
+
+def sentences(prompt: str) -> list[tuple[int, str]]:
+    """The numbered sentences of a prompt."""
+    return [(int(number), text) for number, text in _NUMBERED.findall(prompt)]
+
+
+def named(prompt: str) -> dict[str, Any]:
+    items = [{"src": n, "name": name} for n, text in sentences(prompt) for name in _names(text)]
+    return {"entities": items}
+
+
+def stated(prompt: str) -> dict[str, Any]:
+    listed = re.findall(r"^- ([^:\n]+)", prompt, re.MULTILINE)
+    items = [
+        {"src": n, "source": one, "target": other, "fact": text}
+        for n, text in sentences(prompt)
+        for one, other in pairwise(name for name in _names(text) if name in listed)
+    ]
+    return {"facts": items}
+
+
+def described(prompt: str) -> dict[str, Any]:
+    ids = re.findall(r"^(e\d+) (.*?): ", prompt, re.MULTILINE)
+    return {
+        each: {"src": 1, "summary": f"{name} is told of.", "tags": ["thing"]} for each, name in ids
+    }
+
+
+RULES: dict[str, Reply] = {
+    "entities": named,
+    "entities_reflection": {"entities": []},
+    "entity_deduplication": lambda prompt: dict.fromkeys(_LABELS.findall(prompt), "new"),
+    "entity_summaries": described,
+    "edges": stated,
+    "edges_reflection": {"facts": []},
+    "edge_deduplication": lambda prompt: {
+        label: {"same": "none", "contradicts": []} for label in _LABELS.findall(prompt)
+    },
+}
+
+
+def _names(text: str) -> list[str]:
+    return list(dict.fromkeys(_NAME.findall(text)))
+
+
+def talk(*turns: tuple[str, str] | Turn) -> Conversation:
+    """A conversation of (speaker, text), without times."""
+    made = [
+        turn if isinstance(turn, Turn) else Turn(str(place), *turn)
+        for place, turn in enumerate(turns)
+    ]
+    return Conversation("talk", "talk", tuple(made))
+
+
+async def taken_in(
+    ingestor: Ingestor, source: Source, state: State = EMPTY, **config: Any
+) -> tuple[list[EditRecord], State]:
+    """All episodes of a source that the state has not, one after the other."""
+    settings = MnemisConfig.model_validate(config)
+    rows: list[EditRecord] = []
+    known = list(state.episodes.values())
+    count = ingestor.llm.count_tokens
+    for episode in await episodes_of(source, settings, count, known=known, ended=True):
+        made, state = await ingest(
+            ingestor.llm,
+            WordEmbedder(),
+            source,
+            state,
+            episode,
+            settings,
+            step=episode.number,
+        )
+        rows += made
+    return rows, state

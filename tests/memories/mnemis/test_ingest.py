@@ -1,0 +1,261 @@
+"""An episode taken into the base graph by a model: what is asked, and what becomes of the replies.
+
+The engine follows rules (``ingesting``): capitalised words are entities.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mgl.errors import EngineUnavailable
+from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.edits import resolved
+from mgl.memories.mnemis.episodes import episodes_of
+from mgl.memories.mnemis.ingest import ingest
+from mgl.memories.mnemis.state import EMPTY, State, replay
+from mgl.retrieval.fakes import WordEmbedder
+from mgl.types import Document
+from tests.memories.mnemis.ingesting import Ingestor, named, sentences, taken_in, talk
+
+TALK = talk(
+    ("Ann", "I went to Rome with Cy. Cy saw the Louvre in Paris."),
+    ("Bo", "Rome was hot."),
+    ("Ann", "So was Paris, and Cy was ill."),
+)
+
+
+def names(state: State) -> list[str]:
+    return [entity.name for entity in state.entities.values()]
+
+
+async def test_entities_and_facts_stand_on_the_sentences_that_tell_of_them() -> None:
+    rows, state = await taken_in(Ingestor(), TALK)
+    assert names(state) == ["Ann", "Rome", "Cy", "Louvre", "Paris", "Bo", "So"]
+    rome = state.entities["e2"]
+    assert rome.episodes == (0, 1)
+    assert rome.summary == "Rome is told of."
+    assert rome.tags == ("thing",)
+    said = {TALK.transcript.quote(mention.span) for mention in rome.mentions}
+    assert said == {"I went to Rome with Cy.", "Rome was hot."}
+    fact = state.facts["f1"]
+    assert (fact.source, fact.target, fact.text) == ("e2", "e3", "I went to Rome with Cy.")
+    assert TALK.transcript.quote(fact.mentions[0].span) == "I went to Rome with Cy."
+    assert {row.chunk for row in rows} == {0, 1, 2}
+
+
+async def test_the_stages_of_an_episode_come_in_the_order_of_the_paper() -> None:
+    ingestor = Ingestor()
+    await taken_in(ingestor, talk(("Ann", "I went to Rome with Cy.")))
+    assert [stage for stage, _ in ingestor.asked] == [
+        "entities",
+        "entities_reflection",
+        "entity_summaries",
+        "edges",
+        "edges_reflection",
+    ]
+    without = Ingestor()
+    await taken_in(without, talk(("Ann", "I went to Rome with Cy.")), reflect=False)
+    assert [stage for stage, _ in without.asked] == ["entities", "entity_summaries", "edges"]
+
+
+async def test_recent_episodes_are_shown_as_context() -> None:
+    turns = [("Ann", f"Number {number}.") for number in range(4)]
+    ingestor = Ingestor()
+    await taken_in(ingestor, talk(*turns), recent=2, reflect=False)
+    context = [prompt.split("The text,")[0] for prompt in ingestor.prompts("entities")]
+    assert "(nothing)" in context[0]
+    assert "Ann: Number 1.\nAnn: Number 2.\n" in context[3]
+    assert "Number 0" not in context[3]
+    alone = Ingestor()
+    await taken_in(alone, talk(*turns), recent=0, reflect=False)
+    assert all("(nothing)" in prompt for prompt in alone.prompts("entities"))
+
+
+async def test_reflection_adds_what_was_missed() -> None:
+    more = {"entities": [{"src": 1, "name": "support group"}]}
+    ingestor = Ingestor(entities_reflection=[more])
+    _, state = await taken_in(ingestor, talk(("Ann", "I found a support group in Rome.")))
+    assert names(state) == ["Ann", "Rome", "support group"]
+
+
+async def test_a_name_that_is_known_in_another_spelling_costs_no_call() -> None:
+    said = {"entities": [{"src": 1, "name": "the ROME"}]}
+    ingestor = Ingestor(entities=[named, said])
+    source = talk(("Ann", "I went to Rome."), ("Ann", "Oh, ROME!"))
+    _, state = await taken_in(ingestor, source)
+    assert names(state) == ["Ann", "Rome"]
+    assert state.entities["e2"].episodes == (0, 1)
+    assert not ingestor.prompts("entity_deduplication")
+
+
+async def test_the_model_decides_among_likely_entities() -> None:
+    told = {"entities": [{"src": 1, "name": "Rome city"}, {"src": 1, "name": "Oslo"}]}
+    source = talk(("Ann", "I went to Rome."), ("Ann", "Rome city is not Oslo."))
+    ingestor = Ingestor(entities=[named, told], entity_deduplication=[{"n2": "e2"}])
+    _, state = await taken_in(ingestor, source)
+    assert names(state) == ["Ann", "Rome", "Oslo"]
+    assert state.entities["e2"].names == ("Rome", "Rome city")
+    (asked,) = ingestor.prompts("entity_deduplication")
+    assert 'n2 "Rome city" in: Rome city is not Oslo.\n  e2 Rome: Rome is told of.' in asked
+    assert "Oslo: " not in asked
+    once_more = await taken_in(Ingestor(), talk(("Ann", "x"), ("Bo", "Rome city!")), EMPTY)
+    assert names(once_more[1]) == ["Ann", "Bo", "Rome"]
+
+
+async def test_names_of_one_episode_may_be_one_entity() -> None:
+    told = {"entities": [{"src": 1, "name": "Rome"}, {"src": 2, "name": "Rome city"}]}
+    source = talk(("Ann", "I went to Rome. Rome city is old."))
+    ingestor = Ingestor(entities=[told], entity_deduplication=[{"n3": "n2"}])
+    _, state = await taken_in(ingestor, source)
+    assert state.entities["e2"].names == ("Rome", "Rome city")
+    assert len(state.entities) == 2
+
+
+async def test_one_speaker_is_never_another() -> None:
+    source = talk(("Ann Lee", "oh."), ("Ann Poe", "oh."))
+    ingestor = Ingestor()
+    _, state = await taken_in(ingestor, source)
+    assert names(state) == ["Ann Lee", "Ann Poe"]
+    assert not ingestor.prompts("entity_deduplication")
+
+
+async def test_the_first_person_is_who_speaks_and_other_pronouns_are_refused() -> None:
+    told = [{"src": 2, "name": name} for name in ("I", "user", "she", "…", "x" * 10_000)]
+    ingestor = Ingestor(entities=[{"entities": told}])
+    rows, state = await taken_in(ingestor, talk(("Ann", "Hello. I saw her, she is a user.")))
+    assert names(state) == ["Ann"]
+    refused = [row.reason for row in rows if row.outcome == "rejected"]
+    assert refused == ["pronoun", "no_name", "name_too_long"]
+    assert all(len(str(row.payload)) < 1000 for row in rows)
+    unknown = Ingestor(entities=[{"entities": [{"src": 1, "name": "I"}]}])
+    rows, state = await taken_in(unknown, talk(("", "I am here.")))
+    assert not state.entities
+
+
+async def test_names_are_cleaned_and_made_up_ones_refused() -> None:
+    told = [
+        {"src": 1, "name": "\n“The\nLouvre”"},
+        {"src": 1, "name": 'the "Big" Apple'},
+        {"src": 1, "name": "Melbourne"},
+    ]
+    ingestor = Ingestor(entities=[{"entities": told}])
+    source = talk(("Ann", 'Nice. I saw the Louvre, then the "Big" Apple.'))
+    rows, state = await taken_in(ingestor, source)
+    assert names(state) == ["Ann", "The Louvre", 'the "Big" Apple']
+    assert [row.reason for row in rows if row.outcome == "rejected"] == ["not_said"]
+    assert [row.reason for row in rows if row.outcome == "repaired"] == [
+        "name_cleaned",
+        "sentence_moved",
+    ]
+    moved = state.entities["e3"].mentions[0].span
+    assert source.transcript.quote(moved).startswith("I saw the Louvre")
+
+
+async def test_an_episode_without_an_entity_asks_for_no_facts() -> None:
+    ingestor = Ingestor()
+    _, state = await taken_in(ingestor, talk(("", "wow! nice."), ("Ann", "ok.")))
+    assert len(state.episodes) == 2
+    assert names(state) == ["Ann"]
+    stages = {stage for stage, _ in ingestor.asked}
+    assert stages == {"entities", "entities_reflection", "entity_summaries"}
+
+
+async def test_the_same_episode_twice_changes_nothing() -> None:
+    ingestor = Ingestor()
+    _, state = await taken_in(ingestor, TALK)
+    config = MnemisConfig()
+    (first, *_) = await episodes_of(TALK, config, ingestor.llm.count_tokens)
+    calls = len(ingestor.asked)
+    again = await ingest(ingestor.llm, WordEmbedder(), TALK, state, first, config, step=9)
+    assert again == ([], state)
+    assert len(ingestor.asked) == calls
+
+
+async def test_the_same_text_again_adds_no_entity_and_no_fact() -> None:
+    turn = ("Ann", "I went to Rome with Cy.")
+    _, once = await taken_in(Ingestor(), talk(turn))
+    ingestor = Ingestor()
+    _, twice = await taken_in(ingestor, talk(turn, turn))
+    assert names(twice) == names(once)
+    assert twice.facts.keys() == once.facts.keys()
+    assert twice.facts["f1"].episodes == (0, 1)
+    assert not {"entity_deduplication", "edge_deduplication"} & {s for s, _ in ingestor.asked}
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "entities",
+        "entities_reflection",
+        "entity_deduplication",
+        "entity_summaries",
+        "edges",
+        "edges_reflection",
+        "edge_deduplication",
+    ],
+)
+async def test_a_reply_that_stays_invalid_leaves_the_rest(stage: str) -> None:
+    source = talk(("Ann", "I went to Rome with Cy."), ("Ann", "Rome suits Cy. Both Romes do!"))
+    rows, state = await taken_in(Ingestor(**{stage: ["no JSON"]}), source)
+    failed = [row for row in rows if row.op == "reply"]
+    assert failed
+    assert {row.payload["what"] for row in failed} == {stage}
+    assert {(row.outcome, row.reason) for row in failed} == {("rejected", "reply_invalid")}
+    assert len(state.episodes) == 2
+    assert "Ann" in names(state)
+    assert ("Rome" in names(state)) == (stage != "entities")
+    assert bool(state.facts) == (stage not in ("entities", "edges"))
+    assert replay(filter(None, map(resolved, rows))) == state
+
+
+async def test_an_engine_that_is_not_there_is_no_invalid_reply() -> None:
+    def gone(prompt: str) -> Any:
+        raise EngineUnavailable(f"gone at {prompt[:20]}", hint="start it")
+
+    with pytest.raises(EngineUnavailable):
+        await taken_in(Ingestor(entity_summaries=[gone]), TALK)
+
+
+async def test_five_hundred_entities_are_taken_in_by_bounded_calls() -> None:
+    text = " ".join(f"Name{n:03} met Name{n + 1:03}." for n in range(0, 500, 2))
+    document = Document.from_text("many", text)
+    ingestor = Ingestor()
+    _, state = await taken_in(
+        ingestor, document, most_entities=40, episode_tokens=100_000, most_facts=20
+    )
+    assert len(state.episodes) == 1
+    assert len(state.entities) == 500
+    assert len(state.facts) == 250
+    for stage, prompt in ingestor.asked:
+        if stage in ("entities", "edges"):
+            assert len(sentences(prompt)) <= 20
+        if stage == "entity_summaries":
+            assert prompt.count("(not known before)") <= 12
+    assert len(ingestor.prompts("entity_summaries")) == 42
+
+
+WORDS = st.sampled_from(["Rome", "Oslo", "Bo", "Cy", "saw", "in", "left.", "rain", "! ", "Émile"])
+TURNS = st.lists(
+    st.tuples(st.sampled_from(["Ann", "Bo", ""]), st.lists(WORDS, min_size=1, max_size=12)),
+    max_size=6,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(TURNS, st.sampled_from(["turn", "session"]), st.sampled_from(["model", "terms"]))
+async def test_a_log_replayed_gives_the_state_and_all_it_says_lies_in_its_episode(
+    turns: list[tuple[str, list[str]]], episode: str, extraction: str
+) -> None:
+    source = talk(*((speaker, " ".join(words)) for speaker, words in turns))
+    rows, state = await taken_in(Ingestor(), source, episode=episode, extraction=extraction)
+    assert replay(filter(None, map(resolved, rows))) == state
+    for node in (*state.entities.values(), *state.facts.values()):
+        for mention in node.mentions:
+            held = state.episodes[mention.episode].span
+            assert held.start <= mention.span.start < mention.span.end <= held.end
+    speakers = {source.turns[n].speaker for each in state.episodes.values() for n in each.turns}
+    assert speakers - {""} <= set(names(state))
