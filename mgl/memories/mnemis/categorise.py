@@ -7,7 +7,7 @@ nodes out is used, as far as it can be.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -67,16 +67,20 @@ async def form_layer(
     config: MnemisConfig,
     *,
     step: int,
+    again: Sequence[Node] = (),
 ) -> tuple[Forming, list[EditRecord]]:
-    """Categorise some nodes of the layer below; the rows are what could not be used.
+    """Categorise some nodes of the layer below, and offer some that have a place ``again``; the
+    rows are what could not be used.
 
     Raises the EngineError family, but for ReplyInvalid.
     """
     forming = Forming(state, layer)
     rows: list[EditRecord] = []
     example = _example(state, layer - 1)
-    for batch in _batches(nodes, config.batch):
-        said = await _categorised(llm, batch, forming, layer, example, config)
+    placed = {node.id for node in again}
+    for batch in _batches([*nodes, *again], config.batch):
+        free = {index for index, node in enumerate(batch) if node.id in placed}
+        said = await _categorised(llm, batch, free, forming, layer, example, config)
         if said.failed is not None:
             rows.append(record(step, Failed("categorise", said.failed), rejected="reply_invalid"))
         for group, reason in said.refused:
@@ -102,6 +106,7 @@ def told_of(node: Node | Draft) -> str:
 async def _categorised(
     llm: LLM,
     nodes: Sequence[Node],
+    free: Collection[int],
     forming: Forming,
     layer: int,
     example: str,
@@ -115,7 +120,7 @@ async def _categorised(
     except ReplyInvalid as error:
         return _Said([], [], None, error.message)
     said = _Said(*mended(groups, names, known), reply.call_key)
-    problems = broken(groups, names, known, config.compression)
+    problems = broken(groups, names, known, config.compression, free)
     if not problems:
         return said
     told = REPAIR.render(reason="\n".join(problems))
@@ -125,8 +130,8 @@ async def _categorised(
     except ReplyInvalid:
         return said
     second = _Said(*mended(groups, names, known), reply.call_key)
-    better = len(left_over(second.groups, names)) <= len(left_over(said.groups, names))
-    return second if better else said
+    left, still_left = (left_over(each.groups, names, free) for each in (said, second))
+    return second if len(still_left) <= len(left) else said
 
 
 async def _call(

@@ -1,14 +1,15 @@
 """What a category is, from its children: a summary and tags. The paper prints no prompt for it.
 
-A promotion is described as its child is, without a call.
+A promotion is described as its child is, without a call. Others are described in a call each, or
+``together``, several in one call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mgl.errors import ReplyInvalid
 from mgl.graph.flight import each
@@ -17,14 +18,14 @@ from mgl.llm.constraints import bounded
 from mgl.llm.fitting import fitted
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
-from mgl.memories.mnemis.state import Category, Describe, Edit, State, apply
+from mgl.memories.mnemis.state import Category, Describe, State, apply
 from mgl.prompt import Prompt
 from mgl.reading import flat
 from mgl.store import EditRecord
 
-__all__ = ["DESCRIBE", "describe"]
+__all__ = ["DESCRIBE", "DESCRIBE_SEVERAL", "describe"]
 
-CHILDREN, TAGS, TOKENS, AT_ONCE = 30, 5, 200, 32
+CHILDREN, FEWER, TAGS, TOKENS, AT_ONCE = 30, 12, 5, 200, 32
 
 DESCRIBE: Final = Prompt(
     "mnemis.describe_category",
@@ -45,6 +46,23 @@ Its nodes:
 )
 
 
+DESCRIBE_SEVERAL: Final = Prompt(
+    "mnemis.describe_categories",
+    source="ours, as DESCRIBE: several categories in one call",
+    text="""Categories are described, each from the nodes that it holds.
+
+Write for each a summary of one or two sentences that says what its nodes are and what they have \
+in common, with the facts that matter most. Write tags for each: at most 5 descriptors of at most \
+3 words that capture what kind of nodes they are. Say nothing that the nodes do not say.
+
+Answer in JSON, with the id of each category, in their order:
+{"c...": {"summary": "...", "tags": ["...", "..."]}, ...}
+
+{categories}""",
+    variables=("categories",),
+)
+
+
 class _Described(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -56,58 +74,92 @@ class _Described(BaseModel):
 
 
 async def describe(
-    llm: LLM, state: State, changed: Sequence[str], config: MnemisConfig, *, step: int
+    llm: LLM,
+    state: State,
+    changed: Sequence[str],
+    config: MnemisConfig,
+    *,
+    step: int,
+    together: int = 1,
 ) -> tuple[list[EditRecord], State]:
-    """Describe some categories of one layer, many at once; the rows are in their order.
+    """Describe some categories of one layer, ``together`` so many in a call; the rows are in their
+    order.
 
     Raises the EngineError family, but for ReplyInvalid: such a category keeps what was said of it.
     """
-    made: dict[str, EditRecord | None] = {}
-    edits: dict[str, Edit] = {}
+    made: dict[str, tuple[EditRecord, Describe | None]] = {}
 
-    async def work(identity: str) -> None:
-        category = state.categories[identity]
+    async def work(some: Sequence[Category]) -> None:
+        made.update(await _described(llm, state, some, config, step))
+
+    categories = [state.categories[identity] for identity in changed]
+    asked = [category for category in categories if not category.promoted]
+    parts = (asked[place : place + together] for place in range(0, len(asked), together))
+    await each(parts, work, at_once=AT_ONCE)
+    rows: list[EditRecord] = []
+    for category in categories:
         if category.promoted:
-            made[identity] = _as_its_child(state, category, edits, step)
-            return
-        lines = await fitted(llm, _lines(state, category), reserve=TOKENS)
-        prompt = DESCRIBE.render(name=category.name, nodes="\n".join(lines))
-        try:
-            reply = await llm.complete(
-                [Message("user", prompt)],
-                _Described,
-                sampling=config.sampling(TOKENS),
-                stage="describe_category",
+            child = state.node(category.children[0])
+            if not child.summary and not child.tags:
+                continue
+            edit = Describe(category.id, child.summary, child.tags)
+            made[category.id] = record(step, edit), edit
+        row, described = made[category.id]
+        rows.append(row)
+        state = state if described is None else apply(state, described)
+    return rows, state
+
+
+async def _described(
+    llm: LLM, state: State, some: Sequence[Category], config: MnemisConfig, step: int
+) -> dict[str, tuple[EditRecord, Describe | None]]:
+    """The row of each category, and its edit unless there is none to be had."""
+    own = [_lines(state, category, CHILDREN if len(some) == 1 else FEWER) for category in some]
+    budget = TOKENS * len(some)
+    fit = iter(await fitted(llm, [line for lines in own for line in lines], reserve=budget))
+    nodes = ["\n".join(next(fit) for _ in lines) for lines in own]
+    if len(some) == 1:
+        prompt = DESCRIBE.render(name=flat(some[0].name), nodes=nodes[0])
+    else:
+        blocks = zip(some, nodes, strict=True)
+        told = "\n\n".join(f"{one.id}, {flat(one.name)}. Its nodes:\n{of}" for one, of in blocks)
+        prompt = DESCRIBE_SEVERAL.render(categories=told)
+    schema: type[BaseModel] = _Described
+    if len(some) > 1:
+        fields: Any = {category.id: (_Described, ...) for category in some}
+        schema = create_model("described", __config__=ConfigDict(extra="forbid"), **fields)
+    try:
+        reply = await llm.complete(
+            [Message("user", prompt)],
+            schema,
+            sampling=config.sampling(budget),
+            stage="describe_category",
+        )
+    except ReplyInvalid as error:
+        return {
+            category.id: (
+                record(
+                    step,
+                    Failed("describe_category", f"{category.id}: {error.message}"),
+                    rejected="reply_invalid",
+                ),
+                None,
             )
-        except ReplyInvalid as error:
-            failed = Failed("describe_category", f"{identity}: {error.message}")
-            made[identity] = record(step, failed, rejected="reply_invalid")
-            return
-        assert reply.parsed is not None
-        tags = tuple(dict.fromkeys(filter(None, map(flat, reply.parsed.tags))))
-        edit = edits[identity] = Describe(identity, flat(reply.parsed.summary), tags)
-        made[identity] = record(step, edit, call_key=reply.call_key)
-
-    await each(changed, work, at_once=AT_ONCE)
-    for identity in changed:
-        if identity in edits:
-            state = apply(state, edits[identity])
-    return [row for identity in changed if (row := made[identity]) is not None], state
+            for category in some
+        }
+    made: dict[str, tuple[EditRecord, Describe | None]] = {}
+    for category in some:
+        said = reply.parsed if len(some) == 1 else getattr(reply.parsed, category.id)
+        assert isinstance(said, _Described)
+        tags = tuple(dict.fromkeys(filter(None, map(flat, said.tags))))
+        edit = Describe(category.id, flat(said.summary), tags)
+        made[category.id] = record(step, edit, call_key=reply.call_key), edit
+    return made
 
 
-def _as_its_child(
-    state: State, category: Category, edits: dict[str, Edit], step: int
-) -> EditRecord | None:
-    child = state.node(category.children[0])
-    if not child.summary and not child.tags:
-        return None
-    edit = edits[category.id] = Describe(category.id, child.summary, child.tags)
-    return record(step, edit)
-
-
-def _lines(state: State, category: Category) -> list[str]:
+def _lines(state: State, category: Category, most: int) -> list[str]:
     """Its children; where they are many, as many of the first as of the last."""
     nodes = [state.node(child) for child in category.children]
-    if len(nodes) > CHILDREN:
-        nodes = [*nodes[: CHILDREN // 2], *nodes[-CHILDREN // 2 :]]
+    if len(nodes) > most:
+        nodes = [*nodes[: most // 2], *nodes[-most // 2 :]]
     return [flat(f"- {node.name} [{', '.join(node.tags)}]: {node.summary}") for node in nodes]

@@ -51,12 +51,16 @@ def is_speaker(name: str) -> bool:
 
 
 def broken(
-    groups: Sequence[Group], names: Sequence[str], known: Collection[str], least: int
+    groups: Sequence[Group],
+    names: Sequence[str],
+    known: Collection[str],
+    least: int,
+    free: Collection[int] = (),
 ) -> list[str]:
     """What breaks a rule in a reply about nodes of these ``names``; nothing where all is well.
 
     ``known`` are the keys of the categories that are there, which may take a single node more;
-    a new one has ``least`` nodes, or one alone.
+    a new one has ``least`` nodes, or one alone. ``free`` nodes may be left out.
     """
     joined = _joined(groups)
     return [
@@ -64,13 +68,15 @@ def broken(
         *_bad_names(joined),
         *_bad_speakers(joined, names, known),
         *_bad_sizes(joined, known, least),
-        *_left_out(joined, names),
+        *_left_out(joined, names, free),
     ]
 
 
-def left_over(groups: Sequence[Group], names: Sequence[str]) -> tuple[int, ...]:
-    """The nodes that are in no category, by index; speakers are where no rule asks for them."""
-    held = {index for group in groups for index in group.indexes}
+def left_over(
+    groups: Sequence[Group], names: Sequence[str], free: Collection[int] = ()
+) -> tuple[int, ...]:
+    """The nodes that are in no category, by index, but for speakers and those that are free."""
+    held = {index for group in groups for index in group.indexes} | set(free)
     return tuple(
         index for index, name in enumerate(names) if index not in held and not is_speaker(name)
     )
@@ -170,8 +176,10 @@ def _bad_sizes(groups: Sequence[Group], known: Collection[str], least: int) -> I
             yield f'"{same}" and "{group.name}" have the same nodes.'
 
 
-def _left_out(groups: Sequence[Group], names: Sequence[str]) -> Iterator[str]:
-    if missing := left_over(groups, names):
+def _left_out(
+    groups: Sequence[Group], names: Sequence[str], free: Collection[int]
+) -> Iterator[str]:
+    if missing := left_over(groups, names, free):
         yield f"{_listed(missing)} are in no category."
 
 

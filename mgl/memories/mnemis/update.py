@@ -1,9 +1,12 @@
 """The hierarchy follows the base graph without being built anew. Ours: the paper leaves it open.
 
 Entities that are in no category are put into those of layer 1, or into new ones, by the same
-prompt; what is new in a layer is put into the next in the same way, up to the top. A category is
-described again where its own children changed. Over time nodes gather that merge with none, since
-what is there is not regrouped: ``needs_rebuild`` says when there are too many of them.
+prompt; what is new in a layer is put into the next in the same way, up to the top. Where a batch
+has room, nodes that merged with none so far are offered again beside the new ones. A category is
+described again when its children have become half as many again (with 2, 3, 4, 6, 9, 13 of them),
+so that one is described so often as the logarithm of its size, and not for each child. Over time
+nodes gather that merge with none, since what is there is not regrouped: ``needs_rebuild`` says
+when there are too many of them.
 """
 
 from __future__ import annotations
@@ -13,10 +16,13 @@ from mgl.memories.mnemis.categorise import form_layer
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.describing import describe
 from mgl.memories.mnemis.layers import Node, carried_out
+from mgl.memories.mnemis.rules import is_speaker
 from mgl.memories.mnemis.state import Category, State
 from mgl.store import EditRecord
 
 __all__ = ["needs_rebuild", "update_hierarchy"]
+
+TOGETHER = 6  # categories described in one call
 
 
 async def update_hierarchy(
@@ -31,17 +37,21 @@ async def update_hierarchy(
     """
     rows: list[EditRecord] = []
     for layer in range(1, state.top + 1):
-        fresh = _in_no_category(state, layer)
+        fresh, alone = _to_place(state, layer)
         if not fresh:
             break
-        forming, made = await form_layer(llm, state, fresh, layer, config, step=step)
+        room = -len(fresh) % config.batch
+        again = alone[max(0, len(alone) - room) :]
+        forming, made = await form_layer(llm, state, fresh, layer, config, step=step, again=again)
         rows += made
         plan = forming.settled(fresh, config.compression)
         if layer > 1 and plan.count > len(state.layer(layer - 1)):
             plan = forming.settled(fresh, config.compression, only_known=True)
+        before = state
         made, state, changed = carried_out(plan, state, layer, step)
         rows += made
-        made, state = await describe(llm, state, changed, config, step=step)
+        outgrown = [each for each in changed if _outgrown(each, before, state)]
+        made, state = await describe(llm, state, outgrown, config, step=step, together=TOGETHER)
         rows += made
     return rows, state
 
@@ -70,12 +80,27 @@ def needs_rebuild(state: State, config: MnemisConfig) -> bool:
     return loose > config.drift * len(state.entities)
 
 
-def _in_no_category(state: State, layer: int) -> list[Node]:
-    """The nodes below a layer that are in none of its categories."""
-    held = {
-        child
-        for category in state.layer(layer)
-        if isinstance(category, Category)
-        for child in category.children
-    }
-    return [node for node in state.layer(layer - 1) if node.id not in held]
+def _outgrown(category: str, before: State, after: State) -> bool:
+    """Whether a category is to be described: it is new, was not, or has grown by half."""
+    known = before.categories.get(category)
+    if known is None or not known.summary:
+        return True
+    size = 1
+    while size <= len(known.children):
+        size += max(1, size // 2)
+    return len(after.categories[category].children) >= size
+
+
+def _to_place(state: State, layer: int) -> tuple[list[Node], list[Node]]:
+    """The nodes below a layer that are in none of its categories, and those that are in one of
+    their own alone."""
+    held: set[str] = set()
+    alone: set[str] = set()
+    for category in state.layer(layer):
+        assert isinstance(category, Category)
+        (alone if category.promoted else held).update(category.children)
+    below = state.layer(layer - 1)
+    return (
+        [node for node in below if node.id not in held and node.id not in alone],
+        [n for n in below if n.id in alone and n.id not in held and not is_speaker(n.name)],
+    )

@@ -26,6 +26,7 @@ from mgl.types import Span
 NODE = re.compile(r"(?m)^(\d+)\. (.*): \[(.*)\]$")
 EXISTING = re.compile(r"(?m)^- (.*): \[(.*)\]$")
 OFFERED = re.compile(r'(?m)^- name: "(.*)", uuid: "(\w+)", tag: \[(.*)\]$')
+SEVERAL = re.compile(r"(?m)^(c\d+), (.*)\. Its nodes:$")
 LAYER = re.compile(r"You are currently at Layer (\d+)")
 
 Groups = list[dict[str, Any]]
@@ -102,10 +103,16 @@ class Sorter(SchemaEngine):
                 if whole is not None
             ]
             return "select", first, picked
+        if several := SEVERAL.findall(first):
+            told = {identity: self._about(name) for identity, name in several}
+            return "describe", first, told
         name = first.partition("The category: ")[2].partition("\n")[0]
         if self._describe is not None:
             return "describe", first, self._describe(name)
-        return "describe", first, {"summary": f"About {name}.", "tags": [name.split()[0]]}
+        return "describe", first, self._about(name)
+
+    def _about(self, name: str) -> dict[str, Any]:
+        return {"summary": f"About {name}.", "tags": [name.split()[0]]}
 
 
 def _given(prompt: str) -> tuple[int, list[str], list[str]]:
