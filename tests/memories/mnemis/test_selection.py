@@ -1,0 +1,199 @@
+"""System-2: what is offered layer by layer, what is selected, and the path to each entity."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from zlib import crc32
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mgl.errors import EngineRejected
+from mgl.llm.base import Completion, Request, TokenUsage
+from mgl.llm.compiling import compile_schema
+from mgl.llm.grammar import to_regex
+from mgl.memories.mnemis.hierarchy import build_hierarchy
+from mgl.memories.mnemis.selection import LayerCount, Selection, select
+from mgl.memories.mnemis.state import PutCategory, State, replay
+from tests.memories.mnemis.sorting import OFFERED, Select, Sorter, client, state_of
+from tests.memories.mnemis.test_hierarchy import ANIMALS, NAMES, Careless, config
+
+Tree = Mapping[str, tuple[int, tuple[str, ...]]]
+
+PLACES = ["Detroit|city", "Boston|city", "Alps|mountains", "Rex|dog", "Tom|cat", "Chess|game"]
+GEOGRAPHY: Tree = {
+    "Cities": (1, ("e1", "e2")),
+    "Sights": (1, ("e2", "e3")),
+    "Pets": (1, ("e4", "e5")),
+    "Chess": (1, ("e6",)),
+    "Geography": (2, ("c1", "c2")),
+    "Home": (2, ("c2", "c3")),
+    "Chess itself": (2, ("c4",)),
+}
+
+
+def hierarchy(names: list[str], tree: Tree) -> State:
+    puts = [
+        PutCategory(f"c{n}", layer, name, children)
+        for n, (name, (layer, children)) in enumerate(tree.items(), 1)
+    ]
+    return replay(puts, state_of(names))
+
+
+async def selected(state: State, choose: Select | Mapping[str, bool], **options: Any) -> Selection:
+    pick = choose if callable(choose) else choose.get
+    return await select(client(Sorter(select=pick)), state, "Which cities?", config(**options))
+
+
+async def test_from_the_top_down_to_the_entities() -> None:
+    state = hierarchy(PLACES, GEOGRAPHY)
+    engine = Sorter(select={"Geography": False, "Cities": False, "Detroit": False}.get)
+    found = await select(client(engine), state, 'Where "did" {query} go?', config())
+    assert found.entities == ("e1",)
+    path = [state.node(each).name for each in found.paths["e1"]]
+    assert path == ["Geography", "Cities"]
+    assert found.layers == (LayerCount(2, 3, 1, 0), LayerCount(1, 2, 1, 0), LayerCount(0, 2, 1, 0))
+    assert found.failed == 0
+    prompts = [prompt for _, prompt in engine.asked]
+    assert 'User Query:\n"Where "did" {query} go?"' in prompts[0]
+    offered = [[name for name, _, _ in OFFERED.findall(prompt)] for prompt in prompts]
+    assert offered == [
+        ["Geography", "Home", "Chess itself"],
+        ["Cities", "Sights"],
+        ["Detroit", "Boston"],
+    ]
+    assert '- name: "Detroit", uuid: "e1", tag: [city]\n' in prompts[2]
+
+
+async def test_get_all_children_takes_all_below_without_asking_again() -> None:
+    state = hierarchy(PLACES, GEOGRAPHY)
+    found = await selected(state, {"Geography": True, "Home": False, "Pets": False, "Tom": False})
+    assert found.entities == ("e1", "e2", "e3", "e5")
+    assert found.paths["e2"] == ("c5", "c1")
+    assert found.paths["e5"] == ("c6", "c3")
+    assert found.layers == (LayerCount(2, 3, 2, 1), LayerCount(1, 1, 1, 0), LayerCount(0, 2, 1, 0))
+
+
+async def test_all_with_all_children_is_all() -> None:
+    state = hierarchy(PLACES, GEOGRAPHY)
+    found = await selected(state, lambda _: True)
+    assert found.entities == tuple(state.entities)
+    assert found.layers == (LayerCount(2, 3, 3, 3),)
+
+
+async def test_a_promotion_is_asked_about_once() -> None:
+    engine = Sorter(select={"Chess itself": False}.get)
+    found = await select(client(engine), hierarchy(PLACES, GEOGRAPHY), "Games?", config())
+    assert (found.entities, found.paths["e6"]) == (("e6",), ("c7", "c4"))
+    assert len(engine.asked) == 1
+
+
+async def test_nothing_selected_is_nothing_found() -> None:
+    found = await selected(hierarchy(PLACES, GEOGRAPHY), {})
+    assert found == Selection(layers=(LayerCount(2, 3, 0, 0),))
+
+
+async def test_large_layers_are_offered_in_parts() -> None:
+    _, state, _ = await build_hierarchy(client(Sorter()), state_of(ANIMALS), config(), step=0)
+    engine = Sorter(select=lambda _: False)
+    found = await select(client(engine), state, "Which?", config(shown=6))
+    assert found.entities == tuple(state.entities)
+    assert [count.offered for count in found.layers] == [1, 3, 4, 20]
+    assert len(engine.asked) == 1 + 1 + 1 + 4
+    assert max(len(OFFERED.findall(prompt)) for _, prompt in engine.asked) == 6
+
+
+@pytest.mark.parametrize(("count", "calls"), [(0, 0), (3, 1), (8, 4), (9, 0)])
+async def test_without_a_hierarchy_few_entities_are_offered_and_many_not(
+    count: int, calls: int
+) -> None:
+    engine = Sorter(select=lambda _: True)
+    state = state_of([f"Thing {n}" for n in range(count)])
+    found = await select(client(engine), state, "Which?", config(shown=2 if count > 3 else 60))
+    assert len(engine.asked) == calls
+    assert found.entities == (tuple(state.entities) if calls else ())
+    assert not any(found.paths.values())
+
+
+class Saying(Sorter):
+    def __init__(self, *replies: object) -> None:
+        super().__init__()
+        self._replies = list(replies)
+        self.requests: list[Request] = []
+
+    async def generate(self, request: Request) -> Completion:
+        self.requests.append(request)
+        reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+        text = reply if isinstance(reply, str) else json.dumps(reply)
+        return Completion(text, "stop", TokenUsage(1, 1))
+
+
+def picked(uuid: str, name: str = "x", *, whole: bool = False) -> dict[str, object]:
+    return {"name": name, "uuid": uuid, "get_all_children": whole}
+
+
+@pytest.mark.parametrize("said", ["", "no", [picked("c99")], [picked("e1")], [{"uuid": "c5"}]])
+async def test_a_reply_that_cannot_be_used_is_counted_and_selects_nothing(said: object) -> None:
+    found = await select(client(Saying(said)), hierarchy(PLACES, GEOGRAPHY), "Which?", config())
+    assert found == Selection(layers=(LayerCount(2, 3, 0, 0),), failed=1)
+
+
+async def test_a_node_named_twice_is_selected_once_and_whole_if_once_said() -> None:
+    twice = [picked("c5"), picked("c5", whole=True), picked("c5")]
+    found = await select(client(Saying(twice)), hierarchy(PLACES, GEOGRAPHY), "Which?", config())
+    assert found.layers == (LayerCount(2, 3, 1, 1),)
+    assert found.entities == ("e1", "e2", "e3")
+
+
+async def test_what_ends_an_engine_ends_the_selection() -> None:
+    class Refusing(Sorter):
+        async def generate(self, request: Request) -> Completion:
+            raise EngineRejected(f"no: {len(request.messages)}", hint="none")
+
+    with pytest.raises(EngineRejected):
+        await select(client(Refusing()), hierarchy(PLACES, GEOGRAPHY), "Which?", config())
+
+
+async def test_decoding_is_held_to_the_offered_nodes_each_name_with_its_uuid() -> None:
+    names = ['The "Big" one', "Line\nbreak", "Ünïcödé 名前"]
+    engine = Saying([])
+    await select(client(engine), state_of(names), "Which?", config())
+    schema = engine.requests[0].json_schema
+    assert schema is not None
+    assert to_regex(compile_schema(schema)).count(r'"uuid": "e2"') == 2
+    options = schema["items"]["anyOf"]
+    assert [option["properties"]["name"]["const"] for option in options] == [
+        'The "Big" one',
+        "Line break",
+        "Ünïcödé 名前",
+    ]
+    assert schema["maxItems"] == 3
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), count=st.integers(0, 45), shown=st.integers(2, 60))
+async def test_each_selected_entity_has_a_path_from_the_top(
+    seed: int, count: int, shown: int
+) -> None:
+    own = config(batch=9, shown=shown)
+    state = state_of(NAMES[:count])
+    _, state, _ = await build_hierarchy(client(Careless(seed)), state, own, step=0)
+
+    def pick(name: str) -> bool | None:
+        return [None, False, True][crc32(f"{name} {seed}".encode()) % 3]
+
+    found = await selected(state, pick, batch=9, shown=shown)
+    assert set(found.entities) <= set(state.entities)
+    assert found.entities == tuple(found.paths)
+    for entity, path in found.paths.items():
+        for parent, child in zip((*path, entity), (*path, entity)[1:], strict=False):
+            assert child in state.categories[parent].children
+        assert [state.categories[each].layer for each in path] == list(range(state.top, 0, -1))
+    if state.top or count <= 4 * shown:
+        everything = await selected(state, lambda _: True, batch=9, shown=shown)
+        assert everything.entities == tuple(state.entities)
+        step_by_step = await selected(state, lambda _: False, batch=9, shown=shown)
+        assert step_by_step.entities == tuple(state.entities)
