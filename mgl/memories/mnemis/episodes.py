@@ -34,19 +34,21 @@ async def episodes_of(
 ) -> list[Episode]:
     """The episodes of a source in its order, numbered from 0.
 
-    ``known`` are those that were made of it before: they come first, as they are. A session is an
-    episode once another has begun, or with ``ended``, which says that nothing follows. Turns and
-    paragraphs without a visible character are in none. ``count`` gives the tokens of texts.
+    ``known`` are those of a conversation that were made before: they come first, as they are, and
+    the next begins behind them. A session is an episode once another has begun, or with ``ended``,
+    which says that nothing follows. Turns and paragraphs without a visible character are in none.
+    ``count`` gives the tokens of texts.
     """
     if isinstance(source, Document):
-        return list(known) or await _of_document(source, config.episode_tokens, count)
+        return await _of_document(source, config.episode_tokens, count)
     episodes = list(known)
     first = episodes[-1].turns[-1] + 1 if episodes else 0
     for numbers in _groups(source, config, first, ended=ended):
         said = tuple(number for number in numbers if source.turns[number].text.strip())
         if said:
             span = Span(source.id, source.span(said[0]).start, source.span(said[-1]).end)
-            episodes.append(Episode(len(episodes), span, said, _last_time(source, said)))
+            number = episodes[-1].number + 1 if episodes else 0
+            episodes.append(Episode(number, span, said, _last_time(source, said)))
     return episodes
 
 

@@ -120,7 +120,8 @@ def same_facts_schema(candidates: Mapping[str, Sequence[str]]) -> type[BaseModel
     """For each label what the new fact is to its candidates."""
     fields: dict[str, Any] = {}
     for label, known in candidates.items():
-        ended = Annotated[list[one_of(known)], Field(max_length=len(known))]  # type: ignore[misc]
+        each: Any = one_of(known)
+        ended: Any = Annotated[list[each], Field(max_length=len(known))]
         item = create_model(
             "same", __base__=Same, same=(one_of((*known, NONE)), ...), contradicts=(ended, ...)
         )

@@ -65,6 +65,12 @@ async def test_what_was_an_episode_stays_one_when_the_conversation_goes_on() -> 
             assert whole[: len(part)] == part
 
 
+async def test_an_episode_that_was_forgotten_is_not_made_again() -> None:
+    whole = await episodes_of(talk(), PLAIN, words)
+    left = [whole[0], whole[2]]
+    assert await episodes_of(talk(), PLAIN, words, known=left) == [*left, whole[3]]
+
+
 async def test_what_a_model_reads_of_turns() -> None:
     (first, *_), last = await episodes_of(talk(), SESSIONS, words), TURNS[4]
     assert shown(talk(), first) == (
@@ -105,9 +111,13 @@ async def test_paragraphs_stay_whole_where_they_fit_and_longer_ones_are_cut_at_s
     )
 
 
-async def test_a_document_that_says_nothing_has_no_episode() -> None:
+async def test_a_document_is_cut_the_same_each_time_and_none_where_it_says_nothing() -> None:
     for text in ("", " \n\n "):
         assert await episodes_of(Document.from_text("empty", text), PLAIN, words) == []
+    document = Document.from_text("two", "One two three.\n\n" * 12)
+    config = MnemisConfig(episode_tokens=16)
+    made = await episodes_of(document, config, words)
+    assert await episodes_of(document, config, words, known=made[:1]) == made
 
 
 @given(st.text(alphabet="ab. \n", max_size=400), st.integers(16, 40))

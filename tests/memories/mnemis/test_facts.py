@@ -1,0 +1,220 @@
+"""Facts: their times, and what becomes of those that are known or contradicted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mgl.memories.mnemis.edits import resolved
+from mgl.memories.mnemis.state import Fact, State, replay
+from mgl.store import EditRecord
+from mgl.types import Document, Turn
+from tests.memories.mnemis.ingesting import Ingestor, taken_in, talk
+
+MAY = datetime(2023, 5, 8, 13, 56)
+NEXT = MAY + timedelta(days=30)
+
+
+def turn(text: str, at: datetime | None, place: int = 0) -> Turn:
+    return Turn(str(place), "Ann", text, at)
+
+
+def fact(text: str, **times: str | None) -> dict[str, Any]:
+    return {"src": 1, "source": "Ann", "target": "Rome", "fact": text, **times}
+
+
+async def stated(
+    *facts: dict[str, Any], at: datetime | None = MAY
+) -> tuple[list[EditRecord], State]:
+    ingestor = Ingestor(edges=[{"facts": list(facts)}])
+    return await taken_in(ingestor, talk(turn("I live in Rome.", at)))
+
+
+async def changed(
+    first: dict[str, Any],
+    second: dict[str, Any],
+    verdict: dict[str, Any],
+    times: tuple[datetime | None, datetime | None] = (MAY, NEXT),
+) -> tuple[list[EditRecord], list[Fact]]:
+    """One fact stated in each of two turns; what the model decides of the second."""
+    ingestor = Ingestor(
+        edges=[{"facts": [first]}, {"facts": [second]}], edge_deduplication=[{"n1": verdict}]
+    )
+    texts = ("I live in Rome.", "I left Rome.")
+    turns = [turn(text, at, n) for n, (text, at) in enumerate(zip(texts, times, strict=True))]
+    rows, state = await taken_in(ingestor, talk(*turns))
+    assert replay(filter(None, map(resolved, rows))) == state
+    return rows, list(state.facts.values())
+
+
+async def test_times_are_read_against_the_episode() -> None:
+    _, state = await stated(
+        fact("Ann moved to Rome.", valid_at="last week"),
+        fact("Ann lived in Rome.", valid_at="2016", invalid_at="in 2019"),
+        fact("Ann likes Rome.", valid_at=None),
+    )
+    times = [(each.valid_at, each.invalid_at) for each in state.facts.values()]
+    assert times == [
+        (datetime(2023, 5, 1), None),
+        (datetime(2016, 1, 1), datetime(2019, 12, 31)),
+        (None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"valid_at": "31 February 2023"},
+        {"valid_at": "when pigs fly"},
+        {"valid_at": "2021", "invalid_at": "in 2019"},
+        {"invalid_at": "99999-01-01"},
+    ],
+)
+async def test_a_time_that_cannot_be_is_dropped_and_said_so(times: dict[str, str]) -> None:
+    rows, state = await stated(fact("Ann lives in Rome.", **times))
+    assert state.facts["f1"].invalid_at is None
+    (row,) = [row for row in rows if row.op == "add_fact"]
+    assert (row.outcome, row.reason) == ("repaired", "time_dropped")
+
+
+async def test_words_for_no_time_are_none() -> None:
+    rows, state = await stated(fact("Ann lives in Rome.", valid_at="None", invalid_at="n/a"))
+    assert state.facts["f1"].valid_at is None
+    assert all(row.outcome == "applied" for row in rows)
+
+
+async def test_times_have_the_zone_of_their_episode() -> None:
+    zone = timezone(timedelta(hours=2))
+    _, state = await stated(
+        fact("Ann moved to Rome.", valid_at="yesterday"), at=MAY.replace(tzinfo=zone)
+    )
+    assert state.facts["f1"].valid_at == datetime(2023, 5, 7, tzinfo=zone)
+
+
+async def test_without_a_time_only_dates_with_a_year_are_read() -> None:
+    _, state = await stated(
+        fact("Ann moved to Rome.", valid_at="last week"),
+        fact("Ann came to Rome.", valid_at="May 2021"),
+        at=None,
+    )
+    assert [each.valid_at for each in state.facts.values()] == [None, datetime(2021, 5, 1)]
+
+
+async def test_a_fact_of_one_entity_is_refused() -> None:
+    rows, state = await stated({**fact("Ann is Ann."), "target": "Ann"})
+    assert not state.facts
+    assert [row.reason for row in rows if row.outcome == "rejected"] == ["same_ends"]
+
+
+async def test_a_fact_that_says_the_same_is_said_again() -> None:
+    verdict = {"same": "f1", "contradicts": []}
+    _, facts = await changed(fact("Ann lives in Rome."), fact("Rome is Ann's home."), verdict)
+    (only,) = facts
+    assert only.text == "Ann lives in Rome."
+    assert only.episodes == (0, 1)
+
+
+async def test_a_contradicted_fact_is_closed_and_kept() -> None:
+    verdict = {"same": "none", "contradicts": ["f1"]}
+    _, facts = await changed(
+        fact("Ann lives in Rome.", valid_at="2021"),
+        fact("Ann left Rome.", valid_at="last week"),
+        verdict,
+    )
+    old, new = facts
+    assert old.valid_at == datetime(2021, 1, 1)
+    assert old.invalid_at == new.valid_at == datetime(2023, 5, 29)
+    assert new.invalid_at is None
+
+
+async def test_what_contradicts_without_a_time_does_so_when_it_is_said() -> None:
+    verdict = {"same": "none", "contradicts": ["f1"]}
+    _, facts = await changed(fact("Ann lives in Rome."), fact("Ann left Rome."), verdict)
+    assert [each.invalid_at for each in facts] == [NEXT, None]
+
+
+async def test_without_any_time_nothing_is_closed() -> None:
+    verdict = {"same": "none", "contradicts": ["f1"]}
+    rows, facts = await changed(
+        fact("Ann lives in Rome."), fact("Ann left Rome."), verdict, (None, None)
+    )
+    assert [each.invalid_at for each in facts] == [None, None]
+    (row,) = [row for row in rows if row.outcome == "rejected"]
+    assert (row.payload["what"], row.reason) == ("close f1", "no_time")
+
+
+async def test_an_older_fact_is_ended_by_the_later_one_that_it_contradicts() -> None:
+    verdict = {"same": "none", "contradicts": ["f1"]}
+    _, facts = await changed(
+        fact("Ann lives in Rome.", valid_at="2021"),
+        fact("Ann lived outside Rome.", valid_at="2016"),
+        verdict,
+    )
+    now, before = facts
+    assert now.invalid_at is None
+    assert before.invalid_at == now.valid_at
+
+
+async def test_a_plan_that_is_given_up_ends_where_it_would_have_begun() -> None:
+    verdict = {"same": "none", "contradicts": ["f1"]}
+    _, facts = await changed(
+        fact("Ann will move to Rome.", valid_at="in 2024"), fact("Ann stays here."), verdict
+    )
+    assert facts[0].invalid_at == facts[0].valid_at == datetime(2024, 1, 1)
+
+
+async def test_facts_are_held_against_those_of_the_same_two_entities_alone() -> None:
+    ingestor = Ingestor()
+    source = talk(
+        ("Ann", "Cy saw Rome."),
+        ("Ann", "Cy saw Oslo."),
+        ("Ann", "But Rome bored Cy."),
+    )
+    await taken_in(ingestor, source)
+    (asked,) = ingestor.prompts("edge_deduplication")
+    assert "n2 But Rome bored Cy.\n  f1 Cy saw Rome.\n" in asked
+    assert "Oslo" not in asked
+
+
+async def test_a_document_without_times_is_no_trouble() -> None:
+    document = Document.from_text("note", "Cy saw Rome in 2021.\n\nThen Cy left Rome.")
+    _, state = await taken_in(Ingestor(), document, episode_tokens=16)
+    assert all(each.valid_at is None for each in state.facts.values())
+
+
+WORDS = st.sampled_from(
+    [None, "2021", "in 2016", "last week", "8 May 2023", "next month", "30 February 2022", "soon"]
+)
+TIMES = st.sampled_from([None, MAY, NEXT, MAY.replace(tzinfo=UTC), datetime(2015, 1, 1)])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.tuples(WORDS, WORDS),
+    st.tuples(WORDS, WORDS),
+    st.tuples(TIMES, TIMES),
+    st.sampled_from(["none", "f1"]),
+)
+async def test_no_fact_ends_before_it_begins(
+    first: tuple[str | None, str | None],
+    second: tuple[str | None, str | None],
+    times: tuple[datetime | None, datetime | None],
+    same: str,
+) -> None:
+    given_times = [
+        dict(zip(("valid_at", "invalid_at"), each, strict=True)) for each in (first, second)
+    ]
+    _, facts = await changed(
+        fact("Ann lives in Rome.", **given_times[0]),
+        fact("Ann left Rome.", **given_times[1]),
+        {"same": same, "contradicts": ["f1"]},
+        times,
+    )
+    assert len(facts) == (2 if same == "none" else 1)
+    for each in facts:
+        if each.valid_at is not None and each.invalid_at is not None:
+            assert each.valid_at.replace(tzinfo=None) <= each.invalid_at.replace(tzinfo=None)
