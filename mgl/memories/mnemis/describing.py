@@ -18,7 +18,7 @@ from mgl.llm.constraints import bounded
 from mgl.llm.fitting import fitted
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
-from mgl.memories.mnemis.state import Category, Describe, State, apply
+from mgl.memories.mnemis.state import Category, Describe, State, replay
 from mgl.prompt import Prompt
 from mgl.reading import flat
 from mgl.store import EditRecord
@@ -97,6 +97,7 @@ async def describe(
     parts = (asked[place : place + together] for place in range(0, len(asked), together))
     await each(parts, work, at_once=AT_ONCE)
     rows: list[EditRecord] = []
+    edits: list[Describe] = []
     for category in categories:
         if category.promoted:
             child = state.node(category.children[0])
@@ -106,8 +107,8 @@ async def describe(
             made[category.id] = record(step, edit), edit
         row, described = made[category.id]
         rows.append(row)
-        state = state if described is None else apply(state, described)
-    return rows, state
+        edits += [] if described is None else [described]
+    return rows, replay(edits, state)
 
 
 async def _described(

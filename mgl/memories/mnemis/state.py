@@ -10,8 +10,8 @@ held to those that there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -297,14 +297,23 @@ def apply(state: State, edit: Edit) -> State:
             category = replace(category, children=(*category.children, child))
             return replace(state, categories=_with(state.categories, known, category))
         case DropHierarchy():
-            return replace(state, categories=MappingProxyType({}))
+            return replace(state, categories=_emptied(state.categories))
 
 
 def replay(edits: Iterable[Edit], state: State = EMPTY) -> State:
-    """The state that a log of edits stands for."""
+    """The state that a log of edits stands for; one edit does not cost a copy of the whole."""
+    state = _each_mapping(state, _Growing)
     for edit in edits:
         state = apply(state, edit)
-    return state
+    return _each_mapping(state, MappingProxyType)
+
+
+class _Growing(dict[Any, Any]):
+    """A mapping of a state that nobody else sees: it is changed in place."""
+
+
+def _each_mapping(state: State, kind: Callable[[Mapping[Any, Any]], Mapping[Any, Any]]) -> State:
+    return State(**{each.name: kind(getattr(state, each.name)) for each in fields(state)})
 
 
 def _with_fact(state: State, edit: AddFact) -> State:
@@ -348,7 +357,14 @@ def _in_order(begin: datetime | None, end: datetime | None) -> bool:
 
 
 def _with(known: Mapping[Any, NodeT], key: Any, value: NodeT) -> Mapping[Any, NodeT]:
+    if isinstance(known, _Growing):
+        known[key] = value
+        return known
     return MappingProxyType({**known, key: value})
+
+
+def _emptied(known: Mapping[Any, NodeT]) -> Mapping[Any, NodeT]:
+    return _Growing() if isinstance(known, _Growing) else MappingProxyType({})
 
 
 def _joined(mentions: tuple[Mention, ...], mention: Mention) -> tuple[Mention, ...]:
