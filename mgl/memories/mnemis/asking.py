@@ -1,14 +1,13 @@
 """The calls about one episode: what is shown, and how a list is asked for twice.
 
 Source: Mnemis §2.1: the episode, with recent ones as context; after a list, a reflection on what it
-lacks. A long episode is asked about part by part.
+lacks. A long episode is asked about part by part, with what stands before each as its context.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from textwrap import shorten
 from typing import Final, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -29,6 +28,9 @@ BATCH: Final = 12
 
 PART: Final = 20
 """Sentences that a list is read off in one call."""
+
+CONTEXT_CHARS: Final = 3000
+"""Of what stands before a part, its last lines of so many characters are shown."""
 
 Part = tuple[int, int]
 """The numbers of the first and the last of some sentences."""
@@ -59,13 +61,9 @@ class Asker:
         before = [each for each in state.episodes.values() if each.number < episode.number]
         first = max(0, len(before) - config.recent)
         self.recent = tuple(shown(source, each) for each in before[first:])
+        self.text = "\n".join((*self.recent, self.passage.numbered()))
         self._llm = llm
         self._config = config
-
-    @property
-    def all_text(self) -> str:
-        """What is shown of the source."""
-        return "\n".join((*self.recent, self.passage.numbered()))
 
     @property
     def parts(self) -> list[Part]:
@@ -95,14 +93,13 @@ class Asker:
         """A list read off a part of the episode, and what reflection adds to it."""
         calls = 1 + self._config.reflect
         reserve = (2 * calls - 1) * self._config.extraction_tokens
-        texts = [*self.recent, self.passage.numbered(*part), *values.values()]
-        texts = await fitted(self._llm, texts, reserve=reserve)
-        count = len(self.recent)
-        rendered = prompt.render(
-            recent="\n".join(texts[:count]) or _NO_CONTEXT,
-            episode=texts[count],
-            **dict(zip(values, texts[count + 1 :], strict=True)),
-        )
+        given = {
+            "recent": self._before(part[0]),
+            "episode": self.passage.numbered(*part),
+            **values,
+        }
+        texts = await fitted(self._llm, list(given.values()), reserve=reserve)
+        rendered = prompt.render(**dict(zip(given, texts, strict=True)))
         messages, made = [Message("user", rendered)], []
         for again in range(calls):
             said, text = await self._complete(messages, schema, stage + _REFLECTION * again)
@@ -111,6 +108,18 @@ class Asker:
                 break
             messages += [Message("assistant", text), Message("user", more.text)]
         return made
+
+    def _before(self, first: int) -> str:
+        """What stands before a sentence: recent episodes, and the beginning of this one."""
+        own = [self.passage.plain(1, first - 1)] if first > 1 else []
+        kept: list[str] = []
+        room = CONTEXT_CHARS
+        for line in reversed("\n".join((*self.recent, *own)).splitlines()):
+            room -= len(line)
+            if room < 0:
+                break
+            kept.append(line)
+        return "\n".join(reversed(kept)) or _NO_CONTEXT
 
     async def _complete(
         self, messages: Sequence[Message], schema: type[SchemaT], stage: str
@@ -133,4 +142,4 @@ def batches(items: Sequence[ItemT], size: int = BATCH) -> list[Sequence[ItemT]]:
 def clipped(text: str, most: int) -> str:
     """A text that a model wrote, on one line, of at most so many characters."""
     line = " ".join(text.encode("utf-8", "replace").decode().split())
-    return line if len(line) <= most else shorten(line, most, placeholder=" …")
+    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from textwrap import shorten
 from typing import Final
 
 from pydantic import BaseModel
@@ -35,7 +34,7 @@ from mgl.retrieval.base import Embedder
 
 __all__ = ["Found", "describe", "find", "settle"]
 
-MOST_SUMMARY_CHARS, MOST_TAG_CHARS, SHOWN_CHARS = 600, 40, 200
+MOST_SUMMARY_CHARS, MOST_TAG_CHARS, SHOWN_CHARS = 600, 40, 300
 _EARLIER: Final = 2
 _UNKNOWN: Final = "(not known before)"
 
@@ -177,7 +176,8 @@ async def _decided(
         lines = []
         for label in some:
             each = unknown[label]
-            lines.append(f'{label} "{each.name}" in: {asker.passage.quote(each.src)}')
+            sentence = clipped(asker.passage.quote(each.src), SHOWN_CHARS)
+            lines.append(f'{label} "{each.name}" in: {sentence}')
             lines += [f"  {other} {_line(*told[other])}" for other in likely[label]]
         schema = same_entities_schema({label: likely[label] for label in some})
         values = {"names": "\n".join(lines)}
@@ -201,7 +201,7 @@ def _speakers(asker: Asker) -> Iterator[Found]:
 
 def _checked(asker: Asker, item: NamedEntity) -> Cleaned:
     name = cleaned(item.name, asker.passage.speakers[item.src - 1])
-    if name.rejected is None and not is_said(name.name, asker.all_text):
+    if name.rejected is None and not is_said(name.name, asker.text):
         return replace(name, rejected="not_said")
     return name
 
@@ -218,7 +218,7 @@ def _moved(asker: Asker, found: Found) -> Found:
 
 
 def _line(name: str, summary: str) -> str:
-    return f"{name}: {shorten(summary, SHOWN_CHARS, placeholder=' …')}" if summary else name
+    return f"{name}: {clipped(summary, SHOWN_CHARS)}" if summary else name
 
 
 def _known(entity: Entity) -> str:

@@ -100,12 +100,19 @@ class Passage:
 
     def numbered(self, first: int = 1, last: int | None = None) -> str:
         """The sentences from ``first`` to ``last``, with ``[n]`` before each."""
+        return self._written(first, last or len(self.sentences), "[{}] {}")
+
+    def plain(self, first: int, last: int) -> str:
+        """The same without numbers."""
+        return self._written(first, last, "{1}")
+
+    def _written(self, first: int, last: int, form: str) -> str:
         written: list[str] = []
-        for number in range(first, (last or len(self.sentences)) + 1):
+        for number in range(first, last + 1):
             at = number - 1
             begins = number == first or self.lines[at] != self.lines[at - 1]
             before = ("\n" if written else "") + self.heads[at] if begins else " "
-            written.append(f"{before}[{number}] {self.quote(number)}")
+            written.append(before + form.format(number, self.quote(number)))
         return "".join(written)
 
     def span(self, number: int) -> Span:

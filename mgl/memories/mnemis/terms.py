@@ -8,6 +8,7 @@ a document, which never grows. Where it decides late, earlier episodes get their
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
@@ -34,6 +35,10 @@ NAME: Final = "name"
 NOUN: Final = "noun"
 SPEAKER: Final = "speaker"
 """Tags of entities of which no more is known."""
+
+_PICTURE: Final = re.compile(r"\[image:")
+LEAST: Final = 2
+"""Times that a noun is said before it is a term."""
 
 SENTENCES, SENTENCE_CHARS = 3, 200
 FACT_CHARS: Final = 500
@@ -154,11 +159,12 @@ class _Taking:
 
 @lru_cache(maxsize=1)
 def _places(text: str) -> list[_Place]:
-    """Where the terms of a text stand, in its order."""
+    """Where the terms of a text stand, in its order; that a picture was sent is none."""
+    text = _PICTURE.sub(lambda mark: " " * len(mark[0]), text)
     names = find_names(text)
     inside = {place for found in names for start, end in found.spans for place in range(start, end)}
     places: list[_Place] = []
-    for kind, found in ((NAME, names), (NOUN, find_nouns(text))):
+    for kind, found in ((NAME, names), (NOUN, find_nouns(text, min_count=LEAST))):
         for term in found:
             for start, end in term.spans:
                 written = " ".join(text[start:end].split())

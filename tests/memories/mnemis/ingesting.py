@@ -49,11 +49,11 @@ class Ingestor:
     A reply is an object, a text, or a function of the prompt.
     """
 
-    def __init__(self, **replies: Sequence[Reply]) -> None:
+    def __init__(self, *, context_tokens: int = 32_768, **replies: Sequence[Reply]) -> None:
         self._replies = replies
         self.asked: list[tuple[str, str]] = []
         reply: Callable[[Request], str] = self._reply
-        self.engine = ScriptedEngine([reply] * 5000, concurrency=1)
+        self.engine = ScriptedEngine([reply] * 5000, context_tokens=context_tokens, concurrency=1)
         self.llm = Client(self.engine, MemoryCallLog(), Policy(max_retries=0, repair_attempts=0))
 
     def prompts(self, stage: str) -> list[str]:

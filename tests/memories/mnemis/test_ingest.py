@@ -16,7 +16,7 @@ from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import resolved
 from mgl.memories.mnemis.episodes import episodes_of
 from mgl.memories.mnemis.ingest import ingest
-from mgl.memories.mnemis.state import EMPTY, State, replay
+from mgl.memories.mnemis.state import EMPTY, Entity, Fact, State, replay
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.types import Document
 from tests.memories.mnemis.ingesting import Ingestor, named, sentences, taken_in, talk
@@ -200,7 +200,8 @@ async def test_the_same_text_again_adds_no_entity_and_no_fact() -> None:
 )
 async def test_a_reply_that_stays_invalid_leaves_the_rest(stage: str) -> None:
     source = talk(("Ann", "I went to Rome with Cy."), ("Ann", "Rome suits Cy. Both Romes do!"))
-    rows, state = await taken_in(Ingestor(**{stage: ["no JSON"]}), source)
+    replies: dict[str, Any] = {stage: ["no JSON"]}
+    rows, state = await taken_in(Ingestor(**replies), source)
     failed = [row for row in rows if row.op == "reply"]
     assert failed
     assert {row.payload["what"] for row in failed} == {stage}
@@ -238,6 +239,36 @@ async def test_five_hundred_entities_are_taken_in_by_bounded_calls() -> None:
     assert len(ingestor.prompts("entity_summaries")) == 42
 
 
+async def test_a_long_episode_is_asked_about_part_by_part() -> None:
+    document = Document.from_text("long", "Ann saw Bo. " * 25)
+    ingestor = Ingestor()
+    await taken_in(ingestor, document, episode_tokens=1000, reflect=False)
+    first, second = ingestor.prompts("entities")
+    assert "(nothing)" in first
+    context, rest = second.split("The text,")
+    assert context.count("Ann saw Bo.") == 20
+    assert [number for number, _ in sentences(rest)] == [21, 22, 23, 24, 25]
+    assert len(ingestor.prompts("edges")) == 2
+
+
+async def test_of_long_recent_episodes_the_end_is_shown() -> None:
+    source = talk(("Ann", "Begin. " + "word " * 1000), ("Bo", "End."), ("Ann", "Now."))
+    ingestor = Ingestor()
+    await taken_in(ingestor, source, reflect=False)
+    context = ingestor.prompts("entities")[2].split("The text,")[0]
+    assert "Bo: End." in context
+    assert "Begin." not in context
+
+
+async def test_a_text_that_does_not_fit_the_context_is_cut() -> None:
+    ingestor = Ingestor(context_tokens=1500, edges=[{"facts": []}])
+    source = talk(("Ann", "Rome and Cy, " * 2000))
+    _, state = await taken_in(ingestor, source, extraction_tokens=64)
+    assert {"Ann", "Rome", "Cy"} == set(names(state))
+    counts = await ingestor.llm.count_tokens([prompt for _, prompt in ingestor.asked])
+    assert max(counts) < 1500
+
+
 WORDS = st.sampled_from(["Rome", "Oslo", "Bo", "Cy", "saw", "in", "left.", "rain", "! ", "Émile"])
 TURNS = st.lists(
     st.tuples(st.sampled_from(["Ann", "Bo", ""]), st.lists(WORDS, min_size=1, max_size=12)),
@@ -253,7 +284,8 @@ async def test_a_log_replayed_gives_the_state_and_all_it_says_lies_in_its_episod
     source = talk(*((speaker, " ".join(words)) for speaker, words in turns))
     rows, state = await taken_in(Ingestor(), source, episode=episode, extraction=extraction)
     assert replay(filter(None, map(resolved, rows))) == state
-    for node in (*state.entities.values(), *state.facts.values()):
+    nodes: list[Entity | Fact] = [*state.entities.values(), *state.facts.values()]
+    for node in nodes:
         for mention in node.mentions:
             held = state.episodes[mention.episode].span
             assert held.start <= mention.span.start < mention.span.end <= held.end

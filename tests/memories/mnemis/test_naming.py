@@ -6,6 +6,7 @@ from datetime import datetime
 
 import pytest
 
+from mgl.memories.mnemis.asking import clipped
 from mgl.memories.mnemis.candidates import alike, candidates
 from mgl.memories.mnemis.moments import moment, says_nothing
 from mgl.memories.mnemis.naming import Cleaned, cleaned, is_said
@@ -66,6 +67,13 @@ def test_a_moment_is_the_first_day_or_the_last(
 ) -> None:
     assert moment(words, AT) == begin
     assert moment(words, AT, end=True) == end
+
+
+def test_a_text_is_clipped_where_it_is_too_long() -> None:
+    assert clipped("one\n two", 9) == "one two"
+    assert clipped("one two three", 9) == "one two…"
+    assert clipped("東" * 20, 9) == "東" * 8 + "…"
+    assert clipped("a\ud800", 9) == "a?"
 
 
 def test_words_for_no_time() -> None:

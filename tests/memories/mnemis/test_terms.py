@@ -88,6 +88,13 @@ async def test_a_document_is_taken_in_whole_paragraphs() -> None:
     assert 0 in named(state)["ferryman"]
 
 
+async def test_that_a_picture_was_sent_is_no_term() -> None:
+    turn = ("Ann", "ok [image: a photo of the lake] ")
+    _, state = await taken_in(Ingestor(), talk(turn, turn), extraction="terms")
+    assert "lake" in named(state)
+    assert "image" not in named(state)
+
+
 async def test_terms_that_are_no_names_are_passed_over() -> None:
     _, state = await taken_in(
         Ingestor(), talk(("", "…!"), ("—", "¿?"), ("Ann", "ok")), extraction="terms"
