@@ -290,4 +290,4 @@ async def test_a_log_replayed_gives_the_state_and_all_it_says_lies_in_its_episod
             held = state.episodes[mention.episode].span
             assert held.start <= mention.span.start < mention.span.end <= held.end
     speakers = {source.turns[n].speaker for each in state.episodes.values() for n in each.turns}
-    assert speakers - {""} <= set(names(state))
+    assert speakers - {""} <= {name for each in state.entities.values() for name in each.names}
