@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Final
 
 from mgl.graph.names import entity_key
@@ -24,7 +25,7 @@ from mgl.memories.mnemis.state import (
     Entity,
     PutCategory,
     State,
-    apply,
+    replay,
 )
 from mgl.store import EditRecord
 
@@ -157,8 +158,8 @@ class Forming:
             else:
                 promoted.append((node, "single_child" if node.id in single else "left_over"))
         new = sum(draft.id is None for draft in kept.values())
-        count = len(self._there) + new + len(promoted)
-        return Plan(tuple(kept.values()), tuple(refused), tuple(promoted), count)
+        total = len(self._there) + new + len(promoted)
+        return Plan(tuple(kept.values()), tuple(refused), tuple(promoted), total)
 
     def _offer(self, key: str, texts: Iterable[str]) -> None:
         self._offered.setdefault(key)
@@ -175,28 +176,31 @@ def carried_out(
 ) -> tuple[list[EditRecord], State, list[str]]:
     """The rows of a plan, the state after it, and the categories whose children changed."""
     rows: list[EditRecord] = []
+    edits: list[Edit] = []
     changed: list[str] = []
+    ids = (f"c{number}" for number in count(state.counts.get("c", 0) + 1))
     for draft in plan.kept:
-        changed.append(draft.id or state.next_id("c"))
-        for edit in _edits(draft, state, layer):
+        own = draft.id or next(ids)
+        changed.append(own)
+        for edit in _edits(draft, own, layer):
+            edits.append(edit)
             rows.append(record(step, edit, call_key=draft.call_key))
-            state = apply(state, edit)
+    for node, reason in plan.promoted:
+        promotion = PutCategory(next(ids), layer, node.name, (node.id,))
+        changed.append(promotion.id)
+        edits.append(promotion)
+        rows.append(record(step, promotion, repaired=reason))
     for draft, reason in plan.refused:
         key = draft.call_key
-        for refused in _edits(draft, state, layer):
+        for refused in _edits(draft, draft.id or next(ids), layer):
             rows.append(record(step, refused, rejected=reason, call_key=key))
-    for node, reason in plan.promoted:
-        promotion = PutCategory(state.next_id("c"), layer, node.name, (node.id,))
-        rows.append(record(step, promotion, repaired=reason))
-        state = apply(state, promotion)
-        changed.append(promotion.id)
-    return rows, state, changed
+    return rows, replay(edits, state), changed
 
 
-def _edits(draft: Draft, state: State, layer: int) -> list[Edit]:
+def _edits(draft: Draft, own: str, layer: int) -> list[Edit]:
     if draft.id is None:
-        return [PutCategory(state.next_id("c"), layer, draft.name, draft.children)]
-    return [Assign(draft.id, child) for child in draft.added]
+        return [PutCategory(own, layer, draft.name, draft.children)]
+    return [Assign(own, child) for child in draft.added]
 
 
 def _words(texts: Iterable[str]) -> set[str]:
