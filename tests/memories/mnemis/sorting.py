@@ -104,8 +104,8 @@ class Sorter(SchemaEngine):
             ]
             return "select", first, picked
         if several := SEVERAL.findall(first):
-            told = {identity: self._about(name) for identity, name in several}
-            return "describe", first, told
+            told: Any = {identity: self._about(name) for identity, name in several}
+            return "describe", first, "no" if self._describe else told
         name = first.partition("The category: ")[2].partition("\n")[0]
         if self._describe is not None:
             return "describe", first, self._describe(name)

@@ -1,0 +1,79 @@
+"""Categories are described from their children: the prompts, and what they show."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from mgl.memories.mnemis import describing
+from mgl.memories.mnemis.describing import describe
+from mgl.memories.mnemis.state import Describe, PutCategory, State, replay
+from mgl.prompt import Prompt
+from tests.memories.mnemis.sorting import Sorter, client, state_of
+from tests.memories.mnemis.test_hierarchy import config
+
+PINNED = {"DESCRIBE": "efdbacd5c9c7e85f", "DESCRIBE_SEVERAL": "4e5a25ec8ddde4aa"}
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_hash_is_pinned(name: str) -> None:
+    prompt: Prompt = getattr(describing, name)
+    assert prompt.hash[:16] == PINNED[name]
+    assert prompt.source.startswith("ours")
+    assert set(re.findall(r"\{([a-z_]+)\}", prompt.text)) == set(prompt.variables)
+
+
+def with_categories(count: int, children: int) -> State:
+    state = state_of(f"Thing {n}|kind {n}" for n in range(count * children))
+    puts = [
+        PutCategory(
+            f"c{n + 1}", 1, f"Some {n}", tuple(f"e{n * children + k + 1}" for k in range(children))
+        )
+        for n in range(count)
+    ]
+    return replay(puts, state)
+
+
+@pytest.mark.parametrize(
+    ("count", "together", "shown"), [(1, 1, 30), (2, 1, 30), (2, 2, 12), (5, 2, 12)]
+)
+async def test_of_many_children_the_first_and_the_last_are_shown(
+    count: int, together: int, shown: int
+) -> None:
+    state, engine = with_categories(count, 100), Sorter()
+    ids = [f"c{n + 1}" for n in range(count)]
+    rows, after = await describe(client(engine), state, ids, config(), step=3, together=together)
+    assert len(engine.asked) == -(-count // together)
+    lines = re.findall(r"(?m)^- (Thing \d+) \[", engine.asked[0][1])
+    assert len(lines) == shown * min(count, together)
+    assert lines[: shown // 2] == [f"Thing {n}" for n in range(shown // 2)]
+    assert lines[shown - 1] == "Thing 99"
+    assert [row.payload["id"] for row in rows] == ids
+    assert all(after.categories[each].tags == ("Some",) for each in ids)
+
+
+async def test_one_reply_that_cannot_be_used_is_a_row_for_each_of_its_categories() -> None:
+    engine = Sorter(describe=lambda _: "no")
+    state = with_categories(3, 2)
+    rows, after = await describe(
+        client(engine), state, ["c1", "c2", "c3"], config(), step=3, together=2
+    )
+    assert [(row.op, row.outcome, row.reason) for row in rows] == [
+        ("reply", "rejected", "reply_invalid")
+    ] * 3
+    assert after == state
+
+
+async def test_a_promotion_without_anything_said_of_its_child_is_not_described() -> None:
+    state = replay([PutCategory("c1", 1, "Ann", ("e1",))], state_of(["Ann"]))
+    engine = Sorter()
+    assert await describe(client(engine), state, ["c1"], config(), step=3) == ([], state)
+    told = replay([Describe("e1", "A painter.", ("person",))], state)
+    rows, after = await describe(client(engine), told, ["c1"], config(), step=3)
+    assert (after.categories["c1"].summary, after.categories["c1"].tags) == (
+        "A painter.",
+        ("person",),
+    )
+    assert [row.call_key for row in rows] == [None]
+    assert engine.asked == []
