@@ -127,7 +127,7 @@ class Passage:
 def _head(source: Conversation, number: int) -> str:
     turn = source.turns[number]
     time = "" if turn.time is None else f"({turn.time:%A, %d %B %Y, %H:%M}) "
-    return f"{time}{turn.speaker}: " if turn.speaker else time
+    return f"{time}{' '.join(turn.speaker.split())}: " if turn.speaker else time
 
 
 def _groups(

@@ -17,6 +17,7 @@ from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.ingest_prompts import FACTS, MORE_FACTS
 from mgl.memories.mnemis.ledger import Ledger, naive
 from mgl.memories.mnemis.moments import moment, says_nothing
+from mgl.memories.mnemis.naming import key_of, keys_of
 from mgl.memories.mnemis.proposals import Facts, StatedFact, facts_schema
 from mgl.memories.mnemis.state import AddFact, Entity, Mention
 
@@ -25,7 +26,7 @@ __all__ = ["Stated", "find_facts"]
 ENTITIES: Final = 40
 """Entities that a list of facts is asked for at a time."""
 
-MOST_CHARS, SHOWN_CHARS = 500, 200
+MOST_CHARS, SHOWN_CHARS, ALIASES = 500, 200, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +95,15 @@ async def _listed(
     asker: Asker, part: Part, entities: Sequence[Entity], config: MnemisConfig
 ) -> list[Said[Facts]]:
     names = [entity.name for entity in entities]
-    listed = "\n".join(
-        f"- {entity.name}: {clipped(entity.summary, SHOWN_CHARS)}"
-        if entity.summary
-        else f"- {entity.name}"
-        for entity in entities
-    )
+    listed = "\n".join(f"- {_line(entity)}" for entity in entities)
     schema = facts_schema(names, *part, config.most_facts)
     return await asker.listed(FACTS, MORE_FACTS, part, schema, "edges", entities=listed)
+
+
+def _line(entity: Entity) -> str:
+    name, *others = entity.names[:ALIASES]
+    known = f"{name} ({', '.join(others)})" if others else name
+    return f"{known}: {clipped(entity.summary, SHOWN_CHARS)}" if entity.summary else known
 
 
 def _together(
@@ -111,8 +113,8 @@ def _together(
     first, last = part
     passage = asker.passage
     entities = [ledger.state.entities[each] for each in ids]
-    speakers = {passage.speakers[number - 1] for number in range(first, last + 1)}
-    speaking = [entity for entity in entities if speakers & set(entity.names)]
+    speakers = {key_of(passage.speakers[number - 1]) for number in range(first, last + 1)}
+    speaking = [entity for entity in entities if keys_of(entity) & speakers]
     others = [entity for entity in entities if entity not in speaking]
     if len(asker.parts) > 1:
         text = passage.numbered(first, last)

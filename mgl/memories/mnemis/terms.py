@@ -127,7 +127,9 @@ class _Taking:
         return _said(passage, passage.sentences.index((mention.span.start, mention.span.end)) + 1)
 
     def _earlier(self, place: _Place) -> list[Mention]:
-        """The sentences of earlier episodes that have a term."""
+        """The sentences of earlier episodes that have a term, which was none when they came."""
+        if isinstance(self._source, Document):
+            return []
         form = place.names[-1]
         starts = [
             each.start

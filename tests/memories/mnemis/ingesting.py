@@ -80,7 +80,7 @@ def named(prompt: str) -> dict[str, Any]:
 
 
 def stated(prompt: str) -> dict[str, Any]:
-    listed = re.findall(r"^- ([^:\n]+)", prompt, re.MULTILINE)
+    listed = re.findall(r"^- (.+?)(?: \(|:|$)", prompt, re.MULTILINE)
     items = [
         {"src": n, "source": one, "target": other, "fact": text}
         for n, text in sentences(prompt)

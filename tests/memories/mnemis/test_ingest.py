@@ -18,8 +18,7 @@ from mgl.memories.mnemis.episodes import episodes_of
 from mgl.memories.mnemis.ingest import ingest
 from mgl.memories.mnemis.state import EMPTY, Entity, Fact, State, replay
 from mgl.retrieval.fakes import WordEmbedder
-from mgl.types import Document
-from tests.memories.mnemis.ingesting import Ingestor, named, sentences, taken_in, talk
+from tests.memories.mnemis.ingesting import Ingestor, named, taken_in, talk
 
 TALK = talk(
     ("Ann", "I went to Rome with Cy. Cy saw the Louvre in Paris."),
@@ -102,6 +101,7 @@ async def test_the_model_decides_among_likely_entities() -> None:
     (asked,) = ingestor.prompts("entity_deduplication")
     assert 'n2 "Rome city" in: Rome city is not Oslo.\n  e2 Rome: Rome is told of.' in asked
     assert "Oslo: " not in asked
+    assert "- Rome (Rome city): Rome is told of." in ingestor.prompts("edges")[1]
     once_more = await taken_in(Ingestor(), talk(("Ann", "x"), ("Bo", "Rome city!")), EMPTY)
     assert names(once_more[1]) == ["Ann", "Bo", "Rome"]
 
@@ -219,54 +219,6 @@ async def test_an_engine_that_is_not_there_is_no_invalid_reply() -> None:
 
     with pytest.raises(EngineUnavailable):
         await taken_in(Ingestor(entity_summaries=[gone]), TALK)
-
-
-async def test_five_hundred_entities_are_taken_in_by_bounded_calls() -> None:
-    text = " ".join(f"Name{n:03} met Name{n + 1:03}." for n in range(0, 500, 2))
-    document = Document.from_text("many", text)
-    ingestor = Ingestor()
-    _, state = await taken_in(
-        ingestor, document, most_entities=40, episode_tokens=100_000, most_facts=20
-    )
-    assert len(state.episodes) == 1
-    assert len(state.entities) == 500
-    assert len(state.facts) == 250
-    for stage, prompt in ingestor.asked:
-        if stage in ("entities", "edges"):
-            assert len(sentences(prompt)) <= 20
-        if stage == "entity_summaries":
-            assert prompt.count("(not known before)") <= 12
-    assert len(ingestor.prompts("entity_summaries")) == 42
-
-
-async def test_a_long_episode_is_asked_about_part_by_part() -> None:
-    document = Document.from_text("long", "Ann saw Bo. " * 25)
-    ingestor = Ingestor()
-    await taken_in(ingestor, document, episode_tokens=1000, reflect=False)
-    first, second = ingestor.prompts("entities")
-    assert "(nothing)" in first
-    context, rest = second.split("The text,")
-    assert context.count("Ann saw Bo.") == 20
-    assert [number for number, _ in sentences(rest)] == [21, 22, 23, 24, 25]
-    assert len(ingestor.prompts("edges")) == 2
-
-
-async def test_of_long_recent_episodes_the_end_is_shown() -> None:
-    source = talk(("Ann", "Begin. " + "word " * 1000), ("Bo", "End."), ("Ann", "Now."))
-    ingestor = Ingestor()
-    await taken_in(ingestor, source, reflect=False)
-    context = ingestor.prompts("entities")[2].split("The text,")[0]
-    assert "Bo: End." in context
-    assert "Begin." not in context
-
-
-async def test_a_text_that_does_not_fit_the_context_is_cut() -> None:
-    ingestor = Ingestor(context_tokens=1500, edges=[{"facts": []}])
-    source = talk(("Ann", "Rome and Cy, " * 2000))
-    _, state = await taken_in(ingestor, source, extraction_tokens=64)
-    assert {"Ann", "Rome", "Cy"} == set(names(state))
-    counts = await ingestor.llm.count_tokens([prompt for _, prompt in ingestor.asked])
-    assert max(counts) < 1500
 
 
 WORDS = st.sampled_from(["Rome", "Oslo", "Bo", "Cy", "saw", "in", "left.", "rain", "! ", "Émile"])
