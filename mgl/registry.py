@@ -1,7 +1,7 @@
 """Names to the classes behind them; nothing is imported before it is asked for.
 
     >>> names("memory")
-    ['direct', 'gam', 'graph', 'hgmem', 'mindgraph', 'passages', 'transcript', 'turns']
+    ['direct', 'gam', 'graph', 'hgmem', 'mindgraph', 'mnemis', 'passages', 'transcript', 'turns']
     >>> load("memory", "mindgraph").__name__
     'MindGraph'
 
@@ -28,6 +28,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "graph": "mgl.graph:DocumentGraph",
         "hgmem": "mgl.memories.hgmem:HgMem",
         "mindgraph": "mgl.memories.mindgraph:MindGraph",
+        "mnemis": "mgl.memories.mnemis:Mnemis",
         "passages": "mgl.baselines.passages:Passages",
         "transcript": "mgl.baselines.transcript:Transcript",
         "turns": "mgl.baselines.turns:Turns",

@@ -1,0 +1,9 @@
+"""Mnemis: two routes through a memory, by likeness and by hierarchy.
+
+Source: "Mnemis: Dual-Route Retrieval on Hierarchical Graphs for Long-Term LLM Memory".
+"""
+
+from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.memory import Mnemis
+
+__all__ = ["Mnemis", "MnemisConfig"]

@@ -12,22 +12,21 @@ the end of a build and of a session.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from mgl.errors import InputError, StoreConflict, UsageError
+from mgl.errors import InputError, UsageError
 from mgl.llm.calls import content_hash
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.answering import answer_from_document, as_memories, context
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.edits import resolved
 from mgl.memories.mnemis.episodes import episodes_of, shown
 from mgl.memories.mnemis.hierarchy import build_hierarchy
 from mgl.memories.mnemis.ingest import ingest
+from mgl.memories.mnemis.log import Log, holds
 from mgl.memories.mnemis.reading import Reading, read, trace
 from mgl.memories.mnemis.similarity import Similarity, Texts
-from mgl.memories.mnemis.state import EMPTY, State, apply
+from mgl.memories.mnemis.state import State
 from mgl.memories.mnemis.update import needs_rebuild, update_hierarchy
 from mgl.memories.mnemis.view import viewed
 from mgl.replying import reply_from, reply_in_talk
@@ -64,7 +63,7 @@ class Mnemis:
         self._source = source
         self._config = config or MnemisConfig()
         self._identity = identity
-        self._state, self._step = EMPTY, 0
+        self._log = Log(tools.store, self.id, source, tools.observer)
         self._indexed: tuple[int, Texts, Similarity] | None = None
 
     @property
@@ -83,13 +82,13 @@ class Mnemis:
     @property
     def state(self) -> State:
         """The state as the log has it now."""
-        self._catch_up()
-        return self._state
+        self._log.catch_up()
+        return self._log.state
 
     @property
     def conversation(self) -> Conversation:
         """The conversation as the store has it now. UsageError over a document."""
-        source = self._now()
+        source = self._log.source
         if isinstance(source, Conversation):
             return source
         raise UsageError("this memory is of a document", hint="ask it, or look at it")
@@ -98,7 +97,7 @@ class Mnemis:
 
     async def build(self) -> None:
         """Take in the episodes that the log lacks, then see to the hierarchy."""
-        self._register()
+        self._open()
         await self._take_in(ended=True)
         await self._categorise()
 
@@ -110,13 +109,9 @@ class Mnemis:
         """
         if not turn.text.strip():
             raise InputError("a turn has no text", hint="leave it out")
-        self._register()
-        while not self._holds(turn):
-            number = len(self.conversation.turns)
-            row = EditRecord(self._step, "turn", {"number": number}, "applied")
-            with suppress(StoreConflict):
-                self._tools.store.append_turn(self._source.id, number, turn, self.id, row)
-            self._catch_up()
+        log = self._open()
+        while not holds(turns := self.conversation.turns, turn):
+            log.add(turn, turns)
         await self._take_in(ended=False)
 
     async def end_session(self) -> None:
@@ -133,14 +128,14 @@ class Mnemis:
         """What the configured routes find, by kind."""
         if not question.text.strip():
             raise InputError("the question is empty", hint="say what you want to know")
-        self._register()
+        self._open()
         texts, similarity = await self._similarity()
         return await read(
             self._tools.llm,
             self._tools.required_reranker,
             similarity,
             texts,
-            self._state,
+            self._log.state,
             question.text,
             self._config,
         )
@@ -149,9 +144,9 @@ class Mnemis:
         """Answer from what is remembered, citing turns, or passages of a document."""
         await self.build()
         reading = await self.read(question)
-        items = context(reading, self._state, self._shown())
-        told = (self._judged_by, *trace(reading, self._state))
-        source = self._now()
+        items = context(reading, self._log.state, self._shown())
+        told = (self._judged_by, *trace(reading, self._log.state))
+        source = self._log.source
         if isinstance(source, Document):
             return await answer_from_document(
                 self._tools.llm, source, items, question, self._config, told
@@ -159,7 +154,7 @@ class Mnemis:
         return await reply_from(
             self._tools.llm,
             source,
-            as_memories(items, self._state),
+            as_memories(items, self._log.state),
             question,
             sampling=self._config.sampling(self._config.answer_tokens),
             trace=told,
@@ -174,136 +169,101 @@ class Mnemis:
         earlier = tuple(
             str(number)
             for number in reading.episodes
-            if self._state.episodes[number].turns[-1] < recent[0]
+            if self._log.state.episodes[number].turns[-1] < recent[0]
         )
         reading = replace(reading, found={**reading.found, "episodes": earlier})
-        items = context(reading, self._state, self._shown())
+        items = context(reading, self._log.state, self._shown())
         said = await reply_in_talk(
             self._tools.llm,
             self.conversation,
-            as_memories(items, self._state),
+            as_memories(items, self._log.state),
             recent,
             name=name,
             sampling=self._config.sampling(self._config.answer_tokens),
-            trace=trace(reading, self._state),
+            trace=trace(reading, self._log.state),
         )
         await self.append(Turn(f"{turn.id}+", name, said.text, turn.time, turn.session))
         return said
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The categories over the entities, and the facts between these."""
-        self._catch_up()
-        record = self._tools.store.memory(self.id)
-        rows = [row for row in self._tools.store.edits(self.id) if row.op not in _OURS]
-        return viewed(record, self._now(), self._state, rows, answers)
+        self._log.catch_up()
+        record, log = self._tools.store.memory(self.id), self._log
+        return viewed(record, log.source, log.state, log.rows, answers)
 
     # Inside
 
-    def _register(self) -> None:
-        store, source = self._tools.store, self._source
-        if isinstance(source, Conversation):
-            store.put_conversation(source)
-        else:
-            store.put_document(source)
-        if self._identity is None and store.steps(self.id) == 0:
-            store.put_memory(
-                MemoryRecord(
-                    id=self.id,
-                    kind=KIND,
-                    document_id=source.id,
-                    questions=(),
-                    model_id=self._tools.llm.model_id,
-                    config=self._config.model_dump(mode="json"),
-                    chunks=0,
-                    tokens=0,
-                )
-            )
-        self._catch_up()
+    def _open(self) -> Log:
+        """What is known now, for one who writes."""
+        self._log.open(self._record)
+        return self._log
 
-    def _now(self) -> Source:
-        """The source as the store has it."""
-        if isinstance(self._source, Conversation):
-            return self._tools.store.conversation(self._source.id)
-        return self._source
-
-    def _catch_up(self) -> None:
-        """Apply what is in the log and not in the state."""
-        store = self._tools.store
-        if (steps := store.steps(self.id)) > self._step:
-            for row in store.edits(self.id, since=self._step):
-                edit = resolved(row) if row.op not in _OURS else None
-                if edit is not None:
-                    self._state = apply(self._state, edit)
-            self._step = steps
-
-    def _write(self, rows: Sequence[EditRecord]) -> None:
-        """Append a step; where another process wrote it first, that one is taken instead."""
-        try:
-            self._tools.store.append_edits(self.id, self._step, rows)
-        except StoreConflict:
-            self._tools.observer.note("another process writes to this memory: reading its log")
-        self._catch_up()
-
-    def _holds(self, turn: Turn) -> bool:
-        known = {own.id: own for own in self.conversation.turns}
-        if turn.id in known and known[turn.id] != turn:
-            raise InputError(
-                f"the conversation has another turn with the id {turn.id!r}",
-                hint="give each turn an id of its own",
-            )
-        return turn.id in known
+    def _record(self) -> MemoryRecord:
+        if self._identity is not None:
+            return self._tools.store.memory(self._identity)
+        return MemoryRecord(
+            id=self.id,
+            kind=KIND,
+            document_id=self._source.id,
+            questions=(),
+            model_id=self._tools.llm.model_id,
+            config=self._config.model_dump(mode="json"),
+            chunks=0,
+            tokens=0,
+        )
 
     async def _take_in(self, *, ended: bool) -> None:
         """Ingest the episodes that are complete; with ``ended`` the last is."""
-        llm, source = self._tools.llm, self._now()
-        episodes = await episodes_of(source, self._config, llm.count_tokens, ended=ended)
-        self._tools.observer.progress("episodes", len(self._state.episodes), len(episodes))
+        llm, source = self._tools.llm, self._log.source
+        episodes = await episodes_of(
+            source,
+            self._config,
+            llm.count_tokens,
+            known=tuple(self._log.state.episodes.values()),
+            ended=ended,
+        )
+        self._tools.observer.progress("episodes", len(self._log.state.episodes), len(episodes))
         for episode in episodes:
-            while episode.number not in self._state.episodes:
+            while episode.number not in self._log.state.episodes:
                 rows, _ = await ingest(
                     llm,
                     self._tools.required_embedder,
                     source,
-                    self._state,
+                    self._log.state,
                     episode,
                     self._config,
-                    step=self._step,
+                    step=self._log.step,
                 )
-                self._write(rows)
+                self._log.write(rows)
             self._tools.observer.progress("episodes", episode.number + 1, len(episodes))
 
     async def _categorise(self) -> None:
         """Build the hierarchy, or take it further, where entities came since the last time."""
-        state, last = self._state, self._last_hierarchy()
+        state, last = self._log.state, self._log.categorised
         if len(state.entities) == last:
             return
         again = self._config.hierarchy == "rebuild" or not state.categories
         stopped = "updated"
         if again or needs_rebuild(state, self._config):
             rows, made, stopped = await build_hierarchy(
-                self._tools.llm, state, self._config, step=self._step
+                self._tools.llm, state, self._config, step=self._log.step
             )
         else:
             rows, made = await update_hierarchy(
-                self._tools.llm, state, self._config, step=self._step
+                self._tools.llm, state, self._config, step=self._log.step
             )
         told = {"stopped": stopped, "entities": len(made.entities), "layers": made.top}
-        self._write([*rows, EditRecord(self._step, "hierarchy", told, "applied")])
-
-    def _last_hierarchy(self) -> int:
-        """How many entities there were when the hierarchy was last seen to."""
-        rows = self._tools.store.edits(self.id)
-        return next((r.payload["entities"] for r in reversed(rows) if r.op == "hierarchy"), 0)
+        self._log.write([*rows, EditRecord(self._log.step, "hierarchy", told, "applied")])
 
     def _shown(self) -> dict[int, str]:
-        source = self._now()
-        return {n: shown(source, episode) for n, episode in self._state.episodes.items()}
+        source = self._log.source
+        return {n: shown(source, episode) for n, episode in self._log.state.episodes.items()}
 
     async def _similarity(self) -> tuple[Texts, Similarity]:
-        if self._indexed is None or self._indexed[0] != self._step:
-            texts = Texts.of(self._state, self._shown())
+        if self._indexed is None or self._indexed[0] != self._log.step:
+            texts = Texts.of(self._log.state, self._shown())
             self._indexed = (
-                self._step,
+                self._log.step,
                 texts,
                 await Similarity.open(self._tools.required_embedder, texts),
             )
@@ -314,6 +274,3 @@ class Mnemis:
         tools = self._tools
         alike, judged = tools.required_embedder.model_id, tools.required_reranker.model_id
         return f"alike by {alike}, judged by {judged}"
-
-
-_OURS: Final = ("turn", "hierarchy")

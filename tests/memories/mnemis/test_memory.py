@@ -1,0 +1,233 @@
+"""Mnemis as a memory: taken in, categorised, read by two routes, and answered from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mgl.errors import InputError, UsageError
+from mgl.llm.base import Completion, Request, TokenUsage
+from mgl.llm.client import Client
+from mgl.memories.base import SilentObserver, Tools
+from mgl.memories.mnemis import Mnemis, MnemisConfig
+from mgl.retrieval.fakes import WordEmbedder, WordReranker
+from mgl.store import Store
+from mgl.types import Conversation, Document, Question, Source, Turn
+from tests.memories.mnemis.sorting import Sorter
+
+SAID = [
+    ("1", "Ann", "I went to Rome with Bo in May. The ferry was late."),
+    ("1", "Bo", "The ferry was late, and the museum in Rome was closed."),
+    ("2", "Ann", "In Detroit I saw the museum of cars with Cy."),
+    ("2", "Bo", "Cy lives in Detroit, near the museum."),
+]
+TURNS = [
+    Turn(f"t{n}", speaker, text, datetime(2023, 5, 8 + int(session)), session)
+    for n, (session, speaker, text) in enumerate(SAID)
+]
+TALK = Conversation.from_turns("talk", TURNS)
+QUESTION = Question("Which cities did Ann see?")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "mgl.sqlite") as opened:
+        yield opened
+
+
+class Teller(Sorter):
+    """Sorts in pairs, selects as it is told, and answers from the first that it is given."""
+
+    def __init__(self, select: Callable[[str], bool | None] = lambda _: None) -> None:
+        super().__init__(in_pairs, select)
+
+    async def generate(self, request: Request) -> Completion:
+        if '"memories"' in json.dumps(request.json_schema):
+            said = json.dumps({"memories": [1], "answer": "Rome."})
+            return Completion(said, "stop", TokenUsage(1, 1))
+        return await super().generate(request)
+
+
+def in_pairs(layer: int, names: list[str], existing: list[str]) -> list[dict[str, Any]]:
+    del existing
+    return [
+        {"category": f"Pair {n} of {layer}", "indexes": [*range(n, min(n + 2, len(names)))]}
+        for n in range(0, len(names), 2)
+    ]
+
+
+Open = Callable[..., Mnemis]
+
+
+@pytest.fixture
+def memory_of(store: Store) -> Open:
+    """``memory_of(source, engine, **config)``: a memory of terms over the test's store."""
+
+    def make(source: Source = TALK, engine: Teller | None = None, **config: object) -> Mnemis:
+        tools = Tools(
+            llm=Client(engine or Teller(), store.call_log()),
+            store=store,
+            observer=SilentObserver(),
+            clock=lambda: 0.0,
+            embedder=WordEmbedder(256),
+            reranker=WordReranker(),
+        )
+        options = {"extraction": "terms", **config}
+        return Mnemis(tools, source, (), MnemisConfig.model_validate(options))
+
+    return make
+
+
+def everything(_: str) -> bool:
+    return True
+
+
+def nothing(_: str) -> None:
+    return None
+
+
+async def test_it_is_built_once_and_found_again(memory_of: Open, store: Store) -> None:
+    memory = memory_of()
+    await memory.build()
+    assert sorted(memory.state.episodes) == [0, 1, 2, 3]
+    assert {"Ann", "Bo", "Rome"} <= {e.name for e in memory.state.entities.values()}
+    steps = store.steps(memory.id)
+    again = memory_of()
+    await again.build()
+    assert store.steps(memory.id) == steps
+    assert again.state == memory.state
+
+
+async def test_an_answer_cites_the_turns_that_it_stands_on(memory_of: Open) -> None:
+    answer = await memory_of(engine=Teller(everything)).answer(QUESTION)
+    ids = {turn.id for turn in TURNS}
+    assert all(citation.node_id in ids for citation in answer.citations)
+    assert any(line.startswith("layer ") for line in answer.trace)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "wanted"),
+    [
+        ("rag", {"episodes"}),
+        ("graph", {"entities", "facts"}),
+        ("all", {"episodes", "entities", "facts"}),
+    ],
+)
+async def test_kinds_that_are_not_wanted_are_not_read(
+    memory_of: Open, kinds: str, wanted: set[str]
+) -> None:
+    memory = memory_of(engine=Teller(everything), kinds=kinds, k=2)
+    await memory.build()
+    reading = await memory.read(QUESTION)
+    assert set(reading.found) == wanted
+    budget = {"episodes": 2, "entities": 4, "facts": 4}
+    assert all(len(ids) <= budget[kind] for kind, ids in reading.found.items())
+
+
+async def test_one_route_alone(memory_of: Open) -> None:
+    engine = Teller(nothing)
+    similar = memory_of(engine=engine, routes="system1")
+    await similar.build()
+    asked = len(engine.asked)
+    reading = await similar.read(QUESTION)
+    assert len(engine.asked) == asked
+    assert reading.selection is None
+    assert reading.found["episodes"]
+    selected = memory_of(engine=Teller(nothing), routes="system2")
+    await selected.build()
+    assert not any((await selected.read(QUESTION)).found.values())
+
+
+async def test_both_routes_find_what_either_does(memory_of: Open) -> None:
+    engine = Teller(everything)
+    both = memory_of(engine=engine, k=50)
+    await both.build()
+    reading = await both.read(QUESTION)
+    assert reading.selection is not None
+    assert set(reading.selection.entities) == set(both.state.entities)
+    for kind, ids in reading.found.items():
+        assert set(ids) == {*reading.similar[kind], *reading.selected[kind]}
+
+
+async def test_it_is_told_turn_by_turn(memory_of: Open) -> None:
+    memory = memory_of(Conversation.named("told"))
+    for turn in TURNS:
+        await memory.append(turn)
+    await memory.append(TURNS[0])
+    assert len(memory.state.episodes) == 4
+    assert memory.state.categories == {}
+    await memory.end_session()
+    assert memory.state.categories
+    with pytest.raises(InputError, match="another turn"):
+        await memory.append(replace(TURNS[0], text="other"))
+    with pytest.raises(InputError, match="no text"):
+        await memory.append(Turn("t9", "Ann", " "))
+
+
+async def test_sessions_are_episodes_when_they_have_ended(memory_of: Open) -> None:
+    memory = memory_of(Conversation.named("sessions"), episode="session")
+    for turn in TURNS:
+        await memory.append(turn)
+    assert [episode.turns for episode in memory.state.episodes.values()] == [(0, 1)]
+    await memory.flush()
+    assert [episode.turns for episode in memory.state.episodes.values()] == [(0, 1), (2, 3)]
+    await memory.append(Turn("t9", "Ann", "Rome again.", TURNS[-1].time, "2"))
+    await memory.flush()
+    turns = [turn for episode in memory.state.episodes.values() for turn in episode.turns]
+    assert turns == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("hierarchy", ["rebuild", "incremental"])
+async def test_the_hierarchy_follows_what_is_added(memory_of: Open, hierarchy: str) -> None:
+    memory = memory_of(Conversation.named("grows"), hierarchy=hierarchy)
+    for count in (2, 4):
+        for turn in TURNS[:count]:
+            await memory.append(turn)
+        await memory.end_session()
+        below = {child for c in memory.state.categories.values() for child in c.children}
+        assert set(memory.state.entities) <= below
+
+
+async def test_a_document_is_read_in_groups_of_paragraphs(memory_of: Open) -> None:
+    text = "\n\n".join(
+        f"In Rome the ferry was late, day {n}. The museum was closed." for n in range(9)
+    )
+    document = Document.from_text("days.txt", text)
+    memory = memory_of(document, Teller(everything), episode_tokens=30)
+    answer = await memory.answer(Question("What was late?"))
+    assert len(memory.state.episodes) > 1
+    for citation in answer.citations:
+        assert document.quote(citation.span) == citation.quote
+    with pytest.raises(UsageError, match="document"):
+        _ = memory.conversation
+
+
+async def test_the_view_has_categories_over_entities(memory_of: Open) -> None:
+    memory = memory_of()
+    await memory.build()
+    view = memory.view()
+    kinds = {node.kind for node in view.nodes}
+    assert {"entity", "layer 1"} <= kinds
+    held = {edge.target for edge in view.edges if edge.relation == "holds"}
+    assert set(memory.state.entities) <= held
+    assert all(view.document.quote(node.span) for node in view.nodes)
+
+
+async def test_a_reply_is_remembered(memory_of: Open) -> None:
+    memory = memory_of(Conversation.named("talks"), Teller(everything))
+    await memory.append(TURNS[0])
+    said = await memory.reply(TURNS[1], "mgl")
+    turns = memory.conversation.turns
+    assert [turn.speaker for turn in turns] == ["Ann", "Bo", "mgl"]
+    assert turns[-1].text == said.text
+
+
+async def test_an_empty_question_is_refused(memory_of: Open) -> None:
+    with pytest.raises(InputError, match="empty"):
+        await memory_of().answer(Question(" "))
