@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
 from mgl.llm.base import LLM, Message, Sampling
-from mgl.llm.constraints import bounded, index_set
+from mgl.llm.constraints import bounded, index_set, number
 from mgl.llm.fitting import fitted
 from mgl.prompt import Prompt
 from mgl.types import Answer, Citation, Conversation, Question, Turn
@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 ANSWER_CHARS = 400
+FEW, MOST_CITED = 64, 10
 NONE = Field(max_length=0)
 UNMENTIONED: Final = "Not mentioned in the conversation."
 
@@ -161,13 +162,13 @@ async def _ask(
 ) -> Answer:
     lines = await fitted(llm, [text for _, text in memories], reserve=sampling.max_tokens)
     shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(lines, 1))
-    numbers: Any = index_set(len(memories), first=1) if memories else Annotated[list[int], NONE]
-    schema = create_model("answer", __base__=_Said, memories=(numbers, ...))
+    schema = create_model("answer", __base__=_Said, memories=(_numbers(len(memories)), ...))
     reply = await llm.complete(
         [Message("user", prompt(memories=shown))], schema, sampling=sampling, stage="answer"
     )
     assert reply.parsed is not None
-    cited = [number for place in reply.parsed.memories for number in memories[place - 1][0]]
+    places = sorted(set(reply.parsed.memories))
+    cited = [number for place in places for number in memories[place - 1][0]]
     return Answer(
         question=question.text,
         text=reply.parsed.answer,
@@ -175,6 +176,16 @@ async def _ask(
         citations=tuple(cited_turn(conversation, number) for number in cited),
         trace=tuple(trace),
     )
+
+
+def _numbers(memories: int) -> Any:
+    """What may be cited: a set of numbers, or of a whole transcript a few of them in any order."""
+    if not memories:
+        return Annotated[list[int], NONE]
+    if memories <= FEW:
+        return index_set(memories, first=1)
+    item: Any = number(1, memories)
+    return Annotated[list[item], Field(max_length=MOST_CITED)]
 
 
 def cited_turn(conversation: Conversation, number: int) -> Citation:
