@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from mgl.graph.names import NAME_CHARS, clean_name, entity_key, mentions
+from mgl.graph.names import NAME_CHARS, PRONOUNS, clean_name, entity_key, mentions
 from mgl.llm.constraints import bounded, number, one_of, several
 from mgl.reading import flat
 from mgl.store import EditRecord
@@ -33,11 +33,6 @@ UNKNOWN: Final = "unknown"
 DECODED_NAME_CHARS, DESCRIPTION_CHARS = 60, 160
 MOST_DESCRIPTION_CHARS: Final = 1000
 SHOWN_CHARS: Final = 200
-_PRONOUNS: Final = frozenset(
-    "i me my mine myself you your yours yourself he him his himself she her hers herself it its "
-    "itself we us our ours ourselves they them their theirs themselves this that these those who "
-    "whom one someone somebody something everyone everybody nobody nothing".split()
-)
 
 
 class _Proposal(BaseModel):
@@ -201,7 +196,7 @@ def _name(said: str) -> tuple[str, str | None]:
     name = clean_name(said) if len(said) <= 4 * NAME_CHARS else ""
     if not name or not (key := entity_key(name)):
         return said[:SHOWN_CHARS], "no_name"
-    return name, "pronoun" if key in _PRONOUNS else None
+    return name, "pronoun" if key in PRONOUNS else None
 
 
 def _text(said: str) -> tuple[str, str | None]:

@@ -14,10 +14,18 @@ import re
 import unicodedata
 from typing import Final
 
-__all__ = ["NAME_CHARS", "clean_name", "entity_key", "mentions"]
+__all__ = ["NAME_CHARS", "PRONOUNS", "clean_name", "entity_key", "mentions"]
 
 NAME_CHARS: Final = 80
 """A name that is longer is no name."""
+
+PRONOUNS: Final = frozenset(
+    "i me my mine myself you your yours yourself he him his himself she her hers herself it its "
+    "itself we us our ours ourselves they them their theirs themselves this that these those here "
+    "there who whom what which one ones someone somebody something everyone everybody everything "
+    "anyone anything nobody nothing none".split()
+)
+"""English words that stand for whoever is meant: as the name of an entity they would merge all."""
 
 _ARTICLES: Final = frozenset({"a", "an", "the"})
 _APOSTROPHES: Final = "‘’‚‛`´ʼ＇"

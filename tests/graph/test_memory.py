@@ -330,7 +330,7 @@ def test_a_graph_without_an_embedder_has_no_index(graph_of: Open) -> None:
 
     graph = graph_of(TALE, Answering(lambda _: PAIR))
     bare = DocumentGraph(replace(graph._tools, embedder=None), graph._document)
-    with pytest.raises(UsageError, match="embedder"):
+    with pytest.raises(UsageError, match="needs an embedding model"):
         asyncio.run(bare.index())
 
 

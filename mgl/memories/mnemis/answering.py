@@ -18,9 +18,10 @@ from mgl.llm.base import LLM, Message
 from mgl.llm.constraints import bounded, index_set
 from mgl.llm.fitting import fitted
 from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.nodes import Fact, Mention
 from mgl.memories.mnemis.reading import Reading
 from mgl.memories.mnemis.similarity import node_text
-from mgl.memories.mnemis.state import Fact, Mention, State
+from mgl.memories.mnemis.state import State
 from mgl.prompt import Prompt
 from mgl.reading import flat
 from mgl.replying import Memory

@@ -17,7 +17,8 @@ from mgl.llm.base import LLM, Message, Reply
 from mgl.llm.fitting import fitted
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.episodes import Passage, shown
-from mgl.memories.mnemis.state import Episode, State
+from mgl.memories.mnemis.nodes import Episode
+from mgl.memories.mnemis.state import State
 from mgl.prompt import Prompt
 from mgl.types import Source
 

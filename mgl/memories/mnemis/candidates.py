@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl.memories.mnemis.state import Entity
+from mgl.memories.mnemis.nodes import Entity
 from mgl.retrieval.base import Embedder, Hit
 from mgl.retrieval.bm25 import Bm25, all_stems
 from mgl.retrieval.fuse import fuse_hits

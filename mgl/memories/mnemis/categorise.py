@@ -30,9 +30,10 @@ from mgl.llm.repairs import REPAIR
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
 from mgl.memories.mnemis.layers import Draft, Forming, Node
+from mgl.memories.mnemis.nodes import Category
 from mgl.memories.mnemis.printed import CATEGORIES, CATEGORIES_SYSTEM, GUIDANCE
 from mgl.memories.mnemis.rules import Group, broken, left_over, mended
-from mgl.memories.mnemis.state import Category, PutCategory, State
+from mgl.memories.mnemis.state import PutCategory, State
 from mgl.reading import flat
 from mgl.store import EditRecord
 

@@ -18,7 +18,8 @@ from mgl.llm.constraints import bounded
 from mgl.llm.fitting import fitted
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
-from mgl.memories.mnemis.state import Category, Describe, State, replay
+from mgl.memories.mnemis.nodes import Category
+from mgl.memories.mnemis.state import Describe, State, replay
 from mgl.prompt import Prompt
 from mgl.reading import flat
 from mgl.store import EditRecord

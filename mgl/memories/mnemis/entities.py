@@ -21,6 +21,7 @@ from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.ingest_prompts import MORE_NAMES, NAMES, SAME_ENTITIES, SUMMARIES
 from mgl.memories.mnemis.ledger import Ledger
 from mgl.memories.mnemis.naming import Cleaned, by_key, cleaned, is_said, key_of, keys_of
+from mgl.memories.mnemis.nodes import Entity, Mention
 from mgl.memories.mnemis.proposals import (
     NEW,
     NamedEntity,
@@ -29,7 +30,7 @@ from mgl.memories.mnemis.proposals import (
     same_entities_schema,
     summaries_schema,
 )
-from mgl.memories.mnemis.state import AddEntity, Describe, Entity, Mention, Repeat
+from mgl.memories.mnemis.state import AddEntity, Describe, Repeat
 from mgl.retrieval.base import Embedder
 
 __all__ = ["Found", "describe", "find", "settle"]

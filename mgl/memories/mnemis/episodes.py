@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import groupby
 
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.state import Episode
+from mgl.memories.mnemis.nodes import Episode
 from mgl.text import sentence_spans
 from mgl.text.pieces import Counter, Piece, counted, fragments, ranges, refined
 from mgl.text.sentences import paragraph_starts

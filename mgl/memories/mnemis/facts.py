@@ -18,8 +18,9 @@ from mgl.memories.mnemis.ingest_prompts import FACTS, MORE_FACTS
 from mgl.memories.mnemis.ledger import Ledger, naive
 from mgl.memories.mnemis.moments import moment, says_nothing
 from mgl.memories.mnemis.naming import key_of, keys_of
+from mgl.memories.mnemis.nodes import Entity, Mention
 from mgl.memories.mnemis.proposals import Facts, StatedFact, facts_schema
-from mgl.memories.mnemis.state import AddFact, Entity, Mention
+from mgl.memories.mnemis.state import AddFact
 
 __all__ = ["Stated", "find_facts"]
 

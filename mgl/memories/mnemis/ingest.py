@@ -16,7 +16,8 @@ from mgl.memories.mnemis.entities import describe, find, settle
 from mgl.memories.mnemis.facts import find_facts
 from mgl.memories.mnemis.joining import join
 from mgl.memories.mnemis.ledger import Ledger
-from mgl.memories.mnemis.state import AddEpisode, Episode, State
+from mgl.memories.mnemis.nodes import Episode
+from mgl.memories.mnemis.state import AddEpisode, State
 from mgl.memories.mnemis.terms import take_terms
 from mgl.retrieval.base import Embedder
 from mgl.store import EditRecord

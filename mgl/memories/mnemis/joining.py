@@ -21,8 +21,9 @@ from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.facts import Stated
 from mgl.memories.mnemis.ingest_prompts import SAME_FACTS
 from mgl.memories.mnemis.ledger import Ledger, naive
+from mgl.memories.mnemis.nodes import Fact
 from mgl.memories.mnemis.proposals import NONE, Same, same_facts_schema
-from mgl.memories.mnemis.state import Close, Fact, Repeat, State
+from mgl.memories.mnemis.state import Close, Repeat, State
 
 __all__ = ["join", "known_between"]
 

@@ -17,16 +17,9 @@ from typing import Final
 
 from mgl.graph.names import entity_key
 from mgl.memories.mnemis.edits import record
+from mgl.memories.mnemis.nodes import Category, Entity
 from mgl.memories.mnemis.rules import SPEAKER_KEY, Group
-from mgl.memories.mnemis.state import (
-    Assign,
-    Category,
-    Edit,
-    Entity,
-    PutCategory,
-    State,
-    replay,
-)
+from mgl.memories.mnemis.state import Assign, Edit, PutCategory, State, replay
 from mgl.store import EditRecord
 
 __all__ = ["Draft", "Forming", "Node", "Plan", "carried_out"]

@@ -12,19 +12,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from mgl.graph.names import NAME_CHARS, clean_name, entity_key
-from mgl.memories.mnemis.state import Entity, State
+from mgl.graph.names import NAME_CHARS, PRONOUNS, clean_name, entity_key
+from mgl.memories.mnemis.nodes import Entity
+from mgl.memories.mnemis.state import State
 
 __all__ = ["Cleaned", "by_key", "cleaned", "is_said", "key_of", "keys_of"]
 
 SHOWN_CHARS: Final = 200
 _FIRST_PERSON: Final = frozenset("i me my mine myself i'm user speaker narrator".split())
-_PRONOUNS: Final = frozenset(
-    "you your yours yourself he him his himself she her hers herself it its itself we us our ours "
-    "ourselves they them their theirs themselves this that these those here there who whom what "
-    "which one ones someone somebody something everyone everybody everything anyone anything "
-    "nobody nothing none".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +63,7 @@ def cleaned(said: str, speaker: str) -> Cleaned:
         if clean_name(speaker):
             return Cleaned(clean_name(speaker), repaired="speaker")
         return Cleaned(name, rejected="pronoun")
-    if key in _PRONOUNS:
+    if key in PRONOUNS:
         return Cleaned(name, rejected="pronoun")
     return Cleaned(name, repaired=None if name == said else "name_cleaned")
 

@@ -14,7 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl.memories.mnemis.state import Category, Entity, State
+from mgl.memories.mnemis.nodes import Category, Entity
+from mgl.memories.mnemis.state import State
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.hybrid import Hybrid
 from mgl.retrieval.lexical import StaticTexts

@@ -24,7 +24,8 @@ from mgl.memories.mnemis.joining import known_between
 from mgl.memories.mnemis.ledger import Ledger
 from mgl.memories.mnemis.moments import moment
 from mgl.memories.mnemis.naming import by_key, key_of
-from mgl.memories.mnemis.state import AddEntity, AddFact, Describe, Episode, Mention, Repeat
+from mgl.memories.mnemis.nodes import Episode, Mention
+from mgl.memories.mnemis.state import AddEntity, AddFact, Describe, Repeat
 from mgl.text.names import find_names
 from mgl.text.nouns import find_nouns
 from mgl.types import Document, Source

@@ -16,8 +16,9 @@ from mgl.memories.mnemis.categorise import form_layer
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.describing import describe
 from mgl.memories.mnemis.layers import Node, carried_out
+from mgl.memories.mnemis.nodes import Category
 from mgl.memories.mnemis.rules import is_speaker
-from mgl.memories.mnemis.state import Category, State
+from mgl.memories.mnemis.state import State
 from mgl.store import EditRecord
 
 __all__ = ["needs_rebuild", "update_hierarchy"]

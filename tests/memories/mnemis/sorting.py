@@ -11,16 +11,8 @@ from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
-from mgl.memories.mnemis.state import (
-    EMPTY,
-    AddEntity,
-    AddEpisode,
-    Describe,
-    Episode,
-    Mention,
-    State,
-    replay,
-)
+from mgl.memories.mnemis.nodes import Episode, Mention
+from mgl.memories.mnemis.state import EMPTY, AddEntity, AddEpisode, Describe, State, replay
 from mgl.types import Span
 
 NODE = re.compile(r"(?m)^(\d+)\. (.*): \[(.*)\]$")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mgl.memories.mnemis.edits import Failed, record, resolved
+from mgl.memories.mnemis.nodes import Episode, Mention
 from mgl.memories.mnemis.state import (
     AddEntity,
     AddEpisode,
@@ -17,8 +18,6 @@ from mgl.memories.mnemis.state import (
     Describe,
     DropHierarchy,
     Edit,
-    Episode,
-    Mention,
     PutCategory,
     Repeat,
 )

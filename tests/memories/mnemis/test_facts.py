@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.memories.mnemis.edits import resolved
-from mgl.memories.mnemis.state import Fact, State, replay
+from mgl.memories.mnemis.nodes import Fact
+from mgl.memories.mnemis.state import State, replay
 from mgl.store import EditRecord
 from mgl.types import Document, Turn
 from tests.memories.mnemis.ingesting import Ingestor, taken_in, talk

@@ -16,7 +16,8 @@ from mgl.llm.base import Completion, Request
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import resolved
 from mgl.memories.mnemis.hierarchy import build_hierarchy
-from mgl.memories.mnemis.state import Assign, Category, PutCategory, State, apply, replay
+from mgl.memories.mnemis.nodes import Category
+from mgl.memories.mnemis.state import Assign, PutCategory, State, apply, replay
 from mgl.store import EditRecord
 from tests.memories.mnemis.sorting import Groups, Sorter, client, state_of
 

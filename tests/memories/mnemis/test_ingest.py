@@ -16,7 +16,8 @@ from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import resolved
 from mgl.memories.mnemis.episodes import episodes_of
 from mgl.memories.mnemis.ingest import ingest
-from mgl.memories.mnemis.state import EMPTY, Entity, Fact, State, replay
+from mgl.memories.mnemis.nodes import Entity, Fact
+from mgl.memories.mnemis.state import EMPTY, State, replay
 from mgl.retrieval.fakes import WordEmbedder
 from tests.memories.mnemis.ingesting import Ingestor, named, taken_in, talk
 

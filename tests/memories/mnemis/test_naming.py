@@ -10,7 +10,7 @@ from mgl.memories.mnemis.asking import clipped
 from mgl.memories.mnemis.candidates import alike, candidates
 from mgl.memories.mnemis.moments import moment, says_nothing
 from mgl.memories.mnemis.naming import Cleaned, cleaned, is_said
-from mgl.memories.mnemis.state import Entity, Mention
+from mgl.memories.mnemis.nodes import Entity, Mention
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.types import Span
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from mgl.memories.mnemis.nodes import Episode, Mention
 from mgl.memories.mnemis.state import (
     EMPTY,
     AddEntity,
@@ -16,8 +17,6 @@ from mgl.memories.mnemis.state import (
     Describe,
     DropHierarchy,
     Edit,
-    Episode,
-    Mention,
     PutCategory,
     Repeat,
     apply,
