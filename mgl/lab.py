@@ -413,7 +413,7 @@ class Lab:
         return MemorySummary(
             record,
             self._store.document_name(record.document_id),
-            done if turns is not None else min(done, record.chunks),
+            min(done, record.chunks) if record.chunks else done,
             turns,
         )
 

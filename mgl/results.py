@@ -114,9 +114,11 @@ class MemorySummary:
         return self.record.id
 
     @property
-    def unit(self) -> Literal["chunks", "turns"]:
-        """What it reads one after the other."""
-        return "chunks" if self.turns is None else "turns"
+    def unit(self) -> Literal["chunks", "steps", "turns"]:
+        """What it reads, or takes, one after the other."""
+        if self.turns is not None:
+            return "turns"
+        return "chunks" if self.record.chunks else "steps"
 
     def to_json(self) -> dict[str, Any]:
         record = self.record

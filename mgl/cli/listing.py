@@ -44,4 +44,5 @@ def list_memories(as_json: AsJson = False) -> None:
 def _read(summary: MemorySummary) -> str:
     if summary.turns is not None:
         return f"{summary.turns} turns"
-    return f"{summary.chunks_done}/{summary.record.chunks} chunks"
+    whole = f"/{summary.record.chunks}" if summary.record.chunks else ""
+    return f"{summary.chunks_done}{whole} {summary.unit}"

@@ -47,7 +47,10 @@ def show(
     typer.echo(f"memory:    {summary.id} ({record.kind})")
     if summary.turns is None:
         typer.echo(f"document:  {one_line(summary.document)}, {record.tokens:,} tokens")
-        typer.echo(f"chunks:    {summary.chunks_done} of {record.chunks} read")
+        if record.chunks:
+            typer.echo(f"chunks:    {summary.chunks_done} of {record.chunks} read")
+        else:
+            typer.echo(f"steps:     {summary.chunks_done}")
     else:
         typer.echo(f"talk:      {one_line(summary.document)}, {summary.turns:,} turns")
     typer.echo(f"model:     {one_line(record.model_id)}")

@@ -18,7 +18,8 @@ class MemoryRecord:
     """A memory's identity: everything that decides what its log will hold.
 
     ``config`` is the memory's own configuration as plain JSON values. ``tokens`` is the length
-    of the source by the model's tokenizer, ``chunks`` how many it was split into.
+    of the source by the model's tokenizer, ``chunks`` how many it was split into, 0 where it is not
+    known beforehand how many steps there will be.
     """
 
     id: str

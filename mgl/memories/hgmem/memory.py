@@ -105,7 +105,7 @@ class HgMem:
                 questions=(self._question.text,),
                 model_id=self._tools.llm.model_id,
                 config=config.model_dump(mode="json"),
-                chunks=config.steps + 1,
+                chunks=0,
                 tokens=store.memory(self._graph.id).tokens,
             )
         )
