@@ -6,6 +6,7 @@ said it anew or merged it, so that the memory can be seen as it was after any st
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from textwrap import shorten
 
@@ -49,6 +50,7 @@ def drawn(
             if memory.points.get(point.number) != point:
                 lives.append((point, before, step))
     lives += [(point, memory, None) for point in memory.points.values()]
+    seen = _seen(rows)
     for identity, step in steps.items():
         nodes.append(_entity(memory.vertices[identity], graph, chunks, step))
     for point, held, gone in lives:
@@ -64,7 +66,7 @@ def drawn(
                 "point",
                 shorten(f"{point.number}: {point.description}", LABEL_CHARACTERS, placeholder="…"),
                 _said(point),
-                min(spans),
+                _source(point, held, seen.get(point.step, ()), chunks) or min(spans),
                 point.changed,
                 gone=gone,
                 hyperedge=True,
@@ -118,6 +120,25 @@ def _said(point: Point) -> str:
     if not point.parents:
         return point.description
     return f"{point.description} (merged of points {', '.join(map(str, point.parents))})"
+
+
+def _seen(rows: Sequence[EditRecord]) -> dict[int, list[int]]:
+    """The chunks that each step found."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for row in rows:
+        if isinstance(said := read(row), Retrieve):
+            found[row.chunk] += said.chunks
+    return found
+
+
+def _source(
+    point: Point, memory: Memory, seen: Sequence[int], chunks: Sequence[Chunk]
+) -> Span | None:
+    """Of the chunks that its step found, the one that most of a point's entities are tied to."""
+    if not seen:
+        return None
+    held = [memory.vertices[each].chunks for each in point.vertices]
+    return chunks[max(seen, key=lambda number: sum(number in tied for tied in held))].span
 
 
 def _entity(vertex: Vertex, graph: EntityGraph, chunks: Sequence[Chunk], step: int) -> ViewNode:
