@@ -38,7 +38,7 @@ class DocumentGraph:
     """The graph of one document. ``id`` is a hash of all that decides its log."""
 
     reads: Final = "document"
-    retrieves: Final = True
+    retrieves: Final = False
     per_question: Final = False
     Config = GraphConfig
 
@@ -82,8 +82,7 @@ class DocumentGraph:
         )[:12]
 
     async def build(self) -> None:
-        """Read the document into the log, from where the log ends; then embed what was found,
-        where there is an embedder to do it."""
+        """Read the document into the log, from where the log ends."""
         store = self._tools.store
         if self.is_built():
             return
@@ -111,8 +110,6 @@ class DocumentGraph:
         else:
             await read_chunks(self._tools, self.id, self._document, chunks, self._config)
             await describe_all(self._tools, self.id, len(chunks), self._config)
-        if self._tools.embedder is not None:
-            await self.index()
 
     def is_built(self) -> bool:
         """Whether every chunk, and the step behind the last, is in the log."""

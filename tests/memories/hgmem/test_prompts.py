@@ -20,10 +20,12 @@ PINNED_OURS = {
     "ANSWER": "79770606b48a2f07",
     "CONCERNS_JSON": "d012f41de8969951",
     "EVOLVE_JSON": "1ffbbf2e09f53d6a",
+    "FOLLOW_UP": "3343a58eb57c543e",
     "INSERT_JSON": "0062acea3fc1ca50",
     "MERGE_JSON": "5289dfd7b26a94e1",
     "REPLACE_JSON": "161cd53103fd4373",
     "SUBQUERY_JSON": "9b4257c3237078bd",
+    "SUFFICIENT": "7808c4e3050c3e78",
 }
 FIGURES = {"EVOLVE": 4, "MERGE": 5, "CONCERNS": 6, "SUBQUERY": 7}
 HEADINGS = r"#####-(Example of Anticipated Output Format|Real Data)-#####\n"
