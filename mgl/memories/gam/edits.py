@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mgl.llm.constraints import bounded, index_set
 from mgl.memories.gam.state import (
@@ -22,8 +20,7 @@ from mgl.memories.gam.state import (
     Rewrite,
     Unlink,
 )
-from mgl.store import EditRecord
-from mgl.store.records import EditOutcome
+from mgl.store.vocabulary import Vocabulary
 
 __all__ = [
     "Boundaries",
@@ -40,46 +37,23 @@ __all__ = [
 
 KEYWORDS, KEYWORD_CHARS, SUMMARY_CHARS = 8, 40, 400
 
-_KINDS: Final[Mapping[str, type[Edit]]] = {
-    "append": Append,
-    "check": Check,
-    "consolidate": Consolidate,
-    "link": Link,
-    "unlink": Unlink,
-    "rewrite": Rewrite,
-    "freeze": Freeze,
-    "forget": Forget,
-    "mask": Mask,
-}
-_NAMES: Final[Mapping[type[Edit], str]] = {kind: name for name, kind in _KINDS.items()}
+_WORDS: Final = Vocabulary[Edit](
+    {
+        "append": Append,
+        "check": Check,
+        "consolidate": Consolidate,
+        "link": Link,
+        "unlink": Unlink,
+        "rewrite": Rewrite,
+        "freeze": Freeze,
+        "forget": Forget,
+        "mask": Mask,
+    }
+)
 
 
-def record(
-    step: int,
-    edit: Edit,
-    *,
-    rejected: str | None = None,
-    repaired: str | None = None,
-    call_key: str | None = None,
-) -> EditRecord:
-    """An edit as a row: applied, or ``rejected`` or ``repaired`` with the reason."""
-    outcome: EditOutcome = "rejected" if rejected else "repaired" if repaired else "applied"
-    name = _NAMES[type(edit)]
-    payload = _adapter(name).dump_python(edit, mode="json")
-    return EditRecord(step, name, payload, outcome, rejected or repaired, call_key=call_key)
-
-
-def resolved(row: EditRecord) -> Edit | None:
-    """The edit of a row, if it was applied."""
-    if row.outcome == "rejected":
-        return None
-    edit: Edit = _adapter(row.op).validate_python(row.payload)
-    return edit
-
-
-@cache
-def _adapter(name: str) -> TypeAdapter[Any]:
-    return TypeAdapter(_KINDS[name])
+record: Final = _WORDS.record
+resolved: Final = _WORDS.read
 
 
 class _Reply(BaseModel):

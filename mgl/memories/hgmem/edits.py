@@ -8,17 +8,14 @@ with its case, what each retrieved (``retrieve``), the edits that evolved the me
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Final, Literal
-
-from pydantic import TypeAdapter
+from typing import Final, Literal
 
 from mgl.memories.hgmem.proposals import Case
 from mgl.memories.hgmem.state import AddVertex, Edit, Insert, Merge, Restart, Update
 from mgl.store import EditRecord
-from mgl.store.records import EditOutcome
+from mgl.store.vocabulary import Vocabulary
 
 __all__ = [
     "Failed",
@@ -93,44 +90,26 @@ class Failed:
 
 Row = Edit | Failed | Judge | Subquery | Retrieve | Respond | Stop
 
-_KINDS: Final[Mapping[str, type[Row]]] = {
-    "judge": Judge,
-    "subquery": Subquery,
-    "retrieve": Retrieve,
-    "vertex": AddVertex,
-    "insert": Insert,
-    "update": Update,
-    "merge": Merge,
-    "restart": Restart,
-    "answer": Respond,
-    "stop": Stop,
-    "reply": Failed,
-}
-_NAMES: Final[Mapping[type[Row], str]] = {kind: name for name, kind in _KINDS.items()}
+_WORDS: Final = Vocabulary[Row](
+    {
+        "judge": Judge,
+        "subquery": Subquery,
+        "retrieve": Retrieve,
+        "vertex": AddVertex,
+        "insert": Insert,
+        "update": Update,
+        "merge": Merge,
+        "restart": Restart,
+        "answer": Respond,
+        "stop": Stop,
+        "reply": Failed,
+    }
+)
 _EDITS: Final = (AddVertex, Insert, Update, Merge, Restart)
 
 
-def record(
-    step: int,
-    row: Row,
-    *,
-    rejected: str | None = None,
-    repaired: str | None = None,
-    call_key: str | None = None,
-) -> EditRecord:
-    """A row of the log: applied, or ``rejected`` or ``repaired`` with the reason."""
-    outcome: EditOutcome = "rejected" if rejected else "repaired" if repaired else "applied"
-    name = _NAMES[type(row)]
-    payload = _adapter(name).dump_python(row, mode="json")
-    return EditRecord(step, name, payload, outcome, rejected or repaired, call_key=call_key)
-
-
-def read(row: EditRecord) -> Row | None:
-    """What a row says, unless it was rejected."""
-    if row.outcome == "rejected":
-        return None
-    said: Row = _adapter(row.op).validate_python(row.payload)
-    return said
+record: Final = _WORDS.record
+read: Final = _WORDS.read
 
 
 def edits_of(rows: Iterable[EditRecord]) -> Iterator[tuple[int, Edit]]:
@@ -139,8 +118,3 @@ def edits_of(rows: Iterable[EditRecord]) -> Iterator[tuple[int, Edit]]:
         said = read(row)
         if isinstance(said, _EDITS):
             yield row.chunk, said
-
-
-@cache
-def _adapter(name: str) -> TypeAdapter[Any]:
-    return TypeAdapter(_KINDS[name])

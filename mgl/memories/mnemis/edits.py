@@ -6,12 +6,8 @@ that a reply of a model could not be used; what it was to tell is missing, and t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Final
-
-from pydantic import TypeAdapter
+from typing import Final
 
 from mgl.memories.mnemis.state import (
     AddEntity,
@@ -26,7 +22,7 @@ from mgl.memories.mnemis.state import (
     Repeat,
 )
 from mgl.store import EditRecord
-from mgl.store.records import EditOutcome
+from mgl.store.vocabulary import Vocabulary
 from mgl.types import Span
 
 __all__ = ["Failed", "record", "resolved"]
@@ -40,19 +36,20 @@ class Failed:
     problem: str
 
 
-_KINDS: Final[Mapping[str, type[Edit | Failed]]] = {
-    "add_episode": AddEpisode,
-    "add_entity": AddEntity,
-    "repeat": Repeat,
-    "describe": Describe,
-    "add_fact": AddFact,
-    "close": Close,
-    "put_category": PutCategory,
-    "assign": Assign,
-    "drop_hierarchy": DropHierarchy,
-    "reply": Failed,
-}
-_NAMES: Final[Mapping[type[Edit | Failed], str]] = {kind: name for name, kind in _KINDS.items()}
+_WORDS: Final = Vocabulary[Edit | Failed](
+    {
+        "add_episode": AddEpisode,
+        "add_entity": AddEntity,
+        "repeat": Repeat,
+        "describe": Describe,
+        "add_fact": AddFact,
+        "close": Close,
+        "put_category": PutCategory,
+        "assign": Assign,
+        "drop_hierarchy": DropHierarchy,
+        "reply": Failed,
+    }
+)
 
 
 def record(
@@ -68,24 +65,16 @@ def record(
 
     ``span`` is the place in the source that it stands on, by default the edit's own.
     """
-    outcome: EditOutcome = "rejected" if rejected else "repaired" if repaired else "applied"
-    name = _NAMES[type(edit)]
-    payload = _adapter(name).dump_python(edit, mode="json")
     if span is None and isinstance(edit, AddEntity | AddFact | Repeat):
         span = edit.mention.span
     elif span is None and isinstance(edit, AddEpisode):
         span = edit.episode.span
-    return EditRecord(step, name, payload, outcome, rejected or repaired, span, call_key=call_key)
+    return _WORDS.record(
+        step, edit, rejected=rejected, repaired=repaired, call_key=call_key, span=span
+    )
 
 
 def resolved(row: EditRecord) -> Edit | None:
     """The edit of a row; None where it was rejected, or tells of a reply alone."""
-    if row.outcome == "rejected" or row.op == "reply":
-        return None
-    edit: Edit = _adapter(row.op).validate_python(row.payload)
-    return edit
-
-
-@cache
-def _adapter(name: str) -> TypeAdapter[Any]:
-    return TypeAdapter(_KINDS[name])
+    edit = _WORDS.read(row)
+    return None if isinstance(edit, Failed) else edit
