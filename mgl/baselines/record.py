@@ -7,8 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel
 
-from mgl.llm.calls import content_hash
-from mgl.memories.base import Tools
+from mgl.memories.base import Tools, memory_id
 from mgl.store import MemoryRecord
 from mgl.types import Answer, Conversation, Document, Question, Source
 from mgl.web.view import GraphView
@@ -43,15 +42,13 @@ class Baseline:
     def id(self) -> str:
         if self._identity is not None:
             return self._identity
-        return content_hash(
-            {
-                "kind": self.kind,
-                "document": self._source.id,
-                "questions": [question.text for question in self._questions],
-                "config": self._options,
-                "model": self._tools.llm.model_id,
-            }
-        )[:12]
+        return memory_id(
+            self.kind,
+            self._options,
+            self._tools.llm.model_id,
+            document=self._source.id,
+            questions=[question.text for question in self._questions],
+        )
 
     async def build(self) -> None:
         """Register the source and count its tokens; there is nothing to read beforehand."""

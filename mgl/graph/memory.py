@@ -22,8 +22,7 @@ from mgl.graph.extract import describe_all, read_chunks
 from mgl.graph.fold import fold
 from mgl.graph.index import GraphIndex
 from mgl.graph.state import EntityGraph
-from mgl.llm.calls import content_hash
-from mgl.memories.base import Tools
+from mgl.memories.base import Tools, memory_id
 from mgl.store import MemoryRecord
 from mgl.text import window_document
 from mgl.types import Answer, Chunk, Document, Question, Source
@@ -72,14 +71,12 @@ class DocumentGraph:
     def id(self) -> str:
         if self._identity is not None:
             return self._identity
-        return content_hash(
-            {
-                "kind": KIND,
-                "document": self._document.id,
-                "config": self._recorded,
-                "model": self._tools.llm.model_id,
-            }
-        )[:12]
+        return memory_id(
+            KIND,
+            self._recorded,
+            self._tools.llm.model_id,
+            document=self._document.id,
+        )
 
     async def build(self) -> None:
         """Read the document into the log, from where the log ends."""

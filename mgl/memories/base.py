@@ -6,22 +6,56 @@ A memory reads a source into a log of edits (``build``) and answers from what th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from mgl.errors import UsageError
 from mgl.llm.base import LLM
+from mgl.llm.calls import content_hash
 from mgl.retrieval.base import Embedder, Reranker
 from mgl.store import Store
 from mgl.types import Answer, Conversation, Question, Turn
 from mgl.web.view import GraphView
 
-__all__ = ["ConversationMemory", "Memory", "MemoryKind", "Observer", "SilentObserver", "Tools"]
+__all__ = [
+    "ConversationMemory",
+    "Memory",
+    "MemoryKind",
+    "Observer",
+    "PresetConfig",
+    "SilentObserver",
+    "Tools",
+    "memory_id",
+]
 
 ToolT = TypeVar("ToolT")
+
+
+def memory_id(kind: str, config: Mapping[str, Any], model_id: str, **rest: Any) -> str:
+    """The id of a memory: a hash of all that decides its log; ``rest`` says of what it is."""
+    return content_hash({"kind": kind, "config": config, "model": model_id, **rest})[:12]
+
+
+class PresetConfig(BaseModel):
+    """A configuration with a preset for models and machines that cannot follow the paper's.
+
+    ``SMALL`` are the options that ``small`` sets; what is given besides goes before them.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    SMALL: ClassVar[Mapping[str, Any]] = {}
+    preset: Literal["paper", "small"] = "paper"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_preset(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("preset") == "small":
+            return {**cls.SMALL, **given}
+        return given
 
 
 class Observer(Protocol):

@@ -6,18 +6,17 @@ What goes beyond the paper is a named option here and is off by default, but for
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field
 
 from mgl.llm.base import Sampling
+from mgl.memories.base import PresetConfig
 
 __all__ = ["GamConfig"]
 
-_SMALL: dict[str, Any] = {"indicators": "rules", "anchoring": "event", "meaning": "context"}
 
-
-class GamConfig(BaseModel):
+class GamConfig(PresetConfig):
     """How a conversation is remembered and read.
 
     ``partition`` is what ends a topic: ``semantic`` boundaries that the model finds (the paper's),
@@ -36,9 +35,8 @@ class GamConfig(BaseModel):
     ``private`` says whether secrets and personal data are kept, or masked before a model sees them.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    SMALL: ClassVar = {"indicators": "rules", "anchoring": "event", "meaning": "context"}
 
-    preset: Literal["paper", "small"] = "paper"
     partition: Literal["semantic", "session", "window", "turns"] = "semantic"
     without: Literal["tan", "epg", "ssm", "mfr"] | None = None
     buffer_tokens: int = Field(2048, ge=32, description="capacity of the buffer (§3.3)")
@@ -72,13 +70,6 @@ class GamConfig(BaseModel):
     temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
     seed: int = 0
     private: Literal["keep", "mask"] = "keep"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_preset(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("preset") == "small":
-            return {**_SMALL, **given}
-        return given
 
     def sampling(self, max_tokens: int) -> Sampling:
         """How a reply of so many tokens at most is drawn."""

@@ -20,8 +20,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from mgl.errors import InputError, UsageError
-from mgl.llm.calls import content_hash
-from mgl.memories.base import Tools
+from mgl.memories.base import Tools, memory_id
 from mgl.memories.gam.boundaries import Look, cut, due
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.consolidate import consolidate, renewed
@@ -91,14 +90,12 @@ class Gam:
     def id(self) -> str:
         if self._identity is not None:
             return self._identity
-        return content_hash(
-            {
-                "kind": KIND,
-                "conversation": self._source.id,
-                "config": self._config.model_dump(mode="json"),
-                "model": self._tools.llm.model_id,
-            }
-        )[:12]
+        return memory_id(
+            KIND,
+            self._config.model_dump(mode="json"),
+            self._tools.llm.model_id,
+            conversation=self._source.id,
+        )
 
     @property
     def state(self) -> State:

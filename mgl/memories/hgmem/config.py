@@ -6,28 +6,20 @@ beyond the paper, or takes a part of it away, is a named option.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from mgl.graph.config import GraphConfig
 from mgl.llm.base import Sampling
+from mgl.memories.base import PresetConfig
 
 __all__ = ["HgMemConfig"]
 
 _ATTEMPT = 1000
-_SMALL: dict[str, Any] = {
-    "extraction": "terms",
-    "chunks": 3,
-    "points_per_step": 3,
-    "answer_chunks": 4,
-    "reply_tokens": 200,
-    "reply_temperature": 0.0,
-    "reply_top_p": 1.0,
-}
 
 
-class HgMemConfig(GraphConfig):
+class HgMemConfig(PresetConfig, GraphConfig):
     """How a question is answered over a document's graph; and how that graph is built.
 
     ``retrieval`` leaves out one of the two ways to look for evidence, ``update`` and ``merge``
@@ -41,7 +33,16 @@ class HgMemConfig(GraphConfig):
     terms (``mgl.memories.hgmem.small``).
     """
 
-    preset: Literal["paper", "small"] = "paper"
+    SMALL: ClassVar = {
+        "extraction": "terms",
+        "chunks": 3,
+        "points_per_step": 3,
+        "answer_chunks": 4,
+        "reply_tokens": 200,
+        "reply_temperature": 0.0,
+        "reply_top_p": 1.0,
+    }
+
     retrieval: Literal["adaptive", "global_only", "local_only"] = "adaptive"
     update: bool = True
     merge: bool = True
@@ -66,13 +67,6 @@ class HgMemConfig(GraphConfig):
     reply_temperature: float = Field(0.8, ge=0.0, description="§4.2")
     reply_top_p: float = Field(0.8, gt=0.0, le=1.0, description="code")
     reply_seed: int = 0
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_preset(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("preset") == "small":
-            return {**_SMALL, **given}
-        return given
 
     @property
     def released(self) -> bool:

@@ -16,8 +16,7 @@ from typing import Final
 from mgl.errors import InputError, ReplyInvalid, UsageError
 from mgl.graph import DocumentGraph, GraphConfig
 from mgl.graph.estimate import Estimate
-from mgl.llm.calls import content_hash
-from mgl.memories.base import Tools
+from mgl.memories.base import Tools, memory_id
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.edits import Respond, edits_of, read
 from mgl.memories.hgmem.evidence import Evidence
@@ -77,16 +76,14 @@ class HgMem:
             return self._identity
         if self._question is None:
             return self._graph.id
-        return content_hash(
-            {
-                "kind": KIND,
-                "document": self._document.id,
-                "questions": [self._question.text],
-                "config": self._config.model_dump(mode="json"),
-                "model": self._tools.llm.model_id,
-                "embedder": self._tools.required_embedder.model_id,
-            }
-        )[:12]
+        return memory_id(
+            KIND,
+            self._config.model_dump(mode="json"),
+            self._tools.llm.model_id,
+            document=self._document.id,
+            questions=[self._question.text],
+            embedder=self._tools.required_embedder.model_id,
+        )
 
     async def build(self) -> None:
         """Build the graph, then take the question's steps, from where the logs end."""

@@ -15,8 +15,7 @@ from textwrap import shorten
 from typing import Final
 
 from mgl.errors import InputError
-from mgl.llm.calls import content_hash
-from mgl.memories.base import Tools
+from mgl.memories.base import Tools, memory_id
 from mgl.memories.mindgraph.answer import answer_from_graph
 from mgl.memories.mindgraph.build import build_graph
 from mgl.memories.mindgraph.config import MindGraphConfig
@@ -69,15 +68,13 @@ class MindGraph:
     def id(self) -> str:
         if self._identity is not None:
             return self._identity
-        return content_hash(
-            {
-                "kind": KIND,
-                "document": self._document.id,
-                "questions": [question.text for question in self._questions],
-                "config": self._config.model_dump(mode="json"),
-                "model": self._tools.llm.model_id,
-            }
-        )[:12]
+        return memory_id(
+            KIND,
+            self._config.model_dump(mode="json"),
+            self._tools.llm.model_id,
+            document=self._document.id,
+            questions=[question.text for question in self._questions],
+        )
 
     async def build(self) -> None:
         """Read the document into the log, from where the log ends."""

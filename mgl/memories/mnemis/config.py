@@ -5,18 +5,17 @@ What goes beyond the paper, or takes a part of it away, is a named option.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field
 
 from mgl.llm.base import Sampling
+from mgl.memories.base import PresetConfig
 
 __all__ = ["MnemisConfig"]
 
-_SMALL: dict[str, Any] = {"extraction": "terms", "reflect": False}
 
-
-class MnemisConfig(BaseModel):
+class MnemisConfig(PresetConfig):
     """How a source is taken in, categorised and read.
 
     ``episode`` is what is taken in at a time: a ``turn`` or a ``session`` of a conversation; a
@@ -31,9 +30,8 @@ class MnemisConfig(BaseModel):
     ``preset`` ``small`` is for models and machines that cannot follow the extraction at its price.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    SMALL: ClassVar = {"extraction": "terms", "reflect": False}
 
-    preset: Literal["paper", "small"] = "paper"
     episode: Literal["turn", "session"] = "turn"
     episode_tokens: int = Field(300, ge=16, description="of a document's episode, at most; ours")
     extraction: Literal["model", "terms"] = "model"
@@ -64,13 +62,6 @@ class MnemisConfig(BaseModel):
     answer_tokens: int = Field(120, ge=16, description="reply budget of an answer; ours")
     temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
     seed: int = 0
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_preset(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("preset") == "small":
-            return {**_SMALL, **given}
-        return given
 
     def sampling(self, tokens: int) -> Sampling:
         """How tokens are drawn for a reply of at most so many."""

@@ -16,8 +16,7 @@ from dataclasses import replace
 from typing import Final
 
 from mgl.errors import InputError, UsageError
-from mgl.llm.calls import content_hash
-from mgl.memories.base import Tools
+from mgl.memories.base import Tools, memory_id
 from mgl.memories.mnemis.answering import answer_from_document, as_memories, context
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.episodes import episodes_of, shown
@@ -70,14 +69,12 @@ class Mnemis:
     def id(self) -> str:
         if self._identity is not None:
             return self._identity
-        return content_hash(
-            {
-                "kind": KIND,
-                "document": self._source.id,
-                "config": self._config.model_dump(mode="json"),
-                "model": self._tools.llm.model_id,
-            }
-        )[:12]
+        return memory_id(
+            KIND,
+            self._config.model_dump(mode="json"),
+            self._tools.llm.model_id,
+            document=self._source.id,
+        )
 
     @property
     def state(self) -> State:
