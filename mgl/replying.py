@@ -26,6 +26,7 @@ __all__ = [
     "REPLY",
     "UNMENTIONED",
     "Memory",
+    "answer_from_lines",
     "cited_turn",
     "reply_from",
     "reply_in_talk",
@@ -160,20 +161,41 @@ async def _ask(
     sampling: Sampling,
     trace: Sequence[str],
 ) -> Answer:
-    lines = await fitted(llm, [text for _, text in memories], reserve=sampling.max_tokens)
-    shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(lines, 1))
-    schema = create_model("answer", __base__=_Said, memories=(_numbers(len(memories)), ...))
+    def cite(places: Sequence[int]) -> list[Citation]:
+        numbers = (number for place in places for number in memories[place][0])
+        return [cited_turn(conversation, number) for number in numbers]
+
+    lines = [text for _, text in memories]
+    return await answer_from_lines(llm, lines, cite, question, prompt, sampling, trace)
+
+
+async def answer_from_lines(
+    llm: LLM,
+    lines: Sequence[str],
+    cite: Callable[[Sequence[int]], Sequence[Citation]],
+    question: Question,
+    prompt: Callable[..., str],
+    sampling: Sampling,
+    trace: Sequence[str],
+) -> Answer:
+    """One call over numbered lines: which of them are used, then the answer.
+
+    ``cite`` makes citations of the places, from 0, of the lines that were named; ``prompt`` is
+    rendered with ``memories``. Raises what LLM.complete raises.
+    """
+    kept = await fitted(llm, lines, reserve=sampling.max_tokens)
+    shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(kept, 1))
+    schema = create_model("answer", __base__=_Said, memories=(_numbers(len(lines)), ...))
     reply = await llm.complete(
         [Message("user", prompt(memories=shown))], schema, sampling=sampling, stage="answer"
     )
     assert reply.parsed is not None
-    places = sorted(set(reply.parsed.memories))
-    cited = [number for place in places for number in memories[place - 1][0]]
+    citations = tuple(cite([place - 1 for place in sorted(set(reply.parsed.memories))]))
     return Answer(
         question=question.text,
         text=reply.parsed.answer,
-        confidence="medium" if cited else "low",
-        citations=tuple(cited_turn(conversation, number) for number in cited),
+        confidence="medium" if citations else "low",
+        citations=citations,
         trace=tuple(trace),
     )
 

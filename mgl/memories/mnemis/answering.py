@@ -10,13 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from functools import partial
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, create_model
-
-from mgl.llm.base import LLM, Message
-from mgl.llm.constraints import bounded, index_set
-from mgl.llm.fitting import fitted
+from mgl.llm.base import LLM
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.nodes import Fact, Mention
 from mgl.memories.mnemis.reading import Reading
@@ -24,13 +20,12 @@ from mgl.memories.mnemis.similarity import node_text
 from mgl.memories.mnemis.state import State
 from mgl.prompt import Prompt
 from mgl.reading import flat
-from mgl.replying import Memory
+from mgl.replying import Memory, answer_from_lines
 from mgl.types import Answer, Citation, Document, Question
 
 __all__ = ["ANSWER", "Item", "answer_from_document", "as_memories", "context"]
 
 NOTHING = "The document says nothing about this."
-ANSWER_CHARS = 400
 
 ANSWER = Prompt(
     "mnemis.answer",
@@ -88,15 +83,6 @@ def as_memories(items: Sequence[Item], state: State) -> list[Memory]:
     ]
 
 
-class _Said(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    memories: list[int]
-    answer: Annotated[
-        str, StringConstraints(strip_whitespace=True, min_length=1), bounded(ANSWER_CHARS)
-    ]
-
-
 async def answer_from_document(
     llm: LLM,
     document: Document,
@@ -111,23 +97,18 @@ async def answer_from_document(
     """
     if not items:
         return Answer(question.text, NOTHING, "low", (), tuple(trace))
-    lines = await fitted(llm, [item.text for item in items], reserve=config.answer_tokens)
-    shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(lines, 1))
-    schema = create_model("answer", __base__=_Said, memories=(index_set(len(items), first=1), ...))
-    reply = await llm.complete(
-        [Message("user", ANSWER.render(memories=shown, question=question.text))],
-        schema,
-        sampling=config.sampling(config.answer_tokens),
-        stage="answer",
-    )
-    assert reply.parsed is not None
-    cited = [items[place - 1] for place in reply.parsed.memories]
-    return Answer(
-        question=question.text,
-        text=reply.parsed.answer,
-        confidence="medium" if cited else "low",
-        citations=tuple(_citation(document, item) for item in cited if item.mentions),
-        trace=tuple(trace),
+
+    def cite(places: Sequence[int]) -> list[Citation]:
+        return [_citation(document, items[place]) for place in places if items[place].mentions]
+
+    return await answer_from_lines(
+        llm,
+        [item.text for item in items],
+        cite,
+        question,
+        partial(ANSWER.render, question=question.text),
+        config.sampling(config.answer_tokens),
+        trace,
     )
 
 
