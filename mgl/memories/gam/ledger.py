@@ -67,12 +67,13 @@ class Ledger:
 
     def catch_up(self) -> None:
         """Apply what is in the log and not in the state: by another process, or by the last one."""
-        if (steps := self._store.steps(self.record.id)) > self.step:
-            edits = [resolved(row) for row in self._store.edits(self.record.id, since=self.step)]
+        if self._store.steps(self.record.id) > self.step:
+            rows = self._store.edits(self.record.id, since=self.step)
+            edits = [resolved(row) for row in rows]
             for edit in edits:
                 if edit is not None:
                     self.state = apply(self.state, edit)
-            self.step = steps
+            self.step = rows[-1].chunk + 1
             if any(isinstance(edit, Forget | Mask) for edit in edits):
                 self.turns.clear()
         since = len(self.turns)

@@ -86,7 +86,7 @@ class Loop:
         """Take the steps that the log lacks. Raises the EngineError family."""
         store, last = self._tools.store, self._config.steps
         while not is_finished(rows := store.edits(self._id)):
-            past = _past(rows, store.steps(self._id))
+            past = _past(rows)
             self._tools.observer.progress("steps", past.done, last + 1)
             try:
                 made = await self._step(past)
@@ -221,7 +221,8 @@ class Loop:
         )
 
 
-def _past(rows: Sequence[EditRecord], step: int) -> _Past:
+def _past(rows: Sequence[EditRecord]) -> _Past:
+    step = rows[-1].chunk + 1 if rows else 0
     begun = max((row.chunk + 1 for row in rows if row.op == "restart"), default=0)
     said = [read(row) for row in rows if row.chunk >= begun]
     return _Past(

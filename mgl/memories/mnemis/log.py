@@ -45,11 +45,11 @@ class Log:
 
     def catch_up(self) -> None:
         """Apply what is in the log and not in the state."""
-        if (steps := self._store.steps(self._id)) > self.step:
+        if self._store.steps(self._id) > self.step:
             rows = self._store.edits(self._id, since=self.step)
             edits = (resolved(row) for row in rows if row.op not in _OTHERS)
             self.state = replay((edit for edit in edits if edit is not None), self.state)
-            self.step = steps
+            self.step = rows[-1].chunk + 1
 
     @property
     def source(self) -> Source:

@@ -16,6 +16,9 @@ from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.client import Client
 from mgl.memories.base import SilentObserver, Tools
 from mgl.memories.mnemis import Mnemis, MnemisConfig
+from mgl.memories.mnemis.edits import record
+from mgl.memories.mnemis.log import Log
+from mgl.memories.mnemis.state import AddEpisode
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Conversation, Document, Question, Source, Turn
@@ -231,3 +234,26 @@ async def test_a_reply_is_remembered(memory_of: Open) -> None:
 async def test_an_empty_question_is_refused(memory_of: Open) -> None:
     with pytest.raises(InputError, match="empty"):
         await memory_of().answer(Question(" "))
+
+
+async def test_a_step_written_while_the_log_is_read_is_taken_once(
+    memory_of: Open, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = memory_of()
+    await memory.build()
+    first = memory.state.episodes[0]
+    log = Log(store, memory.id, TALK, SilentObserver())
+    steps = store.steps
+
+    def steps_then_another(identity: str) -> int:
+        known = steps(identity)
+        edit = AddEpisode(replace(first, number=known))
+        store.append_edits(identity, known, [record(known, edit)])
+        return known
+
+    monkeypatch.setattr(store, "steps", steps_then_another)
+    for _ in range(4):
+        log.catch_up()
+    monkeypatch.undo()
+    log.catch_up()
+    assert max(log.state.episodes) == log.step - 1 == steps(memory.id) - 1
