@@ -1,0 +1,100 @@
+"""What a benchmark is: sources, and questions that are asked of them.
+
+    >>> benchmark = registry.load("benchmark", "locomo")            # doctest: +SKIP
+    >>> dataset = benchmark.read(Path("locomo10.json"))             # doctest: +SKIP
+    >>> dataset.items[0].question.text                              # doctest: +SKIP
+    'When did Caroline go to the LGBTQ support group?'
+
+One small file a benchmark turns the official file into this. Nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from mgl.types import Question, Source
+
+__all__ = ["About", "Benchmark", "Dataset", "Item"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One question of one source; ``id`` is unique in the benchmark.
+
+    ``question`` is what a memory is asked: where the benchmark or a paper puts it in a form of its
+    own (a claim, choices by letter), in that form. ``golds`` are the reference answers, none where
+    there is none. ``category`` is the benchmark's own name. ``evidence`` are ids of turns, sessions
+    or passages that hold the answer. ``choices`` are the answers to choose from, in the order of
+    their letters. ``pair`` is what an item has in common with those it is scored together with.
+    ``labels`` are further things to report by (difficulty, length). None of these but ``question``
+    is ever shown to the model that answers.
+    """
+
+    id: str
+    source: str
+    question: Question
+    golds: tuple[str, ...] = ()
+    category: str = ""
+    evidence: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    pair: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What was read: the items in the file's order, and their sources, each read when it is called.
+
+    ``sha256`` is of each file that was read, by its name. ``notes`` tells what was mended or left
+    out, and why.
+    """
+
+    items: tuple[Item, ...]
+    sources: Mapping[str, Callable[[], Source]]
+    sha256: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a user is told of a benchmark: its title, its paper, where its files are had, their
+    licence, which of them are needed, how many items the official release has (None: not fixed),
+    and which file or folder of MGL_DATA is looked at."""
+
+    title: str
+    paper: str
+    where: str
+    licence: str
+    files: str
+    items: int | None
+    folder: str
+
+
+class Benchmark(Protocol):
+    """A benchmark by its name in the registry (kind ``benchmark``).
+
+    ``scorers`` are names of ``mgl.evaluation.scoring``, the first is what reports show first;
+    ``judge`` is a name of ``mgl.evaluation.judging`` that its papers use, None where none does.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def about(self) -> About: ...
+
+    @property
+    def reads(self) -> Literal["document", "conversation"]: ...
+
+    @property
+    def scorers(self) -> tuple[str, ...]: ...
+
+    @property
+    def judge(self) -> str | None: ...
+
+    def read(self, path: Path) -> Dataset:
+        """The dataset of a file or folder; InputError, with the place, where it is another's."""
+        ...

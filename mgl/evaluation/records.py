@@ -1,0 +1,73 @@
+"""What a run keeps of each question and of each memory that it built, as plain JSON values.
+
+A record holds all that its scores are computed from, so they can be computed again; it holds no
+time, so that a run that is replayed gives the same bytes. Times and machines are in the manifest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = ["BuildRecord", "Outcome", "Record", "Spent", "VerdictRecord"]
+
+Outcome = Literal["scored", "unscored", "failed"]
+"""``unscored``: answered, and a score could not be had (no gold answer, a verdict that could not be
+read); ``failed``: not answered. Both say why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one stage took: completions (issued or replayed alike) and their tokens."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRecord:
+    """What a judge said of an answer: ``score`` 0 to 1, None where its reply could not be read."""
+
+    score: float | None
+    reply: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One question put to one method.
+
+    ``method`` is its label in the manifest. ``item`` is everything of the benchmark's item that a
+    scorer needs. ``citations`` are as ``mgl.results.citation_json`` has them, each with
+    ``verbatim``: whether its span holds its quote. ``scores`` are by scorer, ``verdicts`` by judge.
+    ``usage`` is by stage, of the answer alone where the memory is shared. ``memory`` says what it
+    was read from: kind, nodes, edges, chunks, marks, compaction ratio.
+    """
+
+    method: str
+    item: Mapping[str, Any]
+    outcome: Outcome
+    reason: str = ""
+    answer: str = ""
+    confidence: str = ""
+    citations: tuple[Mapping[str, Any], ...] = ()
+    scores: Mapping[str, float] = field(default_factory=dict)
+    verdicts: Mapping[str, VerdictRecord] = field(default_factory=dict)
+    usage: Mapping[str, Spent] = field(default_factory=dict)
+    memory: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BuildRecord:
+    """One memory that several questions share: what it was built from, what it took and its size.
+
+    ``reason`` says why it could not be built; its questions have then failed.
+    """
+
+    method: str
+    source: str
+    usage: Mapping[str, Spent] = field(default_factory=dict)
+    memory: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
