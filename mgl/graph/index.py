@@ -2,7 +2,7 @@
 
     index = await GraphIndex.open(embedder, graph, chunks)
     (vector,) = await index.embed(["Who gave Carter a slave?"])
-    index.entities(vector, 5, among=graph.neighbours("carter"))
+    index.entities.nearest(vector, 5, among=graph.neighbours("carter"))
 
 Source: HGMem §3.1 and §4.2, where nodes, edges and chunks are embedded for retrieval. It is shared
 by all questions and holds nothing of any.
@@ -22,7 +22,7 @@ from mgl.retrieval.base import Embedder
 from mgl.retrieval.vectors import VectorIndex
 from mgl.types import Chunk
 
-__all__ = ["GraphIndex", "entity_text", "relation_text"]
+__all__ = ["GraphIndex", "KeyedVectors", "entity_text", "relation_text"]
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -38,83 +38,8 @@ def relation_text(relation: Relation, entities: Mapping[str, Entity]) -> str:
     return f"{source.name} - {target.name}\n{relation.description}"
 
 
-class GraphIndex:
-    """The vectors of one graph and its chunks. Scores are cosines, the best first; ids that are
-    not in the graph are passed over, and an empty ``among`` finds nothing."""
-
-    def __init__(
-        self,
-        embedder: Embedder,
-        entities: _Keyed[str],
-        relations: _Keyed[str],
-        chunks: _Keyed[int],
-    ) -> None:
-        self._embedder = embedder
-        self._entities, self._relations, self._chunks = entities, relations, chunks
-
-    @classmethod
-    async def open(
-        cls, embedder: Embedder, graph: EntityGraph, chunks: Sequence[Chunk]
-    ) -> GraphIndex:
-        """Embed all of a graph; what the embedder raises."""
-
-        def work() -> GraphIndex:
-            relations = graph.relations.values()
-            return cls(
-                embedder,
-                _Keyed(embedder, graph.entities, map(entity_text, graph.entities.values())),
-                _Keyed(
-                    embedder,
-                    graph.relations,
-                    (relation_text(relation, graph.entities) for relation in relations),
-                ),
-                _Keyed(embedder, [c.index for c in chunks], (chunk.text for chunk in chunks)),
-            )
-
-        return await asyncio.to_thread(work)
-
-    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of some queries: shape (n, dims)."""
-        if not texts:
-            return np.zeros((0, self._embedder.dims), dtype=np.float32)
-        return await asyncio.to_thread(self._embedder.embed, texts, task="query")
-
-    def entities(
-        self,
-        vector: NDArray[np.float32],
-        count: int,
-        *,
-        among: Collection[str] | None = None,
-        floor: float = -1.0,
-    ) -> list[tuple[str, float]]:
-        """The ids of the ``count`` entities most like a query, of a cosine of ``floor`` or more."""
-        return self._entities.nearest(vector, count, among, floor)
-
-    def relations(
-        self,
-        vector: NDArray[np.float32],
-        count: int,
-        *,
-        among: Collection[str] | None = None,
-        floor: float = -1.0,
-    ) -> list[tuple[str, float]]:
-        """The ids of the relations most like a query; as ``entities``."""
-        return self._relations.nearest(vector, count, among, floor)
-
-    def chunks(
-        self,
-        vector: NDArray[np.float32],
-        count: int,
-        *,
-        among: Collection[int] | None = None,
-        floor: float = -1.0,
-    ) -> list[tuple[int, float]]:
-        """The numbers of the chunks most like a query; as ``entities``."""
-        return self._chunks.nearest(vector, count, among, floor)
-
-
-class _Keyed(Generic[Key]):
-    """A vector index whose ids are places in a list of keys."""
+class KeyedVectors(Generic[Key]):
+    """What is like a query, by keys of its own. Scores are cosines, the best first."""
 
     def __init__(self, embedder: Embedder, keys: Iterable[Key], texts: Iterable[str]) -> None:
         self._keys = list(keys)
@@ -128,9 +53,14 @@ class _Keyed(Generic[Key]):
         self,
         vector: NDArray[np.float32],
         count: int,
-        among: Collection[Key] | None,
-        floor: float,
+        *,
+        among: Collection[Key] | None = None,
+        floor: float = -1.0,
     ) -> list[tuple[Key, float]]:
+        """The ``count`` keys most like a query, of a cosine of ``floor`` or more.
+
+        Keys of ``among`` that are not there are passed over; an empty ``among`` finds nothing.
+        """
         places = None
         if among is not None:
             places = [self._places[key] for key in among if key in self._places]
@@ -138,3 +68,45 @@ class _Keyed(Generic[Key]):
             return []
         (hits,) = self._index.search(vector[None], count, places)
         return [(self._keys[hit.id], hit.score) for hit in hits if hit.score >= floor]
+
+
+class GraphIndex:
+    """The vectors of one graph and its chunks: ``entities`` and ``relations`` by id, ``chunks`` by
+    number."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        entities: KeyedVectors[str],
+        relations: KeyedVectors[str],
+        chunks: KeyedVectors[int],
+    ) -> None:
+        self._embedder = embedder
+        self.entities, self.relations, self.chunks = entities, relations, chunks
+
+    @classmethod
+    async def open(
+        cls, embedder: Embedder, graph: EntityGraph, chunks: Sequence[Chunk]
+    ) -> GraphIndex:
+        """Embed all of a graph; what the embedder raises."""
+
+        def work() -> GraphIndex:
+            relations = graph.relations.values()
+            return cls(
+                embedder,
+                KeyedVectors(embedder, graph.entities, map(entity_text, graph.entities.values())),
+                KeyedVectors(
+                    embedder,
+                    graph.relations,
+                    (relation_text(relation, graph.entities) for relation in relations),
+                ),
+                KeyedVectors(embedder, [c.index for c in chunks], (chunk.text for chunk in chunks)),
+            )
+
+        return await asyncio.to_thread(work)
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of some queries: shape (n, dims)."""
+        if not texts:
+            return np.zeros((0, self._embedder.dims), dtype=np.float32)
+        return await asyncio.to_thread(self._embedder.embed, texts, task="query")

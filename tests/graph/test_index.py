@@ -46,28 +46,33 @@ def test_what_is_embedded_is_what_the_contract_names() -> None:
 def test_the_likest_come_first_and_the_floor_holds() -> None:
     index = opened()
     vector = asked(index, "Which nurse is it?")
-    found = index.entities(vector, 3)
+    found = index.entities.nearest(vector, 3)
     assert found[0][0] == "ann"
     assert [score for _, score in found] == sorted((s for _, s in found), reverse=True)
-    assert [name for name, _ in index.entities(vector, 3, floor=found[0][1])] == ["ann"]
-    assert index.relations(asked(index, "lost at sea"), 1)[0][0] == "ann|ring"
-    assert index.chunks(asked(index, "lost at sea"), 1)[0][0] == 8
+    assert [name for name, _ in index.entities.nearest(vector, 3, floor=found[0][1])] == ["ann"]
+    assert index.relations.nearest(asked(index, "lost at sea"), 1)[0][0] == "ann|ring"
+    assert index.chunks.nearest(asked(index, "lost at sea"), 1)[0][0] == 8
 
 
 def test_among_bounds_what_is_found() -> None:
     index = opened()
     vector = asked(index, "a nurse")
-    assert [name for name, _ in index.entities(vector, 9, among={"bo", "nobody"})] == ["bo"]
-    assert index.entities(vector, 9, among=[]) == []
-    assert index.entities(vector, 9, among={"nobody"}) == []
-    assert index.chunks(vector, 9, among={3})[0][0] == 3
-    assert index.relations(vector, 0) == []
+    assert [name for name, _ in index.entities.nearest(vector, 9, among={"bo", "nobody"})] == ["bo"]
+    assert index.entities.nearest(vector, 9, among=[]) == []
+    assert index.entities.nearest(vector, 9, among={"nobody"}) == []
+    assert index.chunks.nearest(vector, 9, among={3})[0][0] == 3
+    assert index.relations.nearest(vector, 0) == []
 
 
 def test_an_empty_graph_finds_nothing() -> None:
     index = opened(EntityGraph())
     vector = asked(index, "a nurse")
-    assert index.entities(vector, 5) == index.relations(vector, 5) == index.chunks(vector, 5) == []
+    assert (
+        index.entities.nearest(vector, 5)
+        == index.relations.nearest(vector, 5)
+        == index.chunks.nearest(vector, 5)
+        == []
+    )
     assert asyncio.run(index.embed([])).shape == (0, 64)
 
 

@@ -52,7 +52,7 @@ def test_a_graph_is_built_shown_and_searched(graph_of: Open, store: Store) -> No
         assert document.quote(mention.span) in chunk.text
     index = asyncio.run(graph.index())
     (vector,) = asyncio.run(index.embed(["a sailor"]))
-    assert index.entities(vector, 1)[0][0] == "bo"
+    assert index.entities.nearest(vector, 1)[0][0] == "bo"
     view = graph.view()
     assert {node.kind for node in view.nodes} == {"person"}
     assert [(edge.source, edge.target) for edge in view.edges] == [("ann", "bo")]
@@ -113,8 +113,8 @@ def test_empty_extraction_on_every_chunk_is_no_failure(graph_of: Open, hearing: 
     assert graph.view().nodes == ()
     index = asyncio.run(graph.index())
     (vector,) = asyncio.run(index.embed(["Ann"]))
-    assert index.entities(vector, 5) == []
-    assert index.chunks(vector, 1)
+    assert index.entities.nearest(vector, 5) == []
+    assert index.chunks.nearest(vector, 1)
 
 
 def test_instructions_come_first_and_sentences_are_numbered(graph_of: Open) -> None:

@@ -43,7 +43,7 @@ class Evidence:
         """
         config = self._config
         (vector,) = await self._index.embed([query])
-        hits = self._index.entities(
+        hits = self._index.entities.nearest(
             vector, config.entities, among=scope & self.graph.entities.keys(), floor=config.floor
         )
         own = {v.id: f"{v.name}\n{v.description}" for v in memory.vertices.values() if v.new}
@@ -57,11 +57,11 @@ class Evidence:
         best = sorted(hits, key=lambda hit: -hit[1])[: config.entities]
         entities = tuple(identity for identity, _ in best)
         around = {relation.id for each in entities for relation in self.graph.relations_of(each)}
-        relations = self._index.relations(vector, config.relations, among=around)
+        relations = self._index.relations.nearest(vector, config.relations, among=around)
         tied = {chunk for each in entities for chunk in self.chunks_of(each, memory)} - but
-        chunks = self._index.chunks(vector, config.chunks, among=tied)
+        chunks = self._index.chunks.nearest(vector, config.chunks, among=tied)
         if config.dense_chunks:
-            chunks += self._index.chunks(vector, config.dense_chunks)
+            chunks += self._index.chunks.nearest(vector, config.dense_chunks)
         return Retrieve(
             subquery=query,
             scope=len(scope),
@@ -78,4 +78,4 @@ class Evidence:
     async def best_chunks(self, query: str, among: Sequence[int], count: int) -> list[int]:
         """Of some chunks those most like the query, the best first."""
         (vector,) = await self._index.embed([query])
-        return [number for number, _ in self._index.chunks(vector, count, among=among)]
+        return [number for number, _ in self._index.chunks.nearest(vector, count, among=among)]
