@@ -7,6 +7,9 @@ model or the user wrote enters it as escaped text and as inert JSON, never as ma
 Its address can end in ``#node=<id>`` or ``#edge=<id>``, which opens that element and its passage,
 and in ``&step=<n>``, which shows the graph as it was after that step.
 
+Where there are categories, they are a tree that can be opened, beside a graph of what they hold;
+the answer in sight opens its paths in it.
+
 It needs a browser of 2023 or later; without scripts it still shows questions, answers and text.
 """
 
@@ -280,7 +283,8 @@ def _hierarchy(view: GraphView) -> str:
     return (
         '<section class="side" id="hierarchy" aria-label="Hierarchy"><div class="bar">'
         f'<b>Hierarchy</b> <span class="note">{said} of categories</span></div>'
-        '<div id="tree"></div></section>'
+        '<div id="tree"><noscript><p class="note">The hierarchy needs scripts. The paths of an '
+        "answer are among the steps to it.</p></noscript></div></section>"
     )
 
 

@@ -106,6 +106,47 @@ def hypergraph(view: GraphView) -> GraphView:
 
 
 @pytest.fixture
+def hierarchy(view: GraphView) -> GraphView:
+    """Entities, first in one category, then in two that are in a third; Bo is in both."""
+    document, met = view.document, spot(view.document, "Ann met Bo")
+    entities = tuple(
+        ViewNode(name, "entity", name.title(), name.title(), spot(document, words), step)
+        for name, words, step in (
+            ("ann", "Ann", 0),
+            ("bo", "Bo", 0),
+            ("key", "silver key", 0),
+            ("may", "May", 2),
+        )
+    )
+    categories = (
+        ViewNode("c1", "layer 1", "People", "Who is there.", met, 1, layer=1),
+        ViewNode("c2", "layer 1", "Losses", "What is lost.", met, 3, layer=1),
+        ViewNode("c3", "layer 2", "Losses", "What is lost.", met, 3, layer=2),
+        ViewNode("c4", "layer 3", "The story", "All of it.", met, 3, layer=3),
+    )
+    held = {"c1": "ann bo", "c2": "bo key", "c3": "c2", "c4": "c1 c3"}
+    edges = tuple(
+        ViewEdge(f"{each.id}-{name}", each.id, name, "holds", each.span, each.step)
+        for each in categories
+        for name in held[each.id].split()
+    )
+    knows = ViewEdge("knows", "ann", "bo", "knows", met, 0)
+    answers = (
+        Answer("Who?", "Bo.", "low", (), paths=(("c4", "c1", "bo"), ("c4", "c9", "ann"))),
+        Answer("What?", "A key.", "low", (), paths=(("c4", "c3", "c2", "key"),)),
+    )
+    return replace(
+        view,
+        memory="mnemis",
+        steps=4,
+        questions=(),
+        nodes=entities + categories,
+        edges=(*edges, knows),
+        answers=answers,
+    )
+
+
+@pytest.fixture
 def hostile() -> GraphView:
     document = Document.from_text(HOSTILE, HOSTILE + "\n\n" + HOSTILE)
     whole = document.span(0, len(document.text))

@@ -60,6 +60,7 @@ function buildGraph() {
   }
   for (const edge of data.edges) byId("names").append(edge.name);
   if (drawable.length) [...drawable].sort(byWeight)[0].drawn.setAttribute("tabindex", "0");
+  stage.classList.toggle("still", elements.size > 2000);
   byId("empty").hidden = drawable.length > 0;
 }
 

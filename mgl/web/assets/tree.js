@@ -15,7 +15,8 @@ let trail = new Set();
 
 function row(node, key) {
   const said = [sign(node.look), make("bdi", {}, shorten(node.label, 90))];
-  const attributes = { "data-ref": node.ref, "data-key": key, class: reached.has(key) ? "reached" : null };
+  const attributes = { "data-ref": node.ref, class: reached.has(key) ? "reached" : null };
+  if (reached.has(key)) said.push(make("span", { class: "unseen" }, ", on the answer's path"));
   if (!node.layer) return make("li", {}, make("a", { href: hash(node), ...attributes }, ...said));
   const below = inOrder(held(node));
   const list = make("ul");
@@ -50,7 +51,8 @@ function dressTree(part) {
   for (const each of part.querySelectorAll("[data-ref]")) {
     const on = elements.get(each.dataset.ref) === state.selected;
     each.classList.toggle("on", on);
-    each.toggleAttribute("aria-current", on);
+    if (on) each.setAttribute("aria-current", "true");
+    else each.removeAttribute("aria-current");
   }
 }
 
