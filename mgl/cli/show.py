@@ -123,7 +123,7 @@ def _print_layers(view: GraphView) -> None:
     for layer in range(view.top, -1, -1):
         nodes = [node for node in view.nodes if node.layer == layer]
         nodes.sort(key=lambda node: -len(held.get(node.id, ())))
-        typer.echo(f"layer {layer}: {len(nodes):,} nodes")
+        typer.echo(f"layer {layer}: {len(nodes):,} node{'' if len(nodes) == 1 else 's'}")
         for node in nodes[:_EXAMPLES]:
             _print_node(node)
             if layer:

@@ -75,7 +75,7 @@ def test_of_layers_some_nodes_are_shown_with_what_they_hold(
     view = GraphView(memory, "mnemis", "tiny", document, (), 3, (*entities, *categories), edges)
     monkeypatch.setattr(Lab, "view", lambda *_: view)
     shown = mgl("show", memory).stdout.splitlines()
-    start = shown.index("layer 2: 1 nodes")
+    start = shown.index("layer 2: 1 node")
     assert shown[start + 1 : start + 7] == [
         "  c3 (layer 2) [0:11] all",
         "    holds 2: Few, Many",
