@@ -273,6 +273,7 @@ class Answer:
     ``trace`` is one line per step taken; ``marks`` names departures from the ordinary course
     (for instance ``graph_exceeds_context``), and is empty where there were none.
     ``compaction_ratio`` is first-call input tokens / tokens of the source (MindGraph §4.2).
+    ``paths`` are ways down a hierarchy to what was read: ids of nodes, from the top to the last.
     """
 
     question: str
@@ -282,6 +283,7 @@ class Answer:
     trace: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     compaction_ratio: float | None = None
+    paths: tuple[tuple[str, ...], ...] = ()
 
 
 def _digest(text: str) -> str:

@@ -10,9 +10,12 @@ from mgl.cli.options import AsJson, opened
 from mgl.cli.output import one_line, print_answer, print_json, print_stats
 
 if TYPE_CHECKING:
-    from mgl.web.view import GraphView
+    from mgl.web.view import GraphView, ViewNode
 
 __all__ = ["show"]
+
+_EXAMPLES = 10
+_WIDTH = 100
 
 
 def show(
@@ -89,7 +92,10 @@ def _graph(view: GraphView) -> object:
 
 
 def _print_nodes(view: GraphView) -> None:
-    """A line for each node; under a hyperedge, what it joins."""
+    """A line for each node; under a hyperedge, what it joins. Of layers, some nodes of each."""
+    if view.top:
+        _print_layers(view)
+        return
     nodes = {node.id: node for node in view.nodes}
     joined: dict[str, list[str]] = {node.id: [] for node in view.nodes if node.hyperedge}
     for edge in view.edges:
@@ -97,7 +103,31 @@ def _print_nodes(view: GraphView) -> None:
             if one in joined and other not in joined:
                 joined[one].append(nodes[other].label or other)
     for node in view.nodes:
-        place = f"[{node.span.start}:{node.span.end}]"
-        typer.echo(f"  {one_line(node.id)} ({node.kind}) {place} {one_line(node.content)}")
+        _print_node(node)
         if node.hyperedge:
             typer.echo(f"    joins: {one_line(', '.join(joined[node.id])) or '(nothing)'}")
+
+
+def _print_node(node: ViewNode) -> None:
+    place = f"[{node.span.start}:{node.span.end}]"
+    typer.echo(f"  {one_line(node.id)} ({node.kind}) {place} {one_line(node.content)}")
+
+
+def _print_layers(view: GraphView) -> None:
+    """The layers from the top: how many nodes, and those of them that hold most."""
+    labels = {node.id: node.label or node.id for node in view.nodes}
+    held: dict[str, list[str]] = {node.id: [] for node in view.nodes if node.layer}
+    for edge in view.edges:
+        if edge.source in held:
+            held[edge.source].append(labels[edge.target])
+    for layer in range(view.top, -1, -1):
+        nodes = [node for node in view.nodes if node.layer == layer]
+        nodes.sort(key=lambda node: -len(held.get(node.id, ())))
+        typer.echo(f"layer {layer}: {len(nodes):,} node{'' if len(nodes) == 1 else 's'}")
+        for node in nodes[:_EXAMPLES]:
+            _print_node(node)
+            if layer:
+                names = one_line(", ".join(held[node.id]), _WIDTH) or "(nothing)"
+                typer.echo(f"    holds {len(held[node.id]):,}: {names}")
+        if len(nodes) > _EXAMPLES:
+            typer.echo(f"  … and {len(nodes) - _EXAMPLES:,} more")

@@ -18,18 +18,24 @@ from typing import Any
 
 from mgl.web.view import GraphView, ViewEdge, ViewNode
 
-__all__ = ["arranged", "lasting", "marks", "membership"]
+__all__ = ["arranged", "holding", "lasting", "marks", "membership"]
 
 
 def arranged(view: GraphView) -> GraphView:
     """The view with nodes and edges by id; ValueError if it contradicts itself."""
     _unique("node", (node.id for node in view.nodes))
     _unique("edge", (edge.id for edge in view.edges))
-    known = {node.id for node in view.nodes}
+    known = {node.id: node for node in view.nodes}
+    for node in view.nodes:
+        if node.layer < 0 or (node.layer and node.hyperedge):
+            raise ValueError(f"{node.id!r} is no category: layer {node.layer}, or a hyperedge")
     for edge in view.edges:
         for end in (edge.source, edge.target):
             if end not in known:
                 raise ValueError(f"edge {edge.id!r} names node {end!r}, which is not in the view")
+        layers = known[edge.source].layer, known[edge.target].layer
+        if any(layers) and not holding(known[edge.source], known[edge.target]):
+            raise ValueError(f"edge {edge.id!r} leads from layer {layers[0]} to layer {layers[1]}")
     for each in view.elements:
         view.document.quote(each.span)
         if each.gone is not None and each.gone < each.step:
@@ -59,11 +65,18 @@ def membership(one: ViewNode, other: ViewNode) -> bool:
     return one.hyperedge != other.hyperedge
 
 
+def holding(one: ViewNode, other: ViewNode) -> bool:
+    """Whether an edge from one node to another says that the one, a category, holds the other."""
+    return one.layer > other.layer
+
+
 def marks(element: ViewNode | ViewEdge) -> dict[str, Any]:
-    """What is exported of an element only where it is so: ``gone`` and ``hyperedge``."""
+    """What is exported of an element only where it is so: ``gone``, ``hyperedge``, ``layer``."""
     said: dict[str, Any] = {} if element.gone is None else {"gone": element.gone}
     if isinstance(element, ViewNode) and element.hyperedge:
         said["hyperedge"] = True
+    if isinstance(element, ViewNode) and element.layer:
+        said["layer"] = element.layer
     return said
 
 

@@ -12,7 +12,7 @@ a memory lists them makes no difference. Each raises ValueError for a view that 
 and in JSON and GraphML only as the quotes of its nodes and edges.
 
 Where a step took elements away, all three hold them too, with that step (``gone``); a node that is
-a hyperedge says so (``hyperedge``).
+a hyperedge says so (``hyperedge``), a category its layer (``layer``).
 """
 
 from __future__ import annotations
@@ -161,6 +161,7 @@ def _answer(answer: Answer) -> dict[str, Any]:
         "marks": list(answer.marks),
         "compaction_ratio": answer.compaction_ratio,
         "trace": list(answer.trace),
+        "paths": [list(path) for path in answer.paths],
     }
 
 

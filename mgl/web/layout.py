@@ -45,7 +45,8 @@ def positions(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[float,
     pairs = sorted({(min(a, b), max(a, b)) for a, b in edges if a != b})
     placed: Points = np.zeros((count, 2))
     parts = _parts(count, pairs)
-    drawings = [_draw(len(part), _within(part, pairs)) for part in parts]
+    within = _within(parts, pairs)
+    drawings = [_draw(len(part), own) for part, own in zip(parts, within, strict=True)]
     for part, points in zip(parts, _pack(drawings), strict=True):
         placed[part] = points
     return [(round(float(x), 1), round(float(y), 1)) for x, y in placed]
@@ -73,9 +74,20 @@ def _parts(count: int, pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
     return sorted(parts, key=len, reverse=True)
 
 
-def _within(part: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    place = {node: index for index, node in enumerate(part)}
-    return [(place[a], place[b]) for a, b in pairs if a in place]
+def _within(
+    parts: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]]
+) -> list[list[tuple[int, int]]]:
+    """The pairs of each part, by the places of their nodes in it."""
+    home = {
+        node: (number, index)
+        for number, part in enumerate(parts)
+        for index, node in enumerate(part)
+    }
+    within: list[list[tuple[int, int]]] = [[] for _ in parts]
+    for a, b in pairs:
+        number, place = home[a]
+        within[number].append((place, home[b][1]))
+    return within
 
 
 def _draw(count: int, pairs: Sequence[tuple[int, int]]) -> Points:

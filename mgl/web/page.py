@@ -7,6 +7,9 @@ model or the user wrote enters it as escaped text and as inert JSON, never as ma
 Its address can end in ``#node=<id>`` or ``#edge=<id>``, which opens that element and its passage,
 and in ``&step=<n>``, which shows the graph as it was after that step.
 
+Where there are categories, they are a tree that can be opened, beside a graph of what they hold;
+the answer in sight opens its paths in it.
+
 It needs a browser of 2023 or later; without scripts it still shows questions, answers and text.
 """
 
@@ -16,17 +19,18 @@ import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from importlib import resources
+from itertools import pairwise
 from string import Template
 from typing import Any, Final
 from urllib.parse import quote
 
 from mgl.types import Answer, Citation, Document, Span
-from mgl.web.arrange import arranged, lasting, marks, membership
+from mgl.web.arrange import arranged, holding, lasting, marks, membership
 from mgl.web.escape import html_text, script_json, visible
 from mgl.web.kinds import Look, looks
 from mgl.web.layout import positions
 from mgl.web.passages import Mark, section_label, text_html
-from mgl.web.view import GraphView
+from mgl.web.view import GraphView, ViewEdge
 
 __all__ = ["to_html"]
 
@@ -38,6 +42,7 @@ _SCRIPTS: Final = (
     "pointer",
     "text",
     "detail",
+    "tree",
     "controls",
     "start",
 )
@@ -65,6 +70,8 @@ def to_html(view: GraphView) -> str:
         length=len(view.document.text),
         about=_about(view),
         asked=_asked(view),
+        sides="sides three" if view.top else "sides",
+        hierarchy=_hierarchy(view),
         sections=_sections(view.document),
         text=text_html(view.document, _marks(view, kinds)),
     )
@@ -92,9 +99,10 @@ def _title(view: GraphView) -> str:
 
 def _data(view: GraphView, kinds: Sequence[Look]) -> dict[str, Any]:
     place = {node.id: index for index, node in enumerate(view.nodes)}
-    ends = [(place[edge.source], place[edge.target]) for edge in view.edges]
     kind = {look.kind: index for index, look in enumerate(kinds)}
-    points = positions(len(view.nodes), ends)
+    drawn, held = _split(view)
+    ways = {(edge.source, edge.target) for edge in held}
+    points = _points(view, drawn)
     return {
         "steps": view.length,
         "kinds": [
@@ -108,30 +116,55 @@ def _data(view: GraphView, kinds: Sequence[Look]) -> dict[str, Any]:
                 "label": visible(node.label or node.id),
                 "content": visible(node.content),
                 "step": node.step,
-                "x": x,
-                "y": y,
+                **points.get(node.id, {}),
                 **marks(node),
                 **_passage(view.document, node.span),
             }
-            for node, (x, y) in zip(view.nodes, points, strict=True)
+            for node in view.nodes
         ],
         "edges": [
             {
                 "id": visible(edge.id),
-                "source": source,
-                "target": target,
+                "source": place[edge.source],
+                "target": place[edge.target],
                 "relation": visible(edge.relation),
                 "step": edge.step,
                 **marks(edge),
                 **_passage(view.document, edge.span),
             }
-            for edge, (source, target) in zip(view.edges, ends, strict=True)
+            for edge in drawn
         ],
+        "holds": [[place[edge.source], place[edge.target], edge.step, edge.gone] for edge in held],
         "cited": [
             sorted({place[each.node_id] for each in answer.citations if each.node_id in place})
             for answer in view.answers
         ],
+        "paths": [
+            [
+                [place[each] for each in path]
+                for path in answer.paths
+                if ways.issuperset(pairwise(path))
+            ]
+            for answer in view.answers
+        ],
     }
+
+
+def _split(view: GraphView) -> tuple[list[ViewEdge], list[ViewEdge]]:
+    """The edges that are drawn, and those of the hierarchy, which is a tree beside the graph."""
+    nodes = {node.id: node for node in view.nodes}
+    held = [edge for edge in view.edges if holding(nodes[edge.source], nodes[edge.target])]
+    ways = {edge.id for edge in held}
+    return [edge for edge in view.edges if edge.id not in ways], held
+
+
+def _points(view: GraphView, edges: Sequence[ViewEdge]) -> dict[str, dict[str, float]]:
+    """Where the nodes are drawn; categories are not."""
+    ids = [node.id for node in view.nodes if not node.layer]
+    place = {each: index for index, each in enumerate(ids)}
+    ends = [(place[edge.source], place[edge.target]) for edge in edges]
+    points = positions(len(ids), ends)
+    return {each: {"x": x, "y": y} for each, (x, y) in zip(ids, points, strict=True)}
 
 
 def _passage(document: Document, span: Span) -> dict[str, Any]:
@@ -147,12 +180,12 @@ def _passage(document: Document, span: Span) -> dict[str, Any]:
 def _marks(view: GraphView, kinds: Sequence[Look]) -> list[Mark]:
     colour = {look.kind: f"k{look.colour}" for look in kinds}
     nodes = [
-        Mark(f"n{index}", node.span.start, node.span.end, colour[node.kind])
+        Mark(f"n{index}", node.span.start, node.span.end, colour[node.kind], node.layer > 0)
         for index, node in enumerate(view.nodes)
     ]
     edges = [
-        Mark(f"e{index}", edge.span.start, edge.span.end, "edge", edge=True)
-        for index, edge in enumerate(view.edges)
+        Mark(f"e{index}", edge.span.start, edge.span.end, "edge", behind=True)
+        for index, edge in enumerate(_split(view)[0])
     ]
     return nodes + edges
 
@@ -163,20 +196,25 @@ def _about(view: GraphView) -> str:
 
 
 def _counts(view: GraphView) -> str:
-    """How much is there; a hyperedge counts once, and neither as a node nor as edges."""
+    """How much is there; hyperedges and categories count once, and not as nodes or edges."""
     nodes = {node.id: node for node in view.nodes}
     areas = sum(node.hyperedge for node in view.nodes)
-    edges = sum(not membership(nodes[edge.source], nodes[edge.target]) for edge in view.edges)
-    said = [_count(len(nodes) - areas, "node")]
+    categories = sum(node.layer > 0 for node in view.nodes)
+    drawn, _ = _split(view)
+    edges = sum(not membership(nodes[edge.source], nodes[edge.target]) for edge in drawn)
+    said = [_count(len(nodes) - areas - categories, "node")]
     if areas:
         said.append(_count(areas, "hyperedge"))
+    if categories:
+        said.append(_count(categories, "category"))
     if edges or not areas:
         said.append(_count(edges, "edge"))
     return ", ".join(said)
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else several}"
 
 
 def _asked(view: GraphView) -> str:
@@ -236,6 +274,18 @@ def _chip(citation: Citation, number: int, labels: Mapping[str, str]) -> str:
         return f'<li><span class="chip gone" {said}>{inner}</span></li>'
     target = html_text("#node=" + quote(visible(citation.node_id), safe=""))
     return f'<li><a class="chip" href="{target}" {said}>{inner}</a></li>'
+
+
+def _hierarchy(view: GraphView) -> str:
+    if not view.top:
+        return ""
+    said = _count(view.top, "layer")
+    return (
+        '<section class="side" id="hierarchy" aria-label="Hierarchy"><div class="bar">'
+        f'<b>Hierarchy</b> <span class="note">{said} of categories</span></div>'
+        '<div id="tree"><noscript><p class="note">The hierarchy needs scripts. The paths of an '
+        "answer are among the steps to it.</p></noscript></div></section>"
+    )
 
 
 def _sections(document: Document) -> str:

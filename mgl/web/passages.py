@@ -11,7 +11,8 @@ are set to flow with the page; verse, tables and the like keep their lines. Bloc
     True
 
 Marks may overlap: the text is cut at every boundary, and each piece lists all the marks that cover
-it, nodes before edges and short before long. This module does not know what a mark stands for.
+it, short before long, and those that stay behind last. This module does not know what a mark stands
+for.
 """
 
 from __future__ import annotations
@@ -37,13 +38,16 @@ _SIZES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A passage to be marked: ``ref`` names it in the page, ``look`` is its class."""
+    """A passage to be marked: ``ref`` names it in the page, ``look`` is its class.
+
+    One that stays ``behind`` gives its look only to what nothing else covers.
+    """
 
     ref: str
     start: int
     end: int
     look: str
-    edge: bool = False
+    behind: bool = False
 
 
 def section_label(section: Section | None) -> str | None:
@@ -154,13 +158,13 @@ class _Pieces:
 def _covering(bounds: Sequence[int], marks: Sequence[Mark]) -> list[tuple[Mark, ...]]:
     """For each range between two neighbouring bounds, the marks over it, most telling first."""
     opening: dict[int, list[Mark]] = {}
-    for mark in sorted(marks, key=lambda each: (each.edge, each.end - each.start, each.ref)):
+    for mark in sorted(marks, key=lambda each: (each.behind, each.end - each.start, each.ref)):
         opening.setdefault(mark.start, []).append(mark)
     over: list[Mark] = []
     covering = []
     for bound in bounds:
         over = [mark for mark in over if mark.end > bound] + opening.get(bound, [])
-        over.sort(key=lambda each: (each.edge, each.end - each.start, each.ref))
+        over.sort(key=lambda each: (each.behind, each.end - each.start, each.ref))
         covering.append(tuple(over))
     return covering
 
@@ -169,5 +173,5 @@ def _piece(shown: str, over: Sequence[Mark]) -> str:
     if not over or not shown:
         return shown
     refs = " ".join(mark.ref for mark in over)
-    many = " many" if sum(not mark.edge for mark in over) > 1 else ""
+    many = " many" if sum(not mark.behind for mark in over) > 1 else ""
     return f'<mark class="{over[0].look}{many}" data-refs="{refs}">{shown}</mark>'

@@ -5,6 +5,9 @@ they know no memory. ``step`` is the chunk (or turn) that brought an element and
 that took it away, which lets the graph be replayed in reading order.
 
 A hyperedge, which joins any number of nodes, is a node itself, with an edge to each that it joins.
+
+A category, which holds nodes of lower layers, is a node of layer 1 or above, with an edge to each
+that it holds; a node may be in several. All other edges link nodes of layer 0.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ class ViewNode:
     step: int
     gone: int | None = None
     hyperedge: bool = False
+    layer: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,11 @@ class GraphView:
     def elements(self) -> tuple[ViewNode | ViewEdge, ...]:
         """The nodes, then the edges."""
         return (*self.nodes, *self.edges)
+
+    @property
+    def top(self) -> int:
+        """The highest layer; 0 where there is no hierarchy."""
+        return max((node.layer for node in self.nodes), default=0)
 
     @property
     def length(self) -> int:

@@ -56,6 +56,42 @@ def test_a_step_as_json_holds_the_graph_of_that_step(mgl: Mgl, memory: str) -> N
     assert whole["answers"]
 
 
+def test_of_layers_some_nodes_are_shown_with_what_they_hold(
+    mgl: Mgl, memory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = Document.from_text("a.txt", "Ann met Bo.")
+    span = document.span(0, 11)
+    entities = tuple(
+        ViewNode(f"e{n}", "entity", f"Name {n}", f"who {n} is", span, 0) for n in range(12)
+    )
+    categories = (
+        ViewNode("c1", "layer 1", "Few", "a few", span, 1, layer=1),
+        ViewNode("c2", "layer 1", "Many", "many", span, 1, layer=1),
+        ViewNode("c3", "layer 2", "All", "all", span, 2, layer=2),
+    )
+    held = [("c1", each.id) for each in entities[:2]] + [("c2", each.id) for each in entities]
+    held += [("c3", "c1"), ("c3", "c2")]
+    edges = tuple(ViewEdge(f"{a}|{b}", a, b, "holds", span, 1) for a, b in held)
+    view = GraphView(memory, "mnemis", "tiny", document, (), 3, (*entities, *categories), edges)
+    monkeypatch.setattr(Lab, "view", lambda *_: view)
+    shown = mgl("show", memory).stdout.splitlines()
+    start = shown.index("layer 2: 1 node")
+    assert shown[start + 1 : start + 7] == [
+        "  c3 (layer 2) [0:11] all",
+        "    holds 2: Few, Many",
+        "layer 1: 2 nodes",
+        "  c2 (layer 1) [0:11] many",
+        f"    holds 12: {', '.join(f'Name {n}' for n in range(12))}",
+        "  c1 (layer 1) [0:11] a few",
+    ]
+    bottom = shown[shown.index("layer 0: 12 nodes") :]
+    assert [line.split()[0] for line in bottom[1:11]] == [f"e{n}" for n in range(10)]
+    assert bottom[11] == "  … and 2 more"
+    early = mgl("show", memory, "--step", "1").stdout
+    assert "layer" not in early
+    assert "  e11 (entity) [0:11] who 11 is" in early
+
+
 @pytest.mark.parametrize("step", [-1, 99])
 def test_a_step_that_there_is_not_is_refused(mgl: Mgl, memory: str, step: int) -> None:
     refused = mgl("show", memory, f"--step={step}")

@@ -28,6 +28,19 @@ def spot(document: Document, words: str) -> Span:
     return document.span(start, start + len(words))
 
 
+def people_and_things(document: Document, *, may: int) -> tuple[ViewNode, ...]:
+    """Four entities of the story; the last comes with the step ``may``."""
+    return tuple(
+        ViewNode(name, "entity", name.title(), name.title(), spot(document, words), step)
+        for name, words, step in (
+            ("ann", "Ann", 0),
+            ("bo", "Bo", 0),
+            ("key", "silver key", 0),
+            ("may", "May", may),
+        )
+    )
+
+
 @pytest.fixture(scope="session")
 def chromium() -> str:
     for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"):
@@ -79,15 +92,7 @@ def hypergraph(view: GraphView) -> GraphView:
     """Four entities and their memory points: two that become one, and one of two entities."""
     document, met = view.document, spot(view.document, "Ann met Bo")
     found = spot(document, "Ann found the key & gave it back.")
-    entities = tuple(
-        ViewNode(name, "entity", name.title(), name.title(), spot(document, words), step)
-        for name, words, step in (
-            ("ann", "Ann", 0),
-            ("bo", "Bo", 0),
-            ("key", "silver key", 0),
-            ("may", "May", 1),
-        )
-    )
+    entities = people_and_things(document, may=1)
     points = (
         ViewNode("p0", "memory point", "p0", "They met.", met, 0, gone=1, hyperedge=True),
         ViewNode("p1", "memory point", "p1", "Bo lost it.", met, 0, gone=1, hyperedge=True),
@@ -103,6 +108,39 @@ def hypergraph(view: GraphView) -> GraphView:
     )
     knows = ViewEdge("knows", "ann", "bo", "knows", met, 0)
     return replace(view, memory="hgmem", nodes=entities + points, edges=(*edges, knows))
+
+
+@pytest.fixture
+def hierarchy(view: GraphView) -> GraphView:
+    """Entities, first in one category, then in two that are in a third; Bo is in both."""
+    document, met = view.document, spot(view.document, "Ann met Bo")
+    entities = people_and_things(document, may=2)
+    categories = (
+        ViewNode("c1", "layer 1", "People", "Who is there.", met, 1, layer=1),
+        ViewNode("c2", "layer 1", "Losses", "What is lost.", met, 3, layer=1),
+        ViewNode("c3", "layer 2", "Losses", "What is lost.", met, 3, layer=2),
+        ViewNode("c4", "layer 3", "The story", "All of it.", met, 3, layer=3),
+    )
+    held = {"c1": "ann bo", "c2": "bo key", "c3": "c2", "c4": "c1 c3"}
+    edges = tuple(
+        ViewEdge(f"{each.id}-{name}", each.id, name, "holds", each.span, each.step)
+        for each in categories
+        for name in held[each.id].split()
+    )
+    knows = ViewEdge("knows", "ann", "bo", "knows", met, 0)
+    answers = (
+        Answer("Who?", "Bo.", "low", (), paths=(("c4", "c1", "bo"), ("c4", "c9", "ann"))),
+        Answer("What?", "A key.", "low", (), paths=(("c4", "c3", "c2", "key"),)),
+    )
+    return replace(
+        view,
+        memory="mnemis",
+        steps=4,
+        questions=(),
+        nodes=entities + categories,
+        edges=(*edges, knows),
+        answers=answers,
+    )
 
 
 @pytest.fixture

@@ -121,6 +121,38 @@ def test_hyperedges_and_what_is_gone_are_exported(hypergraph: GraphView) -> None
     assert "hyperedge" not in graph.nodes["ann"]
 
 
+def test_layers_and_paths_are_exported(hierarchy: GraphView) -> None:
+    read = json.loads(to_json(hierarchy))
+    assert {each["id"]: each["layer"] for each in read["nodes"] if "layer" in each} == {
+        "c1": 1,
+        "c2": 1,
+        "c3": 2,
+        "c4": 3,
+    }
+    assert read["answers"][1]["paths"] == [["c4", "c3", "c2", "key"]]
+    graph = nx.read_graphml(io.BytesIO(to_graphml(hierarchy).encode()), force_multigraph=True)
+    assert graph.nodes["c4"]["layer"] == 3
+    assert "layer" not in graph.nodes["ann"]
+    assert graph.has_edge("c1", "bo")
+    assert graph.has_edge("c2", "bo")
+
+
+@pytest.mark.parametrize("export", [to_json, to_graphml, to_html])
+@pytest.mark.parametrize(
+    ("layers", "hyperedge"), [((0, 1), False), ((1, 1), False), ((-1, 0), False), ((1, 0), True)]
+)
+def test_a_hierarchy_that_leads_nowhere_down_is_refused(
+    view: GraphView, export: object, layers: tuple[int, int], hyperedge: bool
+) -> None:
+    assert callable(export)
+    source, target = (
+        replace(node, layer=layer, hyperedge=hyperedge and layer > 0)
+        for node, layer in zip(view.nodes[1::-1], layers, strict=True)
+    )
+    with pytest.raises(ValueError, match="layer"):
+        export(replace(view, nodes=(source, target), edges=view.edges[1:2], answers=()))
+
+
 def test_an_empty_graph_is_exported(view: GraphView) -> None:
     empty = replace(view, document=Document.from_text("e.txt", ""), nodes=(), edges=(), answers=())
     assert json.loads(to_json(empty))["nodes"] == []

@@ -152,6 +152,27 @@ def test_a_hyperedge_is_counted_once_and_what_is_gone_not_at_all(hypergraph: Gra
     assert "4 nodes, 2 hyperedges" in _Page(to_html(replace(hypergraph, questions=()))).words
 
 
+def test_a_hierarchy_is_apart_from_the_graph(hierarchy: GraphView) -> None:
+    page = to_html(hierarchy)
+    assert "4 nodes, 4 categories, 1 edge" in page
+    data = json.loads(_Page(page).raw["application/json"])
+    ids = [node["id"] for node in data["nodes"]]
+    assert [edge["id"] for edge in data["edges"]] == ["knows"]
+    held = {(ids[source], ids[target], step) for source, target, step, _ in data["holds"]}
+    assert held == {
+        (edge.source, edge.target, edge.step) for edge in hierarchy.edges if edge.id != "knows"
+    }
+    assert {node["id"] for node in data["nodes"] if "x" in node} == {"ann", "bo", "key", "may"}
+    paths = [[[ids[each] for each in path] for path in paths] for paths in data["paths"]]
+    assert paths == [[["c4", "c1", "bo"]], [["c4", "c3", "c2", "key"]]]
+
+
+def test_a_page_without_categories_has_no_place_for_them(view: GraphView) -> None:
+    page = to_html(view)
+    assert 'id="tree"' not in page
+    assert '<main class="sides">' in page
+
+
 def test_what_no_step_shows_is_not_on_the_page(hypergraph: GraphView) -> None:
     page = to_html(hypergraph)
     assert "Bo lost it." in page

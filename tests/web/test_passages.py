@@ -37,7 +37,7 @@ def test_the_text_and_every_marked_passage_come_out_whole(text: str, data: st.Da
     start = st.integers(0, len(text) - 1)
     spans = data.draw(st.lists(st.tuples(start, st.integers(1, 2500)), max_size=8))
     marks = [
-        Mark(f"n{index}", first, min(len(text), first + length), "k0", edge=index % 2 == 1)
+        Mark(f"n{index}", first, min(len(text), first + length), "k0", behind=index % 2 == 1)
         for index, (first, length) in enumerate(spans)
     ]
     cut = data.draw(start)
@@ -51,7 +51,7 @@ def test_the_text_and_every_marked_passage_come_out_whole(text: str, data: st.Da
 def test_a_piece_lists_nodes_before_edges_and_short_before_long() -> None:
     document = Document.from_text("t", "one two three")
     marks = [
-        Mark("e0", 4, 7, "edge", edge=True),
+        Mark("e0", 4, 7, "edge", behind=True),
         Mark("n0", 0, 13, "k0"),
         Mark("n1", 4, 13, "k1"),
     ]

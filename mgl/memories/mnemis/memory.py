@@ -145,17 +145,19 @@ class Mnemis:
         told = (self._judged_by, *trace(reading, self._log.state))
         source = self._log.source
         if isinstance(source, Document):
-            return await answer_from_document(
+            answer = await answer_from_document(
                 self._tools.llm, source, items, question, self._config, told
             )
-        return await reply_from(
-            self._tools.llm,
-            source,
-            as_memories(items, self._log.state),
-            question,
-            sampling=self._config.sampling(self._config.answer_tokens),
-            trace=told,
-        )
+        else:
+            answer = await reply_from(
+                self._tools.llm,
+                source,
+                as_memories(items, self._log.state),
+                question,
+                sampling=self._config.sampling(self._config.answer_tokens),
+                trace=told,
+            )
+        return replace(answer, paths=reading.paths)
 
     async def reply(self, turn: Turn, name: str) -> Answer:
         """Take in what somebody says, reply as ``name``, and take that in, too."""
@@ -180,7 +182,7 @@ class Mnemis:
             trace=trace(reading, self._log.state),
         )
         await self.append(Turn(f"{turn.id}+", name, said.text, turn.time, turn.session))
-        return said
+        return replace(said, paths=reading.paths)
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The categories over the entities, and the facts between these."""

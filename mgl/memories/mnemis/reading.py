@@ -35,6 +35,15 @@ class Reading:
     selection: Selection | None = None
 
     @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """The selection's ways to the entities that are read, each from the top to the entity."""
+        if self.selection is None:
+            return ()
+        wanted = set(self.found.get("entities", ()))
+        ways = self.selection.paths.items()
+        return tuple((*path, entity) for entity, path in ways if entity in wanted)
+
+    @property
     def episodes(self) -> tuple[int, ...]:
         return tuple(int(number) for number in self.found.get("episodes", ()))
 
@@ -133,9 +142,5 @@ def trace(reading: Reading, state: State) -> tuple[str, ...]:
             f"{count.taken_whole} with all below"
             for count in reading.selection.layers
         ]
-        lines += [
-            " → ".join(state.node(each).name for each in (*path, entity))
-            for entity, path in reading.selection.paths.items()
-            if entity in reading.found.get("entities", ())
-        ]
+        lines += [" → ".join(state.node(each).name for each in path) for path in reading.paths]
     return tuple(lines)

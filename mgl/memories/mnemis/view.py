@@ -58,6 +58,7 @@ def viewed(
                 category.summary or category.name,
                 span,
                 step,
+                layer=category.layer,
             )
         )
         edges += [

@@ -22,6 +22,7 @@ search.addEventListener("keydown", (event) => {
 
 function buildKinds() {
   data.kinds.forEach((look, kind) => {
+    if (!drawable.some((node) => node.kind === kind)) return;
     const count = make("small");
     const button = make(
       "button",
@@ -39,7 +40,7 @@ function buildKinds() {
     });
     onChange(() => {
       button.setAttribute("aria-pressed", String(!state.hidden.has(kind)));
-      count.textContent = data.nodes.filter((node) => node.kind === kind && there(node)).length;
+      count.textContent = drawable.filter((node) => node.kind === kind && there(node)).length;
     });
     byId("kinds").append(button);
   });
@@ -85,11 +86,12 @@ play.addEventListener("click", () => {
 onChange(() => {
   slider.value = String(state.step);
   const areas = hyperedges.filter(shown).length;
-  const nodes = data.nodes.filter(shown).length - areas;
+  const nodes = drawable.filter(shown).length - areas;
   const edges = plain(data.edges).filter(shown).length;
   const step = `step ${state.step + 1} of ${data.steps}`;
   const counts = [many(nodes, "node")];
   if (hyperedges.length) counts.push(many(areas, "hyperedge"));
+  if (categories.length) counts.push(many(categories.filter(there).length, "category"));
   if (edges || !hyperedges.length) counts.push(many(edges, "edge"));
   const said = ` · ${counts.join(", ")}`;
   byId("step-said").replaceChildren(step, make("span", { class: "long" }, said));
@@ -103,14 +105,16 @@ byId("zoom-fit").addEventListener("click", () => {
   redraw();
 });
 
-/** The nodes that the answer in sight cites; all of them when none is open. */
-function citedNow() {
-  const open = [...document.querySelectorAll("details.asked[open]")];
-  const answers = open.length ? open.map((each) => data.cited[Number(each.dataset.answer)]) : data.cited;
-  return new Set(answers.flat().map((index) => data.nodes[index]));
+/** The nodes that the answer in sight cites, of all answers when none is open; and its paths. */
+function answered() {
+  const open = [...document.querySelectorAll("details.asked[open]")].map((each) => Number(each.dataset.answer));
+  const cited = open.length ? open.map((answer) => data.cited[answer]) : data.cited;
+  const paths = open.flatMap((answer) => data.paths[answer]);
+  const nodes = (places) => places.map((place) => data.nodes[place]);
+  return { cited: new Set(nodes(cited.flat())), paths: paths.map(nodes) };
 }
 for (const asked of document.querySelectorAll("details.asked")) {
-  asked.addEventListener("toggle", () => change({ cited: citedNow() }));
+  asked.addEventListener("toggle", () => change(answered()));
 }
 
 document.addEventListener("keydown", (event) => {

@@ -62,6 +62,8 @@ function nodePanel(node) {
       ...edgeList(node.hyperedge ? "Joins" : "Part of", ties(node), (edge) => [
         link(edge.from === node ? edge.to : edge.from),
       ]),
+      ...edgeList("In", node.above, (hold) => [link(hold.from)]),
+      ...edgeList("Holds", node.below, (hold) => [link(hold.to)]),
       ...edgeList("Edges out", plain(node.out), (edge) => [link(edge), " → ", link(edge.to)]),
       ...edgeList("Edges in", plain(node.into), (edge) => [link(edge.from), " → ", link(edge)]),
       ...sharing(node),
@@ -93,11 +95,16 @@ function sharing(element) {
 }
 
 function overview() {
-  const nodes = data.nodes.filter(shown).filter(matches);
+  const nodes = (state.query ? data.nodes : drawable).filter(shown).filter(matches);
   nodes.sort((one, other) => linked(other) - linked(one) || byReading(one, other));
   if (!data.nodes.length) return [make("p", { class: "note" }, "There is no node to show.")];
   const items = nodes.map((node) =>
-    make("li", { class: state.cited.has(node) ? "cited" : "" }, link(node), make("small", {}, linked(node))),
+    make(
+      "li",
+      { class: state.cited.has(node) ? "cited" : "" },
+      link(node),
+      make("small", {}, node.layer ? node.look.name : linked(node)),
+    ),
   );
   const title = state.query ? "Nodes found" : "Nodes, most connected first";
   return [make("h4", {}, `${title} `, make("small", {}, nodes.length)), make("ul", { class: "index" }, ...items)];

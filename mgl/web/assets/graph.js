@@ -28,7 +28,7 @@ function bends() {
 function buildGraph() {
   bends();
   if (stage.clientHeight > stage.clientWidth) {
-    for (const node of data.nodes) [node.x, node.y] = [node.y, node.x];
+    for (const node of drawable) [node.x, node.y] = [node.y, node.x];
   }
   buildAreas();
   for (const edge of data.edges) {
@@ -38,7 +38,7 @@ function buildGraph() {
     byId("edges").append(edge.drawn);
     edge.name = draw("text", { class: "relation", hidden: true }, shorten(edge.relation, 40));
   }
-  for (const node of data.nodes) {
+  for (const node of drawable) {
     node.drawn = draw(
       "g",
       {
@@ -59,8 +59,9 @@ function buildGraph() {
     byId("names").append(node.name);
   }
   for (const edge of data.edges) byId("names").append(edge.name);
-  if (data.nodes.length) [...data.nodes].sort(byWeight)[0].drawn.setAttribute("tabindex", "0");
-  byId("empty").hidden = data.nodes.length > 0;
+  if (drawable.length) [...drawable].sort(byWeight)[0].drawn.setAttribute("tabindex", "0");
+  stage.classList.toggle("still", elements.size > 2000);
+  byId("empty").hidden = drawable.length > 0;
 }
 
 const size = () => Math.max(0.4, Math.min(1.5, Math.sqrt(camera.zoom)));
@@ -68,7 +69,7 @@ const at = (node) => [node.x * camera.zoom, node.y * camera.zoom];
 
 function fit() {
   const box = stage.getBoundingClientRect();
-  const nodes = data.nodes;
+  const nodes = drawable;
   if (!nodes.length || !box.width) return;
   const xs = nodes.map((node) => node.x);
   const ys = nodes.map((node) => node.y);
@@ -94,6 +95,7 @@ function zoomBy(factor, x = stage.clientWidth / 2, y = stage.clientHeight / 2) {
 
 /** Move the camera only as far as it takes to see the element. */
 function reveal(element) {
+  if (element.layer) return;
   const nodes = element.node ? [element] : [element.from, element.to];
   const edge = 48;
   for (const node of nodes) {
@@ -162,7 +164,7 @@ function redraw() {
 function redrawNow() {
   pan();
   hyperedges.filter(shown).forEach(placeArea);
-  data.nodes.forEach(placeNode);
+  drawable.forEach(placeNode);
   data.edges.forEach(placeEdge);
   placeNames();
 }
@@ -175,7 +177,7 @@ function placeNames() {
   const scale = size();
   const near = around(state.hovered || state.selected);
   const focus = new Set([state.hovered, state.selected]);
-  const visible = data.nodes.filter(shown);
+  const visible = drawable.filter(shown);
   const disc = (node) => {
     const [x, y] = at(node);
     const half = node.radius * scale;
@@ -184,7 +186,7 @@ function placeNames() {
   const taken = visible.filter((node) => !near.size || near.has(node)).map(disc);
   const rank = (node) =>
     (focus.has(node) ? 4 : 0) + (near.has(node) ? 2 : 0) + (state.cited.has(node) ? 1 : 0);
-  for (const node of data.nodes) node.name.setAttribute("hidden", "");
+  for (const node of drawable) node.name.setAttribute("hidden", "");
   for (const edge of data.edges) edge.name.setAttribute("hidden", "");
   const order = [...visible].sort((a, b) => rank(b) - rank(a) || byWeight(a, b));
   const named = (node) => matches(node) || focus.has(node);
@@ -194,7 +196,7 @@ function placeNames() {
   if (near.size) taken.push(...visible.filter((node) => !near.has(node)).map(disc));
   const rest = order.filter((node) => named(node) && rank(node) <= 1);
   rest.forEach((node) => placeName(node, scale, false, taken));
-  for (const node of data.nodes) node.name.classList.toggle("dim", near.size > 0 && !near.has(node));
+  for (const node of drawable) node.name.classList.toggle("dim", near.size > 0 && !near.has(node));
 }
 
 function placeName(node, scale, always, taken) {
@@ -246,6 +248,7 @@ function placeRelations(near, focus, taken) {
 function describe(node) {
   const cited = state.cited.has(node) ? ", cited by the answer" : "";
   const others = tied(node).length;
+  if (node.layer) return `${node.look.name}: ${node.label}, holds ${many(held(node).length, "node")}`;
   const edges = many(plain(node.out).length + plain(node.into).length, "edge");
   const joins = node.hyperedge ? `joins ${many(others, "node")}` : `part of ${others}`;
   const links = ties(node).length ? joins : edges;
@@ -255,7 +258,7 @@ function describe(node) {
 function dressGraph() {
   const hand = state.hovered || state.selected;
   const near = around(hand);
-  for (const each of elements.values()) {
+  for (const each of [...drawable, ...data.edges]) {
     for (const drawn of each.area ? [each.drawn, each.area] : [each.drawn]) {
       const list = drawn.classList;
       drawn.toggleAttribute("hidden", !shown(each));
@@ -269,7 +272,7 @@ function dressGraph() {
     each.drawn.setAttribute("aria-pressed", String(state.selected === each));
     each.drawn.setAttribute("aria-label", describe(each));
   }
-  stage.dataset.shown = data.nodes.filter(shown).length;
+  stage.dataset.shown = drawable.filter(shown).length;
 }
 
 onChange((before, origin) => {

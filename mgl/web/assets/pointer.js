@@ -112,7 +112,7 @@ const ARROWS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], Arro
 function toward(node, [dx, dy]) {
   let best = null;
   let least = Infinity;
-  for (const other of data.nodes) {
+  for (const other of drawable) {
     if (other === node || !shown(other)) continue;
     const [x, y] = [other.x - node.x, other.y - node.y];
     const ahead = x * dx + y * dy;
@@ -123,7 +123,7 @@ function toward(node, [dx, dy]) {
 }
 
 function focus(node) {
-  for (const each of data.nodes) each.drawn.setAttribute("tabindex", each === node ? "0" : "-1");
+  for (const each of drawable) each.drawn.setAttribute("tabindex", each === node ? "0" : "-1");
   reveal(node);
   redrawNow();
   node.drawn.focus({ preventScroll: true });

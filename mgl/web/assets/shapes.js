@@ -36,7 +36,8 @@ function sign(look) {
   );
 }
 
-const many = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+const several = (noun) => (noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`);
+const many = (count, noun) => `${count} ${count === 1 ? noun : several(noun)}`;
 
 const shorten = (text, length) => {
   const signs = [...text.replace(/\s+/g, " ").trim()];

@@ -35,7 +35,7 @@ buildText();
 buildKinds();
 buildReplay();
 fit();
-change({ cited: citedNow() }, "start");
+change(answered(), "start");
 redrawNow();
 readAddress();
 document.documentElement.dataset.ready = "true";

@@ -31,7 +31,8 @@ function dress(element, attributes, children) {
 const elements = new Map();
 
 data.nodes.forEach((node, index) => {
-  Object.assign(node, { ref: `n${index}`, node: true, out: [], into: [], radius: 0 });
+  Object.assign(node, { ref: `n${index}`, node: true, out: [], into: [], above: [], below: [], radius: 0 });
+  node.layer ??= 0;
   node.look = data.kinds[node.kind];
   elements.set(node.ref, node);
 });
@@ -45,11 +46,21 @@ data.edges.forEach((edge, index) => {
   edge.member = Boolean(edge.from.hyperedge) !== Boolean(edge.to.hyperedge);
   elements.set(edge.ref, edge);
 });
-for (const element of elements.values()) {
+/** That a category holds a node is no element: it stands on nothing of its own, and is not drawn. */
+const holds = data.holds.map(([from, to, step, gone]) => {
+  const hold = { from: data.nodes[from], to: data.nodes[to], step, gone };
+  hold.from.below.push(hold);
+  hold.to.above.push(hold);
+  return hold;
+});
+for (const element of [...elements.values(), ...holds]) {
   const all = element.node ? [element] : [element, element.from, element.to];
   element.since = Math.max(...all.map((each) => each.step));
   element.until = Math.min(...all.map((each) => each.gone ?? Infinity));
 }
+/** Nodes are drawn, categories are in the tree. */
+const drawable = data.nodes.filter((node) => !node.layer);
+const categories = data.nodes.filter((node) => node.layer);
 for (const node of data.nodes) {
   node.degree = node.out.length + node.into.length;
   node.radius = Math.min(20, 5.5 + 2.1 * Math.sqrt(node.degree));
@@ -72,6 +83,7 @@ const state = {
   hidden: new Set(),
   query: "",
   cited: new Set(),
+  paths: [],
 };
 
 const there = (element) => element.since <= state.step && state.step < element.until;
@@ -88,9 +100,24 @@ function matches(element) {
   return words.some((each) => each.toLowerCase().includes(state.query));
 }
 
-/** A node's neighbourhood, or an edge's two ends, as a set of elements. */
+/** What a node holds at this step, and what holds it; each may be in several categories. */
+const held = (node) => node.below.filter(there).map((hold) => hold.to);
+const holders = (node) => node.above.filter(there).map((hold) => hold.from);
+
+/** A category and all below it, with the edges between these. */
+function within(category) {
+  const inside = new Set([category]);
+  for (const node of inside) held(node).forEach((each) => inside.add(each));
+  for (const edge of data.edges) {
+    if (inside.has(edge.from) && inside.has(edge.to)) inside.add(edge);
+  }
+  return inside;
+}
+
+/** A node's neighbourhood, what a category holds, or an edge's two ends, as a set of elements. */
 function around(element) {
   if (!element) return new Set();
+  if (element.layer) return within(element);
   if (!element.node) return new Set([element, element.from, element.to]);
   const near = new Set([element]);
   for (const edge of [...element.out, ...element.into]) {

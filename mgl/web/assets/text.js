@@ -13,7 +13,7 @@ function buildText() {
   }
   const length = Math.max(1, Number(byId("source").dataset.length));
   strip.dataset.length = length;
-  for (const each of data.nodes) {
+  for (const each of drawable) {
     const top = (each.start / length) * 1000;
     const high = Math.max(1.6, ((each.end - each.start) / length) * 1000);
     each.tick = draw("rect", { class: `k${each.look.colour}`, x: 1, width: 8, y: top, height: high });
@@ -21,9 +21,10 @@ function buildText() {
   }
 }
 
-/** What is shown of some elements; that a hyperedge joins a node is said by either of the two. */
+/** What is shown of some elements; that a hyperedge joins a node is said by either of the two.
+    Categories stand on what they hold. */
 const standing = (some) => {
-  const seen = some.filter(shown);
+  const seen = some.filter((each) => shown(each) && !each.layer);
   return plain(seen).length ? plain(seen) : seen;
 };
 
@@ -105,7 +106,7 @@ function dressText(before) {
     piece.classList.toggle("off", !here.some(shown));
     piece.classList.toggle("cited", here.some((each) => state.cited.has(each)));
   }
-  for (const node of data.nodes) {
+  for (const node of drawable) {
     node.tick.classList.toggle("on", state.selected === node);
     node.tick.toggleAttribute("hidden", !shown(node));
   }

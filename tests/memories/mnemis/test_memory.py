@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from mgl.memories.mnemis.state import AddEpisode
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Conversation, Document, Question, Source, Turn
+from mgl.web.export import to_html
 from tests.memories.mnemis.sorting import Sorter
 
 SAID = [
@@ -220,6 +223,24 @@ async def test_the_view_has_categories_over_entities(memory_of: Open) -> None:
     held = {edge.target for edge in view.edges if edge.relation == "holds"}
     assert set(memory.state.entities) <= held
     assert all(view.document.quote(node.span) for node in view.nodes)
+
+
+async def test_an_answer_carries_the_paths_to_what_was_read(memory_of: Open) -> None:
+    memory = memory_of(engine=Teller(everything), k=50)
+    answer = await memory.answer(QUESTION)
+    assert {path[-1] for path in answer.paths} == set(memory.state.entities)
+    for path in answer.paths:
+        assert len(path) == memory.state.top + 1
+        for above, below in pairwise(path):
+            assert below in memory.state.categories[above].children
+    names = [" → ".join(memory.state.node(each).name for each in path) for path in answer.paths]
+    assert set(names) <= set(answer.trace)
+    assert (await memory_of(routes="system1").answer(QUESTION)).paths == ()
+    view = memory.view((answer,))
+    layers = {node.id: node.layer for node in view.nodes}
+    assert [layers[each] for each in answer.paths[0]] == [*range(memory.state.top, -1, -1)]
+    said = json.loads(re.findall(r'id="data">(.*?)</script>', to_html(view), re.S)[0])
+    assert len(said["paths"][0]) == len(answer.paths)
 
 
 async def test_a_reply_is_remembered(memory_of: Open) -> None:

@@ -1,0 +1,192 @@
+"""The hierarchy on the page: a tree that opens, follows the steps, and shows an answer's paths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mgl.web.export import to_html
+from mgl.web.view import GraphView, ViewEdge, ViewNode
+from tests.web.browser import driven
+
+pytestmark = pytest.mark.browser
+
+TOOLS = """
+const rows = () => all("#tree [data-ref]").map((each) => each.querySelector("bdi").textContent);
+const row = (name, among = all("#tree [data-ref]")) =>
+  among.find((each) => each.querySelector("bdi").textContent === name);
+const opened = () => all("#tree details[open] > summary bdi").map((each) => each.textContent);
+const reached = () => all("#tree .reached bdi").map((each) => each.textContent);
+const on = () => all("#tree [aria-current=true] bdi").map((each) => each.textContent);
+const slide = async (value) => {
+  one("#step").value = value;
+  one("#step").dispatchEvent(new win.Event("input"));
+  await rest(60);
+};
+const click = async (target) => {
+  target.click();
+  await rest(60);
+};
+await rest(60);
+"""
+
+
+def test_the_tree_opens_selects_and_follows_the_steps(
+    chromium: str, tmp_path: Path, hierarchy: GraphView
+) -> None:
+    said = driven(
+        chromium,
+        tmp_path,
+        to_html(replace(hierarchy, answers=())),
+        TOOLS
+        + """
+        const said = { first: rows(), about: one(".about").textContent };
+        said.drawn = all(".node").map((each) => each.dataset.id);
+        said.kinds = all("#kinds button").map((each) => each.textContent);
+        said.note = one("#tree .note").textContent;
+        said.top = row("The story").textContent.replace(/\\s+/g, " ").trim();
+        await click(row("The story"));
+        said.opened = [rows(), title(), win.location.hash, on()];
+        said.near = all(".node:not(.dim)").map((each) => each.dataset.id).sort();
+        await click(row("Losses"));
+        said.alone = [opened(), rows()];
+        await click(row("People"));
+        said.twice = rows().filter((each) => each === "Bo").length;
+        await click(row("Bo"));
+        said.leaf = [title(), win.location.hash, on(), inSight(one("mark.on"))];
+        said.links = all("#detail h4").map((each) => each.textContent);
+        said.pressed = all(".node[aria-pressed=true]").map((each) => each.dataset.id);
+        const story = row("The story");
+        const name = story.querySelector("bdi");
+        const once = { bubbles: true, cancelable: true, detail: 1 };
+        const pressed = () => name.dispatchEvent(new win.MouseEvent("click", once));
+        pressed();
+        await rest(60);
+        said.named = [title(), story.parentElement.open];
+        pressed();
+        await rest(60);
+        said.again = [title(), story.parentElement.open];
+        await slide("1");
+        const note = () => one("#tree .note").textContent;
+        said.second = [rows(), note(), one("#step-said").textContent, title()];
+        await slide("0");
+        said.none = [rows(), note()];
+        await slide("3");
+        said.back = rows();
+        return said;
+        """,
+    )
+    assert said["first"] == ["The story"]
+    assert "4 nodes, 4 categories, 1 edge" in said["about"]
+    assert sorted(said["drawn"]) == ["ann", "bo", "key", "may"]
+    assert said["kinds"] == ["entity4"]
+    assert said["note"] == "1 node in no category"
+    assert said["top"] == "The story layer 3 · 2"
+    assert said["opened"] == [
+        ["The story", "Losses", "People"],
+        "The story",
+        "#node=c4",
+        ["The story"],
+    ]
+    assert said["near"] == ["ann", "bo", "key"]
+    assert said["alone"] == [
+        ["The story", "Losses", "Losses"],
+        ["The story", "Losses", "Losses", "Bo", "Key", "People"],
+    ]
+    assert said["twice"] == 2
+    assert said["leaf"] == ["Bo", "#node=bo", ["Bo", "Bo"], True]
+    assert said["links"][0] == "In 2"
+    assert said["pressed"] == ["bo"]
+    assert said["named"] == ["The story", True]
+    assert said["again"] == ["The story", False]
+    assert said["second"] == [
+        ["People"],
+        "1 node in no category",
+        "step 2 of 4 · 3 nodes, 1 category, 1 edge",
+        "",
+    ]
+    assert said["none"] == [[], "3 nodes in no category"]
+    assert said["back"] == ["The story"]
+
+
+def test_the_answer_in_sight_opens_its_paths(
+    chromium: str, tmp_path: Path, hierarchy: GraphView
+) -> None:
+    said = driven(
+        chromium,
+        tmp_path,
+        to_html(hierarchy),
+        TOOLS
+        + """
+        const said = { last: [opened(), reached()] };
+        await click(all("details.asked > summary")[0]);
+        said.first = [opened(), reached()];
+        await click(all("details.asked > summary")[0]);
+        said.none = [opened(), reached()];
+        win.location.hash = "#node=key";
+        await rest(60);
+        said.found = [opened(), on()];
+        win.location.hash = "#node=ann";
+        await rest(60);
+        said.moved = [opened(), on()];
+        return said;
+        """,
+    )
+    way = ["The story", "Losses", "Losses"]
+    assert said["last"] == [way, [*way, "Key"]]
+    assert said["first"] == [["The story", "People"], ["The story", "People", "Bo"]]
+    assert said["none"] == [[], []]
+    assert said["found"] == [way, ["Key"]]
+    assert said["moved"] == [["The story", "People"], ["Ann"]]
+
+
+def test_a_page_without_categories_has_no_tree(
+    chromium: str, tmp_path: Path, view: GraphView
+) -> None:
+    said = driven(
+        chromium, tmp_path, to_html(view), "return all('#tree, #hierarchy, .three').length"
+    )
+    assert said == 0
+
+
+@pytest.mark.parametrize("size", [(360, 740), (1000, 800), (1400, 900)])
+def test_a_tree_fits_the_window(
+    chromium: str, tmp_path: Path, hierarchy: GraphView, size: tuple[int, int]
+) -> None:
+    said = driven(
+        chromium,
+        tmp_path,
+        to_html(hierarchy),
+        """
+        await rest(200);
+        const boxes = ["#tree", "#stage", "#text"].map((each) => one(each).getBoundingClientRect());
+        return { wide: page.documentElement.scrollWidth, high: boxes.map((box) => box.height) };
+        """,
+        size=size,
+    )
+    assert said["wide"] <= size[0]
+    assert min(said["high"]) > 80
+
+
+def test_what_is_not_opened_is_not_rendered(
+    chromium: str, tmp_path: Path, hierarchy: GraphView
+) -> None:
+    span = hierarchy.nodes[0].span
+    count, groups = 600, 30
+    leaves = tuple(ViewNode(f"e{n}", "entity", f"e{n}", "", span, 0) for n in range(count))
+    tops = tuple(ViewNode(f"c{n}", "layer 1", f"c{n}", "", span, 0, layer=1) for n in range(groups))
+    edges = tuple(
+        ViewEdge(f"{n}", f"c{n % groups}", f"e{n}", "holds", span, 0) for n in range(count)
+    )
+    wide = replace(hierarchy, nodes=leaves + tops, edges=edges, answers=())
+    said = driven(
+        chromium,
+        tmp_path,
+        to_html(wide),
+        TOOLS + "const before = rows().length; await click(row('c3')); return [before, rows()];",
+    )
+    assert said[0] == groups
+    names = [f"e{n}" for n in range(3, count, groups)]
+    assert said[1] == [*(f"c{n}" for n in range(4)), *names, *(f"c{n}" for n in range(4, groups))]
