@@ -18,7 +18,10 @@ def test_asking_by_another_route_reads_the_memory_that_is_there(
     engine = Teller(everything)
     monkeypatch.setattr(Toolbox, "engine", engine)
     path = tmp_path / "days.txt"
-    path.write_text("In Rome the ferry was late. Bo saw Rome.\n\nThe museum in Rome was closed.")
+    path.write_text(
+        "In Rome Bo met Cy. The ferry to Rome was late.\n\n"
+        "Bo and Cy saw Detroit. Then Bo left Detroit, and Cy went to Rome."
+    )
     told = {"memory": "mnemis", "extraction": "terms"}
     with Lab.open() as lab:
         first = lab.ask(path, "What was late?", **told, routes="system1", kinds="rag")
