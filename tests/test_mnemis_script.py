@@ -7,11 +7,16 @@ import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mgl.llm.base import Completion, Request, TokenUsage
+from mgl.memories.mnemis.nodes import Entity, Fact, Mention
+from mgl.memories.mnemis.reading import Reading
+from mgl.memories.mnemis.state import State
 from mgl.toolbox import Toolbox
+from mgl.types import Span
 from tests.memories.mnemis.ingesting import MARKS, RULES, named, sentences, stage_of
 from tests.memories.mnemis.sorting import Sorter
 from tests.memories.mnemis.test_memory import in_pairs
@@ -97,6 +102,11 @@ def data(tmp_path: Path) -> Path:
 
 
 Runs = Callable[..., list[str]]
+
+
+@pytest.fixture(scope="module")
+def script() -> dict[str, Any]:
+    return runpy.run_path(str(SCRIPT))
 
 
 @pytest.fixture
@@ -246,3 +256,17 @@ def test_what_cannot_be_is_told_with_a_hint(runs: Runs) -> None:
         runs("evidence", "--sessions", "0", preset="small")
     with pytest.raises(SystemExit, match="cannot take depth"):
         runs("selection", "depth=3")
+
+
+def test_the_graphs_episodes_are_fused_with_those_found(script: dict[str, Any]) -> None:
+    mention = [Mention(number, Span("made up", 0, 1)) for number in range(10)]
+    state = State(
+        facts={"f1": Fact("f1", "e1", "e2", "met", (mention[7], mention[8]))},
+        entities={"e1": Entity("e1", ("Ann",), (mention[1], mention[7], mention[2]))},
+    )
+    found = {"episodes": ("1", "2"), "facts": ("f1",), "entities": ("e1",)}
+    reading = Reading(found)  # type: ignore[arg-type]
+    episodes = script["episodes"]
+    assert episodes("S1 graph", reading, state, 2) == {"S1 graph": [7, 8, 1, 2]}
+    assert episodes("S1 RAG", reading, state, 2) == {"S1 RAG": (1, 2)}
+    assert episodes("S1 both", reading, state, 2)["S1 both, fused"] == [1, 7, 2, 8]
