@@ -19,8 +19,8 @@ what names no turn of the conversation is left out, with a note.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -34,11 +34,22 @@ from mgl.text.files import read_bytes
 from mgl.text.locomo import looks_like_locomo, read_locomo
 from mgl.types import Conversation
 
-__all__ = ["CATEGORIES", "LocomoQuestion", "LocomoSample", "read_locomo_benchmark"]
+__all__ = [
+    "ASKED",
+    "CATEGORIES",
+    "LocomoQuestion",
+    "LocomoSample",
+    "first_sessions",
+    "read_locomo_benchmark",
+    "read_samples",
+]
 
 CATEGORIES: Final[Mapping[int, str]] = MappingProxyType(
     {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 )
+ASKED: Final = (1, 2, 3, 4)
+"""The categories that are scored: questions of the fifth have no answer."""
+
 _TURN_ID = re.compile(r"D:?(\d+):(\d+)")
 
 
@@ -65,6 +76,26 @@ class LocomoSample:
     questions: tuple[LocomoQuestion, ...]
     notes: tuple[str, ...] = ()
 
+    @property
+    def asked(self) -> tuple[LocomoQuestion, ...]:
+        """The questions of the categories that are scored."""
+        return tuple(question for question in self.questions if question.category in ASKED)
+
+    @property
+    def evident(self) -> tuple[LocomoQuestion, ...]:
+        """Those of them that name the turns which answer them."""
+        return tuple(question for question in self.asked if question.evidence)
+
+    def to_session(self, count: int) -> LocomoSample:
+        """The sample as it was after so many sessions, with the questions whose evidence was there
+        by then; those that name none are left out."""
+        conversation = first_sessions(self.conversation, count)
+        said = frozenset(turn.id for turn in conversation.turns)
+        known = (
+            each for each in self.questions if each.evidence and said.issuperset(each.evidence)
+        )
+        return replace(self, conversation=conversation, questions=tuple(known))
+
 
 class _Question(BaseModel):
     question: str
@@ -82,6 +113,29 @@ def read_locomo_benchmark(path: Path) -> list[LocomoSample]:
             f"{path} is not LoCoMo's file", hint="give locomo10.json, or a part of its list"
         )
     return [_sample(item, f"{path.stem}-{number}") for number, item in enumerate(items, start=1)]
+
+
+def read_samples(
+    path: Path, names: Collection[str] = (), sessions: int | None = None
+) -> list[LocomoSample]:
+    """The samples of these names, or all; with ``sessions`` the first so many of each alone.
+
+    InputError where the file is not LoCoMo's, or has no sample of a name.
+    """
+    found = {sample.name: sample for sample in read_locomo_benchmark(path)}
+    if missing := [name for name in names if name not in found]:
+        raise InputError(
+            f"{path} holds no {', '.join(missing)}", hint=f"it holds {', '.join(found)}"
+        )
+    chosen = [sample for name, sample in found.items() if not names or name in names]
+    return chosen if sessions is None else [sample.to_session(sessions) for sample in chosen]
+
+
+def first_sessions(conversation: Conversation, count: int) -> Conversation:
+    """The conversation as it was after so many sessions."""
+    kept = set(list(dict.fromkeys(turn.session for turn in conversation.turns))[:count])
+    turns = [turn for turn in conversation.turns if turn.session in kept]
+    return Conversation.from_turns(f"{conversation.name} to session {count}", turns)
 
 
 def _is_sample(item: object) -> bool:

@@ -13,13 +13,13 @@ over and taken away before the next is added.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from mgl.errors import InputError, UsageError
 
-__all__ = ["KeptRows"]
+__all__ = ["KeptRows", "kept_or_made"]
 
 
 class KeptRows:
@@ -62,3 +62,16 @@ class KeptRows:
                 f"{self._path} cannot be written: {error}", hint="name another file"
             ) from error
         self._rows[row["id"]] = json.loads(json.dumps(dict(row)))
+
+
+def kept_or_made(
+    kept: KeptRows | None, id: str, make: Callable[[], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The row of a question: the one that is kept, or, where there is none or it has an ``error``,
+    what is made now, which is kept in its place."""
+    row = kept.get(id) if kept is not None else None
+    if row is None or row["error"]:
+        row = {**(row or {}), "id": id, **make()}
+        if kept is not None:
+            kept.add(row)
+    return row

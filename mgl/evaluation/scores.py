@@ -31,6 +31,7 @@ from mgl.errors import UsageError
 __all__ = [
     "BoundaryScores",
     "amem_f1",
+    "answer_scores",
     "bleu1",
     "boundary_scores",
     "evidence_recall",
@@ -63,6 +64,15 @@ def locomo_f1(prediction: str, gold: str | None, category: int) -> float:
         return _stemmed_f1(prediction, gold)
     parts = prediction.split(",")
     return fmean(max(_stemmed_f1(part, wanted) for part in parts) for wanted in gold.split(","))
+
+
+def answer_scores(prediction: str, gold: str, category: int) -> dict[str, float]:
+    """All scores of an answer to a question of categories 1 to 4, by their names."""
+    return {
+        "F1 (A-Mem)": amem_f1(prediction, gold),
+        "BLEU-1": bleu1(prediction, gold),
+        "F1 (LoCoMo)": locomo_f1(prediction, gold, category),
+    }
 
 
 def amem_f1(prediction: str, gold: str) -> float:

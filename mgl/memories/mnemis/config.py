@@ -5,7 +5,7 @@ What goes beyond the paper, or takes a part of it away, is a named option.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -28,9 +28,13 @@ class MnemisConfig(PresetConfig):
     ``reranked`` says whether a re-ranker orders what System-1 alone has found; the union of both
     routes is always re-ranked (§2.3).
     ``preset`` ``small`` is for models and machines that cannot follow the extraction at its price.
+    ``READING`` are the options that decide how a memory is read, and nothing of what is in it.
     """
 
     SMALL: ClassVar = {"extraction": "terms", "reflect": False}
+    READING: ClassVar[frozenset[str]] = frozenset(
+        "routes kinds reranked k selection_tokens selection_calls answer_tokens".split()
+    )
 
     episode: Literal["turn", "session"] = "turn"
     episode_tokens: int = Field(300, ge=16, description="of a document's episode, at most; ours")
@@ -57,11 +61,18 @@ class MnemisConfig(PresetConfig):
     reranked: bool = False
     k: int = Field(10, ge=1, description="episodes read; entities and edges 2k each (§3.1)")
     shown: int = Field(60, ge=2, description="nodes offered in one call of a selection; ours")
+    selection_calls: int = Field(
+        100, ge=1, description="calls of a selection, beyond which nothing is offered; ours"
+    )
     extraction_tokens: int = Field(1024, ge=64, description="reply budget of extraction; ours")
     selection_tokens: int = Field(1024, ge=64, description="reply budget of a selection; ours")
     answer_tokens: int = Field(120, ge=16, description="reply budget of an answer; ours")
     temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
     seed: int = 0
+
+    def of_the_log(self) -> dict[str, Any]:
+        """The options that decide what is in a memory, as plain JSON values."""
+        return self.model_dump(mode="json", exclude=set(self.READING))
 
     def sampling(self, tokens: int) -> Sampling:
         """How tokens are drawn for a reply of at most so many."""

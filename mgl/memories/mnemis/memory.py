@@ -6,7 +6,8 @@
 
 Each episode is a step of the log, and so is each time that the hierarchy is built or taken further:
 a process killed at any moment goes on with the next step. The hierarchy follows the base graph at
-the end of a build and of a session.
+the end of a build and of a session; with ``routes`` system1 alone, which does not read it, it waits
+until another route does.
 """
 
 from __future__ import annotations
@@ -40,8 +41,12 @@ RECENT = 6  # turns shown as they are
 
 
 class Mnemis:
-    """The memory of one source. ``id`` is a hash of all that decides its log; ``identity`` stands
-    for it where a memory that is in the store is opened again."""
+    """The memory of one source.
+
+    ``id`` is a hash of all that decides its log, the embedder too where the model is shown the
+    candidates that it proposes. Options of reading are no part of it: one build serves all routes.
+    ``identity`` stands for it where a memory that is in the store is opened again.
+    """
 
     reads: Final = "either"
     retrieves: Final = True
@@ -69,12 +74,10 @@ class Mnemis:
     def id(self) -> str:
         if self._identity is not None:
             return self._identity
-        return memory_id(
-            KIND,
-            self._config.model_dump(mode="json"),
-            self._tools.llm.model_id,
-            document=self._source.id,
-        )
+        decided = {"document": self._source.id}
+        if self._config.extraction == "model":
+            decided["embedder"] = self._tools.required_embedder.model_id
+        return memory_id(KIND, self._config.of_the_log(), self._tools.llm.model_id, **decided)
 
     @property
     def state(self) -> State:
@@ -198,8 +201,10 @@ class Mnemis:
         return self._log
 
     def _record(self) -> MemoryRecord:
-        if self._identity is not None:
-            return self._tools.store.memory(self._identity)
+        """As the store has it: its options of reading are those that it was begun with."""
+        store = self._tools.store
+        if self._identity is not None or any(each.id == self.id for each in store.memories()):
+            return store.memory(self.id)
         return MemoryRecord(
             id=self.id,
             kind=KIND,
@@ -238,8 +243,8 @@ class Mnemis:
 
     async def _categorise(self) -> None:
         """Build the hierarchy, or take it further, where entities came since the last time."""
-        state, last = self._log.state, self._log.categorised
-        if len(state.entities) == last:
+        state = self._log.state
+        if self._config.routes == "system1" or len(state.entities) == self._log.categorised:
             return
         again = self._config.hierarchy == "rebuild" or not state.categories
         stopped = "updated"

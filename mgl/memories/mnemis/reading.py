@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from mgl.llm.base import LLM
 from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.nodes import Entity, Fact
 from mgl.memories.mnemis.selection import Selection, select
 from mgl.memories.mnemis.similarity import Kind, Similarity, Texts, node_text
 from mgl.memories.mnemis.state import State
 from mgl.retrieval.base import Reranker
 
-__all__ = ["Reading", "read", "trace"]
+__all__ = ["Reading", "of_the_graph", "read", "trace"]
 
 Found = dict[Kind, list[str]]
 
@@ -113,6 +115,17 @@ def _reached(state: State, selection: Selection) -> Found:
     }
 
 
+def of_the_graph(reading: Reading, state: State) -> list[int]:
+    """The episodes that the facts and entities found stand on, rank by rank, facts first.
+
+    Ours: in Table 4 the graph's items alone are read, and nothing is said of their episodes.
+    """
+    ranks = zip_longest(reading.found.get("facts", ()), reading.found.get("entities", ()))
+    known: dict[str, Fact | Entity] = {**state.facts, **state.entities}
+    items = [known[each] for rank in ranks for each in rank if each in known]
+    return list(dict.fromkeys(number for item in items for number in item.episodes))
+
+
 async def _ranked(
     reranker: Reranker,
     query: str,
@@ -142,5 +155,7 @@ def trace(reading: Reading, state: State) -> tuple[str, ...]:
             f"{count.taken_whole} with all below"
             for count in reading.selection.layers
         ]
+        if reading.selection.cut:
+            lines.append(f"{reading.selection.cut} nodes not offered: too many calls")
         lines += [" → ".join(state.node(each).name for each in path) for path in reading.paths]
     return tuple(lines)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from functools import partialmethod
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from mgl.memories.base import SilentObserver, Tools
 from mgl.memories.mnemis import Mnemis, MnemisConfig
 from mgl.memories.mnemis.edits import record
 from mgl.memories.mnemis.log import Log
+from mgl.memories.mnemis.reading import Reading, of_the_graph
 from mgl.memories.mnemis.state import AddEpisode
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
@@ -145,9 +147,88 @@ async def test_one_route_alone(memory_of: Open) -> None:
     assert len(engine.asked) == asked
     assert reading.selection is None
     assert reading.found["episodes"]
+    assert not similar.state.categories
     selected = memory_of(engine=Teller(nothing), routes="system2")
     await selected.build()
     assert not any((await selected.read(QUESTION)).found.values())
+
+
+async def test_a_hierarchy_waits_for_a_route_that_reads_it(memory_of: Open, store: Store) -> None:
+    similar = memory_of(routes="system1")
+    await similar.build()
+    steps = store.steps(similar.id)
+    both = memory_of()
+    await both.build()
+    assert both.id == similar.id
+    assert store.steps(both.id) == steps + 1
+    assert both.state.episodes == similar.state.episodes
+    assert both.state.categories
+
+
+READING: dict[str, Any] = {
+    "routes": "system2",
+    "kinds": "rag",
+    "reranked": True,
+    "k": 3,
+    "selection_tokens": 99,
+    "selection_calls": 9,
+    "answer_tokens": 99,
+}
+
+
+async def test_what_decides_how_a_memory_is_read_is_no_part_of_its_id(memory_of: Open) -> None:
+    assert set(READING) == MnemisConfig.READING
+    memory = memory_of()
+    memory._open()  # a process that was killed before its first step
+    for option, value in READING.items():
+        other = memory_of(**{option: value})
+        assert other.id == memory.id
+        await other.build()
+    assert other.state == memory.state
+
+
+@pytest.mark.parametrize(
+    "option",
+    [name for name in MnemisConfig.model_fields if name not in MnemisConfig.READING],
+)
+def test_what_decides_the_log_is_part_of_the_id(memory_of: Open, option: str) -> None:
+    default = MnemisConfig.model_fields[option].default
+    others = {"preset": "small", "episode": "session", "hierarchy": "incremental"}
+    others |= {"extraction": "model", "reflect": False, "drift": 0.9, "temperature": 0.5}
+    value = others.get(option, default if option in others else default + 1 if default else 1)
+    assert memory_of(**{option: value}).id != memory_of().id
+
+
+def test_the_embedder_is_part_of_the_id_where_it_proposes_candidates(
+    memory_of: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = {kind: memory_of(extraction=kind).id for kind in ("terms", "model")}
+    monkeypatch.setattr(WordEmbedder, "__init__", partialmethod(named_otherwise))
+    assert memory_of(extraction="terms").id == ids["terms"]
+    assert memory_of(extraction="model").id != ids["model"]
+
+
+def named_otherwise(embedder: WordEmbedder, dims: int) -> None:
+    embedder.model_id, embedder.dims = "fake/other", dims
+
+
+async def test_what_was_not_offered_is_told(memory_of: Open) -> None:
+    engine = Teller(lambda _: False)
+    answer = await memory_of(engine=engine, shown=2, selection_calls=1).answer(QUESTION)
+    assert any(line.endswith("nodes not offered: too many calls") for line in answer.trace)
+
+
+async def test_episodes_of_the_graph_are_those_of_facts_and_entities_rank_by_rank(
+    memory_of: Open,
+) -> None:
+    memory = memory_of(routes="system1", kinds="graph")
+    await memory.build()
+    state = memory.state
+    fact, entity = next(iter(state.facts)), next(iter(state.entities))
+    found = Reading({"facts": (fact,), "entities": (entity,)})
+    wanted = [*state.facts[fact].episodes, *state.entities[entity].episodes]
+    assert of_the_graph(found, state) == list(dict.fromkeys(wanted))
+    assert of_the_graph(Reading({}), state) == []
 
 
 async def test_both_routes_find_what_either_does(memory_of: Open) -> None:
