@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,7 @@ from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from mgl.benchmarks.base import About
 from mgl.errors import InputError
 from mgl.text.conversations import read_json
 from mgl.text.encoding import decode
@@ -30,6 +32,7 @@ __all__ = [
     "first_fault",
     "gold_texts",
     "hashes",
+    "located",
     "refuse_duplicates",
 ]
 
@@ -102,17 +105,33 @@ class DataFile:
 def data_file(path: Path, *names: str) -> DataFile:
     """The file at ``path``; in a folder the first of ``names`` that is there.
 
-    InputError where there is none, or it cannot be read.
+    A name may be a pattern (``locomo10*.json``). InputError where there is no file of these names,
+    several fit one pattern, or the file cannot be read.
     """
     if path.is_dir():
-        held = [path / name for name in names if (path / name).is_file()]
-        if not held:
-            raise InputError(
-                f"{path} holds none of the benchmark's files",
-                hint=f"put {' or '.join(names)} there, or name the file",
-            )
-        path = held[0]
+        path = _only(path, names)
     return DataFile(path, read_bytes(path, largest=LARGEST))
+
+
+def _only(folder: Path, names: Sequence[str]) -> Path:
+    for name in names:
+        held = sorted(own for own in folder.glob(name) if own.is_file())
+        if len(held) > 1:
+            listed = ", ".join(own.name for own in held)
+            raise InputError(f"{folder} holds several files: {listed}", hint="name one of them")
+        if held:
+            return held[0]
+    raise InputError(
+        f"{folder} holds none of the benchmark's files",
+        hint=f"put {' or '.join(names)} there, or name the file",
+    )
+
+
+def located(about: About, folder: Path | None = None) -> Path | None:
+    """Where a benchmark's files lie in ``folder``, or in MGL_DATA; None where they do not."""
+    root = folder or (Path(named) if (named := os.environ.get("MGL_DATA")) else None)
+    place = None if root is None else root.expanduser() / about.folder
+    return place if place is not None and place.exists() else None
 
 
 def hashes(files: Iterable[DataFile]) -> dict[str, str]:
