@@ -11,7 +11,7 @@ with their times, easy ones are from fan quizzes.
     'You are Ross. On September 22, 1994, Monica asks you: …'
 
 The release holds hundreds of questions a scene; the simulator draws one, and so does this, from a
-seed of the scene's own (``mgl.benchmarks.drawing`` says how). An item's source is the series up to
+seed of the scene's own (``mgl.benchmarks.scenes`` says how). An item's source is the series up to
 the line at which it is asked: what comes later would answer questions that cannot be answered yet.
 Two benchmarks have the same questions: ``longdialqa`` asks openly, ``longdialqa-choice`` with the
 options by letter, of which (E) is that one does not know.
@@ -32,9 +32,9 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
-from mgl.benchmarks.drawing import Drawn, Line, Scene, drawn, lines
 from mgl.benchmarks.files import DataFile, data_file, first_fault, hashes
 from mgl.benchmarks.pickles import NotPlain, plain_values
+from mgl.benchmarks.scenes import Drawn, Line, Scene, drawn, lines
 from mgl.errors import InputError
 from mgl.text.gathering import Gathering
 from mgl.types import Conversation, Question

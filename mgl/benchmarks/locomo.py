@@ -65,7 +65,6 @@ def _read(path: Path, categories: Collection[int]) -> Dataset:
     for number, sample in enumerate(samples, start=1):
         talk = read_locomo(sample, f"{file.path.stem}-{number}")
         talks.append(talk)
-        notes += [f"{talk.name}: {note}" for note in talk.notes]
         for item in _items(sample, talk, notes):
             if int(item.labels["category"]) in categories:
                 items.append(item)

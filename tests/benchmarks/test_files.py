@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from mgl.benchmarks.files import DataFile, data_file, gold_texts, hashes, refuse_duplicates
+from mgl.benchmarks.base import About
+from mgl.benchmarks.files import DataFile, data_file, gold_texts, hashes, located, refuse_duplicates
 from mgl.errors import InputError
 
 
@@ -115,3 +116,27 @@ def test_duplicates_are_told_with_both_places(tmp_path: Path) -> None:
 )
 def test_answers_of_every_type_become_texts(answer: object, golds: tuple[str, ...]) -> None:
     assert gold_texts(answer) == golds  # type: ignore[arg-type]
+
+
+def test_a_pattern_finds_one_file_and_refuses_to_choose(tmp_path: Path) -> None:
+    written(tmp_path, "[1]", "rows.dev5.json")
+    assert data_file(tmp_path, "rows.json", "rows*.json").path.name == "rows.dev5.json"
+    written(tmp_path, "[1]", "rows.more.json")
+    with pytest.raises(InputError, match=r"rows\.dev5\.json, rows\.more\.json"):
+        data_file(tmp_path, "rows.json", "rows*.json")
+    written(tmp_path, "[1]", "rows.json")
+    assert data_file(tmp_path, "rows.json", "rows*.json").path.name == "rows.json"
+
+
+def test_files_are_looked_for_in_the_folder_or_in_mgl_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = About("T", "P", "W", "L", "F", None, "own")
+    monkeypatch.delenv("MGL_DATA", raising=False)
+    assert located(about) is None
+    monkeypatch.setenv("MGL_DATA", str(tmp_path))
+    assert located(about) is None
+    (tmp_path / "own").mkdir()
+    assert located(about) == tmp_path / "own"
+    (tmp_path / "other" / "own").mkdir(parents=True)
+    assert located(about, tmp_path / "other") == tmp_path / "other" / "own"

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from mgl.benchmarks.narrativeqa import NarrativeBook, read_narrativeqa
+from mgl.benchmarks.base import Dataset
+from mgl.benchmarks.narrativeqa import NARRATIVEQA
 from mgl.errors import InputError
+from mgl.types import Document
+from tests.benchmarks.seen import seen
 
 BOOK = {"file": "rain.txt", "nqa_document_id": "d1", "nqa_title": "Rain"}
 TEXT = (
@@ -21,32 +25,58 @@ def asked(**fields: object) -> str:
 
 
 def written(folder: Path, *lines: str, books: object = (BOOK,)) -> Path:
-    (folder / "books").mkdir()
+    (folder / "books").mkdir(exist_ok=True)
     (folder / "books" / "rain.txt").write_text(TEXT)
     (folder / "books.json").write_text(json.dumps(books))
     (folder / "qaps.jsonl").write_text("\n".join(lines) + "\n")
     return folder
 
 
-def read(folder: Path, *lines: str) -> NarrativeBook:
-    [book] = read_narrativeqa(written(folder, *lines))
-    return book
+def read(folder: Path, *lines: str) -> Dataset:
+    return NARRATIVEQA.read(written(folder, *lines))
 
 
 def test_a_book_with_its_questions(tmp_path: Path) -> None:
-    book = read(tmp_path, asked(), "", asked(question="Why ?"))
-    assert (book.id, book.title) == ("d1", "Rain")
-    assert [question.id for question in book.questions] == ["Rain/q0", "Rain/q1"]
-    assert book.questions[0].answers == ("Ann", "Ann.")
-    assert book.read().text == "It rained."
+    dataset = read(tmp_path, asked(), "", asked(question="Why ?"))
+    assert [item.id for item in dataset.items] == ["Rain/q0", "Rain/q1"]
+    assert {item.source for item in dataset.items} == {"Rain"}
+    assert dataset.items[0].golds == ("Ann", "Ann.")
+    source = dataset.sources["Rain"]()
+    assert isinstance(source, Document)
+    assert source.text == "It rained."
+    assert set(dataset.sha256) == {"books.json", "qaps.jsonl", "rain.txt"}
+
+
+SUN = {"file": "sun.txt", "nqa_document_id": "d2", "nqa_title": "Sun"}
 
 
 def test_a_book_may_have_no_questions(tmp_path: Path) -> None:
-    other = {"file": "sun.txt", "nqa_document_id": "d2", "nqa_title": "Sun"}
-    books = read_narrativeqa(written(tmp_path, asked(), books=[other, BOOK]))
-    assert [(book.title, len(book.questions)) for book in books] == [("Sun", 0), ("Rain", 1)]
+    dataset = NARRATIVEQA.read(written(tmp_path, asked(), books=[SUN, BOOK]))
+    assert list(dataset.sources) == ["Sun", "Rain"]
+    assert [item.source for item in dataset.items] == ["Rain"]
     with pytest.raises(InputError, match=r"sun\.txt does not exist"):
-        books[0].read()
+        dataset.sources["Sun"]()
+
+
+def test_questions_come_book_by_book(tmp_path: Path) -> None:
+    of_sun = asked(document_id="d2")
+    folder = written(tmp_path, asked(), of_sun, asked(), of_sun, books=[SUN, BOOK])
+    ids = [item.id for item in NARRATIVEQA.read(folder).items]
+    assert ids == ["Sun/q0", "Sun/q1", "Rain/q0", "Rain/q1"]
+
+
+def test_books_of_one_title_are_told_apart_and_of_one_id_refused(tmp_path: Path) -> None:
+    same = {**SUN, "nqa_title": "Rain"}
+    dataset = NARRATIVEQA.read(written(tmp_path, asked(), books=[same, BOOK]))
+    assert list(dataset.sources) == ["Rain (d2)", "Rain (d1)"]
+    with pytest.raises(InputError, match="items 1 and 2 have the same id 'd1'"):
+        NARRATIVEQA.read(written(tmp_path, asked(), books=[BOOK, {**BOOK, "nqa_title": "Sun"}]))
+
+
+def test_a_memory_does_not_see_the_answers(tmp_path: Path) -> None:
+    one = seen(read(tmp_path, asked(answers=["Zoe"])))
+    assert one == seen(read(tmp_path, asked(answers=["Yann", "Bo"])))
+    assert "Zoe" not in repr(one)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +93,7 @@ def test_a_book_may_have_no_questions(tmp_path: Path) -> None:
     ],
 )
 def test_spaces_of_the_tokenised_columns(tmp_path: Path, tokenised: str, text: str) -> None:
-    assert read(tmp_path, asked(question=tokenised)).questions[0].text == text
+    assert read(tmp_path, asked(question=tokenised)).items[0].question.text == text
 
 
 @pytest.mark.parametrize(
@@ -75,7 +105,7 @@ def test_spaces_of_the_tokenised_columns(tmp_path: Path, tokenised: str, text: s
         (asked(question=""), "line 3: question"),
         (asked(answers=[]), "line 3: answers"),
         (asked(answers="Ann"), "line 3: answers"),
-        (asked(document_id="d9"), r"line 3: document d9 is not in books\.json"),
+        (asked(document_id="d9"), r"question 3: document d9 is not in books\.json"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, line: str, why: str) -> None:
@@ -86,20 +116,21 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, why: str) -> None:
 
 @pytest.mark.parametrize("books", [{}, [1], [{"file": "rain.txt"}], [{**BOOK, "file": ""}]])
 def test_a_bad_list_of_books_is_refused(tmp_path: Path, books: object) -> None:
-    with pytest.raises(InputError, match=r"books\.json is no list of books"):
-        read_narrativeqa(written(tmp_path, asked(), books=books))
+    with pytest.raises(InputError, match=r"books\.json, (item|line) 1") as caught:
+        NARRATIVEQA.read(written(tmp_path, asked(), books=books))
+    assert "nqa_title" in caught.value.hint
 
 
 def test_a_folder_without_the_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"books\.json does not exist"):
-        read_narrativeqa(tmp_path)
+        NARRATIVEQA.read(tmp_path)
 
 
 @pytest.mark.data
 def test_the_real_books(development_data: Path) -> None:
-    books = read_narrativeqa(development_data / "narrativeqa")
-    counts = {book.title: len(book.questions) for book in books}
-    assert counts == {
+    dataset = NARRATIVEQA.read(development_data / "narrativeqa")
+    counts = Counter(item.source for item in dataset.items)
+    assert {name: counts[name] for name in dataset.sources} == {
         "Bleak House": 30,
         "Brewster's Millions": 29,
         "Siddhartha (novel)": 29,
@@ -107,12 +138,13 @@ def test_the_real_books(development_data: Path) -> None:
         "The Gods of Mars": 0,
         "The Picture of Dorian Gray": 29,
     }
-    assert {len(question.answers) for book in books for question in book.questions} == {2}
-    for book in books:
-        document = book.read()
+    assert {len(item.golds) for item in dataset.items} == {2}
+    for source in dataset.sources.values():
+        document = source()
+        assert isinstance(document, Document)
         assert "gutenberg-tm" not in document.text.lower()
         assert "gutenberg ebook" not in document.text.lower()
         assert "Produced by" not in document.text[:2000]
         assert len(document.sections) >= 13
-        for question in book.questions:
-            assert not any(f" {mark}" in question.text for mark in ".,?!;:"), question
+    for item in dataset.items:
+        assert not any(f" {mark}" in item.question.text for mark in ".,?!;:"), item
