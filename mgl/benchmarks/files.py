@@ -4,12 +4,14 @@
     >>> rows = file.rows(Row, hint="take LongMemEval's own file")      # doctest: +SKIP
     >>> refuse_duplicates(file.path, (row.id for row in rows))         # doctest: +SKIP
 
-A file is JSON (a list of objects, or one object) or JSON Lines; its content tells which.
+A file is JSON (a list of objects, or one object) or JSON Lines, which its content tells, or CSV.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -69,8 +71,17 @@ class DataFile:
         InputError, with ``hint`` and the place (``line 7`` of JSON Lines, ``item 7`` of a list,
         from 1), where one is cut off or is not as ``row`` has it, and where there is none.
         """
+        return self._checked(self._values(), row, hint)
+
+    def table(self, row: type[_Row], *, hint: str) -> list[_Row]:
+        """Every line of a CSV file with a head as a ``row``; InputError as of ``rows``."""
+        return self._checked(self._cells(), row, hint)
+
+    def _checked(
+        self, values: Iterable[tuple[str, object]], row: type[_Row], hint: str
+    ) -> list[_Row]:
         found: list[_Row] = []
-        for place, value in self._values():
+        for place, value in values:
             try:
                 found.append(row.model_validate(value))
             except (ValidationError, RecursionError) as error:
@@ -79,6 +90,17 @@ class DataFile:
         if not found:
             raise InputError(f"{self.path} holds no item", hint=hint)
         return found
+
+    def _cells(self) -> Iterator[tuple[str, object]]:
+        reader = csv.DictReader(io.StringIO(self.text, newline=""), strict=True)
+        try:
+            for cells in reader:
+                yield f"line {reader.line_num}", cells
+        except csv.Error as error:
+            raise InputError(
+                f"{self.path}, line {reader.line_num}: {error}",
+                hint="the file is damaged or cut off: fetch or save it again",
+            ) from error
 
     def _values(self) -> Iterator[tuple[str, object]]:
         text = self.text

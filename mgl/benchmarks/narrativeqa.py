@@ -1,23 +1,28 @@
 """NarrativeQA: whole novels, with questions that were asked of their summaries.
 
 Source: Kočiský et al., The NarrativeQA Reading Comprehension Challenge (TACL 2018); Apache-2.0,
-the books of Project Gutenberg. A folder of three things is read: ``books.json`` names the books
-(``file``, ``nqa_document_id``, ``nqa_title``), ``books/`` holds them, ``qaps.jsonl`` has a question
-a line (``document_id``, ``question``, ``answers``) in the words of the official tokenised columns.
+the books of Project Gutenberg. Two folders are read:
+
+- the official release: ``documents.csv`` and ``qaps.csv``, with the stories that its script fetches
+  as ``tmp/ID.content``; stories that are not there are left out, with their questions;
+- a choice of books: ``books.json`` names them (``file``, ``nqa_document_id``, ``nqa_title``),
+  ``books/`` holds them, ``qaps.jsonl`` has a question a line (``document_id``, ``question``,
+  ``answers``), be it in the words of the official tokenised columns.
 
     >>> dataset = NARRATIVEQA.read(Path("narrativeqa"))         # doctest: +SKIP
     >>> dataset.items[0].question.text                          # doctest: +SKIP
     "What is the name of Lady Dedlock s Lover?"
 
-Spaces before punctuation are taken away. Apostrophes that the columns lost (``Dedlock s``) are not
-guessed. That the asker knew a summary and not the book is part of the benchmark.
+Of tokenised questions spaces before punctuation are taken away; apostrophes that the columns lost
+(``Dedlock s``) are not guessed. That the asker knew a summary and not the book is part of the
+benchmark.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -25,7 +30,7 @@ from typing import Final
 from pydantic import BaseModel, Field
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
-from mgl.benchmarks.files import DataFile, data_file, hashes, refuse_duplicates
+from mgl.benchmarks.files import DataFile, data_file, gold_texts, hashes, refuse_duplicates
 from mgl.errors import InputError
 from mgl.text.gutenberg import without_licence
 from mgl.text.reading import read_document
@@ -43,6 +48,7 @@ class _Book(BaseModel):
     file: str = Field(min_length=1)
     nqa_document_id: str
     nqa_title: str
+    labels: dict[str, str] = {}
 
 
 class _Question(BaseModel):
@@ -51,54 +57,118 @@ class _Question(BaseModel):
     answers: list[str] = Field(min_length=1)
 
 
+class _OfficialDocument(BaseModel):
+    document_id: str = Field(pattern=r"^[0-9a-f]+$")
+    set: str
+    kind: str
+    wiki_title: str
+
+
+class _OfficialQuestion(BaseModel):
+    document_id: str
+    question: str = Field(min_length=1)
+    answer1: str
+    answer2: str
+
+
 def _read(folder: Path) -> Dataset:
-    """The books in the order of ``books.json`` with their questions; one may have none.
+    """The books of a folder with their questions; one may have none.
 
     InputError, with the line, where a file is not as described or a question names no book. A
     book is looked for when its source is read, and is without Project Gutenberg's header.
     """
-    listed = data_file(folder / "books.json")
-    books = listed.rows(_Book, hint="each book needs file, nqa_document_id and nqa_title")
+    official = (folder / "documents.csv").is_file()
+    listed = data_file(folder / ("documents.csv" if official else "books.json"))
+    asked = data_file(folder / ("qaps.csv" if official else "qaps.jsonl"))
+    books = _official_books(listed) if official else _chosen_books(listed)
+    questions = _official_questions(asked) if official else _chosen_questions(asked)
     refuse_duplicates(listed.path, (book.nqa_document_id for book in books))
-    asked = data_file(folder / "qaps.jsonl")
-    names = _names(books)
-    items = _items(asked, names)
-    order = {name: place for place, name in enumerate(names.values())}
-    paths = {names[book.nqa_document_id]: folder / "books" / book.file for book in books}
-    texts = [data_file(path) for path in paths.values() if path.is_file()]
+    items = _items(asked.path, questions, books)
+    stories = "tmp" if official else "books"
+    paths = {name: folder / stories / book.file for name, book in _named(books).items()}
+    here = {name: path for name, path in paths.items() if path.is_file() or not official}
+    if not here:
+        raise InputError(
+            f"{folder} holds no story", hint="fetch them with the release's download_stories.sh"
+        )
+    left_out = len(paths) - len(here)
+    order = {name: place for place, name in enumerate(here)}
     return Dataset(
-        tuple(sorted(items, key=lambda item: order[item.source])),
-        {name: partial(_document, path) for name, path in paths.items()},
-        hashes([listed, asked, *texts]),
+        tuple(
+            sorted(
+                (item for item in items if item.source in here),
+                key=lambda item: order[item.source],
+            )
+        ),
+        {name: partial(_document, path) for name, path in here.items()},
+        hashes([listed, asked, *(data_file(path) for path in here.values() if path.is_file())]),
+        (f"{left_out} of {len(paths)} stories are not in tmp: left out",) if left_out else (),
     )
 
 
-def _names(books: Sequence[_Book]) -> dict[str, str]:
-    """The title of each book by its document id; with the id where two have one title."""
+def _chosen_books(file: DataFile) -> list[_Book]:
+    return file.rows(_Book, hint="each book needs file, nqa_document_id and nqa_title")
+
+
+def _chosen_questions(file: DataFile) -> list[_Question]:
+    return file.rows(_Question, hint="each line has document_id, question and answers")
+
+
+def _official_books(file: DataFile) -> list[_Book]:
+    return [
+        _Book(
+            file=f"{row.document_id}.content",
+            nqa_document_id=row.document_id,
+            nqa_title=row.wiki_title.strip() or row.document_id,
+            labels={"set": row.set, "kind": row.kind},
+        )
+        for row in file.table(_OfficialDocument, hint="take documents.csv of the release")
+    ]
+
+
+def _official_questions(file: DataFile) -> list[_Question]:
+    return [
+        _Question(
+            document_id=row.document_id,
+            question=row.question,
+            answers=[row.answer1, row.answer2],
+        )
+        for row in file.table(_OfficialQuestion, hint="take qaps.csv of the release")
+    ]
+
+
+def _named(books: Sequence[_Book]) -> dict[str, _Book]:
+    """Each book by its title; by the title with its id where two have one title."""
     titles = Counter(book.nqa_title for book in books)
     return {
-        book.nqa_document_id: book.nqa_title
+        book.nqa_title
         if titles[book.nqa_title] == 1
-        else f"{book.nqa_title} ({book.nqa_document_id})"
+        else f"{book.nqa_title} ({book.nqa_document_id})": book
         for book in books
     }
 
 
-def _items(file: DataFile, names: Mapping[str, str]) -> list[Item]:
-    """The questions in the file's order; an id is the book's title and the place in the book."""
+def _items(path: Path, questions: Sequence[_Question], books: Sequence[_Book]) -> list[Item]:
+    """The questions in the file's order; an id is the book's name and the place in the book."""
+    names = {book.nqa_document_id: (name, book) for name, book in _named(books).items()}
     asked: Counter[str] = Counter()
     items: list[Item] = []
-    rows = file.rows(_Question, hint="each line has document_id, question and answers")
-    for number, row in enumerate(rows, start=1):
+    for number, row in enumerate(questions, start=1):
         if row.document_id not in names:
             raise InputError(
-                f"{file.path}, question {number}: document {row.document_id} is not in books.json",
-                hint="list its book there, or take the question out",
+                f"{path}, question {number}: document {row.document_id} has no book",
+                hint="list its book, or take the question out",
             )
-        name = names[row.document_id]
-        question = Question(_untokenised(row.question))
-        golds = tuple(map(_untokenised, row.answers))
-        items.append(Item(f"{name}/q{asked[name]}", name, question, golds))
+        name, book = names[row.document_id]
+        items.append(
+            Item(
+                f"{name}/q{asked[name]}",
+                name,
+                Question(_untokenised(row.question)),
+                gold_texts([_untokenised(answer) for answer in row.answers]),
+                labels=book.labels,
+            )
+        )
         asked[name] += 1
     return items
 
@@ -121,8 +191,8 @@ NARRATIVEQA: Final = FileBenchmark(
         where="https://github.com/google-deepmind/narrativeqa (questions), "
         "https://www.gutenberg.org (books)",
         licence="Apache-2.0 (questions), Project Gutenberg Licence (books)",
-        files="books.json, qaps.jsonl and books/*.txt, in one folder",
-        items=None,
+        files="documents.csv, qaps.csv and tmp/*.content, or books.json, qaps.jsonl and books/*",
+        items=46765,
         folder="narrativeqa",
     ),
     reads="document",

@@ -105,7 +105,7 @@ def test_spaces_of_the_tokenised_columns(tmp_path: Path, tokenised: str, text: s
         (asked(question=""), "line 3: question"),
         (asked(answers=[]), "line 3: answers"),
         (asked(answers="Ann"), "line 3: answers"),
-        (asked(document_id="d9"), r"question 3: document d9 is not in books\.json"),
+        (asked(document_id="d9"), "question 3: document d9 has no book"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, line: str, why: str) -> None:
@@ -124,6 +124,77 @@ def test_a_bad_list_of_books_is_refused(tmp_path: Path, books: object) -> None:
 def test_a_folder_without_the_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"books\.json does not exist"):
         NARRATIVEQA.read(tmp_path)
+
+
+DOCUMENTS = """\
+document_id,set,kind,story_url,wiki_title
+0a1,test,gutenberg,http://example.org/a,Rain
+0b2,train,movie,http://example.org/b,"Sun, the"
+"""
+QUESTIONS = """\
+document_id,set,question,answer1,answer2,question_tokenized,answer1_tokenized,answer2_tokenized
+0b2,train,Why?,Yes.,,Why ?,Yes .,
+0a1,test,"Who's Bo, and
+why?",Ann's friend,The friend,Who 's Bo ?,Ann 's friend,The friend
+"""
+
+
+def official(
+    folder: Path, documents: str = DOCUMENTS, questions: str = QUESTIONS, *stories: str
+) -> Path:
+    (folder / "documents.csv").write_text(documents)
+    (folder / "qaps.csv").write_text(questions)
+    (folder / "tmp").mkdir()
+    for id in stories or ("0a1", "0b2"):
+        (folder / "tmp" / f"{id}.content").write_text(TEXT)
+    return folder
+
+
+def test_the_official_release_is_read_in_its_own_words(tmp_path: Path) -> None:
+    dataset = NARRATIVEQA.read(official(tmp_path))
+    [rain, sun] = dataset.items
+    assert rain.question.text == "Who's Bo, and why?"
+    assert (rain.id, rain.golds) == ("Rain/q0", ("Ann's friend", "The friend"))
+    assert rain.labels == {"set": "test", "kind": "gutenberg"}
+    assert (sun.source, sun.golds) == ("Sun, the", ("Yes.",))
+    source = dataset.sources["Rain"]()
+    assert isinstance(source, Document)
+    assert source.text == "It rained."
+    assert set(dataset.sha256) == {"documents.csv", "qaps.csv", "0a1.content", "0b2.content"}
+
+
+def test_stories_that_were_not_fetched_are_left_out_with_a_note(tmp_path: Path) -> None:
+    dataset = NARRATIVEQA.read(official(tmp_path, DOCUMENTS, QUESTIONS, "0b2"))
+    assert [item.source for item in dataset.items] == ["Sun, the"]
+    assert dataset.notes == ("1 of 2 stories are not in tmp: left out",)
+    (tmp_path / "tmp" / "0b2.content").unlink()
+    with pytest.raises(InputError, match="holds no story") as caught:
+        NARRATIVEQA.read(tmp_path)
+    assert "download_stories" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("documents", "questions", "why"),
+    [
+        (
+            DOCUMENTS.replace("wiki_title", "title"),
+            QUESTIONS,
+            r"documents\.csv, line 2: wiki_title",
+        ),
+        (DOCUMENTS.replace("0b2", "../b"), QUESTIONS, r"documents\.csv, line 3: document_id"),
+        (DOCUMENTS.replace("0b2", "0a1"), QUESTIONS, "items 1 and 2 have the same id '0a1'"),
+        (DOCUMENTS, QUESTIONS.replace("0a1", "0c3"), "question 2: document 0c3 has no book"),
+        (DOCUMENTS, QUESTIONS.replace("answer1", "first"), r"qaps\.csv, line 2: answer1"),
+        (DOCUMENTS, QUESTIONS[: QUESTIONS.index("why?")], r"qaps\.csv, line 3: unexpected end"),
+        (DOCUMENTS, QUESTIONS.splitlines()[0], "holds no item"),
+    ],
+)
+def test_a_bad_release_is_refused_with_its_line(
+    tmp_path: Path, documents: str, questions: str, why: str
+) -> None:
+    with pytest.raises(InputError, match=why) as caught:
+        NARRATIVEQA.read(official(tmp_path, documents, questions))
+    assert caught.value.hint
 
 
 @pytest.mark.data
