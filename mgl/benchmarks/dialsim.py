@@ -179,7 +179,7 @@ LONGDIALQA_CHOICE: Final = replace(
     LONGDIALQA,
     name="longdialqa-choice",
     about=replace(LONGDIALQA.about, title="LongDialQA (DialSim), multiple choice"),
-    scorers=("choice_letter",),
+    scorers=("choice_letter_dialsim", "choice_letter"),
     judge=None,
     read=partial(_read, choice=True),
 )

@@ -196,7 +196,7 @@ NARRATIVEQA: Final = FileBenchmark(
         folder="narrativeqa",
     ),
     reads="document",
-    scorers=("cascade_mindgraph", "f1_squad", "rouge_l_recall", "meteor"),
-    judge="narrativeqa",
+    scorers=("cascade_mindgraph", "exact_match", "f1_squad", "rouge_l_recall"),
+    judge="entailment",
     read=_read,
 )

@@ -70,8 +70,8 @@ def _read(folder: Path) -> Dataset:
                     name,
                     Question(QUESTION.format(claim=claim.claim)),
                     (str(claim.type).upper(),),
-                    str(claim.type).lower(),
                     pair=f"{name}/{index}",
+                    labels={"claim": str(claim.type).lower()},
                 )
             )
     sources = {name: partial(_document, name, texts[name]) for name, _ in sorted(pairs)}

@@ -185,7 +185,7 @@ def test_stories_that_were_not_fetched_are_left_out_with_a_note(tmp_path: Path) 
         (DOCUMENTS.replace("0b2", "0a1"), QUESTIONS, "items 1 and 2 have the same id '0a1'"),
         (DOCUMENTS, QUESTIONS.replace("0a1", "0c3"), "question 2: document 0c3 has no book"),
         (DOCUMENTS, QUESTIONS.replace("answer1", "first"), r"qaps\.csv, line 2: answer1"),
-        (DOCUMENTS, QUESTIONS[: QUESTIONS.index("why?")], r"qaps\.csv, line 3: unexpected end"),
+        (DOCUMENTS, QUESTIONS[: QUESTIONS.index("why?")], r"qaps\.csv, line 2: unexpected end"),
         (DOCUMENTS, QUESTIONS.splitlines()[0], "holds no item"),
     ],
 )
