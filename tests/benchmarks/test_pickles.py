@@ -61,7 +61,6 @@ def test_what_would_be_imported_is_refused_before_it_is(value: Any, protocol: in
         b".",
         b"It rained.",
         pickle.dumps([1, 2])[:-3],
-        b"\x80\x04]r\xff\xff\xff\x7f.",  # a memo of two thousand million places
         b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\x7fab.",
         b"\x80\x04h\x05.",
     ],
@@ -69,6 +68,12 @@ def test_what_would_be_imported_is_refused_before_it_is(value: Any, protocol: in
 def test_damage_is_told(data: bytes) -> None:
     with pytest.raises(NotPlain):
         plain_values(data)
+
+
+@pytest.mark.parametrize("put", [b"r\xff\xff\xff\x7f", b"p2147483647\n"])
+def test_no_memory_is_reserved_for_more_places_than_there_are_bytes(put: bytes) -> None:
+    with pytest.raises(NotPlain, match="it is damaged at byte 3"):
+        plain_values(b"\x80\x04]" + put + b".")
 
 
 @given(data=st.binary(max_size=60))
