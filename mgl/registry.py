@@ -5,8 +5,9 @@
     >>> load("memory", "mindgraph").__name__
     'MindGraph'
 
-Other packages add to it by an entry point of the group ``mgl.memories``, whose name is what a
-user types and whose value is ``module:attribute``. What is registered stays a plain class.
+Other packages add to it by an entry point of the group ``mgl.memories`` or ``mgl.benchmarks``,
+whose name is what a user types and whose value is ``module:attribute``. What is registered stays a
+plain class, or for a benchmark a plain object (``mgl.benchmarks.base``).
 """
 
 from __future__ import annotations
@@ -22,6 +23,16 @@ from mgl.errors import UsageError
 __all__ = ["load", "names"]
 
 _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
+    "benchmark": {
+        "locomo": "mgl.benchmarks.locomo:LOCOMO",
+        "locomo-all": "mgl.benchmarks.locomo:LOCOMO_ALL",
+        "longdialqa": "mgl.benchmarks.dialsim:LONGDIALQA",
+        "longdialqa-choice": "mgl.benchmarks.dialsim:LONGDIALQA_CHOICE",
+        "longmemeval-s": "mgl.benchmarks.longmemeval:LONGMEMEVAL",
+        "moviechat": "mgl.benchmarks.moviechat:MOVIECHAT",
+        "narrativeqa": "mgl.benchmarks.narrativeqa:NARRATIVEQA",
+        "nocha": "mgl.benchmarks.nocha:NOCHA",
+    },
     "memory": {
         "direct": "mgl.baselines.direct:Direct",
         "gam": "mgl.memories.gam:Gam",
@@ -34,7 +45,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "turns": "mgl.baselines.turns:Turns",
     },
 }
-_GROUPS: Final[Mapping[str, str]] = {"memory": "mgl.memories"}
+_GROUPS: Final[Mapping[str, str]] = {"benchmark": "mgl.benchmarks", "memory": "mgl.memories"}
 
 
 def names(kind: str) -> list[str]:

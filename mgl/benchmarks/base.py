@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 
 from mgl.types import Question, Source
 
-__all__ = ["About", "Benchmark", "Dataset", "Item"]
+__all__ = ["About", "Benchmark", "Dataset", "FileBenchmark", "Item", "held"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +98,20 @@ class Benchmark(Protocol):
     def read(self, path: Path) -> Dataset:
         """The dataset of a file or folder; InputError, with the place, where it is another's."""
         ...
+
+
+@dataclass(frozen=True)
+class FileBenchmark:
+    """A Benchmark whose dataset one function reads; a module of ``mgl.benchmarks`` ends in one."""
+
+    name: str
+    about: About
+    reads: Literal["document", "conversation"]
+    scorers: tuple[str, ...]
+    judge: str | None
+    read: Callable[[Path], Dataset]
+
+
+def held(source: Source) -> Callable[[], Source]:
+    """A source that is in memory already, as ``Dataset.sources`` has them."""
+    return lambda: source

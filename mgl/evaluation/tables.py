@@ -1,6 +1,6 @@
 """Figures as a line of a table: scores by LoCoMo's categories, shares, what a run cost.
 
-    >>> by_category([(1, 1.0), (4, 0.0), (4, 1.0)])
+    >>> by_category([("multi-hop", 1.0), ("single-hop", 0.0), ("single-hop", 1.0)])
     '0.667 [0.000, 1.000] (n = 3) | 1.000 | – | – | 0.500'
     >>> percent(Interval(0.75, 0.301, 0.954, 4))
     '75.0% [30.1%, 95.4%] (n = 4)'
@@ -20,20 +20,21 @@ from mgl.types import StageUsage
 
 __all__ = ["CATEGORY_HEAD", "by_category", "differences", "percent", "quantity"]
 
-CATEGORY_HEAD: Final = f"all | {' | '.join(CATEGORIES[category] for category in ASKED)}"
+_CATEGORIES: Final = tuple(CATEGORIES[number] for number in ASKED)
+CATEGORY_HEAD: Final = f"all | {' | '.join(_CATEGORIES)}"
 NONE: Final = "–"
 
 
-def by_category(scores: Sequence[tuple[int, float]], *, each: bool = False) -> str:
+def by_category(scores: Sequence[tuple[str, float]], *, each: bool = False) -> str:
     """The mean of all (category, score) with its interval and n, then that of each category; with
     ``each`` its interval and n, too."""
     cells = [_mean([score for _, score in scores], whole=True)]
-    for category in ASKED:
+    for category in _CATEGORIES:
         cells.append(_mean([score for own, score in scores if own == category], whole=each))
     return " | ".join(cells)
 
 
-def differences(scores: Mapping[str, Mapping[str, tuple[int, float]]], base: str) -> list[str]:
+def differences(scores: Mapping[str, Mapping[str, tuple[str, float]]], base: str) -> list[str]:
     """Rows of a table: each method's scores less those of ``base``, question by question.
 
     ``scores`` has for each method (category, score) by question. KeyError where the base lacks a

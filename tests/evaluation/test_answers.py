@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from mgl.benchmarks.locomo import LocomoQuestion
+from mgl.benchmarks.base import Item
 from mgl.errors import EngineTimeout, EngineUnavailable
 from mgl.evaluation.answers import answer_lines, answer_row
 from mgl.results import AskResult, Stats
-from mgl.types import Answer, StageUsage, Usage
+from mgl.types import Answer, Question, StageUsage, Usage
 
-QUESTION = LocomoQuestion("talk/q0", "Where?", "Rome", 4, ("D1:1",))
+QUESTION = Item("talk/q0", "talk", Question("Where?"), ("Rome",), "single-hop", ("D1:1",))
 
 
 def said(question: str) -> AskResult:
@@ -42,4 +42,4 @@ def test_a_failure_is_a_row_and_counts_as_wrong() -> None:
 
 def test_a_question_without_an_answer_cannot_be_scored() -> None:
     with pytest.raises(ValueError, match="no gold answer"):
-        answer_row(LocomoQuestion("talk/q1", "Where?", None, 5, ()), said)
+        answer_row(Item("talk/q1", "talk", Question("Where?")), said)

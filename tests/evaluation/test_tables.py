@@ -10,11 +10,15 @@ from mgl.llm.calls import CallRecord, Outcome
 
 
 def test_each_category_has_its_column() -> None:
-    cells = by_category([(1, 1.0), (3, 0.0), (3, 0.5)]).split(" | ")
+    cells = by_category([("multi-hop", 1.0), ("open-domain", 0.0), ("open-domain", 0.5)]).split(
+        " | "
+    )
     assert len(cells) == len(CATEGORY_HEAD.split(" | ")) == 5
     assert cells[0].startswith("0.500 [")
     assert cells[1:] == ["1.000", "–", "0.250", "–"]
-    each = by_category([(1, 1.0), (3, 0.0), (3, 0.5)], each=True).split(" | ")
+    each = by_category(
+        [("multi-hop", 1.0), ("open-domain", 0.0), ("open-domain", 0.5)], each=True
+    ).split(" | ")
     assert each[1] == "1.000 [1.000, 1.000] (n = 1)"
     assert each[3].endswith("(n = 2)")
     assert by_category([]).split(" | ") == ["–"] * 5
@@ -22,14 +26,14 @@ def test_each_category_has_its_column() -> None:
 
 def test_differences_are_of_the_same_questions() -> None:
     scores = {
-        "base": {"q0": (1, 0.5), "q1": (4, 1.0)},
-        "other": {"q1": (4, 0.0), "q0": (1, 1.0)},
+        "base": {"q0": ("multi-hop", 0.5), "q1": ("single-hop", 1.0)},
+        "other": {"q1": ("single-hop", 0.0), "q0": ("multi-hop", 1.0)},
     }
     [line] = differences(scores, "base")
     assert line.startswith("| other | -0.250 [")
     assert "| 0.500 [0.500, 0.500] (n = 1) |" in line
     with pytest.raises(KeyError):
-        differences({**scores, "more": {"q2": (1, 1.0)}}, "base")
+        differences({**scores, "more": {"q2": ("multi-hop", 1.0)}}, "base")
 
 
 def test_reach_is_counted_by_tenths() -> None:
