@@ -133,8 +133,8 @@ def held(source: Source) -> Callable[[], Source]:
 class GeneratedBenchmark(Benchmark, Protocol):
     """A benchmark whose items are made for a run where no file of them is given.
 
-    ``Config`` has its parameters (what ``--set`` gives without a memory's name before it). A run
-    has one dataset, made once: ``count`` is of the tokenizer of the run's first model, so that all
+    ``Config`` has its parameters, which are set by their names (``--set length=4096``). A run has
+    one dataset, made once: ``count`` is of the tokenizer of the run's first model, so that all
     methods answer the same items, and what is made is hashed like a file. The same parameters and
     counts make the same bytes.
     """

@@ -34,7 +34,7 @@ from typing import ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mgl.benchmarks.base import About, Dataset, Item
+from mgl.benchmarks.base import About, Dataset, GeneratedBenchmark, Item
 from mgl.benchmarks.files import data_file, hashes, refuse_duplicates
 from mgl.benchmarks.needles import Keys, wonder_keys
 from mgl.errors import InputError, UsageError
@@ -236,4 +236,4 @@ def _document(number: int, needle: Needle) -> Document:
     return Document.from_text(f"niah {number}", needle.text)
 
 
-RULER_NIAH_S1: Final = RulerNiah()
+RULER_NIAH_S1: Final[GeneratedBenchmark] = RulerNiah()
