@@ -126,6 +126,6 @@ LOOGLE: Final = FileBenchmark(
     ),
     reads="document",
     scorers=("rouge_l_recall", "rouge_1_recall", "bleu_1", "bleu_4", "meteor_stems"),
-    judge="loogle",
+    judge="correctness",
     read=_read,
 )

@@ -138,6 +138,6 @@ SENSEMAKING: Final = FileBenchmark(
     ),
     reads="document",
     scorers=(),
-    judge="comprehensiveness",
+    judge="hgmem_comprehensiveness",
     read=_read,
 )

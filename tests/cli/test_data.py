@@ -103,4 +103,4 @@ def test_every_benchmark_says_what_it_is(name: str) -> None:
     assert all((benchmark.about.title, benchmark.about.paper, benchmark.about.where))
     assert all((benchmark.about.licence, benchmark.about.files, benchmark.about.folder))
     assert benchmark.reads in ("document", "conversation")
-    assert benchmark.scorers
+    assert benchmark.scorers or benchmark.judge

@@ -13,6 +13,7 @@ from mgl.benchmarks.made import LONGREASON, SENSEMAKING
 from mgl.cli.data_build import app
 from mgl.errors import UsageError
 from mgl.llm.base import Request
+from tests.cli.conftest import Mgl
 from tests.evaluation.sets.judging import Judge, axis_of, label
 
 LONG = "".join(f"In year {year} it rained on Ann. " for year in range(40))
@@ -121,6 +122,16 @@ def test_sensemaking_of_another_benchmark_by_its_place(data: Path, tmp_path: Pat
     options: list[Any] = ["--set", "floor_tokens=10", "--set", "domains=[]"]
     run("sensemaking", "--out", tmp_path / "made", "--from", place, *options)
     assert len(SENSEMAKING.read(tmp_path / "made").items) == 5
+
+
+@pytest.mark.usefixtures("data", "judge")
+def test_it_is_a_command_of_mgl(mgl: Mgl, tmp_path: Path) -> None:
+    made = mgl("data", "build", "longreason", "--out", tmp_path / "made", *LOW)
+    assert made.exit_code == 0
+    refused = mgl("data", "build", "longreason", "--out", tmp_path / "made")
+    assert refused.exit_code == 2
+    assert "hint: name another folder with --out" in refused.stderr
+    assert "longreason" in mgl("data", "build", "--help").stdout
 
 
 @pytest.mark.usefixtures("data", "judge")
