@@ -26,12 +26,18 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
     "benchmark": {
         "locomo": "mgl.benchmarks.locomo:LOCOMO",
         "locomo-all": "mgl.benchmarks.locomo:LOCOMO_ALL",
+        "longbench-v2": "mgl.benchmarks.longbench:LONGBENCH_V2",
         "longdialqa": "mgl.benchmarks.dialsim:LONGDIALQA",
         "longdialqa-choice": "mgl.benchmarks.dialsim:LONGDIALQA_CHOICE",
         "longmemeval-s": "mgl.benchmarks.longmemeval:LONGMEMEVAL",
+        "longreason": "mgl.benchmarks.made:LONGREASON",
+        "loogle": "mgl.benchmarks.loogle:LOOGLE",
         "moviechat": "mgl.benchmarks.moviechat:MOVIECHAT",
         "narrativeqa": "mgl.benchmarks.narrativeqa:NARRATIVEQA",
         "nocha": "mgl.benchmarks.nocha:NOCHA",
+        "prelude": "mgl.benchmarks.prelude:PRELUDE",
+        "ruler-niah-s1": "mgl.benchmarks.ruler:RULER_NIAH_S1",
+        "sensemaking": "mgl.benchmarks.made:SENSEMAKING",
     },
     "memory": {
         "direct": "mgl.baselines.direct:Direct",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mgl.cli import data_build
 from mgl.cli.options import AsJson
 from mgl.cli.output import clean, one_line, print_json, print_table, say
 
@@ -24,6 +25,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     invoke_without_command=True,
 )
+app.add_typer(data_build.app)
 
 Folder = Annotated[
     Path | None,
