@@ -9,12 +9,13 @@ promotion.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mgl.memories.mnemis.nodes import Category, Entity, Fact
+from mgl.memories.mnemis.rules import is_speaker
 
 if TYPE_CHECKING:
     from mgl.memories.mnemis.state import State
@@ -81,20 +82,15 @@ def _mentioned(
 
 
 def _hierarchy(
-    state: State, entities: Mapping[str, Entity], least: int, ids: Any
+    state: State, entities: Mapping[str, Entity], least: int, ids: Iterator[int]
 ) -> dict[str, Category]:
     """The categories over the entities that are left, layer by layer."""
     made: dict[str, Category] = {}
     below: Mapping[str, Entity | Category] = entities
     stand_ins: dict[str, tuple[str, ...]] = {}
     for layer in range(1, state.top + 1):
-        own: list[Category] = []
-        for category in state.layer(layer):
-            assert isinstance(category, Category)
-            moved = (new for old in category.children for new in stand_ins.get(old, (old,)))
-            children = tuple(new for new in dict.fromkeys(moved) if new in below)
-            own.append(replace(category, children=children))
-        kept, stand_ins = _thinned(own, below, least, ids)
+        own = [each for each in state.categories.values() if each.layer == layer]
+        kept, stand_ins = _layer(own, below, stand_ins, least, ids)
         if layer > 1 and len(kept) > len(below):
             _irredundant(kept)
         made |= kept
@@ -102,39 +98,58 @@ def _hierarchy(
     return made
 
 
-def _thinned(
-    categories: list[Category], below: Mapping[str, Entity | Category], least: int, ids: Any
+def _layer(
+    categories: Sequence[Category],
+    below: Mapping[str, Entity | Category],
+    stand_ins: Mapping[str, tuple[str, ...]],
+    least: int,
+    ids: Iterator[int],
 ) -> tuple[dict[str, Category], dict[str, tuple[str, ...]]]:
-    """The categories that have enough children; of others, the children that are in none of these
-    are promoted, in their place.
-
-    Gives what stands in the place of categories that were several promotions, too.
-    """
+    """The categories of a layer over the nodes that are left ``below``, for some of which others
+    stand in. One that has too few children gives way to promotions of those that no other category
+    has; these stand in for it."""
+    children = {
+        one.id: tuple(
+            child
+            for child in dict.fromkeys(new for old in one.children for new in _now(old, stand_ins))
+            if child in below
+        )
+        for one in categories
+    }
+    whole = {
+        one.id
+        for one in categories
+        if len(children[one.id]) >= (1 if is_speaker(one.name) else least)
+    }
+    covered = {child for name in whole for child in children[name]}
     kept: dict[str, Category] = {}
-    stand_ins: dict[str, tuple[str, ...]] = {}
-    covered = {child for one in categories if len(one.children) >= least for child in one.children}
+    given: dict[str, tuple[str, ...]] = {}
     for category in categories:
-        if len(category.children) >= least:
-            kept[category.id] = category
+        if category.id in whole:
+            kept[category.id] = replace(category, children=children[category.id])
             continue
-        alone = [child for child in category.children if child not in covered]
+        alone = [child for child in children[category.id] if child not in covered]
         covered.update(alone)
-        places = [category.id, *(f"c{next(ids)}" for _ in alone[1:])][: len(alone)]
+        places = (category.id, *(f"c{next(ids)}" for _ in alone[1:]))[: len(alone)]
+        given[category.id] = places
         for place, child in zip(places, alone, strict=True):
             node = below[child]
-            promotion = replace(category, id=place, name=node.name, children=(child,))
-            if category.children != (child,) or not category.summary:
-                promotion = replace(promotion, summary=node.summary, tags=node.tags)
-            kept[place] = promotion
-        stand_ins[category.id] = tuple(places)
-    return kept, stand_ins
+            kept[place] = Category(
+                place, category.layer, node.name, (child,), node.summary, node.tags
+            )
+    return kept, given
+
+
+def _now(child: str, stand_ins: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return stand_ins.get(child, (child,))
 
 
 def _irredundant(kept: dict[str, Category]) -> None:
     """Drop categories whose children are all in others, the smallest and latest first: each of
     those that are left has a child of its own, so that they are no more than the nodes below."""
     parents = Counter(child for category in kept.values() for child in category.children)
-    for category in sorted(reversed(kept.values()), key=lambda each: len(each.children)):
+    latest = list(reversed(kept.values()))
+    for category in sorted(latest, key=lambda each: len(each.children)):
         if all(parents[child] > 1 for child in category.children):
             parents.subtract(category.children)
             del kept[category.id]

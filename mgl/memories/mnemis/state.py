@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from mgl.memories.mnemis.nodes import Category, Entity, Episode, Fact, Mention
+from mgl.memories.mnemis.pruning import Forget, without
 
 __all__ = [
     "EMPTY",
@@ -28,6 +29,7 @@ __all__ = [
     "Describe",
     "DropHierarchy",
     "Edit",
+    "Forget",
     "PutCategory",
     "Repeat",
     "State",
@@ -118,6 +120,7 @@ Edit = (
     | PutCategory
     | Assign
     | DropHierarchy
+    | Forget
 )
 NodeT = TypeVar("NodeT", bound=Any)
 
@@ -129,13 +132,15 @@ def _nothing() -> Mapping[Any, Any]:
 @dataclass(frozen=True)
 class State:
     """All by id or number, in the order in which they came. ``counts`` is how many ids of each
-    letter were given: e entities, f facts, c categories."""
+    letter were given: e entities, f facts, c categories, n numbers of episodes. ``stale`` nodes
+    lost a description to a deletion, and wait for another."""
 
     episodes: Mapping[int, Episode] = field(default_factory=_nothing)
     entities: Mapping[str, Entity] = field(default_factory=_nothing)
     facts: Mapping[str, Fact] = field(default_factory=_nothing)
     categories: Mapping[str, Category] = field(default_factory=_nothing)
     counts: Mapping[str, int] = field(default_factory=_nothing)
+    stale: frozenset[str] = frozenset()
 
     def next_id(self, letter: str) -> str:
         """An id that was never given, for instance ``e12``."""
@@ -168,8 +173,10 @@ def apply(state: State, edit: Edit) -> State:
     before they come here."""
     match edit:
         case AddEpisode(episode=episode):
-            _check(episode.number not in state.episodes, f"episode {episode.number} is there")
-            return replace(state, episodes=_with(state.episodes, episode.number, episode))
+            number = episode.number
+            _check(number >= state.counts.get("n", 0), f"episode {number} was there")
+            counts = MappingProxyType({**state.counts, "n": number + 1})
+            return replace(state, episodes=_with(state.episodes, number, episode), counts=counts)
         case AddEntity(id=new, name=name, mention=mention):
             _check(new == state.next_id("e"), f"{new} is not the next entity")
             _check(mention.episode in state.episodes, f"{new} is in no episode")
@@ -187,6 +194,7 @@ def apply(state: State, edit: Edit) -> State:
             entity = replace(entity, names=names, mentions=_joined(entity.mentions, mention))
             return replace(state, entities=_with(state.entities, known, entity))
         case Describe(id=known, summary=summary, tags=tags):
+            state = replace(state, stale=state.stale - {known})
             if known in state.entities:
                 entity = replace(state.entities[known], summary=summary, tags=tags)
                 return replace(state, entities=_with(state.entities, known, entity))
@@ -210,7 +218,10 @@ def apply(state: State, edit: Edit) -> State:
             category = replace(category, children=(*category.children, child))
             return replace(state, categories=_with(state.categories, known, category))
         case DropHierarchy():
-            return replace(state, categories=_emptied(state.categories))
+            stale = frozenset(each for each in state.stale if each in state.entities)
+            return replace(state, categories=_emptied(state.categories), stale=stale)
+        case Forget():
+            return without(state, edit)
 
 
 def replay(edits: Iterable[Edit], state: State = EMPTY) -> State:
@@ -226,7 +237,8 @@ class _Growing(dict[Any, Any]):
 
 
 def _each_mapping(state: State, kind: Callable[[Mapping[Any, Any]], Mapping[Any, Any]]) -> State:
-    return State(**{each.name: kind(getattr(state, each.name)) for each in fields(state)})
+    own: dict[str, Any] = {each.name: getattr(state, each.name) for each in fields(state)}
+    return State(**{k: kind(v) if isinstance(v, Mapping) else v for k, v in own.items()})
 
 
 def _with_fact(state: State, edit: AddFact) -> State:
