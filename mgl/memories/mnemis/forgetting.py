@@ -93,8 +93,8 @@ class _Rewriting:
             name
             for entity in losses.before.entities.values()
             for name in entity.names
-            if name not in kept.get(entity.id, ())
-        } - {name for names in kept.values() for name in names}
+            if name not in kept.get(entity.id, {}).values()
+        } - {name for names in kept.values() for name in names.values()}
         self._begins = {
             (frozenset((fact.source, fact.target)), fact.valid_at)
             for fact in losses.before.facts.values()
@@ -128,14 +128,14 @@ class _Rewriting:
         match edit:
             case AddEntity(id=own, name=name, mention=mention):
                 self._touch(own, mention.episode)
-                names = losses.names.get(own, ("",))
-                new = name if name in names else names[0]
+                names = losses.names.get(own, {})
+                new = names.get(name) or next(iter(names.values()), "")
                 self._names[own] = name, new
                 return replace(edit, name=new)
             case Repeat(id=own, mention=mention, name=name):
                 self._touch(own, mention.episode)
-                kept = name is None or name in losses.names.get(own, ())
-                return edit if kept else replace(edit, name=None)
+                left = losses.names.get(own, {})
+                return edit if name is None else replace(edit, name=left.get(name))
             case AddFact():
                 return self._fact(row, edit)
             case PutCategory(id=own, name=name, children=children):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 
 from mgl.deletion import delete, minding
@@ -57,7 +58,7 @@ class Log:
     def source(self) -> Source:
         """The source as the store has it now."""
         if isinstance(self._source, Conversation):
-            return self._store.conversation(self._source.id)
+            return replace(self._source, turns=tuple(self._store.turns(self._source.id)))
         return self._source
 
     @property

@@ -7,7 +7,7 @@ names stay, and so do those of our own prompts, which every call has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from typing import Final
 
@@ -30,6 +30,8 @@ from mgl.store.traces import words_of
 from mgl.types import Conversation, Turn
 
 __all__ = ["Losses"]
+
+_EDGES: Final = ".,;:!?…"
 
 _TELLING: Final = 12
 """A sentence of fewer characters is looked for with the number that a prompt gives it."""
@@ -74,9 +76,9 @@ class Losses:
         return frozenset(word for words in said for word in words) - left
 
     @cached_property
-    def names(self) -> dict[str, tuple[str, ...]]:
-        """What each entity goes by from now on, as episodes that are left say it; entities that are
-        not here go."""
+    def names(self) -> dict[str, dict[str, str]]:
+        """What is left of each entity's names, as episodes that are left write them; entities that
+        are not here go."""
         given: dict[str, set[str]] = {}
         for edit in self._edits:
             if isinstance(edit, AddEntity | Repeat) and edit.name and self.stands(edit.mention):
@@ -103,7 +105,7 @@ class Losses:
     def supports(self, fact: Fact) -> bool:
         """Whether the sentences of a fact that are left have all its words themselves."""
         ends = (self.names[end] for end in (fact.source, fact.target))
-        said = {word for names in ends for name in names for word in words_of(name)}
+        said = {word for names in ends for name in names.values() for word in words_of(name)}
         for mention in filter(self.stands, fact.mentions):
             said |= words_of(self.sentence(mention))
         return words_of(fact.text) <= said | _own_words()
@@ -133,26 +135,20 @@ class Losses:
         episode = next(iter(self.before.episodes.values()))
         return Conversation(episode.span.document_id, "", tuple(self._turns))
 
-    def _names(self, entity: Entity, given: set[str]) -> tuple[str, ...]:
+    def _names(self, entity: Entity, given: set[str]) -> dict[str, str]:
         left = [mention for mention in entity.mentions if self.stands(mention)]
-        clean = [name for name in entity.names if not self.tainted(name)]
-        if not left:
-            return ()
-        if given.issuperset(clean) and clean:
-            return tuple(clean)
-        speakers = {key_of(self._speaker(mention)) for mention in left}
+        clean = {name: name for name in entity.names if not self.tainted(name)}
+        if not left or given.issuperset(clean):
+            return clean if left else {}
+        speakers = {key_of(name): name for name in map(self._speaker, left)}
         quotes = [self._source.transcript.quote(mention.span) for mention in left]
-        own = tuple(
-            name
-            for name in clean
-            if name in given
-            or key_of(name) in speakers
-            or any(mentions(name, quote) for quote in quotes)
-        )
-        if own:
-            return own
-        keys = {key_of(name) for name in entity.names}
-        return tuple(_spelled(keys, quotes))[:1] or tuple(clean)
+        own: dict[str, str] = {}
+        for name in clean:
+            key = key_of(name)
+            written = name if name in given else speakers.get(key) or _spelled(key, quotes)
+            if written or any(mentions(name, quote) for quote in quotes):
+                own[name] = written or name
+        return own or clean
 
     def _speaker(self, mention: Mention) -> str:
         place = mention.span.start
@@ -163,16 +159,16 @@ class Losses:
         return ""
 
 
-def _spelled(keys: Iterable[str], quotes: Sequence[str]) -> Iterator[str]:
-    """How texts write a name that they have in another spelling."""
-    for key in keys:
-        length = len(key.split())
-        for quote in quotes:
-            words = quote.split()
-            for first in range(len(words) - length + 1):
-                name = clean_name(" ".join(words[first : first + length]))
-                if key and key_of(name) == key:
-                    yield name
+def _spelled(key: str, quotes: Sequence[str]) -> str:
+    """How texts write the name of a key; "" where none has it as whole words."""
+    length = len(key.split())
+    for quote in quotes:
+        words = quote.split()
+        for first in range(len(words) - length + 1):
+            name = clean_name(" ".join(words[first : first + length]).strip(_EDGES))
+            if name and key_of(name) == key:
+                return name
+    return ""
 
 
 @cache

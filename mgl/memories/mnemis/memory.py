@@ -96,6 +96,11 @@ class Mnemis:
             return source
         raise UsageError("this memory is of a document", hint="ask it, or look at it")
 
+    @property
+    def forgotten(self) -> frozenset[int]:
+        """The numbers of the turns that were deleted."""
+        return self._log.forgotten
+
     # Writing
 
     async def build(self) -> None:

@@ -173,10 +173,7 @@ def apply(state: State, edit: Edit) -> State:
     before they come here."""
     match edit:
         case AddEpisode(episode=episode):
-            number = episode.number
-            _check(number >= state.counts.get("n", 0), f"episode {number} was there")
-            counts = MappingProxyType({**state.counts, "n": number + 1})
-            return replace(state, episodes=_with(state.episodes, number, episode), counts=counts)
+            return _with_episode(state, episode)
         case AddEntity(id=new, name=name, mention=mention):
             _check(new == state.next_id("e"), f"{new} is not the next entity")
             _check(mention.episode in state.episodes, f"{new} is in no episode")
@@ -238,7 +235,15 @@ class _Growing(dict[Any, Any]):
 
 def _each_mapping(state: State, kind: Callable[[Mapping[Any, Any]], Mapping[Any, Any]]) -> State:
     own: dict[str, Any] = {each.name: getattr(state, each.name) for each in fields(state)}
-    return State(**{k: kind(v) if isinstance(v, Mapping) else v for k, v in own.items()})
+    changed: dict[str, Any] = {k: kind(v) for k, v in own.items() if isinstance(v, Mapping)}
+    return replace(state, **changed)
+
+
+def _with_episode(state: State, episode: Episode) -> State:
+    number = episode.number
+    _check(number >= state.counts.get("n", 0), f"episode {number} was there")
+    counts = MappingProxyType({**state.counts, "n": number + 1})
+    return replace(state, episodes=_with(state.episodes, number, episode), counts=counts)
 
 
 def _with_fact(state: State, edit: AddFact) -> State:
@@ -247,15 +252,8 @@ def _with_fact(state: State, edit: AddFact) -> State:
     ends = {edit.source, edit.target}
     _check(len(ends) == 2 and ends <= state.entities.keys(), f"{edit.id} joins no two entities")
     _check(_in_order(edit.valid_at, edit.invalid_at), f"{edit.id} ends before it begins")
-    fact = Fact(
-        edit.id,
-        edit.source,
-        edit.target,
-        edit.text,
-        (edit.mention,),
-        edit.valid_at,
-        edit.invalid_at,
-    )
+    times = edit.valid_at, edit.invalid_at
+    fact = Fact(edit.id, edit.source, edit.target, edit.text, (edit.mention,), *times)
     return _counted(replace(state, facts=_with(state.facts, edit.id, fact)), "f")
 
 
@@ -276,9 +274,7 @@ def _fits(state: State, layer: int, children: Iterable[str]) -> bool:
 
 
 def _in_order(begin: datetime | None, end: datetime | None) -> bool:
-    if begin is None or end is None:
-        return True
-    return begin.replace(tzinfo=None) <= end.replace(tzinfo=None)
+    return not (begin and end) or begin.replace(tzinfo=None) <= end.replace(tzinfo=None)
 
 
 def _with(known: Mapping[Any, NodeT], key: Any, value: NodeT) -> Mapping[Any, NodeT]:
