@@ -153,9 +153,8 @@ class State:
 
     def layer(self, number: int) -> tuple[Entity | Category, ...]:
         """The nodes of a layer: of 0 the entities, of others the categories."""
-        if number == 0:
-            return tuple(self.entities.values())
-        return tuple(each for each in self.categories.values() if each.layer == number)
+        own = (each for each in self.categories.values() if each.layer == number)
+        return tuple(own) if number else tuple(self.entities.values())
 
     def node(self, identity: str) -> Entity | Category:
         """An entity or a category; KeyError where there is none of this id."""
@@ -215,8 +214,8 @@ def apply(state: State, edit: Edit) -> State:
             category = replace(category, children=(*category.children, child))
             return replace(state, categories=_with(state.categories, known, category))
         case DropHierarchy():
-            stale = frozenset(each for each in state.stale if each in state.entities)
-            return replace(state, categories=_emptied(state.categories), stale=stale)
+            left = state.stale - state.categories.keys()
+            return replace(state, categories=_emptied(state.categories), stale=left)
         case Forget():
             return without(state, edit)
 
@@ -240,10 +239,9 @@ def _each_mapping(state: State, kind: Callable[[Mapping[Any, Any]], Mapping[Any,
 
 
 def _with_episode(state: State, episode: Episode) -> State:
-    number = episode.number
-    _check(number >= state.counts.get("n", 0), f"episode {number} was there")
-    counts = MappingProxyType({**state.counts, "n": number + 1})
-    return replace(state, episodes=_with(state.episodes, number, episode), counts=counts)
+    _check(episode.number >= state.counts.get("n", 0), f"episode {episode.number} was there")
+    state = replace(state, episodes=_with(state.episodes, episode.number, episode))
+    return _counted(state, "n", episode.number + 1)
 
 
 def _with_fact(state: State, edit: AddFact) -> State:
@@ -252,8 +250,8 @@ def _with_fact(state: State, edit: AddFact) -> State:
     ends = {edit.source, edit.target}
     _check(len(ends) == 2 and ends <= state.entities.keys(), f"{edit.id} joins no two entities")
     _check(_in_order(edit.valid_at, edit.invalid_at), f"{edit.id} ends before it begins")
-    times = edit.valid_at, edit.invalid_at
-    fact = Fact(edit.id, edit.source, edit.target, edit.text, (edit.mention,), *times)
+    said = edit.text, (edit.mention,), edit.valid_at, edit.invalid_at
+    fact = Fact(edit.id, edit.source, edit.target, *said)
     return _counted(replace(state, facts=_with(state.facts, edit.id, fact)), "f")
 
 
@@ -292,8 +290,8 @@ def _joined(mentions: tuple[Mention, ...], mention: Mention) -> tuple[Mention, .
     return mentions if mention in mentions else (*mentions, mention)
 
 
-def _counted(state: State, letter: str) -> State:
-    count = state.counts.get(letter, 0) + 1
+def _counted(state: State, letter: str, to: int = 0) -> State:
+    count = to or state.counts.get(letter, 0) + 1
     return replace(state, counts=MappingProxyType({**state.counts, letter: count}))
 
 

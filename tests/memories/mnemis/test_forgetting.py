@@ -417,6 +417,23 @@ async def test_what_is_forgotten_while_an_episode_is_read_leaves_nothing(
     assert held(store, ["Zanzibar", "Quentin"]) == []
 
 
+async def test_what_one_process_forgets_another_that_writes_hears_of(
+    memory_of: Open, store: Store
+) -> None:
+    writing = memory_of(Conversation.named("t"))
+    for turn in talk(*SAID).turns[:3]:
+        await writing.append(turn)
+    with Store.open(store.path) as other:
+        forgetting = memory_of(Conversation.named("t"), at=other)
+        await forgetting.forget(["t2"])
+        await writing.append(talk(*SAID).turns[3])
+        await writing.build()
+        assert forgetting.state == writing.state
+    assert set(writing.state.episodes) == {0, 1, 3}
+    check(writing, store)
+    assert held(store, ["Zanzibar"]) == []
+
+
 async def test_a_document_forgets_no_turn(memory_of: Open) -> None:
     with pytest.raises(UsageError, match="document"):
         await memory_of(Document.from_text("d", "Rome is old.")).forget(["t1"])
