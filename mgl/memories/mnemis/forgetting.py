@@ -195,7 +195,7 @@ class _Rewriting:
         if not goes and self._lost_names.isdisjoint(said):
             return row
         self._drop(*said - row.payload.keys())
-        return replace(row, payload={})
+        return replace(row, payload={**row.payload, "problem": ""} if row.op == "reply" else {})
 
     def _touch(self, identity: str, episode: int) -> None:
         if episode in self._losses.episodes:

@@ -365,7 +365,7 @@ async def test_the_memories_of_one_conversation_forget_together(
         check(memory, store)
         await memory.build()
         check(memory, store)
-    behind = memory_of(talk(*SAID), k=3)
+    behind = memory_of(talk(*SAID), candidates=4)
     await behind.build()
     assert [each.turns for each in behind.state.episodes.values()] == [(0,), (3,)]
 
