@@ -65,7 +65,7 @@ def context(reading: Reading, state: State, episodes: Mapping[int, str]) -> list
         if node.summary or node.tags:
             mentions = node.mentions if name in state.entities else ()  # type: ignore[union-attr]
             items.append(Item(name, flat(node_text(node)), mentions))
-    for number in sorted(reading.episodes):
+    for number in sorted(reading.episodes, key=lambda each: state.episodes[each].span.start):
         episode = state.episodes[number]
         span = (Mention(number, episode.span),)
         items.append(Item(f"episode {number}", flat(episodes[number]), span))

@@ -179,7 +179,8 @@ READING: dict[str, Any] = {
 async def test_what_decides_how_a_memory_is_read_is_no_part_of_its_id(memory_of: Open) -> None:
     assert set(READING) == MnemisConfig.READING
     memory = memory_of()
-    memory._open()  # a process that was killed before its first step
+    async with memory._opened():
+        pass  # a process that was killed before its first step
     for option, value in READING.items():
         other = memory_of(**{option: value})
         assert other.id == memory.id
