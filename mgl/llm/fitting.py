@@ -61,9 +61,9 @@ async def leading(llm: LLM, texts: Sequence[str], most: int) -> list[str]:
 async def both_ends(llm: LLM, text: str, most: int) -> str:
     """The text; where it has more than ``most`` tokens, its first and its last half of as many."""
     (count,) = await llm.count_tokens([text])
-    kept, half = text, len(text)
-    while half and count > most:
-        half = min(len(kept) * most // count, len(kept) * 7 // 8) // 2
+    kept, half = text, len(text) // 2
+    while kept and count > most:
+        half = min(len(kept) * most // count // 2, half * 7 // 8)
         kept = f"{text[:half]}\n\n{text[len(text) - half :]}" if half else ""
         (count,) = await llm.count_tokens([kept])
     return kept
