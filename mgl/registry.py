@@ -1,7 +1,8 @@
 """Names to the classes behind them; nothing is imported before it is asked for.
 
-    >>> names("memory")
-    ['direct', 'gam', 'graph', 'hgmem', 'mindgraph', 'mnemis', 'passages', 'transcript', 'turns']
+    >>> names("memory")                                   # doctest: +NORMALIZE_WHITESPACE
+    ['chain-of-agents', 'direct', 'gam', 'graph', 'hgmem', 'mindgraph', 'mnemis', 'naive-rag',
+     'passages', 'read-agent', 'sliding-summary', 'transcript', 'turns']
     >>> load("memory", "mindgraph").__name__
     'MindGraph'
 
@@ -40,13 +41,17 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "sensemaking": "mgl.benchmarks.made:SENSEMAKING",
     },
     "memory": {
+        "chain-of-agents": "mgl.baselines.chain_of_agents:ChainOfAgents",
         "direct": "mgl.baselines.direct:Direct",
         "gam": "mgl.memories.gam:Gam",
         "graph": "mgl.graph:DocumentGraph",
         "hgmem": "mgl.memories.hgmem:HgMem",
         "mindgraph": "mgl.memories.mindgraph:MindGraph",
         "mnemis": "mgl.memories.mnemis:Mnemis",
+        "naive-rag": "mgl.baselines.naive_rag:NaiveRag",
         "passages": "mgl.baselines.passages:Passages",
+        "read-agent": "mgl.baselines.read_agent:ReadAgent",
+        "sliding-summary": "mgl.baselines.sliding_summary:SlidingSummary",
         "transcript": "mgl.baselines.transcript:Transcript",
         "turns": "mgl.baselines.turns:Turns",
     },

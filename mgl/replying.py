@@ -18,6 +18,7 @@ from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.constraints import bounded, index_set, number
 from mgl.llm.fitting import fitted
 from mgl.prompt import Prompt
+from mgl.text.groups import dated
 from mgl.types import Answer, Citation, Conversation, Question, Turn
 
 __all__ = [
@@ -99,8 +100,7 @@ class _Said(BaseModel):
 def turns_as_memories(turns: Sequence[Turn], numbers: Sequence[int]) -> list[Memory]:
     """Some turns in the order of the conversation, a line each, with the day on which it was
     said."""
-    lines = {number: " ".join(turns[number].line.split()) for number in sorted(numbers)}
-    return [((number,), f"{_day(turns[number])}{line}") for number, line in lines.items()]
+    return [((number,), dated(turns[number])) for number in sorted(numbers)]
 
 
 async def reply_from(
@@ -177,11 +177,14 @@ async def answer_from_lines(
     prompt: Callable[..., str],
     sampling: Sampling,
     trace: Sequence[str],
+    *,
+    source_tokens: int | None = None,
 ) -> Answer:
     """One call over numbered lines: which of them are used, then the answer.
 
     ``cite`` makes citations of the places, from 0, of the lines that were named; ``prompt`` is
-    rendered with ``memories``. Raises what LLM.complete raises.
+    rendered with ``memories``. With ``source_tokens`` the answer has its compaction ratio.
+    Raises what LLM.complete raises.
     """
     kept = await fitted(llm, lines, reserve=sampling.max_tokens)
     shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(kept, 1))
@@ -197,6 +200,7 @@ async def answer_from_lines(
         confidence="medium" if citations else "low",
         citations=citations,
         trace=tuple(trace),
+        compaction_ratio=reply.usage.input_tokens / source_tokens if source_tokens else None,
     )
 
 
@@ -221,7 +225,3 @@ def cited_turn(conversation: Conversation, number: int) -> Citation:
         quote=transcript.quote(span),
         section=transcript.section_at(span.start),
     )
-
-
-def _day(turn: Turn) -> str:
-    return "" if turn.time is None else f"({turn.time:%A, %d %B %Y}) "

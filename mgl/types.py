@@ -184,6 +184,16 @@ class Conversation:
         end = self._ends[number] - 1
         return Span(self.id, end - len(self.turns[number].text), end)
 
+    def line_span(self, number: int) -> Span:
+        """The characters of the transcript that are a turn's line, its speaker included."""
+        end = self._ends[number] - 1
+        return Span(self.id, end - len(self.turns[number].line), end)
+
+    def turns_at(self, span: Span) -> range:
+        """The numbers of the turns that a span of the transcript touches."""
+        first = bisect_right(self._ends, span.start)
+        return range(first, bisect_right(self._ends, span.end - 1) + 1)
+
     @cached_property
     def _ends(self) -> tuple[int, ...]:
         return tuple(accumulate(len(turn.line) + 1 for turn in self.turns))
