@@ -147,6 +147,7 @@ def answer_json(answer: Answer) -> dict[str, Any]:
         "compaction_ratio": answer.compaction_ratio,
         "marks": list(answer.marks),
         "trace": list(answer.trace),
+        "retrieved": list(answer.retrieved),
     }
 
 

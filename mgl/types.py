@@ -55,6 +55,11 @@ class Span:
         if not 0 <= self.start < self.end:
             raise ValueError(f"a span needs 0 <= start < end, got [{self.start}, {self.end})")
 
+    @property
+    def place(self) -> str:
+        """The range as the id of a passage, whatever it was cut by: ``412-890``."""
+        return f"{self.start}-{self.end}"
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -273,6 +278,8 @@ class Answer:
     ``trace`` is one line per step taken; ``marks`` names departures from the ordinary course
     (for instance ``graph_exceeds_context``), and is empty where there were none.
     ``compaction_ratio`` is first-call input tokens / tokens of the source (MindGraph §4.2).
+    ``retrieved`` are the turns (by their ids) or the passages of a document (``Span.place``) that
+    it was made from: the best first, or in the order read where nothing ranks them.
     """
 
     question: str
@@ -282,6 +289,7 @@ class Answer:
     trace: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     compaction_ratio: float | None = None
+    retrieved: tuple[str, ...] = ()
 
 
 def _digest(text: str) -> str:

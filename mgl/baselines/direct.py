@@ -51,10 +51,13 @@ class Direct(Baseline):
         tokens = await self.source_tokens()
         context = self._tools.llm.context_tokens
         room = min(self._config.context_tokens or context, context) - INSTRUCTION_TOKENS
-        text = self._document.text
+        document = self._document
+        end = len(document.text)
+        read = [document.span(0, end)]
         if tokens > room:
-            half = int(len(text) * MARGIN * room / tokens) // 2
-            text = f"{text[:half]}\n\n{text[-half:]}"
+            half = int(end * MARGIN * room / tokens) // 2
+            read = [document.span(0, half), document.span(end - half, end)]
+        text = "\n\n".join(map(document.quote, read))
         reply = await answer_from_passages(self._tools.llm, [text], question.text)
         return Answer(
             question=question.text,
@@ -63,4 +66,5 @@ class Direct(Baseline):
             citations=(),
             marks=("text_truncated",) if tokens > room else (),
             compaction_ratio=reply.input_tokens / tokens,
+            retrieved=tuple(span.place for span in read),
         )

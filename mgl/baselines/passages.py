@@ -63,4 +63,5 @@ class Passages(Baseline):
             confidence="low",
             citations=(),
             compaction_ratio=reply.input_tokens / tokens,
+            retrieved=tuple(chunks[place].span.place for place in best),
         )

@@ -62,13 +62,15 @@ class Turns(Baseline):
         await self.build()
         lines = [turn.line for turn in self.conversation.turns]
         scores = await self._scores(question.text, lines)
-        best = np.argsort(-scores, kind="stable")[: self._config.k]
+        ranked = np.argsort(-scores, kind="stable")[: self._config.k]
+        best = [int(place) for place in ranked]
         return await reply_from(
             self._tools.llm,
             self.conversation,
-            turns_as_memories(self.conversation.turns, [int(place) for place in best]),
+            turns_as_memories(self.conversation.turns, best),
             question,
             sampling=Sampling(max_tokens=self._config.answer_tokens),
+            ranked=best,
         )
 
     async def _scores(self, query: str, lines: Sequence[str]) -> NDArray[np.float64]:

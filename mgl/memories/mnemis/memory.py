@@ -17,7 +17,7 @@ from typing import Final
 
 from mgl.errors import InputError, UsageError
 from mgl.memories.base import Tools, memory_id
-from mgl.memories.mnemis.answering import answer_from_document, as_memories, context
+from mgl.memories.mnemis.answering import answer_from_document, as_memories, context, ranked
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.episodes import episodes_of, shown
 from mgl.memories.mnemis.hierarchy import build_hierarchy
@@ -142,12 +142,15 @@ class Mnemis:
         await self.build()
         reading = await self.read(question)
         items = context(reading, self._log.state, self._shown())
+        best = ranked(items, reading)
         told = (self._judged_by, *trace(reading, self._log.state))
         source = self._log.source
         if isinstance(source, Document):
-            return await answer_from_document(
+            answer = await answer_from_document(
                 self._tools.llm, source, items, question, self._config, told
             )
+            places = dict.fromkeys(mention.span.place for mention in best)
+            return replace(answer, retrieved=tuple(places))
         return await reply_from(
             self._tools.llm,
             source,
@@ -155,6 +158,7 @@ class Mnemis:
             question,
             sampling=self._config.sampling(self._config.answer_tokens),
             trace=told,
+            ranked=[turn for each in best for turn in self._log.state.episodes[each.episode].turns],
         )
 
     async def reply(self, turn: Turn, name: str) -> Answer:
