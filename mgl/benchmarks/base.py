@@ -29,8 +29,9 @@ class Item:
     there is none. ``category`` is the benchmark's own name. ``evidence`` are ids of turns, sessions
     or passages that hold the answer. ``choices`` are the answers to choose from, in the order of
     their letters. ``pair`` is what an item has in common with those it is scored together with.
-    ``labels`` are further things to report by (difficulty, length). None of these but ``question``
-    is ever shown to the model that answers.
+    ``labels`` are further things to report by (difficulty, length). ``passage`` is the text that
+    the question was made from, for judges that read it beside an answer. None of these but
+    ``question`` is ever shown to the model that answers.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Item:
     choices: tuple[str, ...] = ()
     pair: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    passage: str = ""
 
 
 @dataclass(frozen=True)
