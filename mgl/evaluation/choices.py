@@ -38,7 +38,7 @@ _LONGBENCH = (
     re.compile(r"The correct answer is \(([A-D])\)"),
     re.compile(r"The correct answer is ([A-D])"),
 )
-_FIRST = re.compile(r"[\W_]*([A-Za-z])(?:[).:\]*]+(?:\s|\Z)|[\W_]*(?:\n|\Z))")
+_FIRST = re.compile(r"[\W_]*([A-Za-z])(?:[).:\]*]+(?:\s|\Z)(?!\s*(?:or|and)\b)|[\W_]*(?:\n|\Z))")
 _NAMED = re.compile(
     r"\b(?i:answer|option|choice)(?:\s+is)?\s*:?\s*[(\[*]*([A-Z])\b(?!['’]|(?<=A)\s+[a-z])"
 )
