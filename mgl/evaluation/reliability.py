@@ -168,7 +168,8 @@ def length_bias(
     """Whether longer answers get higher verdicts.
 
     Good answers may be longer for good reason, so verdicts are compared within ``groups`` alone:
-    give the score by rule, or what people said, or the question where several methods answer it.
+    give the score by rule, or what people said, or the question where several methods answer it. A
+    preference between two answers is 1 for one and 0 for the other, in a group of their own.
     Lengths are in words. None where in no group the length differs. ValueError where the lists
     differ in length.
     """

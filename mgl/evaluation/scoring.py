@@ -20,7 +20,7 @@ from typing import Final, Literal
 
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
-from mgl.evaluation.aggregates import AGGREGATES
+from mgl.evaluation.aggregates import AGGREGATES, Aggregate
 from mgl.evaluation.answered import Answered, Scored
 from mgl.evaluation.cascade import cascade
 from mgl.evaluation.choices import (
@@ -38,7 +38,17 @@ from mgl.evaluation.loogle import bleu, meteor, meteor_stems, rouge_recall, word
 from mgl.evaluation.nltktools import nltk_tools
 from mgl.evaluation.scores import amem_f1, bleu1, evidence_recall, locomo_f1
 
-__all__ = ["SCORERS", "Scorer", "aggregated", "scored", "scorers"]
+__all__ = [
+    "AGGREGATES",
+    "SCORERS",
+    "Aggregate",
+    "Answered",
+    "Scored",
+    "Scorer",
+    "aggregated",
+    "scored",
+    "scorers",
+]
 
 CUTOFFS: Final = (5, 10, 20, 30)
 
