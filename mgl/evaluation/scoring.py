@@ -166,13 +166,31 @@ def _any_substring(prediction: str, golds: Sequence[str]) -> float:
 
 
 def _evidence(k: int | None) -> Score:
+    """Evidence that names a session is found with any turn of it: ``S7`` with ``S7:2``."""
+
     def of(item: Item, answered: Answered) -> float | None:
         if not item.evidence or not answered.retrieved:
             return None
-        places = len(answered.retrieved) if k is None else k
-        return evidence_recall(answered.retrieved, item.evidence, places)
+        read = answered.retrieved[:k]
+        found = [*read, *map(_session, read)]
+        return evidence_recall(found, item.evidence, len(found))
 
     return of
+
+
+def _evidence_sessions(k: int) -> Score:
+    def of(item: Item, answered: Answered) -> float | None:
+        if not item.evidence or not answered.retrieved:
+            return None
+        sessions = list(dict.fromkeys(map(_session, answered.retrieved)))
+        return evidence_recall(sessions, map(_session, item.evidence), k)
+
+    return of
+
+
+def _session(id: str) -> str:
+    """The session of a turn, which its id begins with: ``D1`` of ``D1:3``."""
+    return id.partition(":")[0]
 
 
 def _verbatim(_item: Item, answered: Answered) -> float | None:
@@ -260,6 +278,15 @@ _ALL: Final = (
             "mean",
             _evidence(k),
             f"LoCoMo, LongMemEval: share of the evidence among the first {k}",
+        )
+        for k in CUTOFFS
+    ),
+    *(
+        Scorer(
+            f"evidence_session_recall@{k}",
+            "mean",
+            _evidence_sessions(k),
+            f"LongMemEval: share of the evidence's sessions among the first {k} that were read",
         )
         for k in CUTOFFS
     ),
