@@ -31,6 +31,7 @@ def item(*golds: str, choices: tuple[str, ...] = COLOURS) -> Item:
         ("The correct answer is (B).", "B"),
         ("So **The correct answer is (C)**", "C"),
         ("The correct answer is D", "D"),
+        ("The correct answer is **D**", "D"),
         ("The correct answer is A, or The correct answer is (B)", "B"),
         ("the correct answer is (B)", None),
         ("The correct answer is (E)", None),

@@ -47,6 +47,7 @@ WORKED: list[tuple[str, Item, Answered, float]] = [
     ("cascade_mindgraph", item("Rome"), Answered("He stayed."), 0),
     ("cascade_mindgraph", RED, Answered("A"), 0),
     ("cascade_mindgraph", RED, Answered("(b)"), 1),
+    ("cascade_mindgraph", RED, Answered("the red one"), 1),
     ("choice_letter", RED, Answered("the red one"), 1),
     ("choice_letter", RED, Answered("I do not know"), 0),
     ("choice_letter_longbench", RED, Answered("The correct answer is (B)"), 1),
