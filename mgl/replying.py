@@ -9,6 +9,7 @@ of the memories come before the answer, so that it stands on something; they bec
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -111,15 +112,20 @@ async def reply_from(
     *,
     sampling: Sampling,
     trace: Sequence[str] = (),
+    ranked: Sequence[int] = (),
 ) -> Answer:
     """An answer from memories; where there are none, that the conversation does not mention it.
 
-    Raises what LLM.complete raises.
+    ``ranked`` are the turns of the memories, the best first, where something ranks them. Raises
+    what LLM.complete raises.
     """
     if not memories:
         return Answer(question.text, UNMENTIONED, "low", (), tuple(trace))
     prompt = partial(ANSWER.render, question=question.text)
-    return await _ask(llm, conversation, memories, question, prompt, sampling, trace)
+    answer = await _ask(llm, conversation, memories, question, prompt, sampling, trace)
+    numbers = ranked or [number for own, _ in memories for number in own]
+    ids = dict.fromkeys(conversation.turns[number].id for number in numbers)
+    return replace(answer, retrieved=tuple(ids))
 
 
 async def reply_in_talk(

@@ -55,6 +55,11 @@ class Span:
         if not 0 <= self.start < self.end:
             raise ValueError(f"a span needs 0 <= start < end, got [{self.start}, {self.end})")
 
+    @property
+    def place(self) -> str:
+        """The range as the id of a passage, whatever it was cut by: ``412-890``."""
+        return f"{self.start}-{self.end}"
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -284,6 +289,8 @@ class Answer:
     (for instance ``graph_exceeds_context``), and is empty where there were none.
     ``compaction_ratio`` is first-call input tokens / tokens of the source (MindGraph §4.2).
     ``paths`` are ways down a hierarchy to what was read: ids of nodes, from the top to the last.
+    ``retrieved`` are the turns (by their ids) or the passages of a document (``Span.place``) that
+    it was made from: the best first, or in the order read where nothing ranks them.
     """
 
     question: str
@@ -294,6 +301,7 @@ class Answer:
     marks: tuple[str, ...] = ()
     compaction_ratio: float | None = None
     paths: tuple[tuple[str, ...], ...] = ()
+    retrieved: tuple[str, ...] = ()
 
 
 def _digest(text: str) -> str:

@@ -47,10 +47,15 @@ class Direct(Baseline):
             )
         if isinstance(self._source, Conversation):
             excerpts, whole = await self._turns_within(self._source, there)
+            read = None
         else:
-            text = await both_ends(self._tools.llm, self._source.text, there)
-            excerpts, whole = [Excerpt(text)], text == self._source.text
-        return await self._answer(question, excerpts, marks=() if whole else ("text_truncated",))
+            kept = await both_ends(self._tools.llm, self._source.text, there)
+            excerpts, whole = [Excerpt("\n\n".join(kept))], len(kept) == 1
+            end, half = len(self._source.text), len(kept[0])
+            read = [self._source.span(0, half), self._source.span(end - half, end)]
+        return await self._answer(
+            question, excerpts, read=read, marks=() if whole else ("text_truncated",)
+        )
 
     async def _turns_within(self, source: Conversation, there: int) -> tuple[list[Excerpt], bool]:
         """The turns that are read, and whether they are all that there are."""

@@ -97,7 +97,8 @@ class NaiveRag(Baseline):
         scores = ", ".join(f"chunk-{name} {score:.3f}" for name, score in found)
         trace = [f"retrieved {scores}; read {len(read)} of {len(spans)} chunks"]
         marks = () if whole else ("text_truncated",)
-        return await self._answer(question, excerpts, trace=trace, marks=marks)
+        ranked = [spans[place] for place in best[: len(read)]]
+        return await self._answer(question, excerpts, read=ranked, trace=trace, marks=marks)
 
     async def _fitting(self, question: Question, texts: Sequence[str]) -> tuple[list[str], bool]:
         """The first texts that fit together, or the beginning of the first where none does."""

@@ -36,4 +36,5 @@ class Passages(Baseline):
         chunks = await self._chunks(self._config.tokens)
         scores = Bm25([chunk.text for chunk in chunks]).scores(question.text)
         best = sorted(range(len(chunks)), key=lambda place: -scores[place])[: self._config.k]
-        return await self._answer(question, [Excerpt(chunks[place].text) for place in sorted(best)])
+        excerpts = [Excerpt(chunks[place].text) for place in sorted(best)]
+        return await self._answer(question, excerpts, read=[chunks[place].span for place in best])

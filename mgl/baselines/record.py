@@ -175,19 +175,22 @@ class Baseline:
         question: Question,
         excerpts: Sequence[Excerpt],
         *,
+        read: Sequence[Span] | None = None,
         trace: Sequence[str] = (),
         marks: Sequence[str] = (),
     ) -> Answer:
         """The call that answers, the same for all baselines; of a conversation it cites excerpts.
 
-        Without excerpts a conversation does not mention what was asked.
+        ``read`` is where the excerpts stand, the best first where something ranks them; else their
+        own spans. Without excerpts a conversation does not mention what was asked.
         """
         tokens = await self.source_tokens()
         texts = [excerpt.text for excerpt in excerpts]
         if not isinstance(self._source, Conversation):
             reply = await answer_from_passages(self._tools.llm, texts, question.text)
             ratio = reply.input_tokens / tokens if tokens else None
-            return Answer(question.text, reply.text, "low", (), tuple(trace), tuple(marks), ratio)
+            answer = Answer(question.text, reply.text, "low", (), tuple(trace), tuple(marks), ratio)
+            return replace(answer, retrieved=self._retrieved(excerpts, read))
         if not texts:
             return Answer(question.text, UNMENTIONED, "low", (), tuple(trace), tuple(marks))
         answer = await answer_from_lines(
@@ -200,7 +203,17 @@ class Baseline:
             trace,
             source_tokens=tokens,
         )
-        return replace(answer, marks=tuple(marks))
+        return replace(answer, marks=tuple(marks), retrieved=self._retrieved(excerpts, read))
+
+    def _retrieved(
+        self, excerpts: Sequence[Excerpt], read: Sequence[Span] | None
+    ) -> tuple[str, ...]:
+        spans = read or [excerpt.span for excerpt in excerpts if excerpt.span is not None]
+        if not isinstance(self._source, Conversation):
+            return tuple(dict.fromkeys(span.place for span in spans))
+        talk = self._source
+        touched = (talk.turns[number].id for span in spans for number in talk.turns_at(span))
+        return tuple(dict.fromkeys(touched))
 
     def _citations(self, cited: Sequence[Excerpt]) -> list[Citation]:
         source = self._document

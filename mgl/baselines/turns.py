@@ -44,8 +44,10 @@ class Turns(Baseline):
         await self.build()
         lines = [turn.line for turn in self.conversation.turns]
         scores = await self._scores(question.text, lines)
-        best = np.argsort(-scores, kind="stable")[: self._config.k]
-        return await self._answer(question, self._turns(sorted(int(place) for place in best)))
+        ranked = np.argsort(-scores, kind="stable")[: self._config.k]
+        best = [int(place) for place in ranked]
+        read = [self.conversation.line_span(place) for place in best]
+        return await self._answer(question, self._turns(sorted(best)), read=read)
 
     async def _scores(self, query: str, lines: Sequence[str]) -> NDArray[np.float64]:
         rankings = []

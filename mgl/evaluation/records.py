@@ -43,7 +43,8 @@ class Record:
     scorer needs. ``citations`` are as ``mgl.results.citation_json`` has them, each with
     ``verbatim``: whether its span holds its quote. ``scores`` are by scorer, ``verdicts`` by judge.
     ``usage`` is by stage, of the answer alone where the memory is shared. ``memory`` says what it
-    was read from: kind, nodes, edges, chunks, marks, compaction ratio.
+    was read from: kind, nodes, edges, chunks, marks, compaction ratio. ``retrieved`` is the
+    answer's (``Answer.retrieved``).
     """
 
     method: str
@@ -57,6 +58,7 @@ class Record:
     verdicts: Mapping[str, VerdictRecord] = field(default_factory=dict)
     usage: Mapping[str, Spent] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
+    retrieved: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

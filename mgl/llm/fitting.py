@@ -58,14 +58,17 @@ async def leading(llm: LLM, texts: Sequence[str], most: int) -> list[str]:
     return kept
 
 
-async def both_ends(llm: LLM, text: str, most: int) -> str:
-    """The text; where it has more than ``most`` tokens, its first and its last half of as many."""
+async def both_ends(llm: LLM, text: str, most: int) -> tuple[str, ...]:
+    """The text; where it has more than ``most`` tokens, its first and its last half of as many, or
+    nothing where not even these fit."""
     (count,) = await llm.count_tokens([text])
-    kept, half = text, len(text) // 2
+    kept: tuple[str, ...] = (text,) if text else ()
+    size, half = len(text), len(text) // 2
     while kept and count > most:
-        half = min(len(kept) * most // count // 2, half * 7 // 8)
-        kept = f"{text[:half]}\n\n{text[len(text) - half :]}" if half else ""
-        (count,) = await llm.count_tokens([kept])
+        half = min(size * most // count // 2, half * 7 // 8)
+        kept = (text[:half], text[len(text) - half :]) if half else ()
+        size = 2 * half
+        (count,) = await llm.count_tokens(["\n\n".join(kept)])
     return kept
 
 

@@ -41,6 +41,7 @@ async def test_every_turn_is_read_and_cited(store: Store) -> None:
     answer = await Transcript(mine, source).answer(QUESTION)
     assert answer.text == "It rained."
     assert [citation.node_id for citation in answer.citations] == ["1"]
+    assert answer.retrieved == ("0", "1", "2")
     prompt = engine.requests[0].messages[-1].content
     for _, line in turns_as_memories(source.turns, range(3)):
         assert line in prompt

@@ -179,7 +179,10 @@ class ReadAgent(Baseline):
             else Excerpt(gist)
             for place, (page, gist) in enumerate(zip(pages, looking.gists, strict=True), 1)
         ]
-        answer = await self._answer(question, excerpts, trace=looking.trace, marks=looking.marks)
+        opened = [pages[place - 1].span for place in looking.read]
+        answer = await self._answer(
+            question, excerpts, read=opened, trace=looking.trace, marks=looking.marks
+        )
         if looking.input_tokens is None:
             return answer
         return replace(answer, compaction_ratio=looking.input_tokens / source_tokens)

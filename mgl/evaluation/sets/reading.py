@@ -10,20 +10,19 @@ summary is hierarchical: every chunk is summarised, then the summaries, until wh
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.evaluation.sets.taxonomy import SUMMARY
 from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.constraints import bounded
+from mgl.llm.fitting import both_ends
 from mgl.memories.base import Observer
 from mgl.text.chunking import chunk_document
 from mgl.types import Document
 
 __all__ = ["SummaryConfig", "cut", "summarised"]
-
-MARGIN: Final = 0.98  # tokens are not spread evenly over characters
 
 
 class SummaryConfig(BaseModel):
@@ -43,16 +42,7 @@ class _Summary(BaseModel):
 
 async def cut(llm: LLM, text: str, tokens: int) -> str:
     """The text, or its first and last halves of ``tokens`` tokens together at most."""
-    [counted] = await llm.count_tokens([text])
-    if counted <= tokens:
-        return text
-    half = int(len(text) * MARGIN * tokens / counted) // 2
-    while True:
-        kept = f"{text[:half]}\n\n{text[len(text) - half :]}"
-        [counted] = await llm.count_tokens([kept])
-        if counted <= tokens or half == 0:
-            return kept
-        half = int(half * min(MARGIN, MARGIN * tokens / counted))
+    return "\n\n".join(await both_ends(llm, text, tokens))
 
 
 async def summarised(

@@ -29,7 +29,7 @@ from mgl.memories.gam.export import exported
 from mgl.memories.gam.forgetting import DERIVED, Filter, filtered, private_parts, treated
 from mgl.memories.gam.ledger import Ledger
 from mgl.memories.gam.meaning import Contexts
-from mgl.memories.gam.reading import Reading, memories, read, trace
+from mgl.memories.gam.reading import Reading, memories, ranked, read, trace
 from mgl.memories.gam.state import State, Topic
 from mgl.memories.gam.view import viewed
 from mgl.replying import reply_from, reply_in_talk
@@ -180,6 +180,7 @@ class Gam:
                 question,
                 sampling=self._config.sampling(self._config.answer_tokens),
                 trace=(self._judged_by, *trace(reading)),
+                ranked=ranked(reading, self._ledger.state),
             )
 
     async def reply(self, turn: Turn, name: str) -> Answer:

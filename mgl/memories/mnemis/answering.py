@@ -23,7 +23,7 @@ from mgl.reading import flat
 from mgl.replying import Memory, answer_from_lines
 from mgl.types import Answer, Citation, Document, Question
 
-__all__ = ["ANSWER", "Item", "answer_from_document", "as_memories", "context"]
+__all__ = ["ANSWER", "Item", "answer_from_document", "as_memories", "context", "ranked"]
 
 NOTHING = "The document says nothing about this."
 
@@ -70,6 +70,14 @@ def context(reading: Reading, state: State, episodes: Mapping[int, str]) -> list
         span = (Mention(number, episode.span),)
         items.append(Item(f"episode {number}", flat(episodes[number]), span))
     return items
+
+
+def ranked(items: Sequence[Item], reading: Reading) -> list[Mention]:
+    """Where the context stands: the episodes, the best first, then what facts and entities are
+    taken from."""
+    by_id = {item.id: item for item in items}
+    episodes = [by_id.pop(f"episode {number}") for number in reading.episodes]
+    return [mention for item in (*episodes, *by_id.values()) for mention in item.mentions]
 
 
 def as_memories(items: Sequence[Item], state: State) -> list[Memory]:

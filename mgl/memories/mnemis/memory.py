@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from mgl.errors import InputError, UsageError
 from mgl.memories.base import Tools, memory_id
-from mgl.memories.mnemis.answering import answer_from_document, as_memories, context
+from mgl.memories.mnemis.answering import answer_from_document, as_memories, context, ranked
 from mgl.memories.mnemis.building import categorise, take_in
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.control import Forgotten, chosen
@@ -203,21 +203,25 @@ class Mnemis:
         source = self._log.source
         with self._log.minding(source):
             reading = await self.read(question)
-            items = context(reading, self._log.state, self._shown())
-            told = (self._judged_by, *trace(reading, self._log.state))
+            state = self._log.state
+            items = context(reading, state, self._shown())
+            best = ranked(items, reading)
+            told = (self._judged_by, *trace(reading, state))
             if isinstance(source, Document):
                 answer = await answer_from_document(
                     self._tools.llm, source, items, question, self._config, told
                 )
-            else:
-                answer = await reply_from(
-                    self._tools.llm,
-                    source,
-                    as_memories(items, self._log.state),
-                    question,
-                    sampling=self._config.sampling(self._config.answer_tokens),
-                    trace=told,
-                )
+                places = dict.fromkeys(mention.span.place for mention in best)
+                return replace(answer, retrieved=tuple(places), paths=reading.paths)
+            answer = await reply_from(
+                self._tools.llm,
+                source,
+                as_memories(items, state),
+                question,
+                sampling=self._config.sampling(self._config.answer_tokens),
+                trace=told,
+                ranked=[turn for each in best for turn in state.episodes[each.episode].turns],
+            )
             return replace(answer, paths=reading.paths)
 
     async def reply(self, turn: Turn, name: str) -> Answer:

@@ -116,6 +116,7 @@ async def test_an_answer_cites_the_turns_that_it_stands_on(memory_of: Open) -> N
     answer = await memory_of(engine=Teller(everything)).answer(QUESTION)
     ids = {turn.id for turn in TURNS}
     assert all(citation.node_id in ids for citation in answer.citations)
+    assert {citation.node_id for citation in answer.citations} <= set(answer.retrieved) <= ids
     assert any(line.startswith("layer ") for line in answer.trace)
 
 
@@ -292,6 +293,10 @@ async def test_a_document_is_read_in_groups_of_paragraphs(memory_of: Open) -> No
     assert len(memory.state.episodes) > 1
     for citation in answer.citations:
         assert document.quote(citation.span) == citation.quote
+        assert citation.span.place in answer.retrieved
+    reading = await memory.read(Question("What was late?"))
+    read = [memory.state.episodes[number].span.place for number in reading.episodes]
+    assert list(answer.retrieved[: len(read)]) == read
     with pytest.raises(UsageError, match="document"):
         _ = memory.conversation
 
