@@ -27,13 +27,15 @@ class MnemisConfig(PresetConfig):
     selection or both, over episodes (``rag``), entities and edges (``graph``), or all.
     ``reranked`` says whether a re-ranker orders what System-1 alone has found; the union of both
     routes is always re-ranked (§2.3).
+    ``ranking`` is what orders episodes: the ``rerank``er, or what stands around them (``context``,
+    ours: ``mgl.retrieval.in_context``), fused with how much of what was selected they hold.
     ``preset`` ``small`` is for models and machines that cannot follow the extraction at its price.
     ``READING`` are the options that decide how a memory is read, and nothing of what is in it.
     """
 
     SMALL: ClassVar = {"extraction": "terms", "reflect": False}
     READING: ClassVar[frozenset[str]] = frozenset(
-        "routes kinds reranked k selection_tokens selection_calls answer_tokens".split()
+        "routes kinds reranked ranking k selection_tokens selection_calls answer_tokens".split()
     )
 
     episode: Literal["turn", "session"] = "turn"
@@ -59,6 +61,7 @@ class MnemisConfig(PresetConfig):
     routes: Literal["both", "system1", "system2"] = "both"
     kinds: Literal["all", "rag", "graph"] = "all"
     reranked: bool = False
+    ranking: Literal["rerank", "context"] = "rerank"
     k: int = Field(10, ge=1, description="episodes read; entities and edges 2k each (§3.1)")
     shown: int = Field(60, ge=2, description="nodes offered in one call of a selection; ours")
     selection_calls: int = Field(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
+from itertools import pairwise
 from typing import Final
 
 from mgl.graph.names import clean_name, mentions
@@ -126,9 +127,13 @@ class Losses:
                     yield said if len(said) >= _TELLING else f"[{place}] {said}"
 
     def shown(self) -> Iterator[str]:
-        """The texts under which the episodes that go were searched for."""
-        for number in self.episodes:
-            yield shown(self._source, self.before.episodes[number])
+        """The texts under which the episodes that go were searched for: alone, and with the one
+        before (``mgl.retrieval.in_context``)."""
+        texts = {number: shown(self._source, each) for number, each in self.before.episodes.items()}
+        yield from (texts[number] for number in self.episodes)
+        for one, other in pairwise(texts):
+            if not self.episodes.isdisjoint((one, other)):
+                yield f"{texts[one]}\n{texts[other]}"
 
     @cached_property
     def _source(self) -> Conversation:

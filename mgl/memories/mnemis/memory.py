@@ -293,9 +293,19 @@ class Mnemis:
         source = self._log.source
         return {n: shown(source, episode) for n, episode in self._log.state.episodes.items()}
 
+    def _speakers(self) -> dict[int, str]:
+        source = self._log.source
+        if isinstance(source, Document):
+            return {}
+        said = {
+            number: {source.turns[turn].speaker for turn in episode.turns}
+            for number, episode in self._log.state.episodes.items()
+        }
+        return {number: min(own) for number, own in said.items() if len(own) == 1}
+
     async def _similarity(self) -> tuple[Texts, Similarity]:
         if self._indexed is None or self._indexed[0] != self._log.step:
-            texts = Texts.of(self._log.state, self._shown())
+            texts = Texts.of(self._log.state, self._shown(), self._speakers())
             self._indexed = (
                 self._log.step,
                 texts,

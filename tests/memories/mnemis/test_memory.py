@@ -170,6 +170,7 @@ READING: dict[str, Any] = {
     "routes": "system2",
     "kinds": "rag",
     "reranked": True,
+    "ranking": "context",
     "k": 3,
     "selection_tokens": 99,
     "selection_calls": 9,
@@ -365,3 +366,20 @@ async def test_a_step_written_while_the_log_is_read_is_taken_once(
     monkeypatch.undo()
     log.catch_up()
     assert max(log.state.episodes) == log.step - 1 == steps(memory.id) - 1
+
+
+async def test_episodes_are_ordered_by_their_context_and_by_what_was_selected_in_them(
+    memory_of: Open,
+) -> None:
+    engine = Teller(lambda name: False if name == "Detroit" or name.startswith("Pair") else None)
+    question = Question("Where was the ferry late?")
+    options = {"ranking": "context", "kinds": "rag", "k": 4}
+    similar = memory_of(engine=engine, routes="system1", **options)
+    await similar.build()
+    assert (await similar.read(question)).found["episodes"][0] in ("0", "1")
+    both = memory_of(engine=engine, **options)
+    await both.build()
+    reading = await both.read(question)
+    assert reading.selected["episodes"] == ("2", "3")
+    assert set(reading.found["episodes"][:2]) == {"2", "3"}
+    assert len(reading.found["episodes"]) == 4
