@@ -5,8 +5,9 @@
     >>> load("memory", "mindgraph").__name__
     'MindGraph'
 
-Other packages add to it by an entry point of the group ``mgl.memories``, whose name is what a
-user types and whose value is ``module:attribute``. What is registered stays a plain class.
+Other packages add to it by an entry point of the group ``mgl.memories`` or ``mgl.benchmarks``,
+whose name is what a user types and whose value is ``module:attribute``. What is registered stays a
+plain class, or an object of one.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "transcript": "mgl.baselines.transcript:Transcript",
         "turns": "mgl.baselines.turns:Turns",
     },
+    "benchmark": {},
 }
-_GROUPS: Final[Mapping[str, str]] = {"memory": "mgl.memories"}
+_GROUPS: Final[Mapping[str, str]] = {"memory": "mgl.memories", "benchmark": "mgl.benchmarks"}
 
 
 def names(kind: str) -> list[str]:

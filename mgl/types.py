@@ -232,6 +232,7 @@ class StageUsage:
     ``seconds`` sums the engine's own latency of issued calls (calls in flight together overlap).
     ``violated`` counts replies that broke a rule which no grammar can force, ``loosened`` the
     constraints that were given up for weaker ones because the engine could not compile them.
+    ``failed`` counts the issued calls that gave no completion (time-out, refusal, lost server).
     """
 
     calls: int = 0
@@ -242,6 +243,12 @@ class StageUsage:
     seconds: float = 0.0
     violated: int = 0
     loosened: int = 0
+    failed: int = 0
+
+    @property
+    def completions(self) -> int:
+        """How many completions there were, issued or replayed alike."""
+        return self.calls - self.failed + self.replayed
 
     def __add__(self, other: StageUsage) -> StageUsage:
         return self._each(operator.add, other)
@@ -273,6 +280,8 @@ class Answer:
     ``trace`` is one line per step taken; ``marks`` names departures from the ordinary course
     (for instance ``graph_exceeds_context``), and is empty where there were none.
     ``compaction_ratio`` is first-call input tokens / tokens of the source (MindGraph §4.2).
+    ``retrieved`` are the turns (by their ids) or the passages of a document (``Span.place``) that
+    it was made from: the best first, or in the order read where nothing ranks them.
     """
 
     question: str
@@ -282,6 +291,7 @@ class Answer:
     trace: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     compaction_ratio: float | None = None
+    retrieved: tuple[str, ...] = ()
 
 
 def _digest(text: str) -> str:
