@@ -63,6 +63,10 @@ class Run:
         self._concurrency = concurrency
         self._keep = keep
         self._source = lru_cache(maxsize=concurrency)(self._read)
+        self._kinds: dict[str, MemoryKind] = {
+            method.memory: registry.load("memory", method.memory)
+            for method in plan.manifest.methods
+        }
         self._building: dict[Key, asyncio.Future[None]] = {}
 
     def go(self) -> None:
@@ -205,7 +209,7 @@ class Run:
 
     def _shares(self, method: Method) -> bool:
         """Whether items of one source share what is built."""
-        return not _kind(method).question_aware or self._all_at_once
+        return not self._kinds[method.memory].question_aware or self._all_at_once
 
     @property
     def _all_at_once(self) -> bool:
@@ -213,19 +217,19 @@ class Run:
 
     def _questions(self, method: Method, source: str) -> tuple[Question, ...]:
         """What a shared memory is built for."""
-        if not _kind(method).question_aware:
+        if not self._kinds[method.memory].question_aware:
             return ()
         asked = [item.question for item in self._plan.items if item.source == source]
         return tuple({question.text: question for question in asked}.values())
 
     def _asked(self, method: Method, item: Item) -> tuple[Question, ...]:
         """What the memory that answers an item is built for."""
-        if _kind(method).per_question or not self._shares(method):
+        if self._kinds[method.memory].per_question or not self._shares(method):
             return (item.question,)
         return self._questions(method, item.source)
 
     def _read(self, source: str, memory: str) -> Source:
-        return self._plan.source(source, registry.load("memory", memory))
+        return self._plan.source(source, self._kinds[memory])
 
     # The end
 
@@ -275,8 +279,3 @@ class _Named:
 
     def note(self, text: str) -> None:
         self._observer.note(f"{self._name}: {text}")
-
-
-def _kind(method: Method) -> MemoryKind:
-    kind: MemoryKind = registry.load("memory", method.memory)
-    return kind
