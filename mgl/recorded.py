@@ -44,8 +44,8 @@ class ModelFacts:
     """What is known of a model and its tools before anything is asked: all that a replay needs.
 
     ``weights_sha256`` is the profile's pin, or of the file that was given instead; None for a
-    server, which has its own. ``sampling`` is the publisher's, ``embedder`` and ``reranker`` are
-    those that were named, None the defaults.
+    server, which has its own. ``sampling`` is the publisher's; ``embedder`` and ``reranker`` are
+    what memories retrieve with, by their names.
     """
 
     profile: str
@@ -57,8 +57,8 @@ class ModelFacts:
     preset: str
     weights_sha256: str | None
     sampling: Mapping[str, float]
-    embedder: str | None
-    reranker: str | None
+    embedder: str
+    reranker: str
 
 
 class RecordedCalls:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from mgl.memories.base import MemoryKind, Observer, Tools
 from mgl.model import ModelChoice
 from mgl.recorded import ModelFacts
+from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER
 from mgl.store import Store
 from mgl.toolbox import Toolbox
 from mgl.weights.hashes import sha256_of
@@ -111,6 +112,6 @@ def _facts(
         preset=profile.preset,
         weights_sha256=None if name == "openai" else pinned,
         sampling=profile.sampling.model_dump(),
-        embedder=embedder,
-        reranker=reranker,
+        embedder=embedder or DEFAULT_EMBEDDER,
+        reranker=reranker or DEFAULT_RERANKER,
     )

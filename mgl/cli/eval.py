@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -23,16 +22,16 @@ from mgl.cli.options import (
     Reranker,
     WeightsPath,
 )
-from mgl.cli.output import INTERRUPTED, print_json, print_table, say
+from mgl.cli.output import INTERRUPTED, say
+from mgl.cli.scores import print_replay, print_summary, verify_scores
 from mgl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from mgl.cli.workplaces import Workplaces
-    from mgl.evaluation.manifest import Arguments, Manifest
+    from mgl.evaluation.manifest import Arguments
 
 __all__ = ["evaluate"]
 
-SHOWN = 20
 
 Names = Annotated[
     list[str] | None,
@@ -125,9 +124,10 @@ def evaluate(
         None, engine, base_url, weights, models, allow_hub, adapter, embedder, reranker
     )
     if verify is not None:
-        _verify(verify, as_json)
+        verify_scores(verify, as_json)
     elif replay is not None:
-        _replay(replay, data, runs_on, concurrency, as_json)
+        with _workplaces(runs_on) as places:
+            _replay(replay, data, places, concurrency, as_json)
     else:
         with _interruptible(there) as named, _workplaces(runs_on) as places:
             work = {"observer": places.observer, "concurrency": concurrency, "keep": keep}
@@ -138,7 +138,7 @@ def evaluate(
                 raise UsageError("there is no benchmark", hint=f"known are: {_benchmarks()}")
             arguments = _arguments(
                 benchmark=benchmark,
-                data=data or _located(benchmark),
+                data=(data or _located(benchmark)).absolute(),
                 memories=_listed(memory),
                 models=_listed(model) or (places.default(),),
                 settings=tuple(settings or ()),
@@ -168,7 +168,7 @@ def _begin(
     for note in plan.dataset.notes:
         say(f"{arguments.benchmark}: {note}")
     say(f"{len(plan.items)} items, {len(plan.manifest.methods)} methods, in {out}")
-    _print_summary(begin(plan, out, places.open, **work), out, as_json)
+    print_summary(begin(plan, out, places.open, **work), out, as_json)
 
 
 def _resume(
@@ -187,50 +187,20 @@ def _resume(
     places.take(manifest.models)
     plan = resumed(manifest, data)
     done = resume(plan, path, places.open, **work, retry_failed=retry_failed)
-    _print_summary(done, path, as_json)
-
-
-def _verify(path: Path, as_json: bool) -> None:
-    from mgl.evaluation.checking import checked
-
-    found = checked(path)
-    if as_json:
-        print_json([asdict(one) for one in found])
-    elif found:
-        print_table(
-            ("METHOD", "ITEM", "WHAT", "RECORDED", "FOUND"),
-            [(one.method, one.item, one.what, one.recorded, one.found) for one in found[:SHOWN]],
-        )
-    if found:
-        raise InputError(
-            f"{len(found)} things in {path} are not what its records say",
-            hint="the records were changed, or the scorers: the manifest has the commit",
-        )
-    say(f"every score in {path} is what its record says")
+    print_summary(done, path, as_json)
 
 
 def _replay(
-    path: Path, data: Path | None, runs_on: ModelSettings, concurrency: int, as_json: bool
+    path: Path, data: Path | None, places: Workplaces, concurrency: int, as_json: bool
 ) -> None:
     from mgl.evaluation.manifest import Manifest
     from mgl.evaluation.plan import resumed
     from mgl.evaluation.replaying import replay
 
     plan = resumed(Manifest.read(path), data)
-    with _workplaces(runs_on) as places:
-        open_recorded = places.recorded(plan.manifest.models)
-        found = replay(plan, path, open_recorded, places.observer, concurrency=concurrency)
-    if as_json:
-        print_json(asdict(found))
-    for name in found.exempt[:SHOWN]:
-        say(f"timed out then, and not now: {name}")
-    if found.differing:
-        raise InputError(
-            f"{len(found.differing)} of {found.lines} lines differ: "
-            + "; ".join(found.differing[:SHOWN]),
-            hint="replay with the code and the MGL_HOME that the run was made with",
-        )
-    say(f"{found.lines} lines of {path} are the same bytes ({len(found.exempt)} timed out then)")
+    open_recorded = places.recorded(plan.manifest.models)
+    found = replay(plan, path, open_recorded, places.observer, concurrency=concurrency)
+    print_replay(found, path, as_json)
 
 
 @contextmanager
@@ -305,30 +275,3 @@ def _located(name: str) -> Path:
 
 def _new_folder(benchmark: str) -> Path:
     return Path("runs") / f"{benchmark}-{datetime.now():%Y%m%d-%H%M%S}"
-
-
-def _print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
-    from mgl.evaluation.folder import RunFolder
-    from mgl.evaluation.summary import summaries
-
-    names = [*manifest.scorers, *([manifest.judge] if manifest.judge else [])]
-    labels = [method.label for method in manifest.methods]
-    found = summaries(RunFolder(path).records.values(), labels, names)
-    if as_json:
-        print_json({"run": str(path), "methods": [asdict(one) for one in found]})
-        return
-    print_table(
-        ("METHOD", "ITEMS", "UNSCORED", "FAILED", "SCORE", "MEAN", "OF SCORED", "N"),
-        [
-            (
-                *(one.method, str(one.items), str(one.unscored), str(one.failed), name),
-                f"{score.mean:.3f}",
-                "-" if score.of_scored is None else f"{score.of_scored:.3f}",
-                str(score.n),
-            )
-            for one in found
-            for name, score in one.scores.items()
-        ],
-    )
-    typer.echo("mean over all items, of which unscored and failed ones count 0; beside it over N")
-    typer.echo(f"records: {path}")

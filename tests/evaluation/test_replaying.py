@@ -65,6 +65,13 @@ def test_conversations_replay(trial: Trial, tmp_path: Path) -> None:
     assert again(trial, out) == Replay(27 + 9, (), ())
 
 
+@pytest.mark.usefixtures("embeds_words")
+def test_questions_over_one_graph_replay(trial: Trial, tmp_path: Path) -> None:
+    settings = ("extraction=terms", "chunk_tokens=16", "overlap_tokens=0")
+    out = trial.run(tmp_path / "run", memories=("hgmem",), settings=settings)
+    assert again(trial, out) == Replay(9 + 3, (), ())
+
+
 def test_failures_replay_as_they_were(trial: Trial, tmp_path: Path) -> None:
     places = {"east": [SLOW, REFUSED, "Cathay"], "far": [REFUSED]}
     trial.data = write_data(tmp_path / "tiny.json", places)
@@ -86,16 +93,11 @@ def test_verdicts_replay(trial: Trial, tmp_path: Path, monkeypatch: pytest.Monke
     assert again(trial, out) == Replay(9 + 3, (), ())
 
 
-def test_a_reply_that_was_changed_is_found(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(tmp_path / "run", limit=2)
-    (out / "records.jsonl").write_text(
-        (out / "records.jsonl").read_text().replace("Asgardpolis", "Rome", 1)
-    )
-    found = again(trial, out)
-    assert len(found.differing) <= 1
-    lines = (out / "records.jsonl").read_text().splitlines()
-    (out / "records.jsonl").write_text("\n".join(reversed(lines)) + "\n")
-    assert again(trial, out).differing
+def test_an_answer_that_was_changed_is_found(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run")
+    path = out / "records.jsonl"
+    path.write_text(path.read_text().replace('"answer": "Mupolis"', '"answer": "Rome"'))
+    assert again(trial, out).differing == ("direct: south/Mu",)
 
 
 def test_the_order_of_records_counts(trial: Trial, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Observer, SilentObserver
 from mgl.model import ModelChoice
 from mgl.recorded import ModelFacts
+from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER
 from mgl.store import Store
 from mgl.toolbox import Toolbox
 from mgl.types import Conversation, Document, Question, Source, Turn
@@ -225,8 +226,8 @@ class Trial:
             preset="paper",
             weights_sha256=None,
             sampling={"temperature": 0.0},
-            embedder=None,
-            reranker=None,
+            embedder=DEFAULT_EMBEDDER,
+            reranker=DEFAULT_RERANKER,
         )
 
     def plan(self, **arguments: Any) -> Plan:
