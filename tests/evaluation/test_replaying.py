@@ -24,16 +24,12 @@ from tests.evaluation.trial import (
     Trial,
     plugin,
     result,
+    trial,
     write_data,
 )
 
-__all__ = ["plugin"]
+__all__ = ["plugin", "trial"]
 pytestmark = pytest.mark.usefixtures("plugin")
-
-
-@pytest.fixture
-def trial(tmp_path: Path, mgl_home: Path) -> Trial:
-    return Trial(mgl_home, write_data(tmp_path / "tiny.json"))
 
 
 def again(trial: Trial, out: Path, concurrency: int = 4) -> Replay:

@@ -28,16 +28,12 @@ from tests.evaluation.trial import (
     plugin,
     result,
     rows,
+    trial,
     write_data,
 )
 
-__all__ = ["plugin"]
+__all__ = ["plugin", "trial"]
 pytestmark = pytest.mark.usefixtures("plugin")
-
-
-@pytest.fixture
-def trial(tmp_path: Path, mgl_home: Path) -> Trial:
-    return Trial(mgl_home, write_data(tmp_path / "tiny.json"))
 
 
 def test_every_item_is_put_to_every_method_and_scored(trial: Trial, tmp_path: Path) -> None:
@@ -246,6 +242,16 @@ def test_what_failed_is_tried_again_when_asked(trial: Trial, tmp_path: Path) -> 
     assert trial.calls == calls + 1
 
 
+def test_other_code_is_noted(trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial.observer = heard = Counting()
+    out = trial.run(tmp_path / "run", limit=1)
+    trial.resume(out)
+    assert not any("other code" in note for note in heard.notes)
+    monkeypatch.setattr("mgl.evaluation.sessions.code", lambda: {"commit": "another"})
+    trial.resume(out)
+    assert any("last worked on by other code" in note for note in heard.notes)
+
+
 def test_a_changed_file_is_refused(trial: Trial, tmp_path: Path) -> None:
     out = trial.run(tmp_path / "run", limit=2)
     write_data(trial.data, {"north": ["Asgard"], "south": ["Mu"]})
@@ -282,6 +288,10 @@ def test_only_one_process_works_on_a_run(trial: Trial, tmp_path: Path) -> None:
 class Counting(SilentObserver):
     def __init__(self) -> None:
         self.steps: list[tuple[str, int, int]] = []
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     def progress(self, stage: str, done: int, total: int) -> None:
         self.steps.append((stage, done, total))

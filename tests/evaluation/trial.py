@@ -262,6 +262,11 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def trial(tmp_path: Path, mgl_home: Path) -> Trial:
+    return Trial(mgl_home, write_data(tmp_path / "tiny.json"))
+
+
 def main(home: str, data: str, out: str) -> None:
     """One process of a run, begun or gone on with: a line to stdout for each call."""
     trial = Trial(Path(home), Path(data), heard=lambda: print("call", flush=True), pause=0.01)
