@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import EngineUnavailable, InputError
+from mgl.evaluation.answered import Answered
 from mgl.evaluation.judging import Judge
 from mgl.evaluation.manifest import Manifest
 from mgl.evaluation.plan import resumed
 from mgl.evaluation.records import VerdictRecord
 from mgl.evaluation.replaying import Replay, replay
-from mgl.evaluation.scoring import Answered
 from mgl.llm.base import LLM, Message
 from tests.evaluation.trial import (
     OTHER,
@@ -76,12 +76,14 @@ def test_failures_replay_as_they_were(trial: Trial, tmp_path: Path) -> None:
 
 
 def test_verdicts_replay(trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def strict(llm: LLM, _item: object, answered: Answered) -> VerdictRecord:
+    async def strict(
+        llm: LLM, _item: object, answered: Answered, _sampling: object
+    ) -> VerdictRecord:
         ask = [Message("user", f"Right? {answered.text}")]
         reply = (await llm.complete(ask, stage="judge")).text
         return VerdictRecord(len(reply) % 2, reply)
 
-    judges = {"strict": Judge("strict", "ours", strict)}
+    judges = {"strict": Judge("strict", "ours", (), strict)}
     monkeypatch.setattr("mgl.evaluation.plan.JUDGES", judges)
     monkeypatch.setattr("mgl.evaluation.runner.JUDGES", judges)
     out = trial.run(tmp_path / "run", judge=OTHER)

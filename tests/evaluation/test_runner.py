@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import EngineUnavailable, InputError, UsageError
+from mgl.evaluation.answered import Answered
 from mgl.evaluation.judging import JUDGES, Judge
 from mgl.evaluation.manifest import Manifest
 from mgl.evaluation.records import VerdictRecord
-from mgl.evaluation.scoring import Answered
 from mgl.llm.base import LLM, Message
 from mgl.memories.base import SilentObserver
 from tests.evaluation.trial import (
@@ -309,7 +309,7 @@ def test_it_tells_how_far_it_is(trial: Trial, tmp_path: Path) -> None:
 # Judging
 
 
-async def strict(llm: LLM, _item: object, answered: Answered) -> VerdictRecord:
+async def strict(llm: LLM, _item: object, answered: Answered, _sampling: object) -> VerdictRecord:
     reply = (await llm.complete([Message("user", f"Right? {answered.text}")], stage="judge")).text
     if answered.text == capital("Mu"):
         return VerdictRecord(None, reply, "its reply is prose")
@@ -319,10 +319,10 @@ async def strict(llm: LLM, _item: object, answered: Answered) -> VerdictRecord:
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "mgl.evaluation.plan.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", strict)}
+        "mgl.evaluation.plan.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", (), strict)}
     )
     monkeypatch.setattr(
-        "mgl.evaluation.runner.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", strict)}
+        "mgl.evaluation.runner.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", (), strict)}
     )
 
 
