@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("plugin")
 
 
 def again(trial: Trial, out: Path, concurrency: int = 4) -> Replay:
-    plan = resumed(Manifest.read(out))
+    plan = resumed(Manifest.read(out), trial.recorded)
     return replay(plan, out, trial.recorded, trial.observer, concurrency=concurrency)
 
 
@@ -66,6 +66,18 @@ def test_questions_over_one_graph_replay(trial: Trial, tmp_path: Path) -> None:
     settings = ("extraction=terms", "chunk_tokens=16", "overlap_tokens=0")
     out = trial.run(tmp_path / "run", memories=("hgmem",), settings=settings)
     assert again(trial, out) == Replay(9 + 3, (), ())
+
+
+def test_a_dataset_that_was_made_is_made_again(trial: Trial, tmp_path: Path) -> None:
+    settings = ("countries=3", "made.seed=4", "seed=9", *SMALL)
+    made = {"benchmark": "made", "data": None, "memories": ("mindgraph",), "settings": settings}
+    out = trial.run(tmp_path / "run", **made)
+    manifest = Manifest.read(out)
+    assert manifest.dataset.made_with == {"countries": 3, "seed": 4}
+    assert manifest.methods[0].config["seed"] == 9
+    assert manifest.dataset.items == ("Land4", "Land5", "Land6")
+    assert again(trial, out) == Replay(3, (), ())
+    assert trial.resume(out) == manifest
 
 
 def test_failures_replay_as_they_were(trial: Trial, tmp_path: Path) -> None:

@@ -159,6 +159,9 @@ def test_one_memory_with_two_settings(trial: Trial, tmp_path: Path) -> None:
         ({"settings": ("direct.colour=red",)}, "direct cannot take colour"),
         ({"judge": MODEL}, "no judge 'strict'"),
         ({"judge": MODEL, "benchmark": "unjudged"}, "no judge is known for unjudged"),
+        ({"data": None}, "tiny is read from files"),
+        ({"benchmark": "made", "data": None, "settings": ("countries=0",)}, "made cannot take"),
+        ({"benchmark": "made", "settings": ("countries=3",)}, "has an option 'countries'"),
         ({"sources": ("east",)}, "no item has the source 'east'"),
         ({"categories": ("prime",)}, "no item has the category 'prime'"),
     ],
@@ -255,7 +258,9 @@ def test_other_code_is_noted(trial: Trial, tmp_path: Path, monkeypatch: pytest.M
 def test_a_changed_file_is_refused(trial: Trial, tmp_path: Path) -> None:
     out = trial.run(tmp_path / "run", limit=2)
     write_data(trial.data, {"north": ["Asgard"], "south": ["Mu"]})
-    with pytest.raises(InputError, match=r"tiny\.json .* is not the file .* \(its hash differs\)"):
+    with pytest.raises(
+        InputError, match=r"tiny\.json .* is not what the run was begun with \(its hash differs\)"
+    ):
         trial.resume(out)
 
 
