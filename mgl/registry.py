@@ -66,7 +66,8 @@ def names(kind: str) -> list[str]:
 
 def load(kind: str, name: str) -> Any:
     """What is registered under a name; UsageError (with the nearest name) if nothing is."""
-    targets = _targets(kind)
+    shipped = _SHIPPED[kind]  # goes before what other packages register, and needs no search
+    targets = shipped if name in shipped else _targets(kind)
     if name not in targets:
         near = get_close_matches(name, targets, n=1)
         known = ", ".join(sorted(targets))

@@ -247,6 +247,7 @@ class StageUsage:
     ``seconds`` sums the engine's own latency of issued calls (calls in flight together overlap).
     ``violated`` counts replies that broke a rule which no grammar can force, ``loosened`` the
     constraints that were given up for weaker ones because the engine could not compile them.
+    ``failed`` counts the issued calls that gave no completion (time-out, refusal, lost server).
     """
 
     calls: int = 0
@@ -257,6 +258,12 @@ class StageUsage:
     seconds: float = 0.0
     violated: int = 0
     loosened: int = 0
+    failed: int = 0
+
+    @property
+    def completions(self) -> int:
+        """How many completions there were, issued or replayed alike."""
+        return self.calls - self.failed + self.replayed
 
     def __add__(self, other: StageUsage) -> StageUsage:
         return self._each(operator.add, other)

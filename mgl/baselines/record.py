@@ -52,6 +52,7 @@ class Baseline:
     reads: ClassVar[Literal["document", "conversation", "either"]] = "document"
     retrieves: ClassVar[bool] = False
     per_question: ClassVar[bool] = False
+    question_aware: ClassVar[bool] = False
     Config: ClassVar[type[BaseModel]]
     _config: Any
 

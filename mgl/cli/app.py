@@ -16,6 +16,7 @@ from mgl.cli import (
     chat,
     data,
     doctor,
+    eval,
     export,
     listing,
     log,
@@ -24,12 +25,10 @@ from mgl.cli import (
     serve,
     show,
 )
-from mgl.cli.output import say
+from mgl.cli.output import INTERRUPTED, say
 from mgl.errors import MglError
 
 __all__ = ["app", "run"]
-
-INTERRUPTED = 130
 
 EPILOG = """\
 \b
@@ -116,6 +115,7 @@ app.add_typer(models.app, name="models")
 app.command("serve")(serve.serve)
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
+app.command("eval")(eval.evaluate)
 app.command("doctor")(doctor.doctor)
 
 
