@@ -165,7 +165,7 @@ def test_one_build_serves_all_settings(runs: Runs, engine: Reader) -> None:
     asked = len(engine.asked)
     lines = runs("evidence", "--sessions", "2")
     assert set(engine.stages()[asked:]) == {"select"}
-    for setting in ("S1 RAG", "S1 graph", "S1 both", "S1 both, fused", "S2 only", "S1 + S2"):
+    for setting in ("S1 RAG", "S1 graph", "S1 both", "S2 only", "S1 + S2"):
         cells = row_of(lines, setting)
         assert cells[1].endswith("(n = 2)")
         assert cells[2].endswith("(n = 1)")
@@ -258,7 +258,7 @@ def test_what_cannot_be_is_told_with_a_hint(runs: Runs) -> None:
         runs("selection", "depth=3")
 
 
-def test_the_graphs_episodes_are_fused_with_those_found(script: dict[str, Any]) -> None:
+def test_the_graphs_episodes_are_those_of_what_it_found(script: dict[str, Any]) -> None:
     mention = [Mention(number, Span("made up", 0, 1)) for number in range(10)]
     state = State(
         facts={"f1": Fact("f1", "e1", "e2", "met", (mention[7], mention[8]))},
@@ -266,7 +266,5 @@ def test_the_graphs_episodes_are_fused_with_those_found(script: dict[str, Any]) 
     )
     found = {"episodes": ("1", "2"), "facts": ("f1",), "entities": ("e1",)}
     reading = Reading(found)  # type: ignore[arg-type]
-    episodes = script["episodes"]
-    assert episodes("S1 graph", reading, state, 2) == {"S1 graph": [7, 8, 1, 2]}
-    assert episodes("S1 RAG", reading, state, 2) == {"S1 RAG": (1, 2)}
-    assert episodes("S1 both", reading, state, 2)["S1 both, fused"] == [1, 7, 2, 8]
+    assert script["episodes"]("S1 graph", reading, state) == [7, 8, 1, 2]
+    assert script["episodes"]("S1 both", reading, state) == (1, 2)

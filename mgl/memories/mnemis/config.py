@@ -27,8 +27,8 @@ class MnemisConfig(PresetConfig):
     selection or both, over episodes (``rag``), entities and edges (``graph``), or all.
     ``reranked`` says whether a re-ranker orders what System-1 alone has found; the union of both
     routes is always re-ranked (§2.3).
-    ``ranking`` is what orders episodes: the ``rerank``er, or what stands around them (``context``,
-    ours: ``mgl.retrieval.in_context``), fused with how much of what was selected they hold.
+    ``ranking`` is what orders episodes: the ``rerank``er, or (``context``, ours) what stands around
+    them (``mgl.retrieval.in_context``), fused with what was found and selected in them.
     ``preset`` ``small`` is for models and machines that cannot follow the extraction at its price.
     ``READING`` are the options that decide how a memory is read, and nothing of what is in it.
     """

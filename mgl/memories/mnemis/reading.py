@@ -3,7 +3,8 @@
 Source: Mnemis §2.3, Tables 4 and 9. System-1 finds the best of each kind; System-2 the entities
 that were selected, with their facts, their episodes and what the facts link them to. The union of
 each kind is ordered by the re-ranker and cut: k episodes, 2k entities (with categories), 2k facts.
-With ``ranking`` context episodes are found and ordered by what stands around them (ours).
+With ``ranking`` context (ours) three orders of episodes are fused: what stands around them, the
+facts and entities that were found in them, and what was selected in them.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ async def read(
         for kind, count in budget.items():
             similar[kind] = similarity.search(kind, query, vector, count)
         if around:
-            similar["episodes"] = in_context[: budget["episodes"]]
+            similar["episodes"] = in_context[: config.k]
     if config.routes != "system1":
         selection = await select(llm, state, query, config)
         reached = _reached(state, selection)
@@ -82,11 +83,17 @@ async def read(
     found: dict[Kind, tuple[str, ...]] = {}
     for kind, count in budget.items():
         joined = list(dict.fromkeys((*similar[kind], *selected[kind])))
-        if kind == "episodes" and around:
-            joined = _fused(joined, in_context, selection, state)
-        elif config.routes != "system1" or config.reranked:
+        if config.routes != "system1" or config.reranked:
             joined = await _ranked(reranker, query, kind, joined, texts, state)
         found[kind] = tuple(joined[:count])
+    if around:
+        within = set(selected["episodes"] if config.routes == "system2" else in_context)
+        orders = [
+            [int(number) for number in in_context if number in within],
+            of_the_graph(found, state),
+            _holding(selection, state),
+        ]
+        found["episodes"] = _fused(orders, config.k)
     return Reading(
         found,
         {kind: tuple(ids) for kind, ids in similar.items()},
@@ -124,28 +131,30 @@ def _reached(state: State, selection: Selection) -> Found:
     }
 
 
-def _fused(
-    joined: Sequence[str], in_context: Sequence[str], selection: Selection | None, state: State
-) -> list[str]:
-    """Episodes by two orders: how they are found in their context, and how much of what was
-    selected they hold, where an entity counts the more the fewer episodes it is in."""
-    held: defaultdict[str, float] = defaultdict(float)
+def _fused(orders: Sequence[Sequence[int]], k: int) -> tuple[str, ...]:
+    """Episodes by the reciprocal ranks of the k best of each order. A speaker stands on half of
+    all episodes, so whole orders would fuse to nothing new."""
+    fused = fuse_hits([[Hit(number, 0.0) for number in order[:k]] for order in orders])
+    return tuple(str(hit.id) for hit in fused[:k])
+
+
+def _holding(selection: Selection | None, state: State) -> list[int]:
+    """Episodes by how much of what was selected they hold, where an entity counts the more the
+    fewer episodes it is in."""
+    held: defaultdict[int, float] = defaultdict(float)
     for entity in selection.entities if selection else ():
         own = state.entities[entity].episodes
         for number in own:
-            held[str(number)] += 1 / len(own)
-    wanted = set(joined)
-    orders = ([n for n in in_context if n in wanted], sorted(held, key=lambda n: -held[n]))
-    fused = fuse_hits([[Hit(int(number), 0.0) for number in order] for order in orders])
-    return [str(hit.id) for hit in fused]
+            held[number] += 1 / len(own)
+    return sorted(held, key=lambda number: -held[number])
 
 
-def of_the_graph(reading: Reading, state: State) -> list[int]:
+def of_the_graph(found: Mapping[Kind, Sequence[str]], state: State) -> list[int]:
     """The episodes that the facts and entities found stand on, rank by rank, facts first.
 
     Ours: in Table 4 the graph's items alone are read, and nothing is said of their episodes.
     """
-    ranks = zip_longest(reading.found.get("facts", ()), reading.found.get("entities", ()))
+    ranks = zip_longest(found.get("facts", ()), found.get("entities", ()))
     known: dict[str, Fact | Entity] = {**state.facts, **state.entities}
     items = [known[each] for rank in ranks for each in rank if each in known]
     return list(dict.fromkeys(number for item in items for number in item.episodes))
