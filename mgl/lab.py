@@ -23,6 +23,7 @@ from mgl.errors import InputError, StoreError, UsageError
 from mgl.memories.base import Memory, MemoryKind, Observer, SilentObserver
 from mgl.model import ModelChoice, NoModel
 from mgl.results import AskResult, BuildResult, MemorySummary, Stats
+from mgl.settings import configured
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.talk import Talk
 from mgl.toolbox import Toolbox
@@ -301,21 +302,8 @@ class Lab:
     # Inside
 
     def _kind(self, name: str, options: dict[str, Any]) -> tuple[MemoryKind, BaseModel]:
-        from pydantic import ValidationError
-
         kind: MemoryKind = registry.load("memory", name)
-        given = {option: value for option, value in options.items() if value is not None}
-        if "preset" in kind.Config.model_fields:
-            given.setdefault("preset", self._toolbox.profile.preset)
-        try:
-            return kind, kind.Config.model_validate(given)
-        except ValidationError as error:
-            first = error.errors()[0]
-            name_ = ".".join(str(step) for step in first["loc"])
-            raise UsageError(
-                f"{name} cannot take {name_} = {first['input']!r}: {first['msg']}",
-                hint=f"its options are {', '.join(kind.Config.model_fields)}",
-            ) from error
+        return kind, configured(name, kind, options, lambda: self._toolbox.profile.preset)
 
     def _read(self, kind: MemoryKind, path: Path, conversation: str | None) -> Source:
         from mgl.text import read_document

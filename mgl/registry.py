@@ -5,8 +5,9 @@
     >>> load("memory", "mindgraph").__name__
     'MindGraph'
 
-Other packages add to it by an entry point of the group ``mgl.memories``, whose name is what a
-user types and whose value is ``module:attribute``. What is registered stays a plain class.
+Other packages add to it by an entry point of the group ``mgl.memories`` or ``mgl.benchmarks``,
+whose name is what a user types and whose value is ``module:attribute``. What is registered stays a
+plain class, or an object of one.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "transcript": "mgl.baselines.transcript:Transcript",
         "turns": "mgl.baselines.turns:Turns",
     },
+    "benchmark": {},
 }
-_GROUPS: Final[Mapping[str, str]] = {"memory": "mgl.memories"}
+_GROUPS: Final[Mapping[str, str]] = {"memory": "mgl.memories", "benchmark": "mgl.benchmarks"}
 
 
 def names(kind: str) -> list[str]:
@@ -44,7 +46,8 @@ def names(kind: str) -> list[str]:
 
 def load(kind: str, name: str) -> Any:
     """What is registered under a name; UsageError (with the nearest name) if nothing is."""
-    targets = _targets(kind)
+    shipped = _SHIPPED[kind]  # goes before what other packages register, and needs no search
+    targets = shipped if name in shipped else _targets(kind)
     if name not in targets:
         near = get_close_matches(name, targets, n=1)
         known = ", ".join(sorted(targets))

@@ -10,12 +10,17 @@ takes such a value is for its configuration to say.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from mgl.errors import UsageError
 
-__all__ = ["read_settings"]
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from mgl.memories.base import MemoryKind
+
+__all__ = ["configured", "read_settings"]
 
 
 def read_settings(pairs: Iterable[str]) -> dict[str, Any]:
@@ -30,3 +35,27 @@ def read_settings(pairs: Iterable[str]) -> dict[str, Any]:
         except json.JSONDecodeError:
             given[name.strip()] = value
     return given
+
+
+def configured(
+    name: str, kind: MemoryKind, options: Mapping[str, Any], preset: Callable[[], str]
+) -> BaseModel:
+    """The configuration of a kind of memory with these options; None stands for the default, and
+    for the preset of the model that will be used, which ``preset`` gives.
+
+    UsageError, with the options that there are, where one is unknown or cannot have its value.
+    """
+    from pydantic import ValidationError
+
+    given = {option: value for option, value in options.items() if value is not None}
+    if "preset" in kind.Config.model_fields and "preset" not in given:
+        given["preset"] = preset()
+    try:
+        return kind.Config.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        option = ".".join(str(step) for step in first["loc"])
+        raise UsageError(
+            f"{name} cannot take {option} = {first['input']!r}: {first['msg']}",
+            hint=f"its options are {', '.join(kind.Config.model_fields)}",
+        ) from error

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING
 from mgl.memories.base import MemoryKind, Observer, Tools
 from mgl.model import TIMEOUT_S, ModelChoice, defer
 from mgl.portal import Portal
+from mgl.retrieval.opening import YES_NO
 from mgl.store import Store
 
 if TYPE_CHECKING:
     from mgl.deferred import DeferredEngine
     from mgl.llm.base import LLM
+    from mgl.llm.calls import CallLog
     from mgl.llm.client import Client
-    from mgl.profiles import ModelProfile
+    from mgl.profiles import EngineName, ModelProfile
+    from mgl.recorded import ModelFacts
     from mgl.retrieval.base import Embedder, Reranker
     from mgl.retrieval.models import Source
     from mgl.store.calls import StoreCallLog
@@ -31,7 +34,8 @@ __all__ = ["Toolbox"]
 class Toolbox:
     """The tools of one home folder; ``embedder`` and ``reranker`` name models, None the defaults.
 
-    The store stays its owner's.
+    Calls, token counts and vectors are kept in ``store``, which stays its owner's. With
+    ``recorded`` no model runs: what the store has of that one is said again (``mgl.recorded``).
     """
 
     def __init__(
@@ -43,12 +47,14 @@ class Toolbox:
         *,
         embedder: str | None = None,
         reranker: str | None = None,
+        recorded: ModelFacts | None = None,
     ) -> None:
         self._home = home
         self._store = store
         self._choice = choice
         self._observer = observer
         self._embedder_name, self._reranker_name = embedder, reranker
+        self._recorded = recorded
         self._closing = ExitStack()
 
     def close(self) -> None:
@@ -67,6 +73,10 @@ class Toolbox:
     @cached_property
     def engine(self) -> DeferredEngine:
         """The engine of the model; it starts with the first call that has to be issued."""
+        if self._recorded is not None:
+            from mgl.recorded import recorded_engine
+
+            return recorded_engine(self._store, self._recorded)
         engine = defer(self._resolved, self.profile, self._home, self._store, self._observer)
         self._closing.callback(self.loop.run, engine.aclose)
         return engine
@@ -76,16 +86,38 @@ class Toolbox:
         from mgl.llm.client import Client, Policy
 
         log = self._store.call_log()
-        engine = self._resolved.engine_for(self.profile)
-        return Client(self.engine, log, Policy(timeout_s=TIMEOUT_S[engine])), log
+        return Client(self.engine, log, Policy(timeout_s=TIMEOUT_S[self.engine_name])), log
 
-    def tools(self, llm: LLM, kind: MemoryKind | None = None) -> Tools:
-        """A memory's tools; those that it retrieves with only where ``kind`` does."""
+    def unattached(self) -> tuple[Client, CallLog]:
+        """As ``client``, where no memory of this store owns the calls."""
+        if self._recorded is None:
+            return self.client()
+        from mgl.llm.client import Client
+        from mgl.recorded import REPLAYING, RecordedCalls
+
+        log = RecordedCalls(self._store)
+        return Client(self.engine, log, REPLAYING), log
+
+    @property
+    def engine_name(self) -> EngineName:
+        """What runs the model."""
+        return self._resolved.engine_for(self.profile)
+
+    def tools(
+        self,
+        llm: LLM,
+        kind: MemoryKind | None = None,
+        *,
+        store: Store | None = None,
+        observer: Observer | None = None,
+    ) -> Tools:
+        """A memory's tools; those that it retrieves with only where ``kind`` does. ``store`` is
+        where the memory is kept, if not where its calls are."""
         retrieves = kind is not None and kind.retrieves
         return Tools(
             llm=llm,
-            store=self._store,
-            observer=self._observer,
+            store=store or self._store,
+            observer=observer or self._observer,
             clock=time.time,
             embedder=self._embedder if retrieves else None,
             reranker=self._reranker(llm) if retrieves else None,
@@ -106,12 +138,19 @@ class Toolbox:
         return opened
 
     def _reranker(self, llm: LLM) -> Reranker:
+        """The reranker, one for all; where it asks a model, the one that is given."""
+        if self._reranker_name == YES_NO:
+            from mgl.retrieval.rerankers.language_model import YesNoReranker
+
+            return YesNoReranker(llm)
+        return self._own_reranker
+
+    @cached_property
+    def _own_reranker(self) -> Reranker:
         from mgl.retrieval.opening import DEFAULT_RERANKER, open_reranker
 
         name = self._reranker_name or DEFAULT_RERANKER
-        opened = open_reranker(
-            name, self._home, source=self._source, embedder=self._embedder, llm=llm
-        )
+        opened = open_reranker(name, self._home, source=self._source, embedder=self._embedder)
         self._closing.callback(self.loop.run, opened.aclose)
         return opened
 

@@ -232,6 +232,7 @@ class StageUsage:
     ``seconds`` sums the engine's own latency of issued calls (calls in flight together overlap).
     ``violated`` counts replies that broke a rule which no grammar can force, ``loosened`` the
     constraints that were given up for weaker ones because the engine could not compile them.
+    ``failed`` counts the issued calls that gave no completion (time-out, refusal, lost server).
     """
 
     calls: int = 0
@@ -242,6 +243,12 @@ class StageUsage:
     seconds: float = 0.0
     violated: int = 0
     loosened: int = 0
+    failed: int = 0
+
+    @property
+    def completions(self) -> int:
+        """How many completions there were, issued or replayed alike."""
+        return self.calls - self.failed + self.replayed
 
     def __add__(self, other: StageUsage) -> StageUsage:
         return self._each(operator.add, other)
@@ -274,6 +281,8 @@ class Answer:
     (for instance ``graph_exceeds_context``), and is empty where there were none.
     ``compaction_ratio`` is first-call input tokens / tokens of the source (MindGraph §4.2).
     ``paths`` are ways down a hierarchy to what was read: ids of nodes, from the top to the last.
+    ``retrieved`` are the turns (by their ids) or the passages of a document (``Span.place``) that
+    it was made from: the best first, or in the order read where nothing ranks them.
     """
 
     question: str
@@ -284,6 +293,7 @@ class Answer:
     marks: tuple[str, ...] = ()
     compaction_ratio: float | None = None
     paths: tuple[tuple[str, ...], ...] = ()
+    retrieved: tuple[str, ...] = ()
 
 
 def _digest(text: str) -> str:

@@ -22,6 +22,7 @@ class Baseline:
     reads: ClassVar[Literal["document", "conversation"]] = "document"
     retrieves: ClassVar[bool] = False
     per_question: ClassVar[bool] = False
+    question_aware: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from mgl.cli import (
     build,
     chat,
     doctor,
+    eval,
     export,
     listing,
     log,
@@ -23,12 +24,10 @@ from mgl.cli import (
     serve,
     show,
 )
-from mgl.cli.output import say
+from mgl.cli.output import INTERRUPTED, say
 from mgl.errors import MglError
 
 __all__ = ["app", "run"]
-
-INTERRUPTED = 130
 
 EPILOG = """\
 \b
@@ -113,6 +112,7 @@ app.command("export")(export.export)
 app.add_typer(models.app, name="models")
 app.command("serve")(serve.serve)
 app.add_typer(bench.app, name="bench")
+app.command("eval")(eval.evaluate)
 app.command("doctor")(doctor.doctor)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mgl.types import Answer, Citation, Usage
 
 __all__ = [
+    "INTERRUPTED",
     "clean",
     "one_line",
     "print_answer",
@@ -30,6 +31,9 @@ __all__ = [
     "print_usage",
     "say",
 ]
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 

@@ -7,10 +7,14 @@ time, so that a run that is replayed gives the same bytes. Times and machines ar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-__all__ = ["BuildRecord", "Outcome", "Record", "Spent", "VerdictRecord"]
+from pydantic import TypeAdapter
+
+from mgl.benchmarks.base import Item
+
+__all__ = ["BuildRecord", "Outcome", "Record", "Spent", "VerdictRecord", "item_from", "item_json"]
 
 Outcome = Literal["scored", "unscored", "failed"]
 """``unscored``: answered, and a score could not be had (no gold answer, a verdict that could not be
@@ -28,11 +32,15 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class VerdictRecord:
-    """What a judge said of an answer: ``score`` 0 to 1, None where its reply could not be read."""
+    """What a judge said of an answer: ``score`` 0 to 1, None where its reply could not be read.
+
+    ``usage`` is what judging took, by stage.
+    """
 
     score: float | None
     reply: str
     reason: str = ""
+    usage: Mapping[str, Spent] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,9 @@ class Record:
     ``method`` is its label in the manifest. ``item`` is everything of the benchmark's item that a
     scorer needs. ``citations`` are as ``mgl.results.citation_json`` has them, each with
     ``verbatim``: whether its span holds its quote. ``scores`` are by scorer, ``verdicts`` by judge.
-    ``usage`` is by stage, of the answer alone where the memory is shared. ``memory`` says what it
+    ``retrieved`` and ``trace`` are the answer's own.
+    ``usage`` is by stage, of the answer alone where the memory is shared, and empty for one that
+    failed: what was under way then is not the same each time. ``memory`` says what it
     was read from: kind, nodes, edges, chunks, marks, compaction ratio.
     """
 
@@ -57,13 +67,16 @@ class Record:
     verdicts: Mapping[str, VerdictRecord] = field(default_factory=dict)
     usage: Mapping[str, Spent] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
+    retrieved: tuple[str, ...] = ()
+    trace: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class BuildRecord:
     """One memory that several questions share: what it was built from, what it took and its size.
 
-    ``reason`` says why it could not be built; its questions have then failed.
+    ``reason`` says why it could not be built; its questions have then failed, and ``usage`` is
+    empty as theirs.
     """
 
     method: str
@@ -71,3 +84,20 @@ class BuildRecord:
     usage: Mapping[str, Spent] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
+
+
+def item_json(item: Item) -> dict[str, Any]:
+    """A benchmark's item as plain JSON values."""
+    asked_at = item.question.asked_at
+    value = asdict(item)
+    value["question"]["asked_at"] = None if asked_at is None else asked_at.isoformat()
+    value["labels"] = dict(item.labels)
+    return value
+
+
+def item_from(value: Mapping[str, Any]) -> Item:
+    """The item of its JSON values; ValidationError where they are none."""
+    return _ITEM.validate_python(value)
+
+
+_ITEM = TypeAdapter(Item)

@@ -6,8 +6,7 @@
     {'id': 'q0', 'answer': 'Rome'}
 
 A row counts under the settings that it was made with and no others; of two with one id the later
-counts. Rows are added at the end. A last line without its end, as a killed run leaves it, is passed
-over and taken away before the next is added.
+counts. How the file is written, ``mgl.evaluation.lines`` says.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mgl.errors import InputError, UsageError
+from mgl.evaluation.lines import JsonLines
 
 __all__ = ["KeptRows"]
 
@@ -27,24 +26,13 @@ class KeptRows:
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
         """InputError, with the line, where the file holds something else."""
-        self._path = path
+        self._lines = JsonLines(path)
         self._settings = json.loads(json.dumps(settings))
         self._rows: dict[str, dict[str, Any]] = {}
-        try:
-            data = path.read_bytes() if path.exists() else b""
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error}", hint="name another file") from error
-        self._whole = data.rfind(b"\n") + 1
-        for number, line in enumerate(data[: self._whole].splitlines(), start=1):
-            try:
-                row = json.loads(line)
-                settings, id = row.pop("settings"), row["id"]
-            except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
-                raise InputError(
-                    f"{path}, line {number} is no row of a run", hint="name another file"
-                ) from error
-            if settings == self._settings:
-                self._rows[id] = row
+        for number, row in enumerate(self._lines.rows, start=1):
+            if not {"id", "settings"} <= row.keys():
+                raise self._lines.fault(number)
+            self._take(row)
 
     def get(self, id: str) -> dict[str, Any] | None:
         """What came of a question, if it is known."""
@@ -52,13 +40,9 @@ class KeptRows:
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Keep a row, which has its ``id``; UsageError where the file cannot be written."""
-        line = json.dumps({**row, "settings": self._settings}, ensure_ascii=False) + "\n"
-        try:
-            with self._path.open("ab") as file:
-                file.truncate(self._whole)
-                self._whole += file.write(line.encode())
-        except OSError as error:
-            raise UsageError(
-                f"{self._path} cannot be written: {error}", hint="name another file"
-            ) from error
-        self._rows[row["id"]] = json.loads(json.dumps(dict(row)))
+        self._lines.add({**row, "settings": self._settings})
+        self._take(self._lines.rows[-1])
+
+    def _take(self, row: dict[str, Any]) -> None:
+        if row["settings"] == self._settings:
+            self._rows[row["id"]] = {name: row[name] for name in row if name != "settings"}

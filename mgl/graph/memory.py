@@ -39,6 +39,7 @@ class DocumentGraph:
     reads: Final = "document"
     retrieves: Final = False
     per_question: Final = False
+    question_aware: Final = False
     Config = GraphConfig
 
     def __init__(

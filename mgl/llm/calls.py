@@ -27,9 +27,18 @@ __all__ = [
 ]
 
 Outcome = Literal[
-    "ok", "empty", "invalid", "violated", "truncated", "timeout", "refused", "unavailable"
+    "ok",
+    "empty",
+    "invalid",
+    "violated",
+    "truncated",
+    "timeout",
+    "overflow",
+    "refused",
+    "unavailable",
 ]
-"""``invalid`` is not of the schema's form; ``violated`` is, and breaks a rule beyond any form."""
+"""``invalid`` is not of the schema's form; ``violated`` is, and breaks a rule beyond any form.
+``overflow`` is a prompt that a server found too long for its context."""
 
 
 @dataclass(frozen=True, slots=True)

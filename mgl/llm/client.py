@@ -350,7 +350,9 @@ class Client:
     def _count_call(
         self, stage: str, completion: Completion | None, seconds: float, *, violated: bool
     ) -> None:
-        spent = StageUsage(calls=1, seconds=seconds, violated=int(violated))
+        spent = StageUsage(
+            calls=1, seconds=seconds, violated=int(violated), failed=int(completion is None)
+        )
         if completion is not None:
             usage = completion.usage
             spent = replace(
@@ -402,4 +404,6 @@ def _most_tokens(request: Request) -> int:
 def _outcome(error: EngineError) -> Outcome:
     if isinstance(error, EngineTimeout):
         return "timeout"
+    if isinstance(error, ContextOverflow):
+        return "overflow"
     return "unavailable" if isinstance(error, EngineUnavailable) else "refused"

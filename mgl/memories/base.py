@@ -155,7 +155,8 @@ class MemoryKind(Protocol):
     ``reads`` is the kind of source that it is made for, ``either`` where it takes both (files that
     end in .json or .jsonl are conversations then); ``retrieves`` says whether it needs an
     embedder and a reranker, ``per_question`` whether each question has a memory of its own, which
-    answers no other.
+    answers no other: built without a question, it is what all of them share. ``question_aware``
+    says whether what is built depends on the questions it is built for.
     """
 
     @property
@@ -166,6 +167,9 @@ class MemoryKind(Protocol):
 
     @property
     def per_question(self) -> bool: ...
+
+    @property
+    def question_aware(self) -> bool: ...
 
     @property
     def Config(self) -> type[BaseModel]: ...  # noqa: N802

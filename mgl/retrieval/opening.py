@@ -25,13 +25,16 @@ if TYPE_CHECKING:
     from mgl.retrieval.embedders.cached import VectorCache
     from mgl.retrieval.rerankers.local import Judge
 
-__all__ = ["DEFAULT_EMBEDDER", "DEFAULT_RERANKER", "open_embedder", "open_reranker"]
+__all__ = ["DEFAULT_EMBEDDER", "DEFAULT_RERANKER", "YES_NO", "open_embedder", "open_reranker"]
 
 DEFAULT_EMBEDDER: Final = "all-minilm-l6-v2"
 """all-mpnet-base-v2 costs about five times as much, and finds 0.775 of the evidence in the
 conversations where this one finds 0.750."""
 
 DEFAULT_RERANKER: Final = "similarity"
+
+YES_NO: Final = "yes-no"
+"""The reranker that asks the language model of the one who reads."""
 
 _FLAG_TOKENS = 1024  # as the publisher's own measurements
 _MOST_TOKENS = 8192
@@ -94,7 +97,7 @@ def open_reranker(
         from mgl.retrieval.rerankers.similarity import SimilarityReranker
 
         return SimilarityReranker(_given(embedder, name, "an embedding model"))
-    if name == "yes-no":
+    if name == YES_NO:
         from mgl.retrieval.rerankers.language_model import YesNoReranker
 
         return YesNoReranker(_given(llm, name, "a language model"))

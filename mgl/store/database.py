@@ -343,6 +343,16 @@ class Store:
             ).fetchone()
             return None if row is None else rows.call_from_row(row)
 
+    def find_failure(self, key: str) -> CallRecord | None:
+        """The last call under this key where no completion came back."""
+        with self._read() as connection:
+            row = connection.execute(
+                f"""SELECT {rows.CALL_COLUMNS} FROM llm_calls
+                WHERE key = ? AND finish_reason IS NULL ORDER BY number DESC LIMIT 1""",
+                (key,),
+            ).fetchone()
+            return None if row is None else rows.call_from_row(row)
+
     def calls(self, memory_id: str) -> list[CallRecord]:
         """The calls issued for a memory, in order (a replayed call is not issued again)."""
         with self._read() as connection:

@@ -245,9 +245,10 @@ async def test_usage_by_stage_counts_replays_apart() -> None:
     await llm.complete(ASK, stage="build")
     await llm.complete(ASK, stage="answer")
     build, answer = llm.usage()["build"], llm.usage()["answer"]
-    assert replace(build, seconds=0) == StageUsage(2, 0, 100, 7, 40)
+    assert replace(build, seconds=0) == StageUsage(2, 0, 100, 7, 40, failed=1)
     assert build.seconds > 0
     assert answer == StageUsage(0, 1, 100, 7, 100)
+    assert build.completions == answer.completions == 1
 
 
 async def test_a_finished_run_replays_without_a_model() -> None:

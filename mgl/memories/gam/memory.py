@@ -55,6 +55,7 @@ class Gam:
     reads: Final = "conversation"
     retrieves: Final = True
     per_question: Final = False
+    question_aware: Final = False
     Config = GamConfig
 
     def __init__(

@@ -39,6 +39,7 @@ class HgMem:
     reads: Final = "document"
     retrieves: Final = True
     per_question: Final = True
+    question_aware: Final = False
     Config = HgMemConfig
 
     def __init__(

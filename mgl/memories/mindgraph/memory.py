@@ -45,6 +45,7 @@ class MindGraph:
     reads: Final = "document"
     retrieves: Final = False
     per_question: Final = False
+    question_aware: Final = True
     Config = MindGraphConfig
 
     def __init__(

@@ -46,6 +46,7 @@ class Mnemis:
     reads: Final = "either"
     retrieves: Final = True
     per_question: Final = False
+    question_aware: Final = False
     Config = MnemisConfig
 
     def __init__(

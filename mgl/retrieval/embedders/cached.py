@@ -4,11 +4,13 @@
 
 A text's vector depends on the model, the task and the text alone, so the cache is keyed by these
 and never grows old. Texts come to the embedder in slices, and each slice is kept when it is done:
-a run that is ended goes on there.
+a run that is ended goes on there. Of several threads one embeds at a time, so all of them get the
+vector that is kept, where another batch would give another last digit.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -40,6 +42,7 @@ class CachedEmbedder:
     def __init__(self, embedder: Embedder, cache: VectorCache) -> None:
         self._embedder = embedder
         self._cache = cache
+        self._lock = threading.Lock()
 
     @property
     def model_id(self) -> str:
@@ -52,6 +55,10 @@ class CachedEmbedder:
     def embed(
         self, texts: Sequence[str], *, task: EmbeddingTask = "passage"
     ) -> NDArray[np.float32]:
+        with self._lock:
+            return self._embed(texts, task)
+
+    def _embed(self, texts: Sequence[str], task: EmbeddingTask) -> NDArray[np.float32]:
         key = self.model_id if task == "passage" else f"{self.model_id} as {task}"
         found = dict(zip(texts, self._cache.vectors(key, texts), strict=True))
         missing = [text for text, vector in found.items() if vector is None]

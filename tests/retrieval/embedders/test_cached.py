@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -102,3 +104,21 @@ def test_an_embedder_starts_with_the_first_text(store: Store) -> None:
     deferred.embed(["Bo"])
     deferred.embed(["Cy"])
     assert len(started) == 2
+
+
+def test_threads_that_ask_at_once_get_the_one_vector_that_is_kept(store: Store) -> None:
+    """Another batch gives another last digit: two of them must not come to be used."""
+
+    class Unsteady(WordEmbedder):
+        def embed(
+            self, texts: Sequence[str], *, task: EmbeddingTask = "passage"
+        ) -> NDArray[np.float32]:
+            time.sleep(0.02)
+            return super().embed(texts, task=task) + np.float32(len(self.embedded) / 1e6)
+
+    inner = Unsteady()
+    embedder = CachedEmbedder(inner, store)
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda n: embedder.embed(["Ann met Bo.", f"{n}"])[0], range(4)))
+    assert inner.embedded.count("Ann met Bo.") == 1
+    assert all((vector == made[0]).all() for vector in made)

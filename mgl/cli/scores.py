@@ -1,0 +1,89 @@
+"""What ``mgl eval`` prints: the scores of a run, and what does not agree in one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from mgl.cli.output import print_json, print_table, say
+from mgl.errors import InputError
+
+if TYPE_CHECKING:
+    from mgl.evaluation.manifest import Manifest
+    from mgl.evaluation.replaying import Replay
+
+__all__ = ["print_replay", "print_summary", "verify_scores"]
+
+SHOWN = 20
+
+
+def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
+    """The scores of each method of a run."""
+    from mgl.evaluation.folder import RunFolder
+    from mgl.evaluation.summary import summaries
+
+    names = [*manifest.scorers, *([manifest.judge] if manifest.judge else [])]
+    labels = [method.label for method in manifest.methods]
+    found = summaries(RunFolder(path).records.values(), labels, names)
+    if as_json:
+        print_json({"run": str(path), "methods": [asdict(one) for one in found]})
+        return
+    print_table(
+        ("METHOD", "ITEMS", "UNSCORED", "FAILED", "SCORE", "MEAN", "OF SCORED", "N"),
+        [
+            (
+                *(one.method, str(one.items), str(one.unscored), str(one.failed), name),
+                f"{score.mean:.3f}",
+                "-" if score.of_scored is None else f"{score.of_scored:.3f}",
+                str(score.n),
+            )
+            for one in found
+            for name, score in one.scores.items()
+        ],
+    )
+    typer.echo(
+        "the mean is over all items, of which those without a score and those that failed count 0; "
+        "beside it that over the N with a score"
+    )
+    typer.echo(f"records: {path}")
+
+
+def verify_scores(path: Path, as_json: bool) -> None:
+    """Compute the scores of a run anew; InputError, after what differs, where any does."""
+    from mgl.evaluation.checking import checked
+
+    found = checked(path)
+    if as_json:
+        print_json([asdict(one) for one in found])
+    elif found:
+        print_table(
+            ("METHOD", "ITEM", "WHAT", "RECORDED", "FOUND"),
+            [(one.method, one.item, one.what, one.recorded, one.found) for one in found[:SHOWN]],
+        )
+    if found:
+        raise InputError(
+            f"{len(found)} entries in {path} are not what its records say",
+            hint="the records were changed, or the scorers: the manifest has the commit",
+        )
+    say(f"every score in {path} is what its record says")
+
+
+def print_replay(found: Replay, path: Path, as_json: bool) -> None:
+    """What a replay found; InputError where lines differ."""
+    if as_json:
+        print_json(asdict(found))
+    for name in found.exempt[:SHOWN]:
+        say(f"timed out then, and not now: {name}")
+    if found.differing:
+        raise InputError(
+            f"{len(found.differing)} of {found.lines} lines differ: "
+            + "; ".join(found.differing[:SHOWN]),
+            hint="replay with the code and the MGL_HOME that the run was made with",
+        )
+    say(
+        f"{found.lines - len(found.exempt)} lines of {path} are the same bytes "
+        f"({len(found.exempt)} timed out then, and are not compared)"
+    )

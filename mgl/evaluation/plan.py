@@ -1,0 +1,135 @@
+"""A run before it is begun or gone on with: everything is looked at that can be wrong at once.
+
+No model is started for it, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mgl import registry
+from mgl.benchmarks.base import Benchmark, Dataset, Item
+from mgl.errors import InputError, UsageError
+from mgl.evaluation.drawing import chosen, drawn
+from mgl.evaluation.judging import JUDGES
+from mgl.evaluation.manifest import Arguments, DatasetFacts, Manifest, now
+from mgl.evaluation.methods import Method, methods
+from mgl.evaluation.scoring import scorers
+from mgl.evaluation.workplace import OpenModel
+from mgl.memories.base import MemoryKind
+from mgl.recorded import ModelFacts
+from mgl.types import Conversation, Document, Source
+
+__all__ = ["Plan", "planned", "resumed"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A manifest with the dataset and the items that it speaks of."""
+
+    manifest: Manifest
+    dataset: Dataset
+    items: tuple[Item, ...]
+
+    def source(self, name: str, kind: MemoryKind) -> Source:
+        """A source as a kind of memory reads it: a conversation as its transcript where it reads
+        documents. InputError where the file cannot be read."""
+        source = self.dataset.sources[name]()
+        if isinstance(source, Conversation) and kind.reads == "document":
+            told = source.transcript
+            return Document.from_text(
+                told.name, told.text, sections=told.sections, notes=told.notes
+            )
+        return source
+
+
+def planned(arguments: Arguments, open_model: OpenModel) -> Plan:
+    """What a new run with these arguments would do.
+
+    UsageError for a benchmark, memory, model, setting, scorer or judge that is unknown or does not
+    go with the others, InputError for data that cannot be read.
+    """
+    benchmark: Benchmark = registry.load("benchmark", arguments.benchmark)
+    models = {name: _facts(name, open_model) for name in dict.fromkeys(arguments.models)}
+    if not models:
+        raise UsageError("there is no model to evaluate", hint="for instance: --model smollm2-135m")
+    compared = methods(
+        arguments.memories, arguments.settings, {name: one.preset for name, one in models.items()}
+    )
+    _check_reads(benchmark, compared)
+    scorers(benchmark.scorers)
+    if arguments.judge is not None:
+        if benchmark.judge is None:
+            raise UsageError(
+                f"no judge is known for {arguments.benchmark}", hint="leave out --judge"
+            )
+        if benchmark.judge not in JUDGES:
+            raise UsageError(
+                f"there is no judge {benchmark.judge!r}", hint=f"known are: {', '.join(JUDGES)}"
+            )
+        models.setdefault(arguments.judge, _facts(arguments.judge, open_model))
+    dataset = benchmark.read(arguments.data)
+    items = _items(arguments, dataset)
+    manifest = Manifest(
+        arguments=arguments,
+        reads=benchmark.reads,
+        scorers=benchmark.scorers,
+        judge=None if arguments.judge is None else benchmark.judge,
+        judge_model=arguments.judge,
+        methods=tuple(compared),
+        models=models,
+        dataset=DatasetFacts.of_dataset(dataset, tuple(item.id for item in items)),
+        started=now(),
+    )
+    return Plan(manifest, dataset, tuple(items))
+
+
+def resumed(manifest: Manifest, data: Path | None = None) -> Plan:
+    """What a run that was begun does; ``data`` is where its files lie, if they were moved.
+
+    InputError where they are not the same files.
+    """
+    arguments = manifest.arguments
+    benchmark: Benchmark = registry.load("benchmark", arguments.benchmark)
+    place = data or arguments.data
+    dataset = benchmark.read(place)
+    for name in sorted(manifest.dataset.sha256.keys() | dataset.sha256.keys()):
+        if manifest.dataset.sha256.get(name) != dataset.sha256.get(name):
+            raise InputError(
+                f"{name} of {place} is not the file that the run was begun with (its hash differs)",
+                hint="restore that file, or begin a new run",
+            )
+    items = _items(arguments, dataset)
+    if tuple(item.id for item in items) != manifest.dataset.items:
+        raise InputError(
+            f"this mgl reads other items from {place} than the run was begun with",
+            hint="go on with the code that began it (the manifest has its commit), or begin anew",
+        )
+    return Plan(manifest, dataset, tuple(items))
+
+
+def _items(arguments: Arguments, dataset: Dataset) -> list[Item]:
+    kept = chosen(dataset.items, sources=arguments.sources, categories=arguments.categories)
+    items = drawn(kept, limit=arguments.limit, seed=arguments.seed)
+    if not items:
+        raise InputError(f"{arguments.data} holds no items", hint="name another file with --data")
+    return items
+
+
+def _facts(name: str, open_model: OpenModel) -> ModelFacts:
+    with open_model(name) as place:
+        return place.facts
+
+
+def _check_reads(benchmark: Benchmark, compared: Sequence[Method]) -> None:
+    if benchmark.reads == "conversation":
+        return
+    for method in compared:
+        kind: MemoryKind = registry.load("memory", method.memory)
+        if kind.reads == "conversation":
+            raise UsageError(
+                f"{method.memory} reads conversations, and {benchmark.name} has documents",
+                hint="leave it out of --memory",
+            )

@@ -1,0 +1,148 @@
+"""``mgl eval`` from end to end, over a model server of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Mgl
+from tests.cli.server import Server
+from tests.cli.test_interrupted import hear_ctrl_c
+from tests.evaluation.trial import plugin, result, rows, write_data
+
+__all__ = ["plugin"]
+pytestmark = pytest.mark.usefixtures("plugin")
+
+SERVED = "qwen2.5-7b-instruct"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_data(tmp_path / "tiny.json", {"north": ["Asgard", "Thule"], "none": ["Mu"]})
+
+
+def new(data: Path, server: Server, out: Path, *more: object) -> list[object]:
+    model = ("--model", SERVED, "--base-url", server.url)
+    return ["eval", "tiny", "--memory", "direct", "--data", data, "--out", out, *model, *more]
+
+
+def test_a_run_its_verification_and_its_replay(
+    mgl: Mgl, data: Path, server: Server, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    ran = mgl(*new(data, server, out))
+    assert ran.exit_code == 0, ran.stderr
+    row = re.search(r"direct +3 +1 +0 +exact_match +\d\.\d{3} +\d\.\d{3} +2\n", ran.stdout)
+    assert row is not None, ran.stdout
+    assert f"records: {out}" in ran.stdout
+    assert re.search(rf"items, {SERVED}: 3 of 3", ran.stderr)
+    assert (len(server.seen), len(rows(out))) == (3, 3)
+    before = result(out)
+
+    verified = mgl("eval", "--verify", out)
+    assert (verified.exit_code, verified.stdout) == (0, "")
+    assert "every score" in verified.stderr
+    replayed = mgl("eval", "--replay", out)
+    assert replayed.exit_code == 0, replayed.stderr
+    assert f"5 lines of {out} are the same bytes (0 timed out then" in replayed.stderr
+    again = mgl("eval", "--resume", out, "--base-url", server.url, "--json")
+    assert again.exit_code == 0, again.stderr
+    (summary,) = json.loads(again.stdout)["methods"]
+    assert (summary["items"], summary["scored"], summary["unscored"]) == (3, 2, 1)
+    assert len(server.seen) == 3
+    assert result(out) == before
+
+
+def test_what_does_not_agree_is_an_error(
+    mgl: Mgl, data: Path, server: Server, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    mgl(*new(data, server, out))
+    found = rows(out)
+    found[0]["scores"]["exact_match"] = 0.25
+    (out / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
+    verified = mgl("eval", "--verify", out)
+    assert verified.exit_code == 3
+    assert re.search(r"direct +north/Asgard +exact_match +0\.25", verified.stdout)
+    assert "1 entries" in verified.stderr
+    replayed = mgl("eval", "--replay", out)
+    assert replayed.exit_code == 3
+    assert "1 of 5 lines differ: direct: north/Asgard" in replayed.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["eval"], 2, "known are: chats, strange, tiny"),
+        (["eval", "tiny", "--data", "none.json"], 3, "none.json"),
+        (["eval", "tiny", "--memory", "direct"], 3, "give --data PATH, or fetch them: made in a"),
+        (["eval", "tiny", "--retry-failed"], 2, "--retry-failed goes with --resume"),
+        (["eval", "--resume", "a", "--verify", "a"], 2, "exclude each other"),
+        (["eval", "tiny", "--resume", "a", "--limit", "3"], 2, "BENCHMARK, --limit is given"),
+        (["eval", "--verify", "a"], 3, "a holds no run"),
+        (["eval", "--replay", "a"], 3, "a holds no run"),
+        (["eval", "--resume", "a"], 3, "a holds no run"),
+        (["eval", "tiny", "--limit", "0"], 2, "--limit"),
+    ],
+)
+def test_what_cannot_work(
+    mgl: Mgl, arguments: list[str], code: int, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MGL_DATA", raising=False)
+    done = mgl(*arguments, *(["--memory", "direct"] if "none.json" in arguments else []))
+    assert done.exit_code == code, done.stderr
+    assert says in done.stderr
+
+
+def test_it_finds_its_files_in_mgl_data(
+    mgl: Mgl, data: Path, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    data.rename(folder / "tiny")
+    monkeypatch.setenv("MGL_DATA", str(folder))
+    monkeypatch.chdir(tmp_path)
+    ran = mgl("eval", "tiny", "--memory", "direct", "--model", SERVED, "--base-url", server.url)
+    assert ran.exit_code == 0, ran.stderr
+    (out,) = (tmp_path / "runs").iterdir()
+    assert re.fullmatch(r"tiny-\d{8}-\d{6}", out.name)
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
+    mgl: Mgl, data: Path, server: Server, tmp_path: Path, plugin: Path
+) -> None:
+    out = tmp_path / "run"
+    server.stall_after = 1
+    arguments = [str(one) for one in new(data, server, out, "--concurrency", 1)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mgl", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(plugin), str(Path.cwd())])},
+        preexec_fn=hear_ctrl_c,
+    )
+    server.wait_for(2)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "what was finished is kept" in stderr
+    assert f"hint: mgl eval --resume {out}" in stderr
+    assert "Traceback" not in stderr
+    assert len(rows(out)) == 1
+
+    server.stall_after = None
+    resumed = mgl("eval", "--resume", out, "--base-url", server.url)
+    assert resumed.exit_code == 0, resumed.stderr
+    assert [row["outcome"] for row in rows(out)] == ["scored", "scored", "unscored"]
+    assert len(server.seen) == 4
+    manifest: dict[str, Any] = json.loads((out / "manifest.json").read_text())
+    assert [session["ended"] is None for session in manifest["sessions"]] == [True, False]

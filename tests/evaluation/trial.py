@@ -1,0 +1,278 @@
+"""A benchmark, an engine and runs of them that cost nothing: ``python -m tests.evaluation.trial``.
+
+The documents tell the capitals of countries, and the engine knows what is told in its prompt. What
+is asked of some countries goes wrong in the engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import pytest
+
+from mgl.benchmarks.base import About, Dataset, Item
+from mgl.deferred import DeferredEngine
+from mgl.errors import EngineRejected, EngineTimeout, EngineUnavailable, InputError
+from mgl.evaluation.manifest import Arguments, Manifest
+from mgl.evaluation.plan import Plan, planned, resumed
+from mgl.evaluation.sessions import begin, resume
+from mgl.llm.base import Completion, Engine, Request, TokenUsage
+from mgl.llm.fakes import SchemaEngine
+from mgl.memories.base import Observer, SilentObserver
+from mgl.model import ModelChoice
+from mgl.recorded import ModelFacts
+from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER
+from mgl.store import Store
+from mgl.toolbox import Toolbox
+from mgl.types import Conversation, Document, Question, Source, Turn
+from mgl.workplace import Workplace
+
+CAPITAL = re.compile(r"capital of (\w+) is (\w+)")
+ASKED = re.compile(r"What is the capital of (\w+)\?")
+SLOW, REFUSED, GONE = "Slowland", "Rudeland", "Goneland"
+MODEL, OTHER = "smollm2-135m", "qwen2.5-coder-0.5b"
+PLACES = {
+    "north": ["Asgard", "Thule", "Hyperborea"],
+    "south": ["Lemuria", "Mu", "Aiaia"],
+    "west": ["Atlantis", "Avalon", "Hesperia"],
+}
+
+
+def capital(country: str) -> str:
+    return f"{country}polis"
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """A benchmark of one JSON file: {"sources": {name: [countries]}, "items": […]}."""
+
+    reads: Literal["document", "conversation"] = "document"
+    scorers: tuple[str, ...] = ("exact_match",)
+    judge: str | None = "strict"
+    name: str = "tiny"
+    about: ClassVar[About] = About("Tiny", "ours", "made in a test", "none", "tiny.json", 9, "tiny")
+
+    def read(self, path: Path) -> Dataset:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}", hint="name the file") from error
+        value = json.loads(data)
+        items = tuple(
+            Item(
+                id=one["id"],
+                source=one["source"],
+                question=Question(f"What is the capital of {one['country']}?"),
+                golds=tuple(one["golds"]),
+                category=one["category"],
+            )
+            for one in value["items"]
+        )
+        sources = {
+            name: partial(self._source, name, told) for name, told in value["sources"].items()
+        }
+        return Dataset(items, sources, {path.name: hashlib.sha256(data).hexdigest()})
+
+    def _source(self, name: str, countries: Sequence[str]) -> Source:
+        told = [f"The capital of {one} is {capital(one)}." for one in countries]
+        if self.reads == "document":
+            return Document.from_text(name, "\n\n".join(told))
+        turns = [Turn(f"D{n}", "Ann", line) for n, line in enumerate(told)]
+        return Conversation.from_turns(name, turns)
+
+
+TINY = Tiny()
+CHATS = Tiny(reads="conversation", name="chats")
+STRANGE = Tiny(scorers=("f1_nobody_knows",), name="strange")
+UNJUDGED = Tiny(judge=None, name="unjudged")
+PLUGIN = "from tests.evaluation.trial import CHATS, STRANGE, TINY, UNJUDGED\n"
+
+
+def write_data(path: Path, places: Mapping[str, Sequence[str]] = PLACES) -> Path:
+    """The benchmark's file: a question on each country; a country in "none" has no gold."""
+    items = [
+        {
+            "id": f"{name}/{country}",
+            "source": name,
+            "country": country,
+            "golds": [] if name == "none" else [capital(country)],
+            "category": "even" if number % 2 == 0 else "odd",
+        }
+        for name, countries in places.items()
+        for number, country in enumerate(countries)
+    ]
+    path.write_text(json.dumps({"sources": places, "items": items}))
+    return path
+
+
+def write_plugin(folder: Path) -> Path:
+    """A folder for sys.path with a distribution that registers the benchmarks."""
+    info = folder / "tinybench-1.0.dist-info"
+    info.mkdir(parents=True)
+    (folder / "tinybench.py").write_text(PLUGIN)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tinybench\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[mgl.benchmarks]\ntiny = tinybench:TINY\nchats = tinybench:CHATS\n"
+        "strange = tinybench:STRANGE\nunjudged = tinybench:UNJUDGED\n"
+    )
+    return folder
+
+
+class Knowing(SchemaEngine):
+    """Answers from what its prompt tells; counts what it is asked, and begins each with ``heard``.
+
+    ``mends`` are the countries of which it has learnt to speak.
+    """
+
+    def __init__(
+        self, model_id: str, heard: Callable[[], None] = lambda: None, pause: float = 0.0
+    ) -> None:
+        super().__init__(model_id=model_id)
+        self.calls = 0
+        self.mends: set[str] = set()
+        self._heard = heard
+        self._pause = pause
+
+    async def generate(self, request: Request) -> Completion:
+        self.calls += 1
+        self._heard()
+        await asyncio.sleep(self._pause)
+        prompt = request.messages[-1].content
+        asked = ASKED.findall(prompt)
+        self._fail(set(asked) - self.mends)
+        done = await super().generate(request)
+        if request.json_schema is not None or request.choices or not asked:
+            return done
+        told = dict(CAPITAL.findall(prompt))
+        tokens = TokenUsage(done.usage.input_tokens, 1)
+        return Completion(told.get(asked[-1], "Nobody knows."), "stop", tokens)
+
+    def _fail(self, asked: set[str]) -> None:
+        if SLOW in asked:
+            raise EngineTimeout("no answer within 1 s", hint="wait")
+        if REFUSED in asked:
+            raise EngineRejected("the server is rude", hint="be kind")
+        if GONE in asked:
+            raise EngineUnavailable("the server has gone", hint="start it")
+
+
+@dataclass
+class Trial:
+    """Runs over one home folder; ``engines`` are those that were started, by profile."""
+
+    home: Path
+    data: Path
+    heard: Callable[[], None] = lambda: None
+    pause: float = 0.0
+    observer: Observer = field(default_factory=SilentObserver)
+    mends: set[str] = field(default_factory=set)
+    engines: dict[str, Knowing] = field(default_factory=dict)
+
+    @property
+    def calls(self) -> int:
+        return sum(engine.calls for engine in self.engines.values())
+
+    @contextmanager
+    def open(self, profile: str) -> Iterator[Workplace]:
+        with Store.open(self.home / "mgl.sqlite") as store:
+            choice = ModelChoice(profile=profile)
+            choice.load_profile(self.home)
+            toolbox = Toolbox(self.home, store, choice, self.observer)
+            engine = Knowing(f"fake/{profile}", self.heard, self.pause)
+            engine.mends = self.mends
+
+            async def start() -> Engine:
+                return self.engines.setdefault(profile, engine)
+
+            toolbox.__dict__["engine"] = DeferredEngine(
+                start,
+                store,
+                model_id=engine.model_id,
+                context_tokens=engine.context_tokens,
+                native_tools=False,
+                concurrency=8,
+            )
+            try:
+                yield Workplace(toolbox, self.facts(profile))
+            finally:
+                toolbox.close()
+
+    @contextmanager
+    def recorded(self, profile: str) -> Iterator[Workplace]:
+        with (
+            Store.open(self.home / "mgl.sqlite") as store,
+            Workplace.recorded(self.home, store, self.facts(profile), self.observer) as place,
+        ):
+            yield place
+
+    def facts(self, profile: str) -> ModelFacts:
+        return ModelFacts(
+            profile=profile,
+            model_id=f"fake/{profile}",
+            engine="openvino",
+            context_tokens=32_768,
+            native_tools=False,
+            concurrency=8,
+            preset="paper",
+            weights_sha256=None,
+            sampling={"temperature": 0.0},
+            embedder=DEFAULT_EMBEDDER,
+            reranker=DEFAULT_RERANKER,
+        )
+
+    def plan(self, **arguments: Any) -> Plan:
+        given = {"benchmark": "tiny", "memories": ("direct",), "models": (MODEL,), **arguments}
+        return planned(Arguments(data=self.data, **given), self.open)
+
+    def run(self, out: Path, concurrency: int = 4, keep: bool = False, **arguments: Any) -> Path:
+        plan = self.plan(**arguments)
+        begin(plan, out, self.open, self.observer, concurrency=concurrency, keep=keep)
+        return out
+
+    def resume(self, out: Path, **options: Any) -> Manifest:
+        plan = resumed(Manifest.read(out))
+        options = {"concurrency": 4, **options}
+        return resume(plan, out, self.open, self.observer, **options)
+
+
+def result(out: Path) -> tuple[bytes, bytes]:
+    """What a run gives: the bytes of its records and builds."""
+    return (out / "records.jsonl").read_bytes(), (out / "builds.jsonl").read_bytes()
+
+
+def rows(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The benchmarks are registered, as those of an installed distribution."""
+    folder = write_plugin(tmp_path / "plugin")
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+def main(home: str, data: str, out: str) -> None:
+    """One process of a run, begun or gone on with: a line to stdout for each call."""
+    trial = Trial(Path(home), Path(data), heard=lambda: print("call", flush=True), pause=0.01)
+    folder = Path(out)
+    if (folder / "manifest.json").exists():
+        trial.resume(folder)
+    else:
+        trial.run(folder, memories=("direct", "mindgraph", "all=mindgraph"), settings=SMALL)
+
+
+SMALL = ("chunk_tokens=16",)
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
