@@ -21,6 +21,7 @@ from mgl.cli import (
     log,
     memory,
     models,
+    reproduce,
     serve,
     show,
 )
@@ -113,6 +114,7 @@ app.add_typer(models.app, name="models")
 app.command("serve")(serve.serve)
 app.add_typer(bench.app, name="bench")
 app.command("eval")(eval.evaluate)
+app.command("reproduce")(reproduce.reproduce)
 app.command("doctor")(doctor.doctor)
 
 

@@ -111,7 +111,12 @@ def resumed(manifest: Manifest, data: Path | None = None) -> Plan:
 
 
 def _items(arguments: Arguments, dataset: Dataset) -> list[Item]:
-    kept = chosen(dataset.items, sources=arguments.sources, categories=arguments.categories)
+    kept = chosen(
+        dataset.items,
+        sources=arguments.sources,
+        categories=arguments.categories,
+        labels=arguments.labels,
+    )
     items = drawn(kept, limit=arguments.limit, seed=arguments.seed)
     if not items:
         raise InputError(f"{arguments.data} holds no items", hint="name another file with --data")
