@@ -13,7 +13,7 @@ from mgl.errors import MglError
 if TYPE_CHECKING:
     from mgl.benchmarks.base import Benchmark, Item
     from mgl.cli.workplaces import Workplaces
-    from mgl.evaluation.costs import Cost, Earlier
+    from mgl.evaluation.reckoning import Cost, Earlier
     from mgl.evaluation.suites import Method, Run
     from mgl.recorded import ModelFacts
 
@@ -133,7 +133,7 @@ class Outlooks:
         items: list[Item] | None,
         unknown: list[str],
     ) -> Cost | None:
-        from mgl.evaluation.costs import estimate
+        from mgl.evaluation.reckoning import estimate
 
         if items is None or config is None:
             return None

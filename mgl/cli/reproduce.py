@@ -128,7 +128,7 @@ def _outlooks(data: Path | None, runs_on: ModelSettings) -> Iterator[Outlooks]:
     from mgl.cli.outlook import Outlooks
     from mgl.cli.progress import observer
     from mgl.cli.workplaces import Workplaces
-    from mgl.evaluation.costs import earlier
+    from mgl.evaluation.reckoning import earlier
 
     done, faults = earlier(RUNS)
     for fault in faults:

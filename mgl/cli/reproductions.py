@@ -12,7 +12,7 @@ from mgl.cli.output import clean, duration, one_line, print_json, print_table
 
 if TYPE_CHECKING:
     from mgl.cli.outlook import Outlook, Outlooks
-    from mgl.evaluation.costs import Cost
+    from mgl.evaluation.reckoning import Cost
     from mgl.evaluation.references import Cell
     from mgl.evaluation.reproducing import Beside
     from mgl.evaluation.suites import Entry, Run, Suite
@@ -24,7 +24,7 @@ def print_list(
     outlooks: Outlooks, chosen: tuple[str, ...], limit: int | None, seed: int, as_json: bool
 ) -> None:
     """Every entry of every paper: what it needs, what is here of that and what it would cost."""
-    from mgl.evaluation.costs import total
+    from mgl.evaluation.reckoning import total
     from mgl.evaluation.suites import load_suites
 
     rows: list[dict[str, Any]] = []

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mgl.evaluation.costs import Amount, Cost, Earlier, earlier, estimate, total
+from mgl.evaluation.reckoning import Amount, Cost, Earlier, earlier, estimate, total
 from mgl.store.pace import Pace
 from tests.evaluation.trial import SMALL, Trial, plugin, rows, write_data
 
