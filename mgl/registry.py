@@ -7,7 +7,7 @@
 
 Other packages add to it by an entry point of the group ``mgl.memories`` or ``mgl.benchmarks``,
 whose name is what a user types and whose value is ``module:attribute``. What is registered stays a
-plain class, or an object of one.
+plain class, or for a benchmark a plain object (``mgl.benchmarks.base``).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from mgl.errors import UsageError
 __all__ = ["load", "names"]
 
 _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
+    "benchmark": {},
     "memory": {
         "direct": "mgl.baselines.direct:Direct",
         "gam": "mgl.memories.gam:Gam",
@@ -34,9 +35,8 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "transcript": "mgl.baselines.transcript:Transcript",
         "turns": "mgl.baselines.turns:Turns",
     },
-    "benchmark": {},
 }
-_GROUPS: Final[Mapping[str, str]] = {"memory": "mgl.memories", "benchmark": "mgl.benchmarks"}
+_GROUPS: Final[Mapping[str, str]] = {"benchmark": "mgl.benchmarks", "memory": "mgl.memories"}
 
 
 def names(kind: str) -> list[str]:

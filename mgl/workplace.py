@@ -60,13 +60,19 @@ class Workplace:
     @classmethod
     @contextmanager
     def recorded(
-        cls, home: Path, store: Store, facts: ModelFacts, observer: Observer
+        cls,
+        home: Path,
+        store: Store,
+        facts: ModelFacts,
+        observer: Observer,
+        *,
+        models: Path | None = None,
     ) -> Iterator[Self]:
         """The workplace of a model that says again what it said (``mgl.recorded``)."""
         toolbox = Toolbox(
             home,
             store,
-            ModelChoice(),
+            ModelChoice(models=models),
             observer,
             embedder=facts.embedder,
             reranker=facts.reranker,

@@ -138,7 +138,7 @@ def evaluate(
                 raise UsageError("there is no benchmark", hint=f"known are: {_benchmarks()}")
             arguments = _arguments(
                 benchmark=benchmark,
-                data=(data or _located(benchmark)).absolute(),
+                data=_data(benchmark, data),
                 memories=_listed(memory),
                 models=_listed(model) or (places.default(),),
                 settings=tuple(settings or ()),
@@ -185,7 +185,7 @@ def _resume(
 
     manifest = Manifest.read(path)
     places.take(manifest.models)
-    plan = resumed(manifest, data)
+    plan = resumed(manifest, places.open, data)
     done = resume(plan, path, places.open, **work, retry_failed=retry_failed)
     print_summary(done, path, as_json)
 
@@ -197,8 +197,9 @@ def _replay(
     from mgl.evaluation.plan import resumed
     from mgl.evaluation.replaying import replay
 
-    plan = resumed(Manifest.read(path), data)
-    open_recorded = places.recorded(plan.manifest.models)
+    manifest = Manifest.read(path)
+    open_recorded = places.recorded(manifest.models)
+    plan = resumed(manifest, open_recorded, data)
     found = replay(plan, path, open_recorded, places.observer, concurrency=concurrency)
     print_replay(found, path, as_json)
 
@@ -259,18 +260,25 @@ def _benchmarks() -> str:
     return ", ".join(registry.names("benchmark"))
 
 
-def _located(name: str) -> Path:
+def _data(name: str, given: Path | None) -> Path | None:
+    """Where the files are; None where the dataset is made for the run."""
     from mgl import registry
     from mgl.benchmarks.files import located
+    from mgl.evaluation.datasets import is_made
 
-    about = registry.load("benchmark", name).about
+    benchmark = registry.load("benchmark", name)
+    if given is not None:
+        return given.absolute()
+    if is_made(benchmark):
+        return None
+    about = benchmark.about
     place = located(about)
     if place is None:
         raise InputError(
             f"the files of {about.title} are not in MGL_DATA ({about.folder})",
             hint=f"give --data PATH, or fetch them: {about.where}",
         )
-    return place
+    return place.absolute()
 
 
 def _new_folder(benchmark: str) -> Path:

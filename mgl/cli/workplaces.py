@@ -58,7 +58,7 @@ class Workplaces:
     ) -> Callable[[str], AbstractContextManager[Workplace]]:
         """Opens models that say again what they said."""
         return lambda profile: Workplace.recorded(
-            self.home, self.store, models[profile], self.observer
+            self.home, self.store, models[profile], self.observer, models=self.settings.models
         )
 
     def _open(self, profile: str | None) -> AbstractContextManager[Workplace]:

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mgl.errors import EngineError, EngineUnavailable, MglError
+from mgl.evaluation.answered import Answered
 from mgl.evaluation.judging import Judge
 from mgl.evaluation.records import Record, VerdictRecord, item_from
-from mgl.evaluation.scoring import Answered, scored
+from mgl.evaluation.scoring import scored
 from mgl.evaluation.spending import spent
 from mgl.llm.client import Client
 from mgl.types import Citation, Document

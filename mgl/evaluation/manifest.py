@@ -13,7 +13,6 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mgl.benchmarks.base import Dataset
 from mgl.errors import InputError
 from mgl.evaluation.lines import replace_file
 from mgl.evaluation.methods import Method
@@ -29,11 +28,13 @@ class _Strict(BaseModel):
 
 
 class Arguments(_Strict):
-    """What was asked for, as it was written. ``questions`` says what a memory whose build depends
+    """What was asked for, as it was written; ``data`` is None for what was made for the run.
+
+    ``questions`` says what a memory whose build depends
     on its questions is built for: each question by itself, or all of a source at once."""
 
     benchmark: str
-    data: Path
+    data: Path | None
     memories: tuple[str, ...]
     models: tuple[str, ...]
     settings: tuple[str, ...] = ()
@@ -47,16 +48,16 @@ class Arguments(_Strict):
 
 
 class DatasetFacts(_Strict):
-    """The files by their hashes, and the ids of the items that the run takes, in their order."""
+    """The files by their hashes, and the ids of the items that the run takes, in their order.
 
+    ``made_with`` are the parameters of a dataset that was made for the run, None where it was read.
+    """
+
+    made_with: Mapping[str, Any] | None = None
     sha256: Mapping[str, str]
     items: tuple[str, ...]
     of: int
     notes: tuple[str, ...] = ()
-
-    @classmethod
-    def of_dataset(cls, dataset: Dataset, items: tuple[str, ...]) -> Self:
-        return cls(sha256=dataset.sha256, items=items, of=len(dataset.items), notes=dataset.notes)
 
 
 class Session(_Strict):

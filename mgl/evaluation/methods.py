@@ -1,6 +1,7 @@
 """What a run compares: memories with their settings, each with every model.
 
-    >>> methods(["gam", "plain=gam"], ["k=5", "plain.beta=0"], {"m": "paper"})  # doctest: +SKIP
+    >>> settings = {"k": 5, "plain.beta": 0}
+    >>> methods(["gam", "plain=gam"], settings, {"m": "paper"})     # doctest: +SKIP
 
 ``NAME`` stands for a memory, ``LABEL=NAME`` for one more of the same kind with settings of its
 own. ``option=value`` sets an option of every memory that has it, ``LABEL.option=value`` of one.
@@ -8,14 +9,14 @@ own. ``option=value`` sets an option of every memory that has it, ``LABEL.option
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mgl import registry
 from mgl.errors import UsageError
 from mgl.memories.base import MemoryKind
-from mgl.settings import configured, read_settings
+from mgl.settings import configured
 
 __all__ = ["Method", "methods"]
 
@@ -35,9 +36,14 @@ class Method:
 
 
 def methods(
-    memories: Sequence[str], settings: Sequence[str], presets: Mapping[str, str]
+    memories: Sequence[str],
+    settings: Mapping[str, Any],
+    presets: Mapping[str, str],
+    *,
+    taken: Collection[str] = (),
 ) -> list[Method]:
     """Every memory with every model; ``presets`` are the models, each with its profile's preset.
+    ``taken`` are settings that the benchmark has, and a memory need not.
 
     A label is the memory's, with ``@model`` where there are several models. UsageError for a
     memory that is unknown or named twice, and for a setting that no memory, or not the one that it
@@ -47,7 +53,7 @@ def methods(
     kinds: dict[str, MemoryKind] = {
         label: registry.load("memory", name) for label, name in labels.items()
     }
-    given = _given(kinds, read_settings(settings))
+    given = _given(kinds, settings, taken)
     return [
         Method(
             label=label if len(presets) == 1 else f"{label}@{model}",
@@ -86,14 +92,14 @@ def _labels(memories: Sequence[str]) -> dict[str, str]:
 
 
 def _given(
-    kinds: Mapping[str, MemoryKind], settings: Mapping[str, Any]
+    kinds: Mapping[str, MemoryKind], settings: Mapping[str, Any], taken: Collection[str]
 ) -> dict[str, dict[str, Any]]:
     """The settings of each label."""
     given: dict[str, dict[str, Any]] = {label: {} for label in kinds}
     own = {name: value for name, value in settings.items() if "." in name}
     for name in settings.keys() - own.keys():
         takers = [label for label, kind in kinds.items() if name in kind.Config.model_fields]
-        if not takers:
+        if not takers and name not in taken:
             options = sorted({one for kind in kinds.values() for one in kind.Config.model_fields})
             raise UsageError(
                 f"none of {', '.join(kinds)} has an option {name!r}",
@@ -103,6 +109,8 @@ def _given(
             given[label][name] = settings[name]
     for name, value in own.items():
         label, _, option = name.rpartition(".")
+        if name in taken:
+            continue
         if label not in given:
             raise UsageError(
                 f"{name!r} sets an option of {label!r}, which is not evaluated",

@@ -12,6 +12,7 @@ from pathlib import Path
 from mgl import registry
 from mgl.benchmarks.base import Benchmark, Dataset, Item
 from mgl.errors import InputError, UsageError
+from mgl.evaluation.datasets import dataset_of, parameters
 from mgl.evaluation.drawing import chosen, drawn
 from mgl.evaluation.judging import JUDGES
 from mgl.evaluation.manifest import Arguments, DatasetFacts, Manifest, now
@@ -20,6 +21,7 @@ from mgl.evaluation.scoring import scorers
 from mgl.evaluation.workplace import OpenModel
 from mgl.memories.base import MemoryKind
 from mgl.recorded import ModelFacts
+from mgl.settings import read_settings
 from mgl.types import Conversation, Document, Source
 
 __all__ = ["Plan", "planned", "resumed"]
@@ -55,8 +57,15 @@ def planned(arguments: Arguments, open_model: OpenModel) -> Plan:
     models = {name: _facts(name, open_model) for name in dict.fromkeys(arguments.models)}
     if not models:
         raise UsageError("there is no model to evaluate", hint="for instance: --model smollm2-135m")
+    settings = read_settings(arguments.settings)
+    made_with = parameters(benchmark, arguments.data, settings)
     compared = methods(
-        arguments.memories, arguments.settings, {name: one.preset for name, one in models.items()}
+        arguments.memories,
+        settings,
+        {name: one.preset for name, one in models.items()},
+        taken=()
+        if made_with is None
+        else {*made_with, *(f"{benchmark.name}.{n}" for n in made_with)},
     )
     _check_reads(benchmark, compared)
     scorers(benchmark.scorers)
@@ -70,7 +79,7 @@ def planned(arguments: Arguments, open_model: OpenModel) -> Plan:
                 f"there is no judge {benchmark.judge!r}", hint=f"known are: {', '.join(JUDGES)}"
             )
         models.setdefault(arguments.judge, _facts(arguments.judge, open_model))
-    dataset = benchmark.read(arguments.data)
+    dataset = dataset_of(benchmark, arguments.data, made_with, arguments.models[0], open_model)
     items = _items(arguments, dataset)
     manifest = Manifest(
         arguments=arguments,
@@ -80,31 +89,38 @@ def planned(arguments: Arguments, open_model: OpenModel) -> Plan:
         judge_model=arguments.judge,
         methods=tuple(compared),
         models=models,
-        dataset=DatasetFacts.of_dataset(dataset, tuple(item.id for item in items)),
+        dataset=DatasetFacts(
+            made_with=made_with,
+            sha256=dataset.sha256,
+            items=tuple(item.id for item in items),
+            of=len(dataset.items),
+            notes=dataset.notes,
+        ),
         started=now(),
     )
     return Plan(manifest, dataset, tuple(items))
 
 
-def resumed(manifest: Manifest, data: Path | None = None) -> Plan:
+def resumed(manifest: Manifest, open_model: OpenModel, data: Path | None = None) -> Plan:
     """What a run that was begun does; ``data`` is where its files lie, if they were moved.
 
     InputError where they are not the same files.
     """
     arguments = manifest.arguments
     benchmark: Benchmark = registry.load("benchmark", arguments.benchmark)
-    place = data or arguments.data
-    dataset = benchmark.read(place)
+    place, made_with = data or arguments.data, manifest.dataset.made_with
+    dataset = dataset_of(benchmark, place, made_with, arguments.models[0], open_model)
     for name in sorted(manifest.dataset.sha256.keys() | dataset.sha256.keys()):
         if manifest.dataset.sha256.get(name) != dataset.sha256.get(name):
             raise InputError(
-                f"{name} of {place} is not the file that the run was begun with (its hash differs)",
+                f"{name} of {place or arguments.benchmark} is not what the run was begun with "
+                "(its hash differs)",
                 hint="restore that file, or begin a new run",
             )
     items = _items(arguments, dataset)
     if tuple(item.id for item in items) != manifest.dataset.items:
         raise InputError(
-            f"this mgl reads other items from {place} than the run was begun with",
+            f"this mgl has other items of {arguments.benchmark} than the run was begun with",
             hint="go on with the code that began it (the manifest has its commit), or begin anew",
         )
     return Plan(manifest, dataset, tuple(items))
@@ -119,7 +135,9 @@ def _items(arguments: Arguments, dataset: Dataset) -> list[Item]:
     )
     items = drawn(kept, limit=arguments.limit, seed=arguments.seed)
     if not items:
-        raise InputError(f"{arguments.data} holds no items", hint="name another file with --data")
+        raise InputError(
+            f"{arguments.data or arguments.benchmark} holds no items", hint="give other --data"
+        )
     return items
 
 

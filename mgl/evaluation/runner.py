@@ -41,6 +41,8 @@ __all__ = ["Run"]
 
 Key = tuple[str, str]
 
+SHOWN = 8  # of so many builds each tells how far it is
+
 
 class Run:
     """``concurrency`` is how many items or builds are worked on at once; with ``keep`` the stores
@@ -126,7 +128,9 @@ class Run:
         path = self._folder.store("build", key)
         known = self._folder.builds.get(key)
         if known is None or not (known.reason or path.exists()):
-            observer = _Named(self._observer, f"{method.label}, {source}")
+            observer: Observer = SilentObserver()
+            if len(self._building) <= SHOWN:
+                observer = _Named(self._observer, f"{method.label}, {source}")
             questions = self._questions(method, source)
             unit = Build(method, source, self._source(source, method.memory), questions)
             record, seconds = await build(place, unit, path, observer)

@@ -5,29 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
-from mgl.evaluation.records import Record
+from mgl.evaluation.answered import Answered
 
-__all__ = ["SCORERS", "Answered", "Scorer", "scored", "scorers"]
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """What was answered, as scores and judges read it."""
-
-    text: str
-    retrieved: tuple[str, ...] = ()
-    citations: tuple[Mapping[str, Any], ...] = ()
-    compaction: float | None = None
-
-    @classmethod
-    def of(cls, record: Record) -> Answered:
-        """What a record says was answered."""
-        ratio = record.memory.get("compaction_ratio")
-        return cls(record.answer, tuple(record.retrieved), tuple(record.citations), ratio)
+__all__ = ["SCORERS", "Scorer", "scored", "scorers"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def test_what_does_not_agree_is_an_error(
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["eval"], 2, "known are: chats, strange, tiny"),
+        (["eval"], 2, "there is no benchmark"),
         (["eval", "tiny", "--data", "none.json"], 3, "none.json"),
         (["eval", "tiny", "--memory", "direct"], 3, "give --data PATH, or fetch them: made in a"),
         (["eval", "tiny", "--retry-failed"], 2, "--retry-failed goes with --resume"),

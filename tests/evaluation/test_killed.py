@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from mgl.evaluation.manifest import Manifest
-from tests.evaluation.trial import Trial, plugin, result, rows, write_data
+from tests.evaluation.trial import Trial, plugin, result, rows, trial, write_data
 
-__all__ = ["plugin"]
+__all__ = ["plugin", "trial"]
 
 
 def running(plugin: Path, home: Path, data: Path, out: Path) -> subprocess.Popen[str]:
@@ -59,9 +59,8 @@ def test_killed_twice_a_run_gives_the_same_bytes_and_pays_no_call_twice(
 
 @pytest.mark.usefixtures("plugin")
 @pytest.mark.parametrize("kept", [0, 1, 5, 9])
-def test_gone_on_with_from_any_line(tmp_path: Path, mgl_home: Path, kept: int) -> None:
+def test_gone_on_with_from_any_line(trial: Trial, tmp_path: Path, kept: int) -> None:
     """What was killed between its last record and its end, or long before, ends the same."""
-    trial = Trial(mgl_home, write_data(tmp_path / "tiny.json"))
     out = trial.run(tmp_path / "run")
     before, calls = result(out), trial.calls
     lines = (out / "records.jsonl").read_bytes().splitlines(keepends=True)

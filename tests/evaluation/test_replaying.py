@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import EngineUnavailable, InputError
+from mgl.evaluation.answered import Answered
 from mgl.evaluation.judging import Judge
 from mgl.evaluation.manifest import Manifest
 from mgl.evaluation.plan import resumed
 from mgl.evaluation.records import VerdictRecord
 from mgl.evaluation.replaying import Replay, replay
-from mgl.evaluation.scoring import Answered
 from mgl.llm.base import LLM, Message
 from tests.evaluation.trial import (
     OTHER,
@@ -24,20 +24,16 @@ from tests.evaluation.trial import (
     Trial,
     plugin,
     result,
+    trial,
     write_data,
 )
 
-__all__ = ["plugin"]
+__all__ = ["plugin", "trial"]
 pytestmark = pytest.mark.usefixtures("plugin")
 
 
-@pytest.fixture
-def trial(tmp_path: Path, mgl_home: Path) -> Trial:
-    return Trial(mgl_home, write_data(tmp_path / "tiny.json"))
-
-
 def again(trial: Trial, out: Path, concurrency: int = 4) -> Replay:
-    plan = resumed(Manifest.read(out))
+    plan = resumed(Manifest.read(out), trial.recorded)
     return replay(plan, out, trial.recorded, trial.observer, concurrency=concurrency)
 
 
@@ -72,6 +68,18 @@ def test_questions_over_one_graph_replay(trial: Trial, tmp_path: Path) -> None:
     assert again(trial, out) == Replay(9 + 3, (), ())
 
 
+def test_a_dataset_that_was_made_is_made_again(trial: Trial, tmp_path: Path) -> None:
+    settings = ("countries=3", "made.seed=4", "seed=9", *SMALL)
+    made = {"benchmark": "made", "data": None, "memories": ("mindgraph",), "settings": settings}
+    out = trial.run(tmp_path / "run", **made)
+    manifest = Manifest.read(out)
+    assert manifest.dataset.made_with == {"countries": 3, "seed": 4}
+    assert manifest.methods[0].config["seed"] == 9
+    assert manifest.dataset.items == ("Land4", "Land5", "Land6")
+    assert again(trial, out) == Replay(3, (), ())
+    assert trial.resume(out) == manifest
+
+
 def test_failures_replay_as_they_were(trial: Trial, tmp_path: Path) -> None:
     places = {"east": [SLOW, REFUSED, "Cathay"], "far": [REFUSED]}
     trial.data = write_data(tmp_path / "tiny.json", places)
@@ -80,12 +88,14 @@ def test_failures_replay_as_they_were(trial: Trial, tmp_path: Path) -> None:
 
 
 def test_verdicts_replay(trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def strict(llm: LLM, _item: object, answered: Answered) -> VerdictRecord:
+    async def strict(
+        llm: LLM, _item: object, answered: Answered, _sampling: object
+    ) -> VerdictRecord:
         ask = [Message("user", f"Right? {answered.text}")]
         reply = (await llm.complete(ask, stage="judge")).text
         return VerdictRecord(len(reply) % 2, reply)
 
-    judges = {"strict": Judge("strict", "ours", strict)}
+    judges = {"strict": Judge("strict", "ours", (), strict)}
     monkeypatch.setattr("mgl.evaluation.plan.JUDGES", judges)
     monkeypatch.setattr("mgl.evaluation.runner.JUDGES", judges)
     out = trial.run(tmp_path / "run", judge=OTHER)

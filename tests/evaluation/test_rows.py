@@ -52,6 +52,12 @@ def test_settings_and_rows_are_compared_as_json(path: Path) -> None:
     assert kept.get("q0") == {"id": "q0", "by_step": {"0": "Rome"}}
 
 
+def test_half_a_character_is_kept_in_a_file_that_can_be_read(path: Path) -> None:
+    KeptRows(path, SETTINGS).add({"id": "q0", "answer": "Z\ud800"})
+    assert path.read_text(encoding="utf-8")
+    assert KeptRows(path, SETTINGS).get("q0") == {"id": "q0", "answer": "Z\ud800"}
+
+
 @pytest.mark.parametrize(
     "row", ["{", "[]", "5", '"id"', '{"id": "q0"}', '{"settings": {}}', "[" * 9**5]
 )

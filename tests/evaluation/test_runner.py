@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import EngineUnavailable, InputError, UsageError
+from mgl.evaluation.answered import Answered
 from mgl.evaluation.judging import JUDGES, Judge
 from mgl.evaluation.manifest import Manifest
 from mgl.evaluation.records import VerdictRecord
-from mgl.evaluation.scoring import Answered
 from mgl.llm.base import LLM, Message
 from mgl.memories.base import SilentObserver
 from tests.evaluation.trial import (
@@ -28,16 +28,12 @@ from tests.evaluation.trial import (
     plugin,
     result,
     rows,
+    trial,
     write_data,
 )
 
-__all__ = ["plugin"]
+__all__ = ["plugin", "trial"]
 pytestmark = pytest.mark.usefixtures("plugin")
-
-
-@pytest.fixture
-def trial(tmp_path: Path, mgl_home: Path) -> Trial:
-    return Trial(mgl_home, write_data(tmp_path / "tiny.json"))
 
 
 def test_every_item_is_put_to_every_method_and_scored(trial: Trial, tmp_path: Path) -> None:
@@ -117,11 +113,13 @@ def test_what_one_question_adds_is_not_there_for_the_next(trial: Trial, tmp_path
 @pytest.mark.usefixtures("embeds_words")
 def test_conversations_are_read_by_their_turns_or_as_a_text(trial: Trial, tmp_path: Path) -> None:
     out = trial.run(
-        tmp_path / "run", benchmark="chats", memories=("transcript", "direct", "gam", "turns")
+        tmp_path / "run",
+        benchmark="chats",
+        memories=("transcript", "mindgraph", "gam", "turns"),
+        settings=("mindgraph.chunk_tokens=16",),
     )
     outcomes = Counter((row["method"], row["outcome"]) for row in rows(out))
-    assert outcomes["direct", "scored"] == 9
-    assert all(outcomes[method, "scored"] for method in ("transcript", "gam", "turns"))
+    assert all(outcomes[method, "scored"] for method in ("transcript", "mindgraph", "gam", "turns"))
     assert (out / "builds.jsonl").read_text().count('"kind": "gam"') == 3
     cited = [one for row in rows(out) for one in row["citations"]]
     assert cited
@@ -163,6 +161,9 @@ def test_one_memory_with_two_settings(trial: Trial, tmp_path: Path) -> None:
         ({"settings": ("direct.colour=red",)}, "direct cannot take colour"),
         ({"judge": MODEL}, "no judge 'strict'"),
         ({"judge": MODEL, "benchmark": "unjudged"}, "no judge is known for unjudged"),
+        ({"data": None}, "tiny is read from files"),
+        ({"benchmark": "made", "data": None, "settings": ("countries=0",)}, "made cannot take"),
+        ({"benchmark": "made", "settings": ("countries=3",)}, "has an option 'countries'"),
         ({"sources": ("east",)}, "no item has the source 'east'"),
         ({"categories": ("prime",)}, "no item has the category 'prime'"),
     ],
@@ -246,10 +247,22 @@ def test_what_failed_is_tried_again_when_asked(trial: Trial, tmp_path: Path) -> 
     assert trial.calls == calls + 1
 
 
+def test_other_code_is_noted(trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial.observer = heard = Counting()
+    out = trial.run(tmp_path / "run", limit=1)
+    trial.resume(out)
+    assert not any("other code" in note for note in heard.notes)
+    monkeypatch.setattr("mgl.evaluation.sessions.code", lambda: {"commit": "another"})
+    trial.resume(out)
+    assert any("last worked on by other code" in note for note in heard.notes)
+
+
 def test_a_changed_file_is_refused(trial: Trial, tmp_path: Path) -> None:
     out = trial.run(tmp_path / "run", limit=2)
     write_data(trial.data, {"north": ["Asgard"], "south": ["Mu"]})
-    with pytest.raises(InputError, match=r"tiny\.json .* is not the file .* \(its hash differs\)"):
+    with pytest.raises(
+        InputError, match=r"tiny\.json .* is not what the run was begun with \(its hash differs\)"
+    ):
         trial.resume(out)
 
 
@@ -282,6 +295,10 @@ def test_only_one_process_works_on_a_run(trial: Trial, tmp_path: Path) -> None:
 class Counting(SilentObserver):
     def __init__(self) -> None:
         self.steps: list[tuple[str, int, int]] = []
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     def progress(self, stage: str, done: int, total: int) -> None:
         self.steps.append((stage, done, total))
@@ -299,7 +316,7 @@ def test_it_tells_how_far_it_is(trial: Trial, tmp_path: Path) -> None:
 # Judging
 
 
-async def strict(llm: LLM, _item: object, answered: Answered) -> VerdictRecord:
+async def strict(llm: LLM, _item: object, answered: Answered, _sampling: object) -> VerdictRecord:
     reply = (await llm.complete([Message("user", f"Right? {answered.text}")], stage="judge")).text
     if answered.text == capital("Mu"):
         return VerdictRecord(None, reply, "its reply is prose")
@@ -309,10 +326,10 @@ async def strict(llm: LLM, _item: object, answered: Answered) -> VerdictRecord:
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "mgl.evaluation.plan.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", strict)}
+        "mgl.evaluation.plan.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", (), strict)}
     )
     monkeypatch.setattr(
-        "mgl.evaluation.runner.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", strict)}
+        "mgl.evaluation.runner.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", (), strict)}
     )
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import pytest
+from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.benchmarks.base import About, Dataset, Item
 from mgl.deferred import DeferredEngine
@@ -33,6 +34,7 @@ from mgl.model import ModelChoice
 from mgl.recorded import ModelFacts
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER
 from mgl.store import Store
+from mgl.text.pieces import Counter
 from mgl.toolbox import Toolbox
 from mgl.types import Conversation, Document, Question, Source, Turn
 from mgl.workplace import Workplace
@@ -95,7 +97,34 @@ TINY = Tiny()
 CHATS = Tiny(reads="conversation", name="chats")
 STRANGE = Tiny(scorers=("f1_nobody_knows",), name="strange")
 UNJUDGED = Tiny(judge=None, name="unjudged")
-PLUGIN = "from tests.evaluation.trial import CHATS, STRANGE, TINY, UNJUDGED\n"
+PLUGIN = "from tests.evaluation.trial import CHATS, MADE, STRANGE, TINY, UNJUDGED\n"
+
+
+class MadeConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    countries: int = Field(2, ge=1)
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Made(Tiny):
+    """As many countries as are asked for, each with its tokens in its name."""
+
+    Config: ClassVar = MadeConfig
+
+    async def generate(self, config: MadeConfig, count: Counter) -> Dataset:
+        names = [f"Land{config.seed + n}" for n in range(config.countries)]
+        tokens = await count(names)
+        items = tuple(
+            Item(name, "all", Question(f"What is the capital of {name}?"), (capital(name),))
+            for name in names
+        )
+        digest = hashlib.sha256(f"{names} {tokens}".encode()).hexdigest()
+        return Dataset(items, {"all": partial(self._source, "all", names)}, {"made": digest})
+
+
+MADE = Made(name="made")
 
 
 def write_data(path: Path, places: Mapping[str, Sequence[str]] = PLACES) -> Path:
@@ -124,6 +153,7 @@ def write_plugin(folder: Path) -> Path:
     (info / "entry_points.txt").write_text(
         "[mgl.benchmarks]\ntiny = tinybench:TINY\nchats = tinybench:CHATS\n"
         "strange = tinybench:STRANGE\nunjudged = tinybench:UNJUDGED\n"
+        "made = tinybench:MADE\n"
     )
     return folder
 
@@ -231,8 +261,9 @@ class Trial:
         )
 
     def plan(self, **arguments: Any) -> Plan:
-        given = {"benchmark": "tiny", "memories": ("direct",), "models": (MODEL,), **arguments}
-        return planned(Arguments(data=self.data, **given), self.open)
+        given = {"benchmark": "tiny", "data": self.data, **arguments}
+        given = {"memories": ("direct",), "models": (MODEL,), **given}
+        return planned(Arguments(**given), self.open)
 
     def run(self, out: Path, concurrency: int = 4, keep: bool = False, **arguments: Any) -> Path:
         plan = self.plan(**arguments)
@@ -240,7 +271,7 @@ class Trial:
         return out
 
     def resume(self, out: Path, **options: Any) -> Manifest:
-        plan = resumed(Manifest.read(out))
+        plan = resumed(Manifest.read(out), self.open)
         options = {"concurrency": 4, **options}
         return resume(plan, out, self.open, self.observer, **options)
 
@@ -260,6 +291,11 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = write_plugin(tmp_path / "plugin")
     monkeypatch.syspath_prepend(str(folder))
     return folder
+
+
+@pytest.fixture
+def trial(tmp_path: Path, mgl_home: Path) -> Trial:
+    return Trial(mgl_home, write_data(tmp_path / "tiny.json"))
 
 
 def main(home: str, data: str, out: str) -> None:
