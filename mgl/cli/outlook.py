@@ -23,10 +23,14 @@ __all__ = ["Outlook", "Outlooks"]
 @dataclass(frozen=True)
 class Outlook:
     """One run of an entry: where its data lie, how many items it would ask, and the cost of each
-    method and model by its label. ``lacks`` says what is not here, ``unknown`` why a cost is not
-    known."""
+    method and model by its label.
+
+    ``data`` is None where they are not here, and where they are ``made`` for the run. ``lacks``
+    says what is not here, ``unknown`` why a cost is not known.
+    """
 
     data: Path | None
+    made: bool
     items: int | None
     costs: Mapping[str, Cost | None]
     lacks: tuple[str, ...]
@@ -45,9 +49,16 @@ class Outlooks:
 
     def of(self, run: Run, models: tuple[str, ...], *, limit: int | None, seed: int) -> Outlook:
         """What a run needs and costs with these models. It starts no model."""
+        from mgl.evaluation.reproducing import limit_of
+
         lacks: list[str] = []
         unknown: list[str] = []
-        data, items = self._asked(run, limit, seed, lacks)
+        made = self._made(run)
+        data, items = (None, None) if made else self._asked(run, limit, seed, lacks)
+        count = limit_of(run, limit) if made else None if items is None else len(items)
+        sources = count if items is None else len({item.source for item in items})
+        if made and count is None:
+            unknown.append(f"the items of {run.benchmark} are made for a run and counted then")
         costs: dict[str, Cost | None] = {}
         for model in models:
             facts = self._model(model)
@@ -56,10 +67,17 @@ class Outlooks:
             for method in run.methods:
                 config = self._config(method, facts, lacks)
                 label = method.label if len(models) == 1 else f"{method.label}@{model}"
-                costs[label] = self._cost(run, method, config, facts, items, unknown)
-        count = None if items is None else len(items)
+                costs[label] = self._cost(run, method, config, facts, (count, sources), unknown)
         once = (tuple(dict.fromkeys(lines)) for lines in (lacks, unknown))
-        return Outlook(data, count, costs, *once)
+        return Outlook(data, made, count, costs, *once)
+
+    def _made(self, run: Run) -> bool:
+        from mgl import registry
+        from mgl.evaluation.datasets import is_made
+
+        if run.benchmark not in registry.names("benchmark"):
+            return False
+        return is_made(registry.load("benchmark", run.benchmark))
 
     def _asked(
         self, run: Run, limit: int | None, seed: int, lacks: list[str]
@@ -130,12 +148,14 @@ class Outlooks:
         method: Method,
         config: Mapping[str, Any] | None,
         facts: ModelFacts | str,
-        items: list[Item] | None,
+        asked: tuple[int | None, int | None],
         unknown: list[str],
     ) -> Cost | None:
+        """``asked`` are how many items, of how many sources."""
         from mgl.evaluation.reckoning import estimate
 
-        if items is None or config is None:
+        items, sources = asked
+        if items is None or sources is None or config is None:
             return None
         pace = (
             (lambda _stage: None)
@@ -147,8 +167,8 @@ class Outlooks:
             method.memory,
             config,
             self.done,
-            items=len(items),
-            sources=len({item.source for item in items}),
+            items=items,
+            sources=sources,
             judged=bool(run.judges),
             pace=pace,
         )

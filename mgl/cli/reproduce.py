@@ -97,6 +97,7 @@ def reproduce(
             print_list(outlooks, chosen, limit, seed, as_json)
             return
         from mgl.evaluation import suites
+        from mgl.evaluation.reproducing import run_arguments
 
         suite, asked = suites.entry(entry)
         made = suite.made_by(asked)
@@ -110,14 +111,10 @@ def reproduce(
         folder = out or RUNS / f"{suite.name}-{made.id}-{'-'.join(at)}"
         results = []
         for run, outlook in _possible(entry, seen):
-            assert outlook.data is not None
-            from mgl.evaluation.reproducing import run_arguments
-
-            arguments = run_arguments(
-                run, outlook.data.absolute(), at, limit=limit, seed=seed, judge=judge or at[0]
-            )
+            given = None if outlook.data is None else outlook.data.absolute()
+            arguments = run_arguments(run, given, at, limit=limit, seed=seed, judge=judge or at[0])
             place = folder / run.name if run.name else folder
-            say(f"{entry}: {run.benchmark}, {outlook.items} items, in {place}")
+            say(f"{entry}: {run.benchmark}, in {place}")
             done = _do(arguments, place, _at(outlooks.places, run), concurrency)
             results.append((place, _besides(suite, asked, run, done, place)))
         print_results(results, as_json)
@@ -176,7 +173,7 @@ def _do(arguments: Arguments, path: Path, places: Workplaces, concurrency: int) 
             f"{path} holds a run with other arguments", hint="name another folder with --out"
         )
     places.take(manifest.models)
-    plan = resumed(manifest)
+    plan = resumed(manifest, places.open)
     return resume(plan, path, places.open, places.observer, concurrency=concurrency)
 
 

@@ -62,6 +62,7 @@ def _row(run: Run, at: tuple[str, ...], seen: Outlook, cost: Cost | None) -> dic
         "run": run.name,
         "benchmark": run.benchmark,
         "items": seen.items,
+        "made": seen.made,
         "methods": [method.label for method in run.methods],
         "models": list(at),
         "lacks": list(seen.lacks),
@@ -75,7 +76,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         return (row["entry"], f"not made: {why}", *[""] * 7)
     if (other := row.get("same_as")) is not None:
         return (row["entry"], f"{one_line(row['about'], 40)} (as {other})", *[""] * 7)
-    items = "not here" if row["items"] is None else f"{row['items']:,}"
+    items = _items(row["items"], row["made"])
     return (
         row["entry"],
         one_line(row["about"], 60),
@@ -85,6 +86,12 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         ",".join(row["models"]),
         *_spent(row["cost"]),
     )
+
+
+def _items(count: int | None, made: bool) -> str:
+    if count is not None:
+        return f"{count:,}"
+    return "made" if made else "not here"
 
 
 def _spent(cost: dict[str, Any] | None) -> tuple[str, str, str]:
@@ -119,8 +126,7 @@ def print_plan(
         return
     typer.echo(f"{suite.name}/{entry.id}: {entry.about}")
     for run, outlook in seen:
-        items = "not here" if outlook.items is None else f"{outlook.items:,} items"
-        typer.echo(f"\n{run.benchmark}: {items}")
+        typer.echo(f"\n{run.benchmark}: items: {_items(outlook.items, outlook.made)}")
         print_table(
             ("METHOD", "MEMORY", "SETTINGS", "CALLS", "TOKENS", "TIME"),
             [

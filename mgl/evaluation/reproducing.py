@@ -41,24 +41,27 @@ class Beside:
 
 def run_arguments(
     run: Run,
-    data: Path,
+    data: Path | None,
     models: tuple[str, ...],
     *,
     limit: int | None = None,
     seed: int = 0,
     judge: str | None = None,
 ) -> Arguments:
-    """What the runner is asked for. ``limit`` is held to the run's own; ``judge`` is the profile of
-    the model that judges, where the table is judged."""
+    """What the runner is asked for. ``data`` is None for a benchmark that is made for the run;
+    ``limit`` is held to the run's own; ``judge`` is the profile of the model that judges, where the
+    table is judged."""
+    own = [(run.benchmark, run.parameters)] if data is None else []
+    set_ = [*own, *((method.label, method.settings) for method in run.methods)]
     return Arguments(
         benchmark=run.benchmark,
         data=data,
         memories=run.memories,
         models=models,
         settings=tuple(
-            f"{method.label}.{name}={json.dumps(value)}"
-            for method in run.methods
-            for name, value in method.settings.items()
+            f"{whose}.{name}={json.dumps(value)}"
+            for whose, settings in set_
+            for name, value in settings.items()
         ),
         limit=limit_of(run, limit),
         seed=seed,
