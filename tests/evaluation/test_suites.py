@@ -12,6 +12,7 @@ from mgl.evaluation.methods import methods
 from mgl.evaluation.references import load_references
 from mgl.evaluation.reproducing import limit_of, run_arguments
 from mgl.evaluation.suites import Entry, Run, Suite, entry, load_suites
+from mgl.settings import read_settings
 
 SUITES = load_suites()
 PAPERS = load_references()
@@ -86,7 +87,8 @@ def test_the_settings_of_a_method_are_options_of_its_memory(run: Run) -> None:
     here = set(registry.names("memory"))
     known = [method for method in run.methods if method.memory in here]
     arguments = of_some(run, [method.label for method in known])
-    compared = methods(arguments.memories, arguments.settings, {"a-model": "paper"})
+    given = read_settings(arguments.settings)
+    compared = methods(arguments.memories, given, {"a-model": "paper"})
     assert [(one.label, one.memory) for one in compared] == [
         (method.label, method.memory) for method in known
     ]
