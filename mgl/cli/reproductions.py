@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["print_list", "print_plan", "print_results"]
 
+WIDTH = 60
+
 
 def print_list(
     outlooks: Outlooks, chosen: tuple[str, ...], limit: int | None, seed: int, as_json: bool
@@ -45,8 +47,11 @@ def print_list(
         return
     print_table(
         ("ENTRY", "WHAT", "BENCHMARK", "ITEMS", "METHODS", "MODEL", "CALLS", "TOKENS", "TIME"),
-        [_cells(row) for row in rows],
+        [_cells(row) for row in rows if "not_made" not in row],
     )
+    for row in rows:
+        if "not_made" in row:
+            typer.echo(f"not made: {row['entry']}: {row['not_made']}")
     lacks = dict.fromkeys(lack for row in rows for lack in row.get("lacks", ()))
     unknown = dict.fromkeys(line for row in rows for line in row.get("unknown", ()))
     basis = dict.fromkeys(line for row in rows for line in (row.get("cost") or {}).get("basis", ()))
@@ -72,14 +77,12 @@ def _row(run: Run, at: tuple[str, ...], seen: Outlook, cost: Cost | None) -> dic
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    if (why := row.get("not_made")) is not None:
-        return (row["entry"], f"not made: {why}", *[""] * 7)
     if (other := row.get("same_as")) is not None:
-        return (row["entry"], f"{one_line(row['about'], 40)} (as {other})", *[""] * 7)
+        return (row["entry"], one_line(row["about"], WIDTH), f"as {other}", *[""] * 6)
     items = _items(row["items"], row["made"])
     return (
-        row["entry"],
-        one_line(row["about"], 60),
+        f"{row['entry']} {row['run']}".rstrip(),
+        one_line(row["about"], WIDTH),
         row["benchmark"],
         items,
         str(len(row["methods"])),
