@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["DATABASE", "Lab"]
 
 DATABASE = "mgl.sqlite"
+TALKS = "gam"  # what remembers a conversation where no other is named
 CONVERSATIONS = frozenset({".json", ".jsonl"})
 ResultT = TypeVar("ResultT")
 
@@ -179,26 +180,29 @@ class Lab:
 
     # Conversations
 
-    def talk(self, name: str, *, memory: str = "gam", **options: Any) -> Talk:
+    def talk(self, name: str, *, memory: str | None = None, **options: Any) -> Talk:
         """The memory of the conversation that goes by this name; it is begun where there is none.
 
-        One that is there is gone on with, whichever model made it, under its own configuration
-        with ``options`` in place of it. It is used until the lab is closed.
+        ``memory`` is its kind: of one that is there the kind that it has, of one that is begun gam,
+        where none is named. One that is there is gone on with, whichever model made it, under its
+        own configuration with ``options`` in place of it. It is used until the lab is closed.
+        UsageError where memories of several kinds are of this conversation and none is named.
         """
         if not name.strip():
             raise UsageError("a conversation needs a name", hint="for instance: mgl chat diary")
         conversation = Conversation.named(name.strip())
-        known = self._talks(memory, conversation.id)
+        known = self._remembered(name, memory)
+        memory = known.kind if known else memory or TALKS
         given = {key: value for key, value in options.items() if value is not None}
         if known:
-            given = {**_own(registry.load("memory", memory), known[0].config, given), **given}
+            given = {**_own(registry.load("memory", memory), known.config, given), **given}
         kind, config = self._kind(memory, given)
         if not hasattr(kind, "append"):
             raise UsageError(
                 f"{memory} is told nothing turn by turn",
                 hint="--memory gam is; `mgl ask` and `mgl build` take a file of conversations",
             )
-        return self._talk(kind, conversation, config, known[0].id if known else None)
+        return self._talk(kind, conversation, config, known.id if known else None)
 
     def remember(self, conversation: Conversation, *, memory: str = "gam", **options: Any) -> Talk:
         """A memory of a conversation that was read from a file; nothing of it is built yet."""
@@ -223,16 +227,15 @@ class Lab:
         log.attach(opened.id)
         return Talk(opened, client, self._store, self._toolbox.loop, self._observer)
 
-    def known_talk(self, name: str, *, memory: str = "gam", **options: Any) -> Talk:
+    def known_talk(self, name: str, *, memory: str | None = None, **options: Any) -> Talk:
         """As ``talk``, for a conversation that is there; StoreError where it is not."""
-        self._known(name, memory)
-        return self.talk(name, memory=memory, **options)
+        return self.talk(name, memory=self._known(name, memory).kind, **options)
 
-    def look_at(self, name: str, *, memory: str = "gam") -> Talk:
+    def look_at(self, name: str, *, memory: str | None = None) -> Talk:
         """A conversation that is there, to be looked at and changed by hand: it has no model, and
         what needs one raises UsageError. StoreError where it is not there."""
         record = self._known(name, memory)
-        kind: Any = registry.load("memory", memory)
+        kind: Any = registry.load("memory", record.kind)
         model = NoModel(record.model_id)
         opened = kind(
             self._toolbox.tools(model),
@@ -243,21 +246,43 @@ class Lab:
         )
         return Talk(opened, model, self._store, self._toolbox.loop, self._observer)
 
-    def _known(self, name: str, memory: str) -> MemoryRecord:
-        found = self._talks(memory, Conversation.named(name.strip()).id)
-        if not found:
+    def talks(self) -> list[MemorySummary]:
+        """The memories of conversations that go by a name, the newest first."""
+        return [
+            summary
+            for summary in self.memories()
+            if summary.record.document_id == Conversation.named(summary.document).id
+        ]
+
+    def _known(self, name: str, memory: str | None) -> MemoryRecord:
+        found = self._remembered(name, memory)
+        if found is None:
+            others = sorted({record.kind for record in self._records(name)})
+            if others:
+                raise UsageError(
+                    f"{memory} does not remember {name!r}, {' and '.join(others)} does",
+                    hint=f"this needs a conversation that is remembered by {memory}",
+                )
             raise StoreError(
                 f"there is no conversation {name!r}",
                 hint="`mgl memory list` shows those that there are",
             )
-        return found[0]
+        return found
 
-    def _talks(self, memory: str, conversation_id: str) -> list[MemoryRecord]:
-        return [
-            record
-            for record in self._store.memories()
-            if (record.kind, record.document_id) == (memory, conversation_id)
-        ]
+    def _remembered(self, name: str, memory: str | None) -> MemoryRecord | None:
+        """The newest memory of a conversation, of some kind where one is named."""
+        found = [each for each in self._records(name) if memory in (None, each.kind)]
+        kinds = sorted({record.kind for record in found})
+        if len(kinds) > 1:
+            raise UsageError(
+                f"{name!r} is remembered by {' and by '.join(kinds)}",
+                hint=f"say which one is meant: --memory {kinds[0]}",
+            )
+        return found[0] if found else None
+
+    def _records(self, name: str) -> list[MemoryRecord]:
+        identity = Conversation.named(name.strip()).id
+        return [each for each in self._store.memories() if each.document_id == identity]
 
     # Looking at what there is; an id may be given by its beginning
 

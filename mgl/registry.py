@@ -1,7 +1,8 @@
 """Names to the classes behind them; nothing is imported before it is asked for.
 
-    >>> names("memory")
-    ['direct', 'gam', 'graph', 'hgmem', 'mindgraph', 'mnemis', 'passages', 'transcript', 'turns']
+    >>> names("memory")                                   # doctest: +NORMALIZE_WHITESPACE
+    ['chain-of-agents', 'direct', 'gam', 'graph', 'hgmem', 'mindgraph', 'mnemis', 'naive-rag',
+     'passages', 'read-agent', 'sliding-summary', 'transcript', 'turns']
     >>> load("memory", "mindgraph").__name__
     'MindGraph'
 
@@ -23,15 +24,34 @@ from mgl.errors import UsageError
 __all__ = ["load", "names"]
 
 _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
-    "benchmark": {},
+    "benchmark": {
+        "locomo": "mgl.benchmarks.locomo:LOCOMO",
+        "locomo-all": "mgl.benchmarks.locomo:LOCOMO_ALL",
+        "longbench-v2": "mgl.benchmarks.longbench:LONGBENCH_V2",
+        "longdialqa": "mgl.benchmarks.dialsim:LONGDIALQA",
+        "longdialqa-choice": "mgl.benchmarks.dialsim:LONGDIALQA_CHOICE",
+        "longmemeval-s": "mgl.benchmarks.longmemeval:LONGMEMEVAL",
+        "longreason": "mgl.benchmarks.made:LONGREASON",
+        "loogle": "mgl.benchmarks.loogle:LOOGLE",
+        "moviechat": "mgl.benchmarks.moviechat:MOVIECHAT",
+        "narrativeqa": "mgl.benchmarks.narrativeqa:NARRATIVEQA",
+        "nocha": "mgl.benchmarks.nocha:NOCHA",
+        "prelude": "mgl.benchmarks.prelude:PRELUDE",
+        "ruler-niah-s1": "mgl.benchmarks.ruler:RULER_NIAH_S1",
+        "sensemaking": "mgl.benchmarks.made:SENSEMAKING",
+    },
     "memory": {
+        "chain-of-agents": "mgl.baselines.chain_of_agents:ChainOfAgents",
         "direct": "mgl.baselines.direct:Direct",
         "gam": "mgl.memories.gam:Gam",
         "graph": "mgl.graph:DocumentGraph",
         "hgmem": "mgl.memories.hgmem:HgMem",
         "mindgraph": "mgl.memories.mindgraph:MindGraph",
         "mnemis": "mgl.memories.mnemis:Mnemis",
+        "naive-rag": "mgl.baselines.naive_rag:NaiveRag",
         "passages": "mgl.baselines.passages:Passages",
+        "read-agent": "mgl.baselines.read_agent:ReadAgent",
+        "sliding-summary": "mgl.baselines.sliding_summary:SlidingSummary",
         "transcript": "mgl.baselines.transcript:Transcript",
         "turns": "mgl.baselines.turns:Turns",
     },

@@ -9,6 +9,7 @@ of the memories come before the answer, so that it stands on something; they bec
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -18,6 +19,7 @@ from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.constraints import bounded, index_set, number
 from mgl.llm.fitting import fitted
 from mgl.prompt import Prompt
+from mgl.text.groups import dated
 from mgl.types import Answer, Citation, Conversation, Question, Turn
 
 __all__ = [
@@ -99,8 +101,7 @@ class _Said(BaseModel):
 def turns_as_memories(turns: Sequence[Turn], numbers: Sequence[int]) -> list[Memory]:
     """Some turns in the order of the conversation, a line each, with the day on which it was
     said."""
-    lines = {number: " ".join(turns[number].line.split()) for number in sorted(numbers)}
-    return [((number,), f"{_day(turns[number])}{line}") for number, line in lines.items()]
+    return [((number,), dated(turns[number])) for number in sorted(numbers)]
 
 
 async def reply_from(
@@ -111,15 +112,20 @@ async def reply_from(
     *,
     sampling: Sampling,
     trace: Sequence[str] = (),
+    ranked: Sequence[int] = (),
 ) -> Answer:
     """An answer from memories; where there are none, that the conversation does not mention it.
 
-    Raises what LLM.complete raises.
+    ``ranked`` are the turns of the memories, the best first, where something ranks them. Raises
+    what LLM.complete raises.
     """
     if not memories:
         return Answer(question.text, UNMENTIONED, "low", (), tuple(trace))
     prompt = partial(ANSWER.render, question=question.text)
-    return await _ask(llm, conversation, memories, question, prompt, sampling, trace)
+    answer = await _ask(llm, conversation, memories, question, prompt, sampling, trace)
+    numbers = ranked or [number for own, _ in memories for number in own]
+    ids = dict.fromkeys(conversation.turns[number].id for number in numbers)
+    return replace(answer, retrieved=tuple(ids))
 
 
 async def reply_in_talk(
@@ -177,11 +183,14 @@ async def answer_from_lines(
     prompt: Callable[..., str],
     sampling: Sampling,
     trace: Sequence[str],
+    *,
+    source_tokens: int | None = None,
 ) -> Answer:
     """One call over numbered lines: which of them are used, then the answer.
 
     ``cite`` makes citations of the places, from 0, of the lines that were named; ``prompt`` is
-    rendered with ``memories``. Raises what LLM.complete raises.
+    rendered with ``memories``. With ``source_tokens`` the answer has its compaction ratio.
+    Raises what LLM.complete raises.
     """
     kept = await fitted(llm, lines, reserve=sampling.max_tokens)
     shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(kept, 1))
@@ -197,6 +206,7 @@ async def answer_from_lines(
         confidence="medium" if citations else "low",
         citations=citations,
         trace=tuple(trace),
+        compaction_ratio=reply.usage.input_tokens / source_tokens if source_tokens else None,
     )
 
 
@@ -221,7 +231,3 @@ def cited_turn(conversation: Conversation, number: int) -> Citation:
         quote=transcript.quote(span),
         section=transcript.section_at(span.start),
     )
-
-
-def _day(turn: Turn) -> str:
-    return "" if turn.time is None else f"({turn.time:%A, %d %B %Y}) "

@@ -148,6 +148,7 @@ def answer_json(answer: Answer) -> dict[str, Any]:
         "marks": list(answer.marks),
         "trace": list(answer.trace),
         "paths": [list(path) for path in answer.paths],
+        "retrieved": list(answer.retrieved),
     }
 
 

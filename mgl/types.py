@@ -55,6 +55,11 @@ class Span:
         if not 0 <= self.start < self.end:
             raise ValueError(f"a span needs 0 <= start < end, got [{self.start}, {self.end})")
 
+    @property
+    def place(self) -> str:
+        """The range as the id of a passage, whatever it was cut by: ``412-890``."""
+        return f"{self.start}-{self.end}"
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -183,6 +188,16 @@ class Conversation:
         """The characters of the transcript that a turn said, without its speaker."""
         end = self._ends[number] - 1
         return Span(self.id, end - len(self.turns[number].text), end)
+
+    def line_span(self, number: int) -> Span:
+        """The characters of the transcript that are a turn's line, its speaker included."""
+        end = self._ends[number] - 1
+        return Span(self.id, end - len(self.turns[number].line), end)
+
+    def turns_at(self, span: Span) -> range:
+        """The numbers of the turns that a span of the transcript touches."""
+        first = bisect_right(self._ends, span.start)
+        return range(first, bisect_right(self._ends, span.end - 1) + 1)
 
     @cached_property
     def _ends(self) -> tuple[int, ...]:

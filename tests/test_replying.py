@@ -58,9 +58,17 @@ async def test_an_answer_cites_the_turns_of_the_memories_it_names() -> None:
     )
     assert (answer.text, answer.confidence, answer.trace) == ("the horse", "medium", ("found",))
     assert [citation.node_id for citation in answer.citations] == ["b", "c", "c"]
+    assert answer.retrieved == ("a", "b", "c")
     prompt = engine.requests[0].messages[-1].content
     assert "[1] zero\n[2] one and two\n[3] two\n\nQuestion: What is ill?" in prompt
     assert engine.requests[0].sampling.max_tokens == 50
+
+
+async def test_what_was_read_comes_in_the_order_of_its_rank() -> None:
+    client, _ = llm(said("the horse", 1))
+    memories = turns_as_memories(TALK.turns, [0, 2])
+    answer = await reply_from(client, TALK, memories, QUESTION, sampling=Sampling(), ranked=[2, 0])
+    assert answer.retrieved == ("c", "a")
 
 
 async def test_numbers_are_held_to_the_memories_there_are() -> None:

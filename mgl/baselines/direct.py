@@ -1,66 +1,87 @@
-"""Direct: the whole text in one call, cut to the model's context if it must be.
+"""Direct: the whole source in one call, cut to the model's context if it must be.
 
-Source: MindGraph §2.2 (Direct), HGMem §4. Where the text does not fit, its first and last halves
-are kept and the middle goes, and the answer is marked ``text_truncated``.
+Source: MindGraph §2.2 (Direct), HGMem §4. Where the source does not fit, as much of its beginning
+as of its end is kept and the middle goes, and the answer is marked ``text_truncated``: of a
+document in characters, of a conversation in whole turns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from mgl.baselines.record import Baseline
-from mgl.memories.base import Tools
-from mgl.reading import answer_from_passages
-from mgl.types import Answer, Document, Question
+from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
+from mgl.errors import ContextOverflow
+from mgl.llm.fitting import LEAST_TOKENS, LINE_TOKENS, both_ends, room, shortened
+from mgl.types import Answer, Conversation, Question
 
 __all__ = ["Direct", "DirectConfig"]
 
-MARGIN = 0.98  # of the room, since tokens are not spread evenly over characters
-INSTRUCTION_TOKENS = 200
 
-
-class DirectConfig(BaseModel):
+class DirectConfig(BaselineConfig):
     """``context_tokens`` lowers the room below the model's own context."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     context_tokens: int | None = Field(None, ge=512)
 
 
 class Direct(Baseline):
-    """Reads everything for every question, and cites nothing."""
+    """Reads everything for every question; of a conversation it cites turns."""
 
     kind = "direct"
+    reads = "either"
     Config = DirectConfig
-
-    def __init__(
-        self,
-        tools: Tools,
-        document: Document,
-        questions: Sequence[Question] = (),
-        config: DirectConfig | None = None,
-        *,
-        identity: str | None = None,
-    ) -> None:
-        self._config = config or DirectConfig()
-        super().__init__(tools, document, questions, self._config, identity=identity)
+    _config: DirectConfig
 
     async def answer(self, question: Question) -> Answer:
-        tokens = await self.source_tokens()
+        """ContextOverflow where the context has no room for any text."""
+        await self.build()
         context = self._tools.llm.context_tokens
-        room = min(self._config.context_tokens or context, context) - INSTRUCTION_TOKENS
-        text = self._document.text
-        if tokens > room:
-            half = int(len(text) * MARGIN * room / tokens) // 2
-            text = f"{text[:half]}\n\n{text[-half:]}"
-        reply = await answer_from_passages(self._tools.llm, [text], question.text)
-        return Answer(
-            question=question.text,
-            text=reply.text,
-            confidence="low",
-            citations=(),
-            marks=("text_truncated",) if tokens > room else (),
-            compaction_ratio=reply.input_tokens / tokens,
+        used = min(self._config.context_tokens or context, context)
+        there = room(self._tools.llm, 1, reserve=await self._reserve(question)) - context + used
+        if there < LEAST_TOKENS:
+            raise ContextOverflow(
+                f"a context of {used:,} tokens has no room for a text and this question",
+                hint="use a model with a longer context",
+            )
+        if isinstance(self._source, Conversation):
+            excerpts, whole = await self._turns_within(self._source, there)
+            read = None
+        else:
+            kept = await both_ends(self._tools.llm, self._source.text, there)
+            excerpts, whole = [Excerpt("\n\n".join(kept))], len(kept) == 1
+            end, half = len(self._source.text), len(kept[0])
+            read = [self._source.span(0, half), self._source.span(end - half, end)]
+        return await self._answer(
+            question, excerpts, read=read, marks=() if whole else ("text_truncated",)
         )
+
+    async def _turns_within(self, source: Conversation, there: int) -> tuple[list[Excerpt], bool]:
+        """The turns that are read, and whether they are all that there are."""
+        llm = self._tools.llm
+        turns = self._turns([number for number, turn in enumerate(source.turns) if turn.line])
+        counts = await llm.count_tokens([turn.text for turn in turns]) if turns else []
+        counts = [count + LINE_TOKENS for count in counts]
+        if sum(counts) <= there:
+            return turns, True
+        kept = [turns[place] for place in _ends(counts, there)]
+        texts = await shortened(llm, [turn.text for turn in kept], there // 2)
+        return [replace(turn, text=text) for turn, text in zip(kept, texts, strict=True)], False
+
+
+def _ends(counts: Sequence[int], most: int) -> list[int]:
+    """The places of the first and of the last that have half of ``most``; one at either
+    end, however long it is."""
+    first = _fitting(counts, most // 2)
+    last = _fitting(counts[::-1], most // 2)
+    return sorted({*range(first), *range(len(counts) - last, len(counts))})
+
+
+def _fitting(counts: Sequence[int], most: int) -> int:
+    taken = 0
+    for number, count in enumerate(counts):
+        taken += count
+        if taken > most:
+            return max(1, number)
+    return len(counts)

@@ -7,16 +7,11 @@ embedded memory has to beat on a machine without an embedding model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pydantic import BaseModel, ConfigDict, Field
 
-from mgl.baselines.record import Baseline
-from mgl.memories.base import Tools
-from mgl.reading import answer_from_passages
+from mgl.baselines.record import Baseline, Excerpt
 from mgl.retrieval import Bm25
-from mgl.text import chunk_document
-from mgl.types import Answer, Document, Question
+from mgl.types import Answer, Question
 
 __all__ = ["Passages", "PassagesConfig"]
 
@@ -35,32 +30,11 @@ class Passages(Baseline):
 
     kind = "passages"
     Config = PassagesConfig
-
-    def __init__(
-        self,
-        tools: Tools,
-        document: Document,
-        questions: Sequence[Question] = (),
-        config: PassagesConfig | None = None,
-        *,
-        identity: str | None = None,
-    ) -> None:
-        self._config = config or PassagesConfig()
-        super().__init__(tools, document, questions, self._config, identity=identity)
+    _config: PassagesConfig
 
     async def answer(self, question: Question) -> Answer:
-        tokens = await self.source_tokens()
-        llm = self._tools.llm
-        chunks = await chunk_document(self._document, self._config.tokens, llm.count_tokens)
+        chunks = await self._chunks(self._config.tokens)
         scores = Bm25([chunk.text for chunk in chunks]).scores(question.text)
         best = sorted(range(len(chunks)), key=lambda place: -scores[place])[: self._config.k]
-        reply = await answer_from_passages(
-            llm, [chunks[place].text for place in sorted(best)], question.text
-        )
-        return Answer(
-            question=question.text,
-            text=reply.text,
-            confidence="low",
-            citations=(),
-            compaction_ratio=reply.input_tokens / tokens,
-        )
+        excerpts = [Excerpt(chunks[place].text) for place in sorted(best)]
+        return await self._answer(question, excerpts, read=[chunks[place].span for place in best])

@@ -1,79 +1,123 @@
-"""What baselines share: a record in the store without edits, and a view without a graph."""
+"""What baselines share: their record in the store, the call that answers, a view with no graph."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
+from mgl.errors import InputError, UsageError
+from mgl.llm.base import Sampling
 from mgl.memories.base import Tools, memory_id
+from mgl.reading import ANSWER_TOKENS, answer_from_passages
+from mgl.replying import ANSWER, UNMENTIONED, answer_from_lines
 from mgl.store import MemoryRecord
-from mgl.types import Answer, Conversation, Document, Question, Source
+from mgl.text import chunk_document
+from mgl.text.groups import dated, said, turn_groups
+from mgl.types import Answer, Chunk, Citation, Conversation, Document, Question, Source, Span
 from mgl.web.view import GraphView
 
-__all__ = ["Baseline"]
+__all__ = ["Baseline", "BaselineConfig", "Excerpt"]
+
+
+class BaselineConfig(BaseModel):
+    """``answer_tokens`` is the budget of an answer about a conversation; one about a document has
+    that of ``mgl.reading``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    answer_tokens: int = Field(120, ge=16)
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A text that the answering call reads, and what a citation of it names; no span where it is
+    not the source's own words."""
+
+    text: str
+    id: str = ""
+    span: Span | None = None
 
 
 class Baseline:
-    """A method that keeps nothing but its source. Subclasses set ``kind`` and answer."""
+    """A method over one source; what it keeps serves every question.
+
+    Subclasses set ``kind`` and ``Config``, read beforehand in ``_read`` what they read, and answer.
+    """
 
     kind: str
-    reads: ClassVar[Literal["document", "conversation"]] = "document"
+    reads: ClassVar[Literal["document", "conversation", "either"]] = "document"
     retrieves: ClassVar[bool] = False
     per_question: ClassVar[bool] = False
     question_aware: ClassVar[bool] = False
+    Config: ClassVar[type[BaseModel]]
+    _config: Any
 
     def __init__(
         self,
         tools: Tools,
         source: Source,
-        questions: Sequence[Question],
-        config: BaseModel,
+        questions: Sequence[Question] = (),
+        config: Any = None,
         *,
         identity: str | None = None,
     ) -> None:
+        del questions
         self._identity = identity
         self._tools = tools
         self._source = source
-        self._questions = tuple(questions)
-        self._options = config.model_dump(mode="json")
+        self._config = self.Config() if config is None else config
+        self._options = self._config.model_dump(mode="json")
 
     @property
     def id(self) -> str:
         if self._identity is not None:
             return self._identity
         return memory_id(
-            self.kind,
-            self._options,
-            self._tools.llm.model_id,
-            document=self._source.id,
-            questions=[question.text for question in self._questions],
+            self.kind, self._options, self._tools.llm.model_id, document=self._source.id
         )
 
     async def build(self) -> None:
-        """Register the source and count its tokens; there is nothing to read beforehand."""
+        """Register the source with its tokens, and read what is read before any question.
+
+        InputError for a document without text.
+        """
         store = self._tools.store
         if isinstance(self._source, Conversation):
             store.put_conversation(self._source)
+        elif not self._source.text.strip():
+            raise InputError(
+                f"{self._source.name} holds no text", hint="give a document that says something"
+            )
         else:
             store.put_document(self._source)
-        if store.chunks_done(self.id):
-            return
-        (tokens,) = await self._tools.llm.count_tokens([self._document.text])
-        store.put_memory(
-            MemoryRecord(
-                id=self.id,
-                kind=self.kind,
-                document_id=self._source.id,
-                questions=tuple(question.text for question in self._questions),
-                model_id=self._tools.llm.model_id,
-                config=self._options,
-                chunks=1,
-                tokens=tokens,
+        if all(memory.id != self.id for memory in store.memories()):
+            (tokens,) = await self._tools.llm.count_tokens([self._document.text])
+            store.put_memory(
+                MemoryRecord(
+                    id=self.id,
+                    kind=self.kind,
+                    document_id=self._source.id,
+                    questions=(),
+                    model_id=self._tools.llm.model_id,
+                    config=self._options,
+                    chunks=await self._steps(),
+                    tokens=tokens,
+                )
             )
-        )
-        store.append_edits(self.id, 0, [])
+        await self._read()
+
+    async def _steps(self) -> int:
+        """How many steps ``_read`` takes; 0 where it is not known beforehand."""
+        return 1
+
+    async def _read(self) -> None:
+        """Take into the log what serves every question, from where the log ends; here nothing."""
+        if not self._tools.store.chunks_done(self.id):
+            self._tools.store.append_edits(self.id, 0, [])
 
     @property
     def _document(self) -> Document:
@@ -85,13 +129,114 @@ class Baseline:
         await self.build()
         return self._tools.store.memory(self.id).tokens
 
+    @property
+    def conversation(self) -> Conversation:
+        """The conversation that is read; UsageError where it is a document."""
+        if not isinstance(self._source, Conversation):
+            raise UsageError(
+                f"{self._source.name} is a document, and {self.kind} was asked for its turns",
+                hint="give a file of conversations (.json, .jsonl)",
+            )
+        return self._source
+
+    def _turns(self, numbers: Sequence[int]) -> list[Excerpt]:
+        """Turns as they are read and cited, a line each."""
+        talk = self.conversation
+        turns = [(number, talk.turns[number]) for number in numbers]
+        return [
+            Excerpt(dated(turn), turn.id, talk.span(number) if turn.text else None)
+            for number, turn in turns
+        ]
+
+    async def _chunks(self, max_tokens: int) -> list[Chunk]:
+        """The source in chunks that share nothing: of a conversation, groups of its turns."""
+        count = self._tools.llm.count_tokens
+        if isinstance(self._source, Conversation):
+            return await turn_groups(self._source, max_tokens, 0, count)
+        return await chunk_document(self._source, max_tokens, count)
+
+    def _shown(self, span: Span) -> str:
+        """What a model reads of a span of the source."""
+        if isinstance(self._source, Conversation):
+            return said(self._source, span)
+        return self._source.quote(span)
+
+    async def _question_tokens(self, question: Question) -> int:
+        (tokens,) = await self._tools.llm.count_tokens([question.text])
+        return tokens
+
+    async def _reserve(self, question: Question) -> int:
+        """Tokens of the call that answers which are not the excerpts': its reply, the question."""
+        talks = isinstance(self._source, Conversation)
+        budget: int = self._config.answer_tokens if talks else ANSWER_TOKENS
+        return budget + await self._question_tokens(question)
+
+    async def _answer(
+        self,
+        question: Question,
+        excerpts: Sequence[Excerpt],
+        *,
+        read: Sequence[Span] | None = None,
+        trace: Sequence[str] = (),
+        marks: Sequence[str] = (),
+    ) -> Answer:
+        """The call that answers, the same for all baselines; of a conversation it cites excerpts.
+
+        ``read`` is where the excerpts stand, the best first where something ranks them; else their
+        own spans. Without excerpts a conversation does not mention what was asked.
+        """
+        tokens = await self.source_tokens()
+        texts = [excerpt.text for excerpt in excerpts]
+        if not isinstance(self._source, Conversation):
+            reply = await answer_from_passages(self._tools.llm, texts, question.text)
+            ratio = reply.input_tokens / tokens if tokens else None
+            answer = Answer(question.text, reply.text, "low", (), tuple(trace), tuple(marks), ratio)
+            return replace(answer, retrieved=self._retrieved(excerpts, read))
+        if not texts:
+            return Answer(question.text, UNMENTIONED, "low", (), tuple(trace), tuple(marks))
+        answer = await answer_from_lines(
+            self._tools.llm,
+            texts,
+            lambda places: self._citations([excerpts[place] for place in places]),
+            question,
+            partial(ANSWER.render, question=question.text),
+            Sampling(max_tokens=self._config.answer_tokens),
+            trace,
+            source_tokens=tokens,
+        )
+        return replace(answer, marks=tuple(marks), retrieved=self._retrieved(excerpts, read))
+
+    def _retrieved(
+        self, excerpts: Sequence[Excerpt], read: Sequence[Span] | None
+    ) -> tuple[str, ...]:
+        spans = read or [excerpt.span for excerpt in excerpts if excerpt.span is not None]
+        if not isinstance(self._source, Conversation):
+            return tuple(dict.fromkeys(span.place for span in spans))
+        talk = self._source
+        touched = (talk.turns[number].id for span in spans for number in talk.turns_at(span))
+        return tuple(dict.fromkeys(touched))
+
+    def _citations(self, cited: Sequence[Excerpt]) -> list[Citation]:
+        source = self._document
+        return [
+            Citation(
+                node_id=excerpt.id,
+                document=source.name,
+                span=excerpt.span,
+                quote=source.quote(excerpt.span),
+                section=source.section_at(excerpt.span.start),
+            )
+            for excerpt in cited
+            if excerpt.span is not None
+        ]
+
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         return GraphView(
             memory_id=self.id,
             memory=self.kind,
             model=self._tools.llm.model_id,
             document=self._document,
-            questions=tuple(question.text for question in self._questions),
+            questions=(),
             steps=0,
             nodes=(),
             edges=(),

@@ -12,29 +12,23 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from mgl.baselines.record import Baseline
+from mgl.baselines.record import Baseline, BaselineConfig
 from mgl.errors import UsageError
-from mgl.llm.base import Sampling
-from mgl.memories.base import Tools
-from mgl.replying import reply_from, turns_as_memories
 from mgl.retrieval import Bm25, reciprocal_rank_fusion
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.likeness import likeness
-from mgl.types import Answer, Conversation, Question
+from mgl.types import Answer, Question
 
 __all__ = ["Turns", "TurnsConfig"]
 
 
-class TurnsConfig(BaseModel):
+class TurnsConfig(BaselineConfig):
     """``by`` is what ranks turns, ``k`` how many are read."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     by: Literal["both", "words", "meaning"] = "both"
     k: int = Field(10, ge=1)
-    answer_tokens: int = Field(120, ge=16)
 
 
 class Turns(Baseline):
@@ -44,32 +38,16 @@ class Turns(Baseline):
     reads = "conversation"
     retrieves = True
     Config = TurnsConfig
-
-    def __init__(
-        self,
-        tools: Tools,
-        source: Conversation,
-        questions: Sequence[Question] = (),
-        config: TurnsConfig | None = None,
-        *,
-        identity: str | None = None,
-    ) -> None:
-        self._config = config or TurnsConfig()
-        self.conversation = source
-        super().__init__(tools, source, questions, self._config, identity=identity)
+    _config: TurnsConfig
 
     async def answer(self, question: Question) -> Answer:
         await self.build()
         lines = [turn.line for turn in self.conversation.turns]
         scores = await self._scores(question.text, lines)
-        best = np.argsort(-scores, kind="stable")[: self._config.k]
-        return await reply_from(
-            self._tools.llm,
-            self.conversation,
-            turns_as_memories(self.conversation.turns, [int(place) for place in best]),
-            question,
-            sampling=Sampling(max_tokens=self._config.answer_tokens),
-        )
+        ranked = np.argsort(-scores, kind="stable")[: self._config.k]
+        best = [int(place) for place in ranked]
+        read = [self.conversation.line_span(place) for place in best]
+        return await self._answer(question, self._turns(sorted(best)), read=read)
 
     async def _scores(self, query: str, lines: Sequence[str]) -> NDArray[np.float64]:
         rankings = []

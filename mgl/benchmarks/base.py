@@ -13,11 +13,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
+from pydantic import BaseModel
+
+from mgl.text.pieces import Counter
 from mgl.types import Question, Source
 
-__all__ = ["About", "Benchmark", "Dataset", "Item"]
+__all__ = [
+    "About",
+    "Benchmark",
+    "Dataset",
+    "FileBenchmark",
+    "GeneratedBenchmark",
+    "Item",
+    "held",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +40,9 @@ class Item:
     there is none. ``category`` is the benchmark's own name. ``evidence`` are ids of turns, sessions
     or passages that hold the answer. ``choices`` are the answers to choose from, in the order of
     their letters. ``pair`` is what an item has in common with those it is scored together with.
-    ``labels`` are further things to report by (difficulty, length). None of these but ``question``
-    is ever shown to the model that answers.
+    ``labels`` are further things to report by (difficulty, length). ``passage`` is the text that
+    the question was made from, for judges that read it beside an answer. None of these but
+    ``question`` is ever shown to the model that answers.
     """
 
     id: str
@@ -42,6 +54,7 @@ class Item:
     choices: tuple[str, ...] = ()
     pair: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    passage: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,4 +110,38 @@ class Benchmark(Protocol):
 
     def read(self, path: Path) -> Dataset:
         """The dataset of a file or folder; InputError, with the place, where it is another's."""
+        ...
+
+
+@dataclass(frozen=True)
+class FileBenchmark:
+    """A Benchmark whose dataset one function reads; a module of ``mgl.benchmarks`` ends in one."""
+
+    name: str
+    about: About
+    reads: Literal["document", "conversation"]
+    scorers: tuple[str, ...]
+    judge: str | None
+    read: Callable[[Path], Dataset]
+
+
+def held(source: Source) -> Callable[[], Source]:
+    """A source that is in memory already, as ``Dataset.sources`` has them."""
+    return lambda: source
+
+
+class GeneratedBenchmark(Benchmark, Protocol):
+    """A benchmark whose items are made for a run where no file of them is given.
+
+    ``Config`` has its parameters, which are set by their names (``--set length=4096``). A run has
+    one dataset, made once: ``count`` is of the tokenizer of the run's first model, so that all
+    methods answer the same items, and what is made is hashed like a file. The same parameters and
+    counts make the same bytes.
+    """
+
+    @property
+    def Config(self) -> type[BaseModel]: ...  # noqa: N802
+
+    async def generate(self, config: Any, count: Counter, /) -> Dataset:
+        """The dataset; UsageError where the parameters leave no room for one."""
         ...

@@ -8,24 +8,33 @@ The folder holds ``narrativeqa``, ``nocha`` or both, as their loaders read them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
-from mgl.benchmarks.narrativeqa import NarrativeBook, read_narrativeqa
-from mgl.benchmarks.nocha import NochaBook, read_nocha
+from mgl.benchmarks.base import FileBenchmark, Item
+from mgl.benchmarks.narrativeqa import NARRATIVEQA
+from mgl.benchmarks.nocha import NOCHA
 from mgl.errors import UsageError
+from mgl.types import Document
 
-__all__ = ["Book", "find_book"]
+__all__ = ["Book", "books_of", "find_book"]
 
-Book = NarrativeBook | NochaBook
+
+@dataclass(frozen=True)
+class Book:
+    """A book, the benchmark that it is of, and what that asks of it, which may be nothing."""
+
+    benchmark: str
+    title: str
+    questions: tuple[Item, ...]
+    read: Callable[[], Document]
 
 
 def find_book(folder: Path, words: str) -> Book:
     """The one book whose title holds all the words; UsageError where none does, or several."""
-    known: list[Book] = []
-    if (folder / "narrativeqa").is_dir():
-        known += read_narrativeqa(folder / "narrativeqa")
-    if (folder / "nocha").is_dir():
-        known += read_nocha(folder / "nocha")
+    known = [book for benchmark in (NARRATIVEQA, NOCHA) for book in books_of(benchmark, folder)]
     wanted = words.lower().split()
     found = [book for book in known if all(word in book.title.lower() for word in wanted)]
     if len(found) != 1:
@@ -35,3 +44,20 @@ def find_book(folder: Path, words: str) -> Book:
             hint=f"name one of: {titles}" if known else "it holds narrativeqa, or nocha, or both",
         )
     return found[0]
+
+
+def books_of(benchmark: FileBenchmark, folder: Path) -> list[Book]:
+    """The books of a benchmark whose own folder is in ``folder``; none where it is not."""
+    place = folder / benchmark.about.folder
+    if not place.is_dir():
+        return []
+    dataset = benchmark.read(place)
+    return [
+        Book(
+            benchmark.name,
+            name.replace("_", " "),
+            tuple(item for item in dataset.items if item.source == name),
+            cast(Callable[[], Document], read),
+        )
+        for name, read in dataset.sources.items()
+    ]

@@ -3,14 +3,15 @@
 Source: Maharana et al., Evaluating Very Long-Term Conversational Memory of LLM Agents (ACL 2024);
 ``locomo10.json``, ten conversations and 1,986 questions, CC BY-NC 4.0.
 
-    >>> samples = read_locomo_benchmark(Path("locomo10.json"))   # doctest: +SKIP
-    >>> samples[0].questions[0].evidence                         # doctest: +SKIP
+    >>> dataset = LOCOMO.read(Path("locomo10.json"))             # doctest: +SKIP
+    >>> dataset.items[0].evidence                                # doctest: +SKIP
     ('D1:3',)
 
-Other work gives the categories other names; the ids are what counts: 1 multi-hop (282 questions),
-2 temporal (321), 3 open-domain (96), 4 single-hop (841), 5 adversarial (446). An adversarial
-question asks for what was never said, so nearly none has an answer (two of 446 have one). The
-file's ``adversarial_answer`` is a trap for models that are shown it, and is not read.
+Other work gives the categories other names; the ids are what counts (``labels["category"]``): 1
+multi-hop (282 questions), 2 temporal (321), 3 open-domain (96), 4 single-hop (841), 5 adversarial
+(446). ``locomo`` has 1 to 4, which papers report, ``locomo-all`` all five. An adversarial question
+asks for what was never said, so nearly none has an answer (two of 446 have one). The file's
+``adversarial_answer`` is a trap for models that are shown it, and is not read.
 
 Evidence is normalised: ``D8:6; D9:17`` are two turns, ``D:11:26`` is D11:26, ``D30:05`` is D30:5;
 what names no turn of the conversation is left out, with a note.
@@ -19,51 +20,88 @@ what names no turn of the conversation is left out, with a note.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from pydantic import BaseModel, ValidationError
 
+from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item, held
+from mgl.benchmarks.files import data_file, first_fault, gold_texts, hashes, refuse_duplicates
 from mgl.errors import InputError
-from mgl.text.conversations import read_json
-from mgl.text.encoding import decode
-from mgl.text.files import read_bytes
 from mgl.text.locomo import looks_like_locomo, read_locomo
-from mgl.types import Conversation
+from mgl.types import Conversation, Question
 
-__all__ = ["CATEGORIES", "LocomoQuestion", "LocomoSample", "read_locomo_benchmark"]
+__all__ = [
+    "ASKED",
+    "CATEGORIES",
+    "LOCOMO",
+    "LOCOMO_ALL",
+    "LocomoSample",
+    "first_sessions",
+    "read_samples",
+]
 
 CATEGORIES: Final[Mapping[int, str]] = MappingProxyType(
     {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 )
-_TURN_ID = re.compile(r"D:?(\d+):(\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class LocomoQuestion:
-    """A question, its gold answer (None where there is none) and the turns that hold it.
-
-    ``id`` is the sample's name and the question's place in the file, from 0: ``conv-26/q4``.
-    """
-
-    id: str
-    text: str
-    answer: str | None
-    category: int
-    evidence: tuple[str, ...]
+ASKED: Final = (1, 2, 3, 4)
+"""The categories that are scored: questions of the fifth have no answer."""
+_TURN_ID: Final = re.compile(r"D:?(\d+):(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class LocomoSample:
-    """One conversation with its questions; ``notes`` tells what of the questions was mended."""
+    """One conversation and what is asked of it, in the categories that are scored."""
 
     name: str
     conversation: Conversation
-    questions: tuple[LocomoQuestion, ...]
-    notes: tuple[str, ...] = ()
+    items: tuple[Item, ...]
+
+    @property
+    def evident(self) -> tuple[Item, ...]:
+        """The items that name the turns which answer them."""
+        return tuple(item for item in self.items if item.evidence)
+
+    def to_session(self, count: int) -> LocomoSample:
+        """The sample as it was after so many sessions, with the items whose evidence was there by
+        then; those that name none are left out."""
+        conversation = first_sessions(self.conversation, count)
+        said = frozenset(turn.id for turn in conversation.turns)
+        known = (item for item in self.evident if said.issuperset(item.evidence))
+        return replace(self, conversation=conversation, items=tuple(known))
+
+
+def read_samples(
+    path: Path, names: Collection[str] = (), sessions: int | None = None
+) -> list[LocomoSample]:
+    """The samples of these names, or all; with ``sessions`` the first so many of each alone.
+
+    InputError where the file is not LoCoMo's, or has no sample of a name.
+    """
+    dataset = LOCOMO.read(path)
+    if missing := [name for name in names if name not in dataset.sources]:
+        raise InputError(
+            f"{path} holds no {', '.join(missing)}", hint=f"it holds {', '.join(dataset.sources)}"
+        )
+    found = []
+    for name, read in dataset.sources.items():
+        if not names or name in names:
+            talk = read()
+            assert isinstance(talk, Conversation)
+            items = tuple(item for item in dataset.items if item.source == name)
+            found.append(LocomoSample(name, talk, items))
+    return found if sessions is None else [sample.to_session(sessions) for sample in found]
+
+
+def first_sessions(conversation: Conversation, count: int) -> Conversation:
+    """The conversation as it was after so many sessions."""
+    kept = set(list(dict.fromkeys(turn.session for turn in conversation.turns))[:count])
+    turns = [turn for turn in conversation.turns if turn.session in kept]
+    return Conversation.from_turns(f"{conversation.name} to session {count}", turns)
 
 
 class _Question(BaseModel):
@@ -73,40 +111,60 @@ class _Question(BaseModel):
     evidence: list[str] = []
 
 
-def read_locomo_benchmark(path: Path) -> list[LocomoSample]:
-    """The samples of LoCoMo's file in its order; InputError where it is none."""
-    value = read_json(decode(read_bytes(path), path.name).text, path)
-    items = value if isinstance(value, list) else [value]
-    if not items or not all(map(_is_sample, items)):
+def _read(path: Path, categories: Collection[int]) -> Dataset:
+    """The conversations and questions of LoCoMo's file; InputError where it is none."""
+    file = data_file(path, "locomo10.json", "locomo10*.json")
+    value = file.json()
+    samples = value if isinstance(value, list) else [value]
+    if not samples or not all(map(_is_sample, samples)):
         raise InputError(
-            f"{path} is not LoCoMo's file", hint="give locomo10.json, or a part of its list"
+            f"{file.path} is not LoCoMo's file", hint="give locomo10.json, or a part of its list"
         )
-    return [_sample(item, f"{path.stem}-{number}") for number, item in enumerate(items, start=1)]
+    talks: list[Conversation] = []
+    items: list[Item] = []
+    notes: list[str] = []
+    for number, sample in enumerate(samples, start=1):
+        talk = read_locomo(sample, f"{file.path.stem}-{number}")
+        talks.append(talk)
+        for item in _items(sample, talk, notes):
+            if int(item.labels["category"]) in categories:
+                items.append(item)
+    refuse_duplicates(file.path, (talk.name for talk in talks))
+    return Dataset(
+        tuple(items), {talk.name: held(talk) for talk in talks}, hashes([file]), tuple(notes)
+    )
 
 
 def _is_sample(item: object) -> bool:
     return isinstance(item, Mapping) and "qa" in item and looks_like_locomo(item)
 
 
-def _sample(item: Mapping[str, object], name: str) -> LocomoSample:
-    conversation = read_locomo(item, name)
-    known = frozenset(turn.id for turn in conversation.turns)
-    questions: list[LocomoQuestion] = []
-    notes: list[str] = []
-    asked = item["qa"]
+def _items(sample: Mapping[str, object], talk: Conversation, notes: list[str]) -> Iterator[Item]:
+    """The questions of a sample; what of them was mended or left out goes to ``notes``."""
+    known = frozenset(turn.id for turn in talk.turns)
+    asked = sample["qa"]
     for number, fields in enumerate(asked if isinstance(asked, Sequence) else []):
-        id = f"{conversation.name}/q{number}"
+        id = f"{talk.name}/q{number}"
         try:
             read = _Question.model_validate(fields)
         except ValidationError as error:
-            notes.append(f"{id}: {error.errors()[0]['msg']}: left out")
+            notes.append(f"{id}: {first_fault(error)}: left out")
+            continue
+        if read.category not in CATEGORIES:
+            notes.append(f"{id}: category {read.category} is none of LoCoMo's: left out")
             continue
         evidence, lost = _evidence(read.evidence, known)
         if lost:
             notes.append(f"{id}: evidence that names no turn left out: {', '.join(lost)}")
-        answer = None if read.answer is None else str(read.answer)
-        questions.append(LocomoQuestion(id, read.question, answer, read.category, evidence))
-    return LocomoSample(conversation.name, conversation, tuple(questions), tuple(notes))
+        yield Item(
+            id,
+            talk.name,
+            Question(read.question),
+            gold_texts(read.answer),
+            CATEGORIES[read.category],
+            evidence,
+            labels={"category": str(read.category)},
+        )
 
 
 def _evidence(
@@ -120,3 +178,28 @@ def _evidence(
         lost.extend(id for id in named or [entry] if id not in known)
         found.update((id, None) for id in named if id in known)
     return tuple(found), tuple(lost)
+
+
+LOCOMO: Final = FileBenchmark(
+    name="locomo",
+    about=About(
+        title="LoCoMo, categories 1 to 4",
+        paper="Maharana et al., Evaluating Very Long-Term Conversational Memory of LLM Agents, "
+        "ACL 2024, arXiv:2402.17753",
+        where="https://github.com/snap-research/locomo (data/locomo10.json)",
+        licence="CC BY-NC 4.0",
+        files="locomo10.json, or a part of its list",
+        items=1540,
+        folder="locomo",
+    ),
+    reads="conversation",
+    scorers=("f1_locomo_official", "f1_set_amem", "bleu1_amem", "evidence_recall@10"),
+    judge="locomo",
+    read=partial(_read, categories=ASKED),
+)
+LOCOMO_ALL: Final = replace(
+    LOCOMO,
+    name="locomo-all",
+    about=replace(LOCOMO.about, title="LoCoMo, all five categories", items=1986),
+    read=partial(_read, categories=tuple(CATEGORIES)),
+)

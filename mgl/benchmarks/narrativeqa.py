@@ -1,75 +1,54 @@
 """NarrativeQA: whole novels, with questions that were asked of their summaries.
 
 Source: Kočiský et al., The NarrativeQA Reading Comprehension Challenge (TACL 2018); Apache-2.0,
-the books of Project Gutenberg. A folder of three things is read: ``books.json`` names the books
-(``file``, ``nqa_document_id``, ``nqa_title``), ``books/`` holds them, ``qaps.jsonl`` has a question
-a line (``document_id``, ``question``, ``answers``) in the words of the official tokenised columns.
+the books of Project Gutenberg. Two folders are read:
 
-    >>> books = read_narrativeqa(Path("narrativeqa"))           # doctest: +SKIP
-    >>> books[0].questions[0].text                              # doctest: +SKIP
+- the official release: ``documents.csv`` and ``qaps.csv``, with the stories that its script fetches
+  as ``tmp/ID.content``; stories that are not there are left out, with their questions;
+- a choice of books: ``books.json`` names them (``file``, ``nqa_document_id``, ``nqa_title``),
+  ``books/`` holds them, ``qaps.jsonl`` has a question a line (``document_id``, ``question``,
+  ``answers``), be it in the words of the official tokenised columns.
+
+    >>> dataset = NARRATIVEQA.read(Path("narrativeqa"))         # doctest: +SKIP
+    >>> dataset.items[0].question.text                          # doctest: +SKIP
     "What is the name of Lady Dedlock s Lover?"
 
-Spaces before punctuation are taken away. Apostrophes that the columns lost (``Dedlock s``) are not
-guessed. That the asker knew a summary and not the book is part of the benchmark.
+Of tokenised questions spaces before punctuation are taken away; apostrophes that the columns lost
+(``Dedlock s``) are not guessed. That the asker knew a summary and not the book is part of the
+benchmark.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Final
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field
 
+from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
+from mgl.benchmarks.files import DataFile, data_file, gold_texts, hashes, refuse_duplicates
 from mgl.errors import InputError
-from mgl.text.conversations import read_json
-from mgl.text.encoding import decode
-from mgl.text.files import read_bytes
 from mgl.text.gutenberg import without_licence
 from mgl.text.reading import read_document
-from mgl.types import Document
+from mgl.types import Document, Question
 
-__all__ = ["NarrativeBook", "NarrativeQuestion", "read_narrativeqa"]
+__all__ = ["NARRATIVEQA"]
 
-_NO_SPACE_BEFORE = re.compile(
+_NO_SPACE_BEFORE: Final = re.compile(
     r"\s+(?=[.,;:!?)\]%](?:\s|$))|(?<=\w)\s+(?=n't\b|'(?:s|re|ve|ll|d|m)\b)"
 )
-_NO_SPACE_AFTER = re.compile(r"(?<=[$(\[])\s+")
-
-
-@dataclass(frozen=True, slots=True)
-class NarrativeQuestion:
-    """A question and its reference answers, of which the benchmark gives two.
-
-    ``id`` is the book's title and the question's place among the book's, from 0.
-    """
-
-    id: str
-    text: str
-    answers: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NarrativeBook:
-    """A book's place on the disk and its questions; ``id`` is the benchmark's document id."""
-
-    id: str
-    title: str
-    path: Path
-    questions: tuple[NarrativeQuestion, ...]
-
-    def read(self) -> Document:
-        """The book without Project Gutenberg's header and licence; InputError where it is gone."""
-        return without_licence(read_document(self.path))
+_NO_SPACE_AFTER: Final = re.compile(r"(?<=[$(\[])\s+")
 
 
 class _Book(BaseModel):
     file: str = Field(min_length=1)
     nqa_document_id: str
     nqa_title: str
+    labels: dict[str, str] = {}
 
 
 class _Question(BaseModel):
@@ -78,71 +57,146 @@ class _Question(BaseModel):
     answers: list[str] = Field(min_length=1)
 
 
-def read_narrativeqa(folder: Path) -> list[NarrativeBook]:
-    """The books in the order of ``books.json``; one may have no questions.
+class _OfficialDocument(BaseModel):
+    document_id: str = Field(pattern=r"^[0-9a-f]+$")
+    set: str
+    kind: str
+    wiki_title: str
 
-    InputError, with the line, where a file is not as described or a question names no book.
+
+class _OfficialQuestion(BaseModel):
+    document_id: str
+    question: str = Field(min_length=1)
+    answer1: str
+    answer2: str
+
+
+def _read(folder: Path) -> Dataset:
+    """The books of a folder with their questions; one may have none.
+
+    InputError, with the line, where a file is not as described or a question names no book. A
+    book is looked for when its source is read, and is without Project Gutenberg's header.
     """
-    books = _books(folder / "books.json")
-    titles = {book.nqa_document_id: book.nqa_title for book in books}
-    questions = _questions(folder / "qaps.jsonl", titles)
-    return [
-        NarrativeBook(
-            book.nqa_document_id,
-            book.nqa_title,
-            folder / "books" / book.file,
-            tuple(questions[book.nqa_document_id]),
+    official = (folder / "documents.csv").is_file()
+    listed = data_file(folder / ("documents.csv" if official else "books.json"))
+    asked = data_file(folder / ("qaps.csv" if official else "qaps.jsonl"))
+    books = _official_books(listed) if official else _chosen_books(listed)
+    questions = _official_questions(asked) if official else _chosen_questions(asked)
+    refuse_duplicates(listed.path, (book.nqa_document_id for book in books))
+    items = _items(asked.path, questions, books)
+    stories = "tmp" if official else "books"
+    paths = {name: folder / stories / book.file for name, book in _named(books).items()}
+    here = {name: path for name, path in paths.items() if path.is_file() or not official}
+    if not here:
+        raise InputError(
+            f"{folder} holds no story", hint="fetch them with the release's download_stories.sh"
         )
-        for book in books
+    left_out = len(paths) - len(here)
+    order = {name: place for place, name in enumerate(here)}
+    return Dataset(
+        tuple(
+            sorted(
+                (item for item in items if item.source in here),
+                key=lambda item: order[item.source],
+            )
+        ),
+        {name: partial(_document, path) for name, path in here.items()},
+        hashes([listed, asked, *(data_file(path) for path in here.values() if path.is_file())]),
+        (f"{left_out} of {len(paths)} stories are not in tmp: left out",) if left_out else (),
+    )
+
+
+def _chosen_books(file: DataFile) -> list[_Book]:
+    return file.rows(_Book, hint="each book needs file, nqa_document_id and nqa_title")
+
+
+def _chosen_questions(file: DataFile) -> list[_Question]:
+    return file.rows(_Question, hint="each line has document_id, question and answers")
+
+
+def _official_books(file: DataFile) -> list[_Book]:
+    return [
+        _Book(
+            file=f"{row.document_id}.content",
+            nqa_document_id=row.document_id,
+            nqa_title=row.wiki_title.strip() or row.document_id,
+            labels={"set": row.set, "kind": row.kind},
+        )
+        for row in file.table(_OfficialDocument, hint="take documents.csv of the release")
     ]
 
 
-def _books(path: Path) -> Sequence[_Book]:
-    value = read_json(decode(read_bytes(path), path.name).text, path)
-    try:
-        return TypeAdapter(list[_Book]).validate_python(value)
-    except ValidationError as error:
-        raise InputError(
-            f"{path} is no list of books: {_first(error)}",
-            hint="each needs file, nqa_document_id and nqa_title",
-        ) from error
+def _official_questions(file: DataFile) -> list[_Question]:
+    return [
+        _Question(
+            document_id=row.document_id,
+            question=row.question,
+            answers=[row.answer1, row.answer2],
+        )
+        for row in file.table(_OfficialQuestion, hint="take qaps.csv of the release")
+    ]
 
 
-def _questions(path: Path, titles: Mapping[str, str]) -> dict[str, list[NarrativeQuestion]]:
-    found: dict[str, list[NarrativeQuestion]] = defaultdict(list)
-    lines = decode(read_bytes(path), path.name).text.split("\n")
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            read = _Question.model_validate(json.loads(line))
-        except (ValueError, RecursionError) as error:
-            why = _first(error) if isinstance(error, ValidationError) else str(error)
+def _named(books: Sequence[_Book]) -> dict[str, _Book]:
+    """Each book by its title; by the title with its id where two have one title."""
+    titles = Counter(book.nqa_title for book in books)
+    return {
+        book.nqa_title
+        if titles[book.nqa_title] == 1
+        else f"{book.nqa_title} ({book.nqa_document_id})": book
+        for book in books
+    }
+
+
+def _items(path: Path, questions: Sequence[_Question], books: Sequence[_Book]) -> list[Item]:
+    """The questions in the file's order; an id is the book's name and the place in the book."""
+    names = {book.nqa_document_id: (name, book) for name, book in _named(books).items()}
+    asked: Counter[str] = Counter()
+    items: list[Item] = []
+    for number, row in enumerate(questions, start=1):
+        if row.document_id not in names:
             raise InputError(
-                f"{path}, line {number}: {why}",
-                hint="each line is an object with document_id, question and answers",
-            ) from error
-        if read.document_id not in titles:
-            raise InputError(
-                f"{path}, line {number}: document {read.document_id} is not in books.json",
-                hint="list its book there, or take the line out",
+                f"{path}, question {number}: document {row.document_id} has no book",
+                hint="list its book, or take the question out",
             )
-        own = found[read.document_id]
-        own.append(
-            NarrativeQuestion(
-                f"{titles[read.document_id]}/q{len(own)}",
-                _untokenised(read.question),
-                tuple(map(_untokenised, read.answers)),
+        name, book = names[row.document_id]
+        items.append(
+            Item(
+                f"{name}/q{asked[name]}",
+                name,
+                Question(_untokenised(row.question)),
+                gold_texts([_untokenised(answer) for answer in row.answers]),
+                labels=book.labels,
             )
         )
-    return found
+        asked[name] += 1
+    return items
 
 
-def _first(error: ValidationError) -> str:
-    fault = error.errors()[0]
-    return f"{'.'.join(map(str, fault['loc'])) or 'value'}: {fault['msg']}"
+def _document(path: Path) -> Document:
+    return without_licence(read_document(path))
 
 
 def _untokenised(text: str) -> str:
     joined = _NO_SPACE_BEFORE.sub("", " ".join(text.split()))
     return _NO_SPACE_AFTER.sub("", joined)
+
+
+NARRATIVEQA: Final = FileBenchmark(
+    name="narrativeqa",
+    about=About(
+        title="NarrativeQA, whole stories",
+        paper="Kočiský et al., The NarrativeQA Reading Comprehension Challenge, TACL 2018, "
+        "arXiv:1712.07040",
+        where="https://github.com/google-deepmind/narrativeqa (questions), "
+        "https://www.gutenberg.org (books)",
+        licence="Apache-2.0 (questions), Project Gutenberg Licence (books)",
+        files="documents.csv, qaps.csv and tmp/*.content, or books.json, qaps.jsonl and books/*",
+        items=46765,
+        folder="narrativeqa",
+    ),
+    reads="document",
+    scorers=("cascade_mindgraph", "exact_match", "f1_squad", "rouge_l_recall"),
+    judge="entailment",
+    read=_read,
+)

@@ -3,36 +3,33 @@
 Source: Karpinska et al., One Thousand and One Pairs (EMNLP 2024); the public sample, MIT: two
 classic books in ``classic_books.pkl`` and 60 claims in ``data_sample.json``.
 
-    >>> books = read_nocha(Path("nocha"))           # doctest: +SKIP
-    >>> books[0].claims[0].pair                     # doctest: +SKIP
+    >>> dataset = NOCHA.read(Path("nocha"))         # doctest: +SKIP
+    >>> dataset.items[0].pair                       # doctest: +SKIP
     'anne_of_green_gables_lm_montgomery/153'
 
-The two claims of a pair have the same book and the same ``index``, and share the explanation of
-what is wrong with the false one. The pickle is held to what it should be: a dict of texts.
+The two claims of a pair have the same book and the same ``index``. What is wrong with the false one
+(``false-claim-explanation``) is not read. The pickle is held to what it should be: a dict of texts.
 Anything else in it, code above all, is refused before it is loaded.
 """
 
 from __future__ import annotations
 
-import io
-import pickle
-import pickletools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, StrictBool
 
+from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
+from mgl.benchmarks.files import DataFile, data_file, hashes
+from mgl.benchmarks.pickles import NotPlain, plain_values
 from mgl.errors import InputError
-from mgl.text.conversations import read_json
-from mgl.text.encoding import decode
-from mgl.text.files import read_bytes
 from mgl.text.plain import read_text
-from mgl.types import Document
+from mgl.types import Document, Question
 
-__all__ = ["NochaBook", "NochaClaim", "read_nocha"]
+__all__ = ["NOCHA"]
 
 QUESTION: Final = (
     "Answer TRUE if the statement is true, otherwise answer FALSE.\n"
@@ -41,90 +38,44 @@ QUESTION: Final = (
 )
 """How HGMem puts a claim (Table 6), with our line breaks."""
 
-_OPCODES = frozenset(
-    "PROTO FRAME STOP POP MARK EMPTY_DICT DICT SETITEM SETITEMS UNICODE BINUNICODE "
-    "SHORT_BINUNICODE BINUNICODE8 MEMOIZE PUT BINPUT LONG_BINPUT GET BINGET LONG_BINGET".split()
-)
-_PUTS = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
-
-
-@dataclass(frozen=True, slots=True)
-class NochaClaim:
-    """A claim and whether it is true. ``pair`` is what it has in common with its counterpart;
-    ``explanation`` says what is wrong with the false one of the two, and is not to be shown to
-    a model."""
-
-    id: str
-    pair: str
-    text: str
-    label: bool
-    explanation: str
-
-    @property
-    def question(self) -> str:
-        """The claim as it is put to a memory."""
-        return QUESTION.format(claim=self.text)
-
-
-@dataclass(frozen=True, slots=True)
-class NochaBook:
-    """A book and its claims, pairs side by side in the order of ``index``, the true one first."""
-
-    name: str
-    document: Document
-    claims: tuple[NochaClaim, ...]
-
-    @property
-    def title(self) -> str:
-        """The book's title and author, as its name has them."""
-        return self.name.replace("_", " ")
-
-    def read(self) -> Document:
-        """The book, as ``NarrativeBook`` has it."""
-        return self.document
-
 
 class _Claim(BaseModel):
-    model_config = ConfigDict(populate_by_name=True)
-
     book_title: str
     claim: str = Field(min_length=1)
     type: StrictBool
     index: int
-    explanation: str = Field("", alias="false-claim-explanation")
 
 
-def read_nocha(folder: Path) -> list[NochaBook]:
-    """The books that have claims, in the order of their names.
+def _read(folder: Path) -> Dataset:
+    """The claims, pairs side by side in the order of book and ``index``, the true one first.
 
     InputError where a file is not as described, a claim's book is not there, or a pair is not
     one true and one false claim.
     """
-    path = folder / "data_sample.json"
-    value = read_json(decode(read_bytes(path), path.name).text, path)
-    try:
-        claims = TypeAdapter(list[_Claim]).validate_python(value)
-    except ValidationError as error:
-        raise InputError(
-            f"{path}: {_place(error)}", hint="it is a list of claims, as in NoCha's public sample"
-        ) from error
-    pairs = _pairs(claims, path)
-    texts = _texts(folder / "classic_books.pkl")
-    books: dict[str, list[NochaClaim]] = defaultdict(list)
+    claims = data_file(folder / "data_sample.json")
+    pairs = _pairs(claims.rows(_Claim, hint="take data_sample.json of NoCha"), claims.path)
+    books = data_file(folder / "classic_books.pkl")
+    texts = _texts(books)
+    items: list[Item] = []
     for (name, index), pair in sorted(pairs.items()):
         if name not in texts:
             raise InputError(
-                f"{path}: the text of {name} is not in classic_books.pkl",
+                f"{claims.path}: the text of {name} is not in classic_books.pkl",
                 hint="take both files from the same release",
             )
         for claim in sorted(pair, key=lambda claim: not claim.type):
-            id = f"{name}/{index}/{str(claim.type).lower()}"
-            books[name].append(
-                NochaClaim(id, f"{name}/{index}", claim.claim, claim.type, claim.explanation)
+            items.append(
+                Item(
+                    f"{name}/{index}/{str(claim.type).lower()}",
+                    name,
+                    Question(QUESTION.format(claim=claim.claim)),
+                    (str(claim.type).upper(),),
+                    pair=f"{name}/{index}",
+                    labels={"claim": str(claim.type).lower()},
+                )
             )
-    return [
-        NochaBook(name, _document(name, texts[name]), tuple(own)) for name, own in books.items()
-    ]
+    sources = {name: partial(_document, name, texts[name]) for name, _ in sorted(pairs)}
+    return Dataset(tuple(items), sources, hashes([claims, books]))
 
 
 def _pairs(claims: Sequence[_Claim], path: Path) -> Mapping[tuple[str, int], list[_Claim]]:
@@ -141,37 +92,15 @@ def _pairs(claims: Sequence[_Claim], path: Path) -> Mapping[tuple[str, int], lis
     return pairs
 
 
-def _place(error: ValidationError) -> str:
-    fault = error.errors()[0]
-    number, *field = fault["loc"] or ("",)
-    place = f"claim {number + 1}" if isinstance(number, int) else "value"
-    return f"{'.'.join([place, *map(str, field)])}: {fault['msg']}"
-
-
 def _document(name: str, text: str) -> Document:
+    return read_text(text.encode(), f"{name}.txt", "utf-8")
+
+
+def _texts(file: DataFile) -> dict[str, str]:
+    path = file.path
     try:
-        return read_text(text.encode(), f"{name}.txt", "utf-8")
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"the text of {name} holds half a character at position {error.start:,}",
-            hint="the pickle is damaged: fetch it again",
-        ) from error
-
-
-class _TextUnpickler(pickle.Unpickler):
-    """Loads built-in values and nothing that has to be imported."""
-
-    def find_class(self, module: str, name: str, /) -> NoReturn:
-        raise pickle.UnpicklingError(f"it names {module}.{name}")
-
-
-def _texts(path: Path) -> dict[str, str]:
-    data = read_bytes(path)
-    try:
-        _check(data)
-        value: Any = _TextUnpickler(io.BytesIO(data)).load()
-    except (ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, TypeError,
-            ValueError, pickle.UnpicklingError) as error:  # fmt: skip
+        value = plain_values(file.data)
+    except NotPlain as error:
         raise InputError(
             f"{path} is not a pickle of texts: {error}",
             hint="use classic_books.pkl of NoCha's public sample",
@@ -183,13 +112,31 @@ def _texts(path: Path) -> dict[str, str]:
             raise InputError(
                 f"{path}: {name!r} is not a text", hint="use NoCha's classic_books.pkl"
             )
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"{path}: the text of {name} holds half a character at position {error.start:,}",
+                hint="the pickle is damaged: fetch it again",
+            ) from error
     return value
 
 
-def _check(data: bytes) -> None:
-    """Every opcode is one that a dict of texts needs, and none reserves memory beyond the file."""
-    for opcode, argument, position in pickletools.genops(data):
-        if opcode.name not in _OPCODES:
-            raise pickle.UnpicklingError(f"it holds {opcode.name} at byte {position}")
-        if opcode.name in _PUTS and isinstance(argument, int) and argument > len(data):
-            raise pickle.UnpicklingError(f"it is damaged at byte {position}")
+NOCHA: Final = FileBenchmark(
+    name="nocha",
+    about=About(
+        title="NoCha, public sample",
+        paper="Karpinska et al., One Thousand and One Pairs: A novel challenge for long-context "
+        "language models, EMNLP 2024, arXiv:2406.16264",
+        where="https://github.com/marzenakrp/nocha (the public sample; the set itself is not "
+        "published)",
+        licence="MIT",
+        files="data_sample.json and classic_books.pkl, in one folder",
+        items=60,
+        folder="nocha",
+    ),
+    reads="document",
+    scorers=("claim_accuracy", "pair_accuracy"),
+    judge=None,
+    read=_read,
+)

@@ -14,6 +14,7 @@ from mgl.cli import (
     bench,
     build,
     chat,
+    data,
     doctor,
     eval,
     export,
@@ -45,6 +46,7 @@ Exit codes:
 \b
 Environment:
   MGL_HOME      where weights and memories are kept
+  MGL_DATA      where the files of benchmarks are, a folder for each (`mgl data`)
   MGL_BASE_URL  an OpenAI-compatible server, as with --base-url; without it, one of `mgl serve`
   MGL_API_KEY   the key that it asks for, if it does
 """
@@ -113,6 +115,7 @@ app.command("export")(export.export)
 app.add_typer(models.app, name="models")
 app.command("serve")(serve.serve)
 app.add_typer(bench.app, name="bench")
+app.add_typer(data.app, name="data")
 app.command("eval")(eval.evaluate)
 app.command("reproduce")(reproduce.reproduce)
 app.command("doctor")(doctor.doctor)

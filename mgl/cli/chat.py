@@ -21,12 +21,13 @@ from mgl.cli.options import (
     Preset,
     Reranker,
     Settings,
+    TalkMemory,
     WeightsPath,
     chosen,
     opened,
 )
 from mgl.cli.output import clean, say
-from mgl.cli.talks import print_sources, print_topics
+from mgl.cli.talks import made_of, print_made, print_sources
 
 if TYPE_CHECKING:
     from mgl.talk import Talk
@@ -39,6 +40,7 @@ COMMANDS = "/topics  what is remembered    /end  the session has ended    /quit 
 def chat(
     name: Annotated[str, typer.Argument(help="The conversation; it is begun where it is new.")],
     speaker: Annotated[str, typer.Option("--as", metavar="NAME", help="Who you are.")] = "user",
+    memory: TalkMemory = None,
     model: Model = None,
     preset: Preset = None,
     settings: Settings = None,
@@ -60,7 +62,7 @@ def chat(
         model, engine, base_url, weights, models, allow_hub, adapter, embedder, reranker
     )
     with opened(runs_on) as lab:
-        talk = lab.talk(name, **chosen(settings, preset=preset))
+        talk = lab.talk(name, memory=memory, **chosen(settings, preset=preset))
         said = len(talk.memory.conversation.turns)
         say(f"{name}: {said} turns are remembered; {COMMANDS}")
         session = datetime.now().astimezone().isoformat(timespec="seconds")
@@ -82,10 +84,10 @@ def _respond(talk: Talk, line: str, speaker: str, session: str) -> None:
     from mgl.types import Turn
 
     if line == "/topics":
-        print_topics(talk)
+        print_made(talk)
     elif line == "/end":
         talk.end_session()
-        say(f"{len(talk.memory.view().nodes)} topics")
+        say(made_of(talk))
     elif line.startswith("/"):
         say(COMMANDS)
     else:

@@ -1,7 +1,8 @@
 """``mgl memory show|forget|freeze|unfreeze|edit|unlink|export``: what its owner sees and changes.
 
 No model runs for any of them. What is forgotten is gone from the store when the command ends;
-summaries that were made of it are made again with the next turn.
+summaries that were made of it are made again with the next turn. Topics are gam's: what changes
+them is for conversations that it remembers.
 """
 
 from __future__ import annotations
@@ -14,12 +15,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mgl.cli.options import AsJson, opened
+from mgl.cli.agreeing import forgotten_by_gam, forgotten_by_mnemis
+from mgl.cli.nodes import is_node, print_node, print_remembered
+from mgl.cli.options import AsJson, TalkMemory, opened
 from mgl.cli.output import one_line, print_json, print_table, say
-from mgl.cli.talks import gam_of, print_topic, print_topics, print_turn, turn_line
+from mgl.cli.talks import (
+    gam_of,
+    mnemis_of,
+    print_made,
+    print_topic,
+    print_turn,
+)
 
 if TYPE_CHECKING:
-    from mgl.memories.gam.control import Forgotten
     from mgl.talk import Talk
 
 __all__ = [
@@ -35,7 +43,7 @@ __all__ = [
     "unlink",
 ]
 
-SHOWN = 20  # turns that are listed before a deletion is agreed to
+GAM = "gam"
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The conversation's name.")]
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="A topic's id.")]
@@ -43,15 +51,8 @@ Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="A topic's id.")]
 
 def list_talks(as_json: AsJson = False) -> None:
     """List the conversations that are remembered."""
-    from mgl.types import Conversation
-
     with opened() as lab:
-        found = [
-            summary
-            for summary in lab.memories()
-            if summary.record.kind == "gam"
-            and summary.record.document_id == Conversation.named(summary.document).id
-        ]
+        found = lab.talks()
     if as_json:
         print_json([summary.to_json() for summary in found])
         return
@@ -59,10 +60,11 @@ def list_talks(as_json: AsJson = False) -> None:
         typer.echo("no conversations yet: `mgl chat NAME` begins one")
         return
     print_table(
-        ("NAME", "MEMORY", "TURNS", "MODEL"),
+        ("NAME", "MEMORY", "ID", "TURNS", "MODEL"),
         [
             (
                 one_line(summary.document, 40),
+                summary.record.kind,
                 summary.id,
                 str(summary.turns),
                 one_line(summary.record.model_id, 40),
@@ -72,29 +74,37 @@ def list_talks(as_json: AsJson = False) -> None:
     )
 
 
-def topics(name: Name) -> None:
-    """Show what the memory has made of the conversation: its topics."""
-    with _looked_at(name) as talk:
-        print_topics(talk)
+def topics(name: Name, memory: TalkMemory = None) -> None:
+    """Show what the memory has made of the conversation: its topics, or its top categories."""
+    with _looked_at(name, memory) as talk:
+        print_made(talk)
 
 
 def show(
     name: Name,
-    identity: Annotated[str, typer.Argument(metavar="TOPIC|TURN", help="Its id.")],
+    identity: Annotated[
+        str, typer.Argument(metavar="ID", help="A topic's, a turn's, an entity's, a category's.")
+    ],
+    memory: TalkMemory = None,
 ) -> None:
-    """Show a topic with its links and turns, or one turn."""
+    """Show a turn, a topic with its links and turns, or an entity with its facts, or a category."""
     from mgl.errors import InputError
 
-    with _looked_at(name) as talk:
-        memory = gam_of(talk)
-        if identity in memory.state.topics:
+    with _looked_at(name, memory) as talk:
+        mnemis = mnemis_of(talk)
+        if mnemis is None and identity in gam_of(talk).state.topics:
             print_topic(talk, identity)
-        elif any(turn.id == identity for turn in memory.conversation.turns):
-            print_turn(talk, identity)
+        elif mnemis is not None and is_node(mnemis, identity):
+            print_node(mnemis, identity)
+        elif any(turn.id == identity for turn in talk.memory.conversation.turns):
+            if mnemis is None:
+                print_turn(talk, identity)
+            else:
+                print_remembered(mnemis, identity)
         else:
             raise InputError(
-                f"{name} has no topic and no turn {identity!r}",
-                hint="`mgl memory topics` lists topics, `mgl memory export` has every turn",
+                f"{name} has nothing under the id {identity!r}",
+                hint="`mgl memory topics` lists some, `mgl memory export` has all",
             )
 
 
@@ -122,36 +132,34 @@ def forget(
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    memory: TalkMemory = None,
 ) -> None:
     """Delete turns and topics for good, with everything that was made of them.
 
     Shows what would go, and asks. What was exported or copied before is out of its reach.
     """
-    with _looked_at(name) as talk:
-        memory = gam_of(talk)
-        found = talk.run(
-            lambda: memory.forget(
-                turn or (), topic or (), branch_of=branch, before=before, dry_run=True
-            )
-        )
-        _print_meant(talk, found)
-        if not found.turns or not (yes or _agreed()):
-            say("nothing was forgotten")
-            return
-        gone = talk.run(lambda: memory.forget(found.turns))
-    typer.echo(f"forgotten: {len(gone.turns)} turns, {len(gone.topics)} topics")
+    with _looked_at(name, GAM if topic or branch else memory) as talk:
+        mnemis = mnemis_of(talk)
+        if mnemis is not None:
+            gone = forgotten_by_mnemis(talk, mnemis, turn or (), before, yes=yes)
+        else:
+            gone = forgotten_by_gam(talk, turn or (), topic or (), branch, before, yes=yes)
+    if gone is None:
+        say("nothing was forgotten")
+    else:
+        typer.echo(f"forgotten: {gone}")
 
 
 def freeze(name: Name, topic: Topic) -> None:
     """Keep a topic as it is: it is not rewritten, linked anew or forgotten."""
-    with _looked_at(name) as talk:
+    with _looked_at(name, GAM) as talk:
         talk.run(lambda: gam_of(talk).freeze(topic))
     typer.echo(f"{topic} is frozen")
 
 
 def unfreeze(name: Name, topic: Topic) -> None:
     """Let a frozen topic go again."""
-    with _looked_at(name) as talk:
+    with _looked_at(name, GAM) as talk:
         talk.run(lambda: gam_of(talk).freeze(topic, frozen=False))
     typer.echo(f"{topic} is not frozen")
 
@@ -171,7 +179,7 @@ def edit(
 
     if summary is None and keywords is None:
         raise UsageError("nothing to change is given", hint="give --summary, --keywords or both")
-    with _looked_at(name) as talk:
+    with _looked_at(name, GAM) as talk:
         memory = gam_of(talk)
         known = memory.state.topics.get(topic)
         words = known.keywords if known is not None else ()
@@ -192,7 +200,7 @@ def unlink(
     two: Annotated[str, typer.Argument(metavar="TOPIC", help="Another one's.")],
 ) -> None:
     """Cut the links between two topics."""
-    with _looked_at(name) as talk:
+    with _looked_at(name, GAM) as talk:
         talk.run(lambda: gam_of(talk).unlink(one, two))
     typer.echo(f"no link joins {one} and {two}")
 
@@ -202,14 +210,16 @@ def export(
     path: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="Write there, not to stdout.")
     ] = None,
+    memory: TalkMemory = None,
 ) -> None:
-    """Write all that is remembered as JSON: topics with their turns, links, what was deleted."""
+    """Write all that is remembered as JSON, and the fact of what was deleted."""
     import json
 
     from mgl.errors import ResourceError
 
-    with _looked_at(name) as talk:
-        value = gam_of(talk).export()
+    with _looked_at(name, memory) as talk:
+        mnemis = mnemis_of(talk)
+        value = gam_of(talk).export() if mnemis is None else mnemis.export()
     if path is None:
         print_json(value)
         return
@@ -229,37 +239,6 @@ def export(
 
 
 @contextmanager
-def _looked_at(name: str) -> Iterator[Talk]:
+def _looked_at(name: str, memory: str | None) -> Iterator[Talk]:
     with opened() as lab:
-        yield lab.look_at(name)
-
-
-def _print_meant(talk: Talk, found: Forgotten) -> None:
-    memory = gam_of(talk)
-    turns = {turn.id: turn for turn in memory.conversation.turns}
-    typer.echo(f"{len(found.turns)} turns would be forgotten{':' * bool(found.turns)}")
-    for identity in found.turns[:SHOWN]:
-        typer.echo(f"  {turn_line(turns[identity], 80)}")
-    if len(found.turns) > SHOWN:
-        typer.echo(f"  and {len(found.turns) - SHOWN} more")
-    for what, topics in (
-        ("topics that go with them", found.topics),
-        ("topics that keep other turns, and get another summary", found.shortened),
-        ("frozen topics, which are kept", found.spared),
-    ):
-        if topics:
-            typer.echo(f"{what}: {', '.join(topics)}")
-
-
-def _agreed() -> bool:
-    """Whether a person at the terminal says yes."""
-    from mgl.errors import UsageError
-
-    say("Delete this for good? [y/N]")
-    try:
-        said = input()
-    except EOFError:
-        raise UsageError(
-            "nothing was forgotten: nobody was there to be asked", hint="--yes goes without asking"
-        ) from None
-    return said.strip().lower() in ("y", "yes")
+        yield lab.look_at(name, memory=memory)

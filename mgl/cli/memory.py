@@ -24,12 +24,13 @@ from mgl.cli.options import (
     Preset,
     Reranker,
     Settings,
+    TalkMemory,
     WeightsPath,
     chosen,
     opened,
 )
 from mgl.cli.output import clean, print_json, print_usage, say
-from mgl.cli.talks import print_sources
+from mgl.cli.talks import made_of, print_sources
 
 __all__ = ["app"]
 
@@ -46,6 +47,7 @@ def add(
     flush: Annotated[
         bool, typer.Option("--flush", help="The stream ends here: consolidate what is left.")
     ] = False,
+    memory: TalkMemory = None,
     model: Model = None,
     preset: Preset = None,
     settings: Settings = None,
@@ -67,12 +69,11 @@ def add(
         source = lab.conversation(path, conversation)
         for note in source.notes:
             say(f"{source.name}: {note}")
-        talk = lab.talk(name, **chosen(settings, preset=preset))
+        talk = lab.talk(name, memory=memory, **chosen(settings, preset=preset))
         turns = talk.extend(source.turns)
         if flush:
             talk.flush()
-        view = talk.memory.view()
-        typer.echo(f"{name}: {turns} turns, {len(view.nodes)} topics, {len(view.edges)} links")
+        typer.echo(f"{name}: {turns} turns, {made_of(talk)}")
         print_usage(talk.usage(time.monotonic() - began))
 
 
@@ -83,6 +84,7 @@ def ask(
     asker: Annotated[
         str | None, typer.Option("--as", metavar="NAME", help="Who asks: whose “I” it is.")
     ] = None,
+    memory: TalkMemory = None,
     model: Model = None,
     engine: Engine = None,
     base_url: BaseUrl = None,
@@ -101,7 +103,7 @@ def ask(
         model, engine, base_url, weights, models, allow_hub, adapter, embedder, reranker
     )
     with opened(settings) as lab:
-        talk = lab.known_talk(name)
+        talk = lab.known_talk(name, memory=memory)
         result = talk.ask(Question(question.strip(), asker=asker))
         conversation = talk.memory.conversation
     if as_json:

@@ -32,6 +32,7 @@ __all__ = [
     "Preset",
     "Reranker",
     "Settings",
+    "TalkMemory",
     "WeightsPath",
     "chosen",
     "opened",
@@ -39,6 +40,14 @@ __all__ = [
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 MemoryKind = Annotated[str, typer.Option("--memory", help="Kind of memory.")]
+TalkMemory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="KIND",
+        help="Kind of memory (gam, mnemis); for one that is there, where several remember it.",
+    ),
+]
 ConversationName = Annotated[
     str | None,
     typer.Option("--conversation", metavar="NAME", help="Which one, where the file holds several."),

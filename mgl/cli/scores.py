@@ -21,11 +21,13 @@ SHOWN = 20
 
 
 def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
-    """The scores of each method of a run."""
+    """The scores of each method of a run; those of several items together are a report's."""
     from mgl.evaluation.folder import RunFolder
+    from mgl.evaluation.scoring import SCORERS
     from mgl.evaluation.summary import summaries
 
-    names = [*manifest.scorers, *([manifest.judge] if manifest.judge else [])]
+    of_items = [name for name in manifest.scorers if name in SCORERS]
+    names = [*of_items, *([manifest.judge] if manifest.judge else [])]
     labels = [method.label for method in manifest.methods]
     found = summaries(RunFolder(path).records.values(), labels, names)
     if as_json:

@@ -11,18 +11,62 @@ from mgl.cli.output import one_line
 if TYPE_CHECKING:
     from mgl.memories.gam import Gam
     from mgl.memories.gam.state import Link
+    from mgl.memories.mnemis import Mnemis
     from mgl.talk import Talk
     from mgl.types import Answer, Conversation, Turn
 
-__all__ = ["gam_of", "print_sources", "print_topic", "print_topics", "print_turn", "turn_line"]
+__all__ = [
+    "gam_of",
+    "made_of",
+    "mnemis_of",
+    "print_made",
+    "print_sources",
+    "print_topic",
+    "print_topics",
+    "print_turn",
+    "turn_line",
+]
 
 
 def gam_of(talk: Talk) -> Gam:
-    """The memory of a talk as the kind that these commands are for."""
+    """The memory of a talk as the kind that topics are of."""
     from mgl.memories.gam import Gam
 
     assert isinstance(talk.memory, Gam)
     return talk.memory
+
+
+def mnemis_of(talk: Talk) -> Mnemis | None:
+    """The memory of a talk, where it is of this kind."""
+    from mgl.memories.mnemis import Mnemis
+
+    return talk.memory if isinstance(talk.memory, Mnemis) else None
+
+
+def made_of(talk: Talk) -> str:
+    """How much a memory has made of its conversation."""
+    memory = mnemis_of(talk)
+    if memory is None:
+        view = talk.memory.view()
+        return f"{len(view.nodes)} topics, {len(view.edges)} links"
+    state = memory.state
+    return (
+        f"{len(state.entities)} entities, {len(state.facts)} facts, "
+        f"{len(state.categories)} categories"
+    )
+
+
+def print_made(talk: Talk) -> None:
+    """What a memory has made of its conversation: topics, or the categories of the top layer."""
+    memory = mnemis_of(talk)
+    if memory is None:
+        print_topics(talk)
+        return
+    state = memory.state
+    typer.echo(made_of(talk))
+    for node in state.layer(state.top):
+        typer.echo(f"{node.id}  {one_line(node.name)}")
+        typer.echo(f"    {one_line(node.summary) or '(no summary)'}")
 
 
 def print_sources(answer: Answer, conversation: Conversation) -> None:

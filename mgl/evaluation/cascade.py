@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
+from mgl.evaluation.overlap import f1, stands_in
 from mgl.text import sentence_spans
 
 __all__ = ["Step", "cascade"]
@@ -56,10 +57,10 @@ def _against(prediction: str, gold: str) -> Step | None:
         return "exact"
     if len(wanted) == 1 and (number := _number(wanted[0])) is not None:
         return "number" if number in map(_number, said) else None
-    if _within(wanted, said):
+    if stands_in(wanted, said):
         return "containment"
     sentences = sentence_spans(gold)
-    if len(sentences) > 1 and _within(_words(gold[slice(*sentences[0])]), said):
+    if len(sentences) > 1 and stands_in(_words(gold[slice(*sentences[0])]), said):
         return "first_sentence"
     return "key_phrase" if _f1(said, wanted) >= F1_FLOOR else None
 
@@ -77,15 +78,7 @@ def _number(word: str) -> float | None:
         return None
 
 
-def _within(part: Sequence[str], whole: Sequence[str]) -> bool:
-    size = len(part)
-    return size > 0 and any(
-        list(whole[start : start + size]) == list(part) for start in range(len(whole) - size + 1)
-    )
-
-
 def _f1(said: Sequence[str], wanted: Sequence[str]) -> float:
     left = Counter(word for word in said if word not in _STOP)
     right = Counter(word for word in wanted if word not in _STOP)
-    common = (left & right).total()
-    return 2 * common / (left.total() + right.total()) if common else 0.0
+    return f1((left & right).total(), left.total(), right.total())

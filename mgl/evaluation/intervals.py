@@ -13,14 +13,15 @@ conversation hang together is not known here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Interval", "bootstrap_interval", "wilson_interval"]
+__all__ = ["Interval", "bootstrap_interval", "resampled_interval", "wilson_interval"]
 
 _VALUES_AT_ONCE = 1_000_000
 
@@ -58,6 +59,29 @@ def bootstrap_interval(
     )
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(numbers.mean()), float(low), float(high), int(numbers.size))
+
+
+def resampled_interval(
+    statistic: Callable[[NDArray[np.int64]], float],
+    n: int,
+    *,
+    level: float = 0.95,
+    resamples: int = 2_000,
+    seed: int = 0,
+) -> Interval:
+    """Any statistic of ``n`` items, with the percentiles of what it is on samples of them.
+
+    ``statistic`` is given the numbers of the items that were drawn, with replacement. ValueError
+    where there are no items.
+    """
+    _check_level(level)
+    if n < 1:
+        raise ValueError("an interval needs at least one item")
+    draw = np.random.default_rng(seed)
+    values = [statistic(draw.integers(0, n, n)) for _ in range(resamples)]
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    whole = statistic(np.arange(n))
+    return Interval(whole, min(float(low), whole), max(float(high), whole), n)
 
 
 def wilson_interval(successes: int, n: int, *, level: float = 0.95) -> Interval:

@@ -12,13 +12,13 @@ counts. How the file is written, ``mgl.evaluation.lines`` says.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from mgl.evaluation.lines import JsonLines
 
-__all__ = ["KeptRows"]
+__all__ = ["KeptRows", "kept_or_made"]
 
 
 class KeptRows:
@@ -46,3 +46,16 @@ class KeptRows:
     def _take(self, row: dict[str, Any]) -> None:
         if row["settings"] == self._settings:
             self._rows[row["id"]] = {name: row[name] for name in row if name != "settings"}
+
+
+def kept_or_made(
+    kept: KeptRows | None, id: str, make: Callable[[], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The row of a question: the one that is kept, or, where there is none or it has an ``error``,
+    what is made now, which is kept in its place."""
+    row = kept.get(id) if kept is not None else None
+    if row is None or row["error"]:
+        row = {**(row or {}), "id": id, **make()}
+        if kept is not None:
+            kept.add(row)
+    return row

@@ -21,16 +21,17 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from statistics import fmean
 
-from mgl.errors import UsageError
+from mgl.evaluation.nltktools import nltk_tools
+from mgl.evaluation.overlap import f1
 
 __all__ = [
     "BoundaryScores",
     "amem_f1",
+    "answer_scores",
     "bleu1",
     "boundary_scores",
     "evidence_recall",
@@ -65,21 +66,30 @@ def locomo_f1(prediction: str, gold: str | None, category: int) -> float:
     return fmean(max(_stemmed_f1(part, wanted) for part in parts) for wanted in gold.split(","))
 
 
+def answer_scores(prediction: str, gold: str, category: int) -> dict[str, float]:
+    """All scores of an answer to a question of categories 1 to 4, by their names."""
+    return {
+        "F1 (A-Mem)": amem_f1(prediction, gold),
+        "BLEU-1": bleu1(prediction, gold),
+        "F1 (LoCoMo)": locomo_f1(prediction, gold, category),
+    }
+
+
 def amem_f1(prediction: str, gold: str) -> float:
     """F1 of the sets of words, lower-cased, with ``. , ! ?`` turned into spaces; 0 to 1."""
     said = set(prediction.lower().translate(_TO_SPACES).split())
     wanted = set(gold.lower().translate(_TO_SPACES).split())
-    return _f1(len(said & wanted), len(said), len(wanted))
+    return f1(len(said & wanted), len(said), len(wanted))
 
 
 def bleu1(prediction: str, gold: str) -> float:
     """BLEU-1 of the lower-cased words as NLTK cuts them, with smoothing method 1; 0 to 1."""
     return float(
-        _nltk().bleu(
+        nltk_tools().bleu(
             [_words(gold)],
             _words(prediction),
             weights=(1, 0, 0, 0),
-            smoothing_function=_nltk().method1,
+            smoothing_function=nltk_tools().method1,
         )
     )
 
@@ -145,48 +155,15 @@ def boundary_scores(
 
 def _stemmed_f1(prediction: str, gold: str) -> float:
     said, wanted = Counter(_stems(prediction)), Counter(_stems(gold))
-    return _f1((said & wanted).total(), said.total(), wanted.total())
-
-
-def _f1(common: int, said: int, wanted: int) -> float:
-    return 2 * common / (said + wanted) if common else 0.0
+    return f1((said & wanted).total(), said.total(), wanted.total())
 
 
 def _stems(text: str) -> list[str]:
     plain = text.replace(",", "").lower().translate(_NO_PUNCTUATION)
-    return [_nltk().stem(word) for word in _ARTICLES.sub(" ", plain).split()]
+    return [nltk_tools().stem(word) for word in _ARTICLES.sub(" ", plain).split()]
 
 
 def _words(text: str) -> list[str]:
     """What ``nltk.word_tokenize`` gives, without the data that it would download."""
-    tools = _nltk()
+    tools = nltk_tools()
     return [word for sentence in tools.sentences(text.lower()) for word in tools.words(sentence)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Nltk:
-    stem: Callable[[str], str]
-    words: Callable[[str], list[str]]
-    sentences: Callable[[str], list[str]]
-    bleu: Callable[..., float]
-    method1: Callable[..., object]
-
-
-@cache
-def _nltk() -> _Nltk:
-    try:
-        from nltk.stem import PorterStemmer
-        from nltk.tokenize import NLTKWordTokenizer
-        from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
-        from punkt import sent_tokenize
-    except ImportError as error:
-        raise UsageError(
-            f"scoring answers needs {error.name}", hint="python -m pip install 'mgl[evaluation]'"
-        ) from error
-    return _Nltk(
-        PorterStemmer().stem,
-        NLTKWordTokenizer().tokenize,
-        sent_tokenize,
-        sentence_bleu,
-        SmoothingFunction().method1,
-    )

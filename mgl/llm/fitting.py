@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mgl.llm.base import LLM
 
-__all__ = ["fitted", "leading", "room", "shortened"]
+__all__ = ["both_ends", "fitted", "leading", "room", "shortened"]
 
 PROMPT_TOKENS = 400
 LINE_TOKENS = 8
@@ -55,6 +55,20 @@ async def leading(llm: LLM, texts: Sequence[str], most: int) -> list[str]:
         if most < 0:
             break
         kept.append(text)
+    return kept
+
+
+async def both_ends(llm: LLM, text: str, most: int) -> tuple[str, ...]:
+    """The text; where it has more than ``most`` tokens, its first and its last half of as many, or
+    nothing where not even these fit."""
+    (count,) = await llm.count_tokens([text])
+    kept: tuple[str, ...] = (text,) if text else ()
+    size, half = len(text), len(text) // 2
+    while kept and count > most:
+        half = min(size * most // count // 2, half * 7 // 8)
+        kept = (text[:half], text[len(text) - half :]) if half else ()
+        size = 2 * half
+        (count,) = await llm.count_tokens(["\n\n".join(kept)])
     return kept
 
 

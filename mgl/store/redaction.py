@@ -62,14 +62,17 @@ class Redaction:
 
 @dataclass(frozen=True, slots=True)
 class Treated:
-    """What becomes of a memory's log: its rows, one for one, without what went; the rows of the
-    step that says so (none where the memory keeps no log); the texts that it had ``made``, which
-    go wherever they are; and those that it had ``embedded``, whose vectors go."""
+    """What becomes of a memory's log: its rows, one for one, without what went (payload, outcome
+    and reason may change); the rows of the step that says so (none where the memory keeps no log);
+    the texts that it had ``made``, which go wherever they are; those that it had ``embedded``,
+    whose vectors go; and single ``words`` of these, levelled by ``casefold``, that nothing else
+    has."""
 
     log: Sequence[EditRecord]
     step: Sequence[EditRecord] = ()
     made: Collection[str] = ()
     embedded: Collection[str] = ()
+    words: Collection[str] = ()
 
 
 Treat = Callable[[MemoryRecord, int, Sequence[EditRecord], Sequence[Turn]], Treated]
@@ -113,11 +116,13 @@ def redact(
     steps: list[tuple[str, int, Sequence[EditRecord]]] = []
     logs: list[tuple[int, EditRecord]] = []
     keys: set[str] = set()
+    words: set[str] = set()
     for memory in memories:
         numbers, log, step = _log(connection, memory.id)
         treated = treat(memory, step, log, before)
         traces.update(treated.made)
         texts.update(treated.made, treated.embedded)
+        words.update(treated.words)
         logs += zip(numbers, treated.log, strict=True)
         keys.update(
             old.call_key
@@ -126,12 +131,18 @@ def redact(
         )
         if treated.step:
             steps.append((memory.id, step, treated.step))
-    gone = Gone(traces, texts, keys, {before[number].id for number in what.forgotten})
+    gone = Gone(traces, texts, keys, {before[number].id for number in what.forgotten}, words)
     renamed = scrub(connection, [memory.id for memory in memories], gone, derived)
     connection.executemany(
-        "UPDATE edits SET payload = ?, call_key = ? WHERE number = ?",
+        "UPDATE edits SET payload = ?, outcome = ?, reason = ?, call_key = ? WHERE number = ?",
         [
-            (rows.dump(row.payload), renamed.get(row.call_key or "", row.call_key), number)
+            (
+                rows.dump(row.payload),
+                row.outcome,
+                None if row.reason is None else rows.pack(row.reason),
+                renamed.get(row.call_key or "", row.call_key),
+                number,
+            )
             for number, row in logs
         ],
     )

@@ -27,12 +27,14 @@ _TELLING = 12  # a keyword is held by many texts that were not made of it
 @dataclass(frozen=True, slots=True)
 class Gone:
     """What is to go: ``traces`` wherever they are held, whole or in part; what was made of exactly
-    ``texts``; the calls under ``keys``; what cites one of ``turn_ids``."""
+    ``texts``; the calls under ``keys``; what cites one of ``turn_ids``; and what has one of
+    ``words``, levelled by ``casefold``, as a word of its own."""
 
     traces: Collection[str]
     texts: Collection[str]
     keys: Collection[str] = ()
     turn_ids: Collection[str] = ()
+    words: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def scrub(
     ``derived`` names stages whose replies are texts that later calls quote: where such a call is
     emptied, its reply is a trace, too.
     """
-    traces = Traces(gone.traces)
+    traces = Traces(gone.traces, gone.words)
     calls = _calls(connection, memories, gone.keys)
     hit = [call for call in calls if call.key in gone.keys or traces.found_in(call.held)]
     told = {text for call in hit if call.stage in derived for text in _said(call.reply)}

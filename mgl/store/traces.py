@@ -6,24 +6,29 @@
 
 White space counts as one space. A text is found where its first ``WINDOW`` characters are (all of
 it, if it has fewer), or any excerpt of ``2 × WINDOW``, wherever it was cut. It finds more rather
-than less: texts that share an excerpt are taken for each other.
+than less: texts that share an excerpt are taken for each other. Single words are looked for as
+words: "art" is not in "start".
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["WINDOW", "Traces", "collapsed", "strings"]
+__all__ = ["WINDOW", "Traces", "collapsed", "strings", "words_of"]
 
 WINDOW = 32
+_WORD: Final = re.compile(r"\w+")
 
 
 class Traces:
-    """The texts that are looked for; empty ones are found nowhere."""
+    """The texts that are looked for, and ``words`` as ``words_of`` has them; empty ones are found
+    nowhere."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
+    def __init__(self, texts: Iterable[str], words: Iterable[str] = ()) -> None:
+        self._words = frozenset(words)
         wanted = {collapsed(text) for text in texts} - {""}
         self._beginnings = {text[:WINDOW] for text in wanted}
         self._windows = frozenset(
@@ -39,6 +44,8 @@ class Traces:
     def _in(self, text: str) -> bool:
         if any(beginning in text for beginning in self._beginnings):
             return True
+        if self._words and not self._words.isdisjoint(words_of(text)):
+            return True
         starts = range(0, len(text) - WINDOW + 1, WINDOW) if self._windows else ()
         return any(text[start : start + WINDOW] in self._windows for start in starts)
 
@@ -46,6 +53,11 @@ class Traces:
 def collapsed(text: str) -> str:
     """The text with each run of white space as one space, and none at its ends."""
     return " ".join(text.split())
+
+
+def words_of(text: str) -> set[str]:
+    """The words of a text, levelled by ``casefold``."""
+    return set(_WORD.findall(text.casefold()))
 
 
 def strings(value: Any) -> Iterator[str]:

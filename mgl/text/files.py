@@ -12,17 +12,17 @@ __all__ = ["MAX_BYTES", "read_bytes"]
 MAX_BYTES = 256 * 1024 * 1024
 
 
-def read_bytes(path: Path) -> bytes:
-    """All bytes of a regular file of at most ``MAX_BYTES``; InputError where it is none."""
+def read_bytes(path: Path, *, largest: int = MAX_BYTES) -> bytes:
+    """All bytes of a regular file of at most ``largest`` bytes; InputError where it is none."""
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
             raise InputError(f"{path} is a folder", hint="name one file in it")
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{path} is not a regular file", hint="save its content in a file")
-        if status.st_size > MAX_BYTES:
+        if status.st_size > largest:
             raise InputError(
-                f"{path} has {status.st_size:,} bytes, more than the {MAX_BYTES:,} that are read",
+                f"{path} has {status.st_size:,} bytes, more than the {largest:,} that are read",
                 hint="split it into parts, for instance: split -C 50M FILE",
             )
         with path.open("rb") as file:

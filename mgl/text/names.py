@@ -31,6 +31,8 @@ _NOT_A_NAME = frozenset(
     "yes not oh ah well now there here once after before because though only even all one some "
     "many chapter".split()
 )
+_MYSELF = re.compile(r"I(?:['’]\w+|(?=\s+[a-z]))")
+"""The pronoun behind a name: ``In Detroit I saw``; that it is no number is told by what follows."""
 _OPENS = re.compile(r"(?:^|[.!?:;…—–\"'“”‘’()\[\]*_-]|\n\s*\n)\s*$")
 
 
@@ -82,7 +84,11 @@ def _sequences(text: str) -> Iterator[tuple[int, int]]:
     run: list[re.Match[str]] = []
     for match in _WORD.finditer(text):
         word = match.group()
-        joins = bool(run) and _joined(text[run[-1].end() : match.start()], run[-1].group())
+        joins = (
+            bool(run)
+            and _joined(text[run[-1].end() : match.start()], run[-1].group())
+            and _MYSELF.match(text, match.start()) is None
+        )
         if run and not joins:
             yield from _trimmed(run)
             run = []

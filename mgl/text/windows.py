@@ -20,7 +20,7 @@ from mgl.errors import UsageError
 from mgl.text.pieces import FRAGMENT, Counter, Piece, fragments, refined
 from mgl.types import Chunk, Document
 
-__all__ = ["window_document"]
+__all__ = ["runs", "window_document"]
 
 _WORD: Final = re.compile(r"\S+")
 
@@ -45,7 +45,7 @@ async def window_document(
     bounds, tokens = await _words(text, max_tokens, overlap_tokens, count)
     limit, shared = max_tokens, overlap_tokens
     while limit > 0:
-        windows = [(bounds[a], bounds[b]) for a, b in _packed(tokens, limit, shared)]
+        windows = [(bounds[a], bounds[b]) for a, b in runs(tokens, limit, shared)]
         texts = [text[start:end] for start, end in windows]
         common = [text[later[0] : before[1]] for before, later in pairwise(windows)]
         counts = await count([*texts, *common])
@@ -112,9 +112,10 @@ async def _divided(
     return await refined(text, parts, max_tokens, count, divide)
 
 
-def _packed(tokens: Sequence[int], limit: int, shared: int) -> list[tuple[int, int]]:
-    """Runs of words (first, and one behind the last) of ``limit`` tokens, or of one word; each
-    begins with the last of the one before, of ``shared`` tokens at most."""
+def runs(tokens: Sequence[int], limit: int, shared: int) -> list[tuple[int, int]]:
+    """Runs of words, or of other things with so many tokens each, of ``limit`` tokens or of one
+    thing: first, and one behind the last. Each begins with the last of the one before, of
+    ``shared`` tokens at most."""
     windows: list[tuple[int, int]] = []
     first = stop = total = 0
     while stop < len(tokens):

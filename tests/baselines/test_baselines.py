@@ -37,6 +37,9 @@ async def test_direct_keeps_both_ends_of_a_text_that_does_not_fit(
     assert answer.marks == ("text_truncated",)
     assert "first ring is gold" in prompt
     assert "last ring is green" in prompt
+    first, last = (part.split("-") for part in answer.retrieved)
+    assert (first[0], last[1]) == ("0", str(len(DOCUMENT.text)))
+    assert int(first[1]) == int(last[1]) - int(last[0]) < int(last[0])
     assert len(prompt) < len(DOCUMENT.text)
 
 
@@ -44,11 +47,12 @@ async def test_direct_reads_a_text_that_fits_whole(tools: Tools, engine: Scripte
     short = Document.from_text("s", TEXT[:600])
     answer = await Direct(tools, short, [QUESTION]).answer(QUESTION)
     assert answer.marks == ()
+    assert answer.retrieved == ("0-600",)
     assert " ".join(short.text.split()) in engine.requests[0].messages[-1].content
 
 
 async def test_direct_can_be_given_less_room(tools: Tools, engine: ScriptedEngine) -> None:
-    config = DirectConfig(context_tokens=512)
+    config = DirectConfig(context_tokens=600)
     await Direct(tools, DOCUMENT, [QUESTION], config).answer(QUESTION)
     assert len(engine.requests[0].messages[-1].content.split()) < 400
 
@@ -60,5 +64,8 @@ async def test_passages_reads_the_best_in_text_order(tools: Tools, engine: Scrip
     assert prompt.index("first ring is gold") < prompt.index("last ring is green")
     assert "Sentence number 200 " not in prompt
     assert answer.text == "Green."
+    best, second = (slice(*map(int, place.split("-"))) for place in answer.retrieved)
+    assert "last ring is green" in DOCUMENT.text[best]
+    assert "first ring is gold" in DOCUMENT.text[second]
     assert answer.compaction_ratio is not None
     assert answer.compaction_ratio < 0.1

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mgl.baselines.transcript import Transcript, TranscriptConfig
+from mgl.baselines.record import BaselineConfig
+from mgl.baselines.transcript import Transcript
 from mgl.errors import ContextOverflow
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
@@ -40,6 +41,7 @@ async def test_every_turn_is_read_and_cited(store: Store) -> None:
     answer = await Transcript(mine, source).answer(QUESTION)
     assert answer.text == "It rained."
     assert [citation.node_id for citation in answer.citations] == ["1"]
+    assert answer.retrieved == ("0", "1", "2")
     prompt = engine.requests[0].messages[-1].content
     for _, line in turns_as_memories(source.turns, range(3)):
         assert line in prompt
@@ -66,7 +68,7 @@ async def test_it_is_read_whole_or_refused_and_never_cut(
     source = talk(words)
     mine, engine = tools(store, 520 + sum(words) + 10 * len(words) + spare)
     try:
-        await Transcript(mine, source, (), TranscriptConfig(answer_tokens=120)).answer(QUESTION)
+        await Transcript(mine, source, (), BaselineConfig(answer_tokens=120)).answer(QUESTION)
     except ContextOverflow:
         assert engine.requests == []
         return
@@ -79,7 +81,7 @@ async def test_it_fits_to_the_token(store: Store, spare: int, fits: bool) -> Non
     mine, engine = tools(store, 0)
     needed = sum(await mine.llm.count_tokens([turn.line for turn in source.turns]))
     engine.context_tokens = needed - room(mine.llm, 20, reserve=120) + spare
-    method = Transcript(mine, source, (), TranscriptConfig(answer_tokens=120))
+    method = Transcript(mine, source, (), BaselineConfig(answer_tokens=120))
     if fits:
         assert (await method.answer(QUESTION)).text == "It rained."
     else:

@@ -65,6 +65,7 @@ async def test_the_best_turns_are_read_in_the_order_of_the_conversation(
     assert "\n" + "\n".join(lines) + "\n" in engine.requests[0].messages[-1].content
     assert [citation.node_id for citation in answer.citations] == [f"D1:{read[-1] + 1}"]
     assert engine.requests[0].sampling.max_tokens == 33
+    assert answer.retrieved == ("D1:3", "D1:1")
 
 
 async def test_meaning_is_the_embedders(store: Store) -> None:

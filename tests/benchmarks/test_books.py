@@ -35,8 +35,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_book_of_either_benchmark_is_found_by_words_of_its_title(folder: Path) -> None:
-    assert find_book(folder, "mars GODS").read().text == "It rained."
-    assert find_book(folder, "great rain").read().text == "It shone."
+    gods, rain = find_book(folder, "mars GODS"), find_book(folder, "great rain")
+    assert (gods.benchmark, gods.title, len(gods.questions)) == (
+        "narrativeqa",
+        "The Gods of Mars",
+        1,
+    )
+    assert gods.read().text == "It rained."
+    assert (rain.benchmark, rain.title, len(rain.questions)) == (
+        "nocha",
+        "the great rain ann bo",
+        2,
+    )
+    assert rain.read().text == "It shone."
 
 
 @pytest.mark.parametrize(("words", "named"), [("mars", "Warlord"), ("moby", "rain"), ("", "Gods")])

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mgl.benchmarks.locomo import CATEGORIES, LocomoSample, read_locomo_benchmark
+from mgl.benchmarks.base import Dataset
+from mgl.benchmarks.locomo import LOCOMO, LOCOMO_ALL, read_samples
 from mgl.errors import InputError
+from mgl.types import Conversation
+from tests.benchmarks.seen import seen
 
 
 def written(folder: Path, *questions: object) -> Path:
@@ -27,9 +30,8 @@ def written(folder: Path, *questions: object) -> Path:
     return path
 
 
-def read(folder: Path, *questions: object) -> LocomoSample:
-    [sample] = read_locomo_benchmark(written(folder, *questions))
-    return sample
+def read(folder: Path, *questions: object) -> Dataset:
+    return LOCOMO_ALL.read(written(folder, *questions))
 
 
 def asked(**fields: object) -> dict[str, object]:
@@ -48,23 +50,54 @@ def asked(**fields: object) -> dict[str, object]:
     ],
 )
 def test_evidence(tmp_path: Path, given: list[str], evidence: tuple[str, ...], lost: int) -> None:
-    sample = read(tmp_path, asked(evidence=given))
-    assert sample.questions[0].evidence == evidence
-    assert len(sample.notes) == lost
+    dataset = read(tmp_path, asked(evidence=given))
+    assert dataset.items[0].evidence == evidence
+    assert len(dataset.notes) == lost
 
 
 def test_answers_are_text_or_none_and_the_trap_is_not_read(tmp_path: Path) -> None:
     trap = {"question": "What?", "category": 5, "evidence": [], "adversarial_answer": "a boat"}
-    sample = read(tmp_path, asked(answer=2022), trap)
-    assert [question.answer for question in sample.questions] == ["2022", None]
-    assert [question.id for question in sample.questions] == ["conv-1/q0", "conv-1/q1"]
-    assert "boat" not in repr(sample)
+    dataset = read(tmp_path, asked(answer=2022), trap)
+    assert [item.golds for item in dataset.items] == [("2022",), ()]
+    assert [item.id for item in dataset.items] == ["conv-1/q0", "conv-1/q1"]
+    assert "boat" not in repr(dataset)
+
+
+def test_categories_one_to_four_and_all_five(tmp_path: Path) -> None:
+    path = written(tmp_path, *(asked(category=number) for number in (5, 1, 2, 3, 4)))
+    assert [item.category for item in LOCOMO.read(path).items] == [
+        "multi-hop",
+        "temporal",
+        "open-domain",
+        "single-hop",
+    ]
+    everything = LOCOMO_ALL.read(path)
+    assert [item.labels["category"] for item in everything.items] == ["5", "1", "2", "3", "4"]
+    assert [item.id for item in LOCOMO.read(path).items] == [f"conv-1/q{n}" for n in (1, 2, 3, 4)]
 
 
 def test_a_question_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    sample = read(tmp_path, {"question": "Who?"}, 7, asked())
-    assert [question.id for question in sample.questions] == ["conv-1/q2"]
-    assert [note.split(":")[0] for note in sample.notes] == ["conv-1/q0", "conv-1/q1"]
+    dataset = read(tmp_path, {"question": "Who?"}, 7, asked(), asked(category=6))
+    assert [item.id for item in dataset.items] == ["conv-1/q2"]
+    assert [note.split(":")[0] for note in dataset.notes] == [
+        "conv-1/q0",
+        "conv-1/q1",
+        "conv-1/q3",
+    ]
+
+
+def test_a_memory_sees_neither_answers_nor_categories_nor_evidence(tmp_path: Path) -> None:
+    one = seen(read(tmp_path, asked(answer="Zoe")))
+    other = seen(read(tmp_path, asked(answer="Yann", category=3, evidence=["D11:2"])))
+    assert one == other
+    assert "Zoe" not in repr(one)
+
+
+def test_a_conversation_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, asked())
+    path.write_text(json.dumps(json.loads(path.read_text()) * 2))
+    with pytest.raises(InputError, match="items 1 and 2 have the same id 'conv-1'"):
+        LOCOMO.read(path)
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", "[1]", '[{"qa": []}]', "[{"])
@@ -72,15 +105,14 @@ def test_another_file_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "a.json"
     path.write_text(content)
     with pytest.raises(InputError) as caught:
-        read_locomo_benchmark(path)
+        LOCOMO.read(path)
     assert caught.value.hint
 
 
 @pytest.mark.data
 def test_the_real_questions(development_data: Path) -> None:
-    samples = read_locomo_benchmark(development_data / "locomo" / "locomo10.dev5.json")
-    questions = [question for sample in samples for question in sample.questions]
-    counted = Counter(CATEGORIES[question.category] for question in questions)
+    dataset = LOCOMO_ALL.read(development_data / "locomo")
+    counted = Counter(item.category for item in dataset.items)
     assert counted == {
         "single-hop": 418,
         "adversarial": 237,
@@ -88,14 +120,45 @@ def test_the_real_questions(development_data: Path) -> None:
         "multi-hop": 142,
         "open-domain": 46,
     }
-    answered = [question for question in questions if question.category != 5]
-    assert all(question.answer for question in answered)
-    assert sum(bool(question.evidence) for question in answered) == 760
-    assert sum(question.answer is None for question in questions) == 235
-    for sample in samples:
-        known = {turn.id for turn in sample.conversation.turns}
-        assert all(known.issuperset(question.evidence) for question in sample.questions)
-    assert [note for sample in samples for note in sample.notes] == [
+    answered = LOCOMO.read(development_data / "locomo").items
+    assert answered == tuple(item for item in dataset.items if item.category != "adversarial")
+    assert all(item.golds for item in answered)
+    assert sum(bool(item.evidence) for item in answered) == 760
+    assert sum(not item.golds for item in dataset.items) == 235
+    for name, source in dataset.sources.items():
+        talk = source()
+        assert isinstance(talk, Conversation)
+        known = {turn.id for turn in talk.turns}
+        own = [item for item in dataset.items if item.source == name]
+        assert all(known.issuperset(item.evidence) for item in own)
+    assert dataset.notes == (
         "conv-42/q58: evidence that names no turn left out: D10:19",
         "conv-42/q88: evidence that names no turn left out: D",
-    ]
+    )
+
+
+def test_to_a_session_only_what_was_said_by_then_is_asked(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        asked(),
+        asked(evidence=["D1:2", "D11:1"]),
+        asked(evidence=[]),
+        asked(evidence=["D1:9"], category=5),
+    )
+    [sample] = read_samples(path)
+    assert len(sample.items) == 3
+    assert [item.id for item in sample.evident] == ["conv-1/q0", "conv-1/q1"]
+    first = sample.to_session(1)
+    assert {turn.session for turn in first.conversation.turns} == {"1"}
+    assert [item.id for item in first.items] == ["conv-1/q0"]
+    assert sample.to_session(2).items == sample.evident
+    assert first.to_session(1).conversation.id == first.conversation.id
+
+
+def test_samples_are_chosen_by_name(tmp_path: Path) -> None:
+    path = written(tmp_path, asked())
+    assert [sample.name for sample in read_samples(path)] == ["conv-1"]
+    [cut] = read_samples(path, ["conv-1"], 1)
+    assert len(cut.conversation.turns) == 30
+    with pytest.raises(InputError, match="holds no conv-2"):
+        read_samples(path, ["conv-2"])

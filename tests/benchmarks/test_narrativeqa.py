@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from mgl.benchmarks.narrativeqa import NarrativeBook, read_narrativeqa
+from mgl.benchmarks.base import Dataset
+from mgl.benchmarks.narrativeqa import NARRATIVEQA
 from mgl.errors import InputError
+from mgl.types import Document
+from tests.benchmarks.seen import seen
 
 BOOK = {"file": "rain.txt", "nqa_document_id": "d1", "nqa_title": "Rain"}
 TEXT = (
@@ -21,32 +25,58 @@ def asked(**fields: object) -> str:
 
 
 def written(folder: Path, *lines: str, books: object = (BOOK,)) -> Path:
-    (folder / "books").mkdir()
+    (folder / "books").mkdir(exist_ok=True)
     (folder / "books" / "rain.txt").write_text(TEXT)
     (folder / "books.json").write_text(json.dumps(books))
     (folder / "qaps.jsonl").write_text("\n".join(lines) + "\n")
     return folder
 
 
-def read(folder: Path, *lines: str) -> NarrativeBook:
-    [book] = read_narrativeqa(written(folder, *lines))
-    return book
+def read(folder: Path, *lines: str) -> Dataset:
+    return NARRATIVEQA.read(written(folder, *lines))
 
 
 def test_a_book_with_its_questions(tmp_path: Path) -> None:
-    book = read(tmp_path, asked(), "", asked(question="Why ?"))
-    assert (book.id, book.title) == ("d1", "Rain")
-    assert [question.id for question in book.questions] == ["Rain/q0", "Rain/q1"]
-    assert book.questions[0].answers == ("Ann", "Ann.")
-    assert book.read().text == "It rained."
+    dataset = read(tmp_path, asked(), "", asked(question="Why ?"))
+    assert [item.id for item in dataset.items] == ["Rain/q0", "Rain/q1"]
+    assert {item.source for item in dataset.items} == {"Rain"}
+    assert dataset.items[0].golds == ("Ann", "Ann.")
+    source = dataset.sources["Rain"]()
+    assert isinstance(source, Document)
+    assert source.text == "It rained."
+    assert set(dataset.sha256) == {"books.json", "qaps.jsonl", "rain.txt"}
+
+
+SUN = {"file": "sun.txt", "nqa_document_id": "d2", "nqa_title": "Sun"}
 
 
 def test_a_book_may_have_no_questions(tmp_path: Path) -> None:
-    other = {"file": "sun.txt", "nqa_document_id": "d2", "nqa_title": "Sun"}
-    books = read_narrativeqa(written(tmp_path, asked(), books=[other, BOOK]))
-    assert [(book.title, len(book.questions)) for book in books] == [("Sun", 0), ("Rain", 1)]
+    dataset = NARRATIVEQA.read(written(tmp_path, asked(), books=[SUN, BOOK]))
+    assert list(dataset.sources) == ["Sun", "Rain"]
+    assert [item.source for item in dataset.items] == ["Rain"]
     with pytest.raises(InputError, match=r"sun\.txt does not exist"):
-        books[0].read()
+        dataset.sources["Sun"]()
+
+
+def test_questions_come_book_by_book(tmp_path: Path) -> None:
+    of_sun = asked(document_id="d2")
+    folder = written(tmp_path, asked(), of_sun, asked(), of_sun, books=[SUN, BOOK])
+    ids = [item.id for item in NARRATIVEQA.read(folder).items]
+    assert ids == ["Sun/q0", "Sun/q1", "Rain/q0", "Rain/q1"]
+
+
+def test_books_of_one_title_are_told_apart_and_of_one_id_refused(tmp_path: Path) -> None:
+    same = {**SUN, "nqa_title": "Rain"}
+    dataset = NARRATIVEQA.read(written(tmp_path, asked(), books=[same, BOOK]))
+    assert list(dataset.sources) == ["Rain (d2)", "Rain (d1)"]
+    with pytest.raises(InputError, match="items 1 and 2 have the same id 'd1'"):
+        NARRATIVEQA.read(written(tmp_path, asked(), books=[BOOK, {**BOOK, "nqa_title": "Sun"}]))
+
+
+def test_a_memory_does_not_see_the_answers(tmp_path: Path) -> None:
+    one = seen(read(tmp_path, asked(answers=["Zoe"])))
+    assert one == seen(read(tmp_path, asked(answers=["Yann", "Bo"])))
+    assert "Zoe" not in repr(one)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +93,7 @@ def test_a_book_may_have_no_questions(tmp_path: Path) -> None:
     ],
 )
 def test_spaces_of_the_tokenised_columns(tmp_path: Path, tokenised: str, text: str) -> None:
-    assert read(tmp_path, asked(question=tokenised)).questions[0].text == text
+    assert read(tmp_path, asked(question=tokenised)).items[0].question.text == text
 
 
 @pytest.mark.parametrize(
@@ -75,7 +105,7 @@ def test_spaces_of_the_tokenised_columns(tmp_path: Path, tokenised: str, text: s
         (asked(question=""), "line 3: question"),
         (asked(answers=[]), "line 3: answers"),
         (asked(answers="Ann"), "line 3: answers"),
-        (asked(document_id="d9"), r"line 3: document d9 is not in books\.json"),
+        (asked(document_id="d9"), "question 3: document d9 has no book"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, line: str, why: str) -> None:
@@ -86,20 +116,92 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, why: str) -> None:
 
 @pytest.mark.parametrize("books", [{}, [1], [{"file": "rain.txt"}], [{**BOOK, "file": ""}]])
 def test_a_bad_list_of_books_is_refused(tmp_path: Path, books: object) -> None:
-    with pytest.raises(InputError, match=r"books\.json is no list of books"):
-        read_narrativeqa(written(tmp_path, asked(), books=books))
+    with pytest.raises(InputError, match=r"books\.json, (item|line) 1") as caught:
+        NARRATIVEQA.read(written(tmp_path, asked(), books=books))
+    assert "nqa_title" in caught.value.hint
 
 
 def test_a_folder_without_the_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"books\.json does not exist"):
-        read_narrativeqa(tmp_path)
+        NARRATIVEQA.read(tmp_path)
+
+
+DOCUMENTS = """\
+document_id,set,kind,story_url,wiki_title
+0a1,test,gutenberg,http://example.org/a,Rain
+0b2,train,movie,http://example.org/b,"Sun, the"
+"""
+QUESTIONS = """\
+document_id,set,question,answer1,answer2,question_tokenized,answer1_tokenized,answer2_tokenized
+0b2,train,Why?,Yes.,,Why ?,Yes .,
+0a1,test,"Who's Bo, and
+why?",Ann's friend,The friend,Who 's Bo ?,Ann 's friend,The friend
+"""
+
+
+def official(
+    folder: Path, documents: str = DOCUMENTS, questions: str = QUESTIONS, *stories: str
+) -> Path:
+    (folder / "documents.csv").write_text(documents)
+    (folder / "qaps.csv").write_text(questions)
+    (folder / "tmp").mkdir()
+    for id in stories or ("0a1", "0b2"):
+        (folder / "tmp" / f"{id}.content").write_text(TEXT)
+    return folder
+
+
+def test_the_official_release_is_read_in_its_own_words(tmp_path: Path) -> None:
+    dataset = NARRATIVEQA.read(official(tmp_path))
+    [rain, sun] = dataset.items
+    assert rain.question.text == "Who's Bo, and why?"
+    assert (rain.id, rain.golds) == ("Rain/q0", ("Ann's friend", "The friend"))
+    assert rain.labels == {"set": "test", "kind": "gutenberg"}
+    assert (sun.source, sun.golds) == ("Sun, the", ("Yes.",))
+    source = dataset.sources["Rain"]()
+    assert isinstance(source, Document)
+    assert source.text == "It rained."
+    assert set(dataset.sha256) == {"documents.csv", "qaps.csv", "0a1.content", "0b2.content"}
+
+
+def test_stories_that_were_not_fetched_are_left_out_with_a_note(tmp_path: Path) -> None:
+    dataset = NARRATIVEQA.read(official(tmp_path, DOCUMENTS, QUESTIONS, "0b2"))
+    assert [item.source for item in dataset.items] == ["Sun, the"]
+    assert dataset.notes == ("1 of 2 stories are not in tmp: left out",)
+    (tmp_path / "tmp" / "0b2.content").unlink()
+    with pytest.raises(InputError, match="holds no story") as caught:
+        NARRATIVEQA.read(tmp_path)
+    assert "download_stories" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("documents", "questions", "why"),
+    [
+        (
+            DOCUMENTS.replace("wiki_title", "title"),
+            QUESTIONS,
+            r"documents\.csv, line 2: wiki_title",
+        ),
+        (DOCUMENTS.replace("0b2", "../b"), QUESTIONS, r"documents\.csv, line 3: document_id"),
+        (DOCUMENTS.replace("0b2", "0a1"), QUESTIONS, "items 1 and 2 have the same id '0a1'"),
+        (DOCUMENTS, QUESTIONS.replace("0a1", "0c3"), "question 2: document 0c3 has no book"),
+        (DOCUMENTS, QUESTIONS.replace("answer1", "first"), r"qaps\.csv, line 2: answer1"),
+        (DOCUMENTS, QUESTIONS[: QUESTIONS.index("why?")], r"qaps\.csv, line 2: unexpected end"),
+        (DOCUMENTS, QUESTIONS.splitlines()[0], "holds no item"),
+    ],
+)
+def test_a_bad_release_is_refused_with_its_line(
+    tmp_path: Path, documents: str, questions: str, why: str
+) -> None:
+    with pytest.raises(InputError, match=why) as caught:
+        NARRATIVEQA.read(official(tmp_path, documents, questions))
+    assert caught.value.hint
 
 
 @pytest.mark.data
 def test_the_real_books(development_data: Path) -> None:
-    books = read_narrativeqa(development_data / "narrativeqa")
-    counts = {book.title: len(book.questions) for book in books}
-    assert counts == {
+    dataset = NARRATIVEQA.read(development_data / "narrativeqa")
+    counts = Counter(item.source for item in dataset.items)
+    assert {name: counts[name] for name in dataset.sources} == {
         "Bleak House": 30,
         "Brewster's Millions": 29,
         "Siddhartha (novel)": 29,
@@ -107,12 +209,13 @@ def test_the_real_books(development_data: Path) -> None:
         "The Gods of Mars": 0,
         "The Picture of Dorian Gray": 29,
     }
-    assert {len(question.answers) for book in books for question in book.questions} == {2}
-    for book in books:
-        document = book.read()
+    assert {len(item.golds) for item in dataset.items} == {2}
+    for source in dataset.sources.values():
+        document = source()
+        assert isinstance(document, Document)
         assert "gutenberg-tm" not in document.text.lower()
         assert "gutenberg ebook" not in document.text.lower()
         assert "Produced by" not in document.text[:2000]
         assert len(document.sections) >= 13
-        for question in book.questions:
-            assert not any(f" {mark}" in question.text for mark in ".,?!;:"), question
+    for item in dataset.items:
+        assert not any(f" {mark}" in item.question.text for mark in ".,?!;:"), item

@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import re
+from collections import Counter
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mgl.benchmarks.nocha import NochaBook, read_nocha
+from mgl.benchmarks.base import Dataset
+from mgl.benchmarks.nocha import NOCHA
 from mgl.errors import InputError
+from mgl.types import Document
+from tests.benchmarks.seen import seen
 
 TEXTS = {"rain": "CHAPTER I\n\nIt rained.", "sun": "It shone."}
 
@@ -39,12 +43,18 @@ def written(folder: Path, claims: object = PAIR, pickled: Any = TEXTS) -> Path:
     return folder
 
 
-def read(folder: Path, *claims: dict[str, object]) -> list[NochaBook]:
-    return read_nocha(written(folder, claims))
+def read(folder: Path, *claims: dict[str, object]) -> Dataset:
+    return NOCHA.read(written(folder, claims))
+
+
+def text_of(dataset: Dataset, book: str = "rain") -> str:
+    source = dataset.sources[book]()
+    assert isinstance(source, Document)
+    return source.text
 
 
 def test_a_pair_is_linked_by_book_and_index(tmp_path: Path) -> None:
-    [rain, sun] = read(
+    dataset = read(
         tmp_path,
         claim(9, True),
         *PAIR,
@@ -52,24 +62,39 @@ def test_a_pair_is_linked_by_book_and_index(tmp_path: Path) -> None:
         claim(9, False),
         claim(7, False, "sun"),
     )
-    assert [(one.pair, one.label) for one in rain.claims] == [
-        ("rain/7", True),
-        ("rain/7", False),
-        ("rain/9", True),
-        ("rain/9", False),
+    assert [(item.pair, item.golds) for item in dataset.items] == [
+        ("rain/7", ("TRUE",)),
+        ("rain/7", ("FALSE",)),
+        ("rain/9", ("TRUE",)),
+        ("rain/9", ("FALSE",)),
+        ("sun/7", ("TRUE",)),
+        ("sun/7", ("FALSE",)),
     ]
-    assert [one.id for one in sun.claims] == ["sun/7/true", "sun/7/false"]
-    assert sun.document.text == "It shone."
-    assert [section.label for section in rain.document.sections] == ["CHAPTER I"]
+    assert [item.id for item in dataset.items if item.source == "sun"] == [
+        "sun/7/true",
+        "sun/7/false",
+    ]
+    assert len({(item.source, item.category, item.pair) for item in dataset.items}) == 3
+    assert list(dataset.sources) == ["rain", "sun"]
+    assert text_of(dataset, "sun") == "It shone."
+    rain = dataset.sources["rain"]()
+    assert isinstance(rain, Document)
+    assert [section.label for section in rain.sections] == ["CHAPTER I"]
 
 
-def test_a_claim_is_put_without_what_is_wrong_with_it(tmp_path: Path) -> None:
-    [book] = read(tmp_path, claim(7, True), claim(7, False, claim="It {snowed}."))
-    false = book.claims[1]
-    assert "[Statement]: It {snowed}." in false.question
-    assert false.question.endswith("TRUE or FALSE?")
-    assert false.explanation == "It rained once."
-    assert false.explanation not in false.question
+def test_a_claim_is_put_in_hgmems_words(tmp_path: Path) -> None:
+    item = read(tmp_path, claim(7, True), claim(7, False, claim="It {snowed}.")).items[1]
+    assert "[Statement]: It {snowed}." in item.question.text
+    assert item.question.text.endswith("TRUE or FALSE?")
+
+
+def test_a_memory_does_not_see_what_is_true_nor_why(tmp_path: Path) -> None:
+    same = {"claim": "It rained."}
+    one = read(tmp_path, claim(7, True, **same), claim(7, False, **same))
+    [true, false] = [item.question for item in one.items]
+    assert true == false
+    assert "It rained once." not in repr(one)
+    assert seen(one) == seen(read(tmp_path, *(claim(8, label, **same) for label in (False, True))))
 
 
 @pytest.mark.parametrize(
@@ -79,22 +104,23 @@ def test_a_claim_is_put_without_what_is_wrong_with_it(tmp_path: Path) -> None:
         ([*PAIR, claim(8, True)], "pair 8 of rain has the labels True"),
         ([claim(8, True), claim(8, True)], "pair 8 of rain has the labels True, True"),
         ([claim(8, True, "fog"), claim(8, False, "fog")], "the text of fog is not in"),
-        ([*PAIR, claim(8, "yes")], "claim 3.type"),
-        ([*PAIR, {"claim": "It rained."}], "claim 3.book_title"),
-        ([*PAIR, 5], "claim 3: "),
-        ({"claims": []}, "value: "),
+        ([*PAIR, claim(8, "yes")], "item 3: type"),
+        ([*PAIR, {"claim": "It rained."}], "item 3: book_title"),
+        ([*PAIR, 5], "item 3: "),
+        ({"claims": []}, "line 1: book_title"),
+        ([], "holds no item"),
     ],
 )
 def test_claims_that_are_none_are_named(tmp_path: Path, claims: object, why: str) -> None:
     with pytest.raises(InputError, match=why) as caught:
-        read_nocha(written(tmp_path, claims))
+        NOCHA.read(written(tmp_path, claims))
     assert caught.value.hint
 
 
 def test_claims_that_are_no_json_are_named_by_their_line(tmp_path: Path) -> None:
     (written(tmp_path) / "data_sample.json").write_text("[\n{},\n{")
     with pytest.raises(InputError, match="at line 3"):
-        read_nocha(tmp_path)
+        NOCHA.read(tmp_path)
 
 
 class _Runs:
@@ -104,10 +130,10 @@ class _Runs:
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_texts_of_every_protocol_are_read_and_code_never_is(tmp_path: Path, protocol: int) -> None:
-    [book] = read_nocha(written(tmp_path, pickled=pickle.dumps(TEXTS, protocol)))
-    assert book.document.text == TEXTS["rain"]
+    dataset = NOCHA.read(written(tmp_path, pickled=pickle.dumps(TEXTS, protocol)))
+    assert text_of(dataset) == TEXTS["rain"]
     with pytest.raises(InputError, match="is not a pickle of texts: it holds"):
-        read_nocha(written(tmp_path, pickled=pickle.dumps({"rain": _Runs()}, protocol)))
+        NOCHA.read(written(tmp_path, pickled=pickle.dumps({"rain": _Runs()}, protocol)))
     assert "MGL_PICKLE_RAN" not in os.environ
 
 
@@ -132,13 +158,13 @@ def test_texts_of_every_protocol_are_read_and_code_never_is(tmp_path: Path, prot
 )
 def test_other_pickles_are_refused(tmp_path: Path, pickled: object) -> None:
     with pytest.raises(InputError, match=re.escape("classic_books.pkl")) as caught:
-        read_nocha(written(tmp_path, pickled=pickled))
+        NOCHA.read(written(tmp_path, pickled=pickled))
     assert caught.value.hint
 
 
 def test_half_a_character_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="half a character at position 3"):
-        read_nocha(written(tmp_path, pickled={"rain": "It \ud800 rained."}))
+        NOCHA.read(written(tmp_path, pickled={"rain": "It \ud800 rained."}))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -148,22 +174,22 @@ def test_damage_is_always_an_input_error(tmp_path: Path, data: st.DataObject) ->
     for _ in range(data.draw(st.integers(1, 4))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     try:
-        [book] = read_nocha(written(tmp_path, pickled=bytes(whole)))
+        text = text_of(NOCHA.read(written(tmp_path, pickled=bytes(whole))))
     except InputError:
         return
-    assert book.document.text
+    assert text
 
 
 @pytest.mark.data
 def test_the_real_claims(development_data: Path) -> None:
-    books = read_nocha(development_data / "nocha")
-    assert {book.name: len(book.claims) for book in books} == {
+    dataset = NOCHA.read(development_data / "nocha")
+    assert Counter(item.source for item in dataset.items) == {
         "anne_of_green_gables_lm_montgomery": 30,
         "the_great_gatsby_f_scott_fitzgerald": 30,
     }
-    for book in books:
-        assert len(book.document.text) > 200_000
-        for true, false in zip(book.claims[::2], book.claims[1::2], strict=True):
-            assert (true.pair, true.label, false.label) == (false.pair, True, False)
-            assert true.explanation == false.explanation
-            assert SequenceMatcher(None, true.text, false.text, autojunk=False).ratio() > 0.5
+    for name in dataset.sources:
+        assert len(text_of(dataset, name)) > 200_000
+    for true, false in zip(dataset.items[::2], dataset.items[1::2], strict=True):
+        assert (true.pair, true.golds, false.golds) == (false.pair, ("TRUE",), ("FALSE",))
+        claims = true.question.text, false.question.text
+        assert SequenceMatcher(None, *claims, autojunk=False).ratio() > 0.5

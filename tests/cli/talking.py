@@ -1,7 +1,7 @@
 """What the test's model server says about conversations, by what a prompt asks.
 
 A topic ends with each turn that says "bye"; a topic's summary is its first line; all topics are
-alike; an answer is the first memory, and names it.
+alike; an answer is the first memory, and names it; nothing belongs into a category.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ def reply_about_talk(prompt: str, schema: str) -> str | None:
         return json.dumps({CHOSEN: "Yes" if "when" in prompt.lower() else "No"})
     if '"temporal": [indices]' in prompt:
         return json.dumps({"temporal": [], "consistent": []})
+    if "<EXISTING CATEGORIES>" in prompt:
+        return "[]"
     if '{"memories": [numbers]' in prompt:
         known = _NUMBERED.findall(prompt)
         said = known[0][1].rpartition(": ")[2] if known else "I know nothing of it."

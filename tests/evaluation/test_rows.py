@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import InputError, UsageError
-from mgl.evaluation.rows import KeptRows
+from mgl.evaluation.rows import KeptRows, kept_or_made
 
 SETTINGS = {"model": "m", "options": {"steps": 3}}
 
@@ -91,3 +91,14 @@ def test_a_run_that_was_killed_at_any_byte_goes_on(path: Path, cut: int) -> None
             resumed.add({"id": f"q{number}", "answer": "Zürich"})
     assert path.read_bytes() == whole
     assert [json.loads(line)["id"] for line in whole.splitlines()] == ["q0", "q1", "q2"]
+
+
+def test_a_question_is_asked_again_only_where_it_failed(path: Path) -> None:
+    replies = [{"answer": "", "error": "late", "seen": 1}, {"answer": "Rome", "error": None}]
+    wanted = [("late", ""), (None, "Rome"), (None, "Rome")]
+    for error, answer in wanted:
+        row = kept_or_made(KeptRows(path, SETTINGS), "q0", lambda: replies.pop(0))
+        assert (row["error"], row["answer"], row["id"]) == (error, answer, "q0")
+    assert row["seen"] == 1
+    assert not replies
+    assert kept_or_made(None, "q0", lambda: {"error": None}) == {"id": "q0", "error": None}

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import UsageError
-from mgl.evaluation import scores
 from mgl.evaluation.intervals import bootstrap_interval, wilson_interval
+from mgl.evaluation.nltktools import nltk_tools
 from mgl.evaluation.scores import (
     BoundaryScores,
     amem_f1,
@@ -121,7 +121,7 @@ def test_what_holds_for_every_answer_score(one: str, other: str) -> None:
 
 
 def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    scores._nltk.cache_clear()
+    nltk_tools.cache_clear()
     monkeypatch.setitem(sys.modules, "punkt", None)
     with pytest.raises(UsageError) as caught:
         bleu1("a", "b")

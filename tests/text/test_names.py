@@ -45,3 +45,15 @@ def test_a_mention_is_a_whole_word_of_any_alias() -> None:
     names = find_names("I met Irene Adler. Miss Adler sang to Holmes, and Holmes listened.")
     assert [name.name for name in mentioned("when Miss\nAdler came", names)] == ["Irene Adler"]
     assert mentioned("Holmesian", names) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("In Detroit I saw the cars, and in Detroit I stayed.", ["Detroit"]),
+        ("We told Ada I'd come. She asked Ada I’m not sure what.", ["Ada"]),
+        ("They served King James I. Then King James I, a Scot, died.", ["King James I"]),
+    ],
+)
+def test_the_pronoun_behind_a_name_is_no_part_of_it(text: str, names: list[str]) -> None:
+    assert [name.name for name in find_names(text)] == names

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from mgl.deletion import is_before, numbered
 from mgl.errors import InputError
 from mgl.memories.gam.state import Freeze, Rewrite, State, Topic, Unlink
 from mgl.types import Turn
@@ -97,7 +98,7 @@ def chosen(
             else:
                 gone.update(state.topics[name].turns)
     for number, turn in enumerate(turns):
-        if before is None or number in state.forgotten or not _is_before(turn, before):
+        if before is None or number in state.forgotten or not is_before(turn, before):
             continue
         owner = owners.get(number)
         if owner is not None and owner.frozen:
@@ -117,20 +118,13 @@ def chosen(
 def _named(
     state: State, turns: Sequence[Turn], ids: Collection[str], owners: Mapping[int, Topic]
 ) -> set[int]:
-    numbers = {turn.id: number for number, turn in enumerate(turns)}
-    for identity in ids:
-        number = numbers.get(identity)
-        if number is None:
-            raise InputError(
-                f"the conversation has no turn {identity!r}", hint="look at the ids in its export"
-            )
-        if number in state.forgotten:
-            raise InputError(f"turn {identity!r} is forgotten already", hint="leave it out")
+    numbers = numbered(turns, ids, state.forgotten)
+    for identity, number in numbers.items():
         if number in owners and owners[number].frozen:
             raise InputError(
                 f"turn {identity!r} belongs to the frozen topic {owners[number].id}", hint=_LET_GO
             )
-    return {numbers[identity] for identity in ids}
+    return set(numbers.values())
 
 
 def _topic(state: State, name: str) -> Topic:
@@ -144,10 +138,6 @@ def _free(state: State, name: str) -> Topic:
     if topic.frozen:
         raise InputError(f"the topic {name} is frozen", hint=_LET_GO)
     return topic
-
-
-def _is_before(turn: Turn, time: datetime) -> bool:
-    return turn.time is not None and turn.time.replace(tzinfo=None) < time.replace(tzinfo=None)
 
 
 def _number(name: str) -> int:

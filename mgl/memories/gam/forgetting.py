@@ -16,11 +16,11 @@ from mgl.memories.gam.edits import record, resolved
 from mgl.memories.gam.meaning import without_names
 from mgl.memories.gam.state import Consolidate, Edit, Forget, Mask, Rewrite, replay
 from mgl.memories.gam.texts import raw_text
-from mgl.store import EditRecord, MemoryRecord
-from mgl.store.redaction import MASK, Redaction, Treat, Treated, masked
+from mgl.store import EditRecord
+from mgl.store.redaction import MASK, Redaction, Treated, masked
 from mgl.types import Turn
 
-__all__ = ["DERIVED", "Filter", "filtered", "private_parts", "treating"]
+__all__ = ["DERIVED", "Filter", "filtered", "private_parts", "treated"]
 
 DERIVED: Final = frozenset({"summary"})
 """The stages whose replies later calls quote."""
@@ -62,20 +62,10 @@ def filtered(filters: Sequence[Filter], turns: Mapping[int, Turn]) -> Redaction:
     return Redaction(frozenset(forgotten), parts)
 
 
-def treating(kind: str, what: Redaction) -> Treat:
-    """How the log of each memory of a kind is rewritten; those of other kinds keep theirs."""
-
-    def treat(
-        memory: MemoryRecord, step: int, log: Sequence[EditRecord], turns: Sequence[Turn]
-    ) -> Treated:
-        return _treated(what, step, log, turns) if memory.kind == kind else Treated(log)
-
-    return treat
-
-
-def _treated(
+def treated(
     what: Redaction, step: int, log: Sequence[EditRecord], turns: Sequence[Turn]
 ) -> Treated:
+    """What becomes of a log (``mgl.deletion``)."""
     edits = [resolved(row) for row in log]
     topics = replay(edit for edit in edits if edit is not None).topics
     lost = {name for name, topic in topics.items() if not what.turns.isdisjoint(topic.turns)}

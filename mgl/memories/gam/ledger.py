@@ -10,14 +10,14 @@ Deletion by one is a step for all memories of the conversation, so each hears of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 
+from mgl.deletion import delete, minding
 from mgl.errors import InputError, StoreConflict
 from mgl.memories.base import Observer
 from mgl.memories.gam.edits import record, resolved
-from mgl.memories.gam.forgetting import DERIVED, treating
 from mgl.memories.gam.state import EMPTY, Append, Edit, Forget, Mask, State, apply
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.redaction import Fate, Redaction
@@ -141,26 +141,17 @@ class Ledger:
 
     def redact(self, what: Redaction) -> None:
         """Delete from the conversation, for all its memories."""
-        treat = treating(self.record.kind, what)
-        wiped = self._store.redact(self._conversation.id, what, treat, derived=DERIVED)
+        wiped = delete(self._store, self._conversation.id, what)
         self.catch_up()
         if not wiped:
             self._observer.note(
                 "another process reads the store: what was deleted leaves its file when that ends"
             )
 
-    @contextmanager
-    def minding(self) -> Iterator[None]:
-        """Where turns are deleted while a model is asked about them, the calls are cleaned, too.
+    def minding(self) -> AbstractContextManager[None]:
+        """Where turns are deleted while a model is asked about them, the calls are cleaned, too."""
+        return minding(self._store, self._conversation.id, self.turns, self._now)
 
-        A process that is killed in between leaves the calls that it had made by then.
-        """
-        before = list(self.turns)
-        try:
-            yield
-        finally:
-            self.catch_up()
-            pairs = zip(before, self.turns, strict=False)
-            gone = [old for old, new in pairs if old is not new and old != new]
-            if gone:
-                self._store.scrub(self._conversation.id, gone, derived=DERIVED)
+    def _now(self) -> Sequence[Turn]:
+        self.catch_up()
+        return self.turns

@@ -26,15 +26,15 @@ from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.consolidate import consolidate, renewed
 from mgl.memories.gam.control import Forgotten, chosen, freezing, rewriting, unlinking
 from mgl.memories.gam.export import exported
-from mgl.memories.gam.forgetting import Filter, filtered, private_parts
+from mgl.memories.gam.forgetting import DERIVED, Filter, filtered, private_parts, treated
 from mgl.memories.gam.ledger import Ledger
 from mgl.memories.gam.meaning import Contexts
-from mgl.memories.gam.reading import Reading, memories, read, trace
+from mgl.memories.gam.reading import Reading, memories, ranked, read, trace
 from mgl.memories.gam.state import State, Topic
 from mgl.memories.gam.view import viewed
 from mgl.replying import reply_from, reply_in_talk
-from mgl.store import MemoryRecord
-from mgl.store.redaction import Redaction
+from mgl.store import EditRecord, MemoryRecord
+from mgl.store.redaction import Redaction, Treated
 from mgl.types import Answer, Conversation, Question, Source, Turn
 from mgl.web.view import GraphView
 
@@ -56,6 +56,7 @@ class Gam:
     retrieves: Final = True
     per_question: Final = False
     question_aware: Final = False
+    derived: Final = DERIVED
     Config = GamConfig
 
     def __init__(
@@ -180,6 +181,7 @@ class Gam:
                 question,
                 sampling=self._config.sampling(self._config.answer_tokens),
                 trace=(self._judged_by, *trace(reading)),
+                ranked=ranked(reading, self._ledger.state),
             )
 
     async def reply(self, turn: Turn, name: str) -> Answer:
@@ -269,6 +271,18 @@ class Gam:
                 gone = frozenset(ledger.number(identity) for identity in found.turns)
                 ledger.redact(Redaction(gone))
         return found
+
+    @staticmethod
+    def treated(
+        what: Redaction,
+        memory: MemoryRecord,
+        step: int,
+        log: Sequence[EditRecord],
+        turns: Sequence[Turn],
+    ) -> Treated:
+        """What becomes of the log of such a memory when turns are deleted (``mgl.deletion``)."""
+        del memory
+        return treated(what, step, log, turns)
 
     # Inside
 

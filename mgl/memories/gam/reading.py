@@ -26,7 +26,7 @@ from mgl.retrieval.base import Embedder, Reranker
 from mgl.retrieval.likeness import likeness, nearest
 from mgl.types import Question, Turn
 
-__all__ = ["Event", "Reading", "memories", "read", "trace"]
+__all__ = ["Event", "Reading", "memories", "ranked", "read", "trace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +173,13 @@ def memories(reading: Reading, state: State, turns: Sequence[Turn]) -> list[Memo
     found = (state.topics[name] for name in reading.topics if name in state.topics)
     topics = sorted(found, key=lambda topic: topic.turns)
     return [(topic.turns, f"{topic.summary}\n{raw_text(topic, turns)}".strip()) for topic in topics]
+
+
+def ranked(reading: Reading, state: State) -> list[int]:
+    """The turns that an answer reads, the best first; those of one topic in their order."""
+    found = (state.topics[name] for name in reading.topics if name in state.topics)
+    of_topics = [number for topic in found for number in topic.turns]
+    return of_topics or [event.turn for event in reading.events]
 
 
 def trace(reading: Reading) -> tuple[str, ...]:

@@ -77,4 +77,5 @@ async def respond(
         return [record(step, Respond(error.message, ()), rejected="reply_invalid")]
     assert reply.parsed is not None
     named = tuple(read[place - 1] for place in reply.parsed.sources if place <= len(read))
-    return [record(step, Respond(flat(reply.parsed.answer), named), call_key=reply.call_key)]
+    said = Respond(flat(reply.parsed.answer), named, tuple(best[: len(fitting)]))
+    return [record(step, said, call_key=reply.call_key)]

@@ -67,10 +67,12 @@ class Retrieve:
 
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """An answer from the memory as it was then, and the chunks that it names as its sources."""
+    """An answer from the memory as it was then, the chunks that it names as its sources, and those
+    that were read for it, the best first."""
 
     text: str
     chunks: tuple[int, ...]
+    read: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

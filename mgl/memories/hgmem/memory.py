@@ -151,6 +151,7 @@ class HgMem:
                 f"entities and chunks by {self._tools.required_embedder.model_id}",
                 *trace(rows, self._graph.graph()),
             ),
+            retrieved=tuple(self._graph.chunks()[number].span.place for number in last.read),
         )
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:

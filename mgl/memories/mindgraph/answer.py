@@ -86,7 +86,16 @@ async def answer_from_graph(
         trace=tuple(loop.trace),
         marks=tuple(loop.marks),
         compaction_ratio=loop.first_input_tokens / source_tokens,
+        retrieved=_passages(tools, loop.looked_up, known),
     )
+
+
+def _passages(tools: GraphTools, looked_up: Sequence[str], cited: Sequence[str]) -> tuple[str, ...]:
+    """The passages that were looked up, in order, then those that cited nodes stand on."""
+    nodes = [node for name in looked_up if (node := tools.graph.node(name)) is not None]
+    stood_on = [node for name in cited if (node := tools.graph.node(name)) is not None]
+    spans = [*map(tools.passage, nodes), *(node.span for node in stood_on)]
+    return tuple(dict.fromkeys(span.place for span in spans))
 
 
 @dataclass(slots=True)
@@ -98,7 +107,7 @@ class _Loop:
     trace: list[str] = field(default_factory=list)
     marks: list[str] = field(default_factory=list)
     first_input_tokens: int = 0
-    _looked_up: set[str] = field(default_factory=set)
+    looked_up: list[str] = field(default_factory=list)
     _messages: list[Message] = field(default_factory=list)
 
     async def run(self) -> _Final:
@@ -144,6 +153,8 @@ class _Loop:
             self.trace.append(f"{call.name}: arguments are not a JSON object")
             return "The arguments are not a JSON object."
         self.trace.append(f"{call.name}({_arguments(arguments)})")
+        if call.name == "lookup_source":
+            self.looked_up.append(str(arguments.get("node_id", "")))
         return await self.tools.call(call.name, arguments)
 
     async def _read_final(self, text: str) -> _Final:
@@ -165,7 +176,7 @@ class _Loop:
             return _Final.of(step)
         arguments = step.model_dump(exclude={"action"})
         if step.action == "lookup_source":
-            self._looked_up.add(step.node_id)
+            self.looked_up.append(step.node_id)
         self.trace.append(f"{step.action}({_arguments(arguments)})")
         self._messages.append(Message("assistant", reply.text))
         result = await self.tools.call(step.action, arguments)
@@ -221,7 +232,7 @@ class _Loop:
     def _step_schema(self) -> type[BaseModel]:
         nodes = [node.id for node in self.tools.graph.nodes]
         actions: list[Any] = [_final_schema(nodes, action=True)]
-        unread = [node_id for node_id in nodes if node_id not in self._looked_up]
+        unread = [node_id for node_id in nodes if node_id not in self.looked_up]
         if unread:
             ids: Any = Literal[tuple(unread)]
             name: Any = Literal["lookup_source"]

@@ -18,7 +18,6 @@ __all__ = [
     "BUILD_BY_SENTENCE",
     "BUILD_BY_SENTENCE_CACHED",
     "BUILD_CACHED",
-    "JUDGE",
     "LOOKUP_SOURCE",
     "NO_QUESTION",
     "REPORT",
@@ -233,30 +232,6 @@ SUBGRAPH_SUMMARY = Prompt(
         "subgraph's full executive summary and 5-10 detailed findings. Use when the graph is large "
         "and you need a global map before drilling in with lookup_source."
     ),
-)
-
-JUDGE = Prompt(
-    "mindgraph.judge",
-    source="MindGraph D.4",
-    text=(
-        "You are a strict but fair grading judge. Given a question, a gold (reference) answer, and "
-        "a predicted answer, decide if the predicted answer is essentially correct -- i.e. it "
-        "conveys the same core meaning as the gold answer, even if phrased differently, more "
-        "verbose, or using synonyms.\n"
-        "\n"
-        'Important: For list-type questions (e.g. "what animals...", "what techniques..."), the '
-        "predicted answer must include ALL key items from the gold answer. A partial list that "
-        "misses important items, or a list with substantially different items, should be marked "
-        "incorrect.\n"
-        "\n"
-        "Question: {question}\n"
-        "Gold answer: {gold}\n"
-        "Predicted answer: {predicted}\n"
-        "\n"
-        "Reply with ONLY a JSON object:\n"
-        '{ "correct": true/false, "reason": "brief explanation" }'
-    ),
-    variables=("question", "gold", "predicted"),
 )
 
 ACTIONS = Prompt(

@@ -23,7 +23,7 @@ from mgl.reading import flat
 from mgl.replying import Memory, answer_from_lines
 from mgl.types import Answer, Citation, Document, Question
 
-__all__ = ["ANSWER", "Item", "answer_from_document", "as_memories", "context"]
+__all__ = ["ANSWER", "Item", "answer_from_document", "as_memories", "context", "ranked"]
 
 NOTHING = "The document says nothing about this."
 
@@ -65,11 +65,19 @@ def context(reading: Reading, state: State, episodes: Mapping[int, str]) -> list
         if node.summary or node.tags:
             mentions = node.mentions if name in state.entities else ()  # type: ignore[union-attr]
             items.append(Item(name, flat(node_text(node)), mentions))
-    for number in sorted(reading.episodes):
+    for number in sorted(reading.episodes, key=lambda each: state.episodes[each].span.start):
         episode = state.episodes[number]
         span = (Mention(number, episode.span),)
         items.append(Item(f"episode {number}", flat(episodes[number]), span))
     return items
+
+
+def ranked(items: Sequence[Item], reading: Reading) -> list[Mention]:
+    """Where the context stands: the episodes, the best first, then what facts and entities are
+    taken from."""
+    by_id = {item.id: item for item in items}
+    episodes = [by_id.pop(f"episode {number}") for number in reading.episodes]
+    return [mention for item in (*episodes, *by_id.values()) for mention in item.mentions]
 
 
 def as_memories(items: Sequence[Item], state: State) -> list[Memory]:

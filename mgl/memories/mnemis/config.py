@@ -5,7 +5,7 @@ What goes beyond the paper, or takes a part of it away, is a named option.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -27,10 +27,16 @@ class MnemisConfig(PresetConfig):
     selection or both, over episodes (``rag``), entities and edges (``graph``), or all.
     ``reranked`` says whether a re-ranker orders what System-1 alone has found; the union of both
     routes is always re-ranked (§2.3).
+    ``ranking`` is what orders episodes: the ``rerank``er, or what stands around them (``context``,
+    ours: ``mgl.retrieval.in_context``), fused with how much of what was selected they hold.
     ``preset`` ``small`` is for models and machines that cannot follow the extraction at its price.
+    ``READING`` are the options that decide how a memory is read, and nothing of what is in it.
     """
 
     SMALL: ClassVar = {"extraction": "terms", "reflect": False}
+    READING: ClassVar[frozenset[str]] = frozenset(
+        "routes kinds reranked ranking k selection_tokens selection_calls answer_tokens".split()
+    )
 
     episode: Literal["turn", "session"] = "turn"
     episode_tokens: int = Field(300, ge=16, description="of a document's episode, at most; ours")
@@ -55,13 +61,21 @@ class MnemisConfig(PresetConfig):
     routes: Literal["both", "system1", "system2"] = "both"
     kinds: Literal["all", "rag", "graph"] = "all"
     reranked: bool = False
+    ranking: Literal["rerank", "context"] = "rerank"
     k: int = Field(10, ge=1, description="episodes read; entities and edges 2k each (§3.1)")
     shown: int = Field(60, ge=2, description="nodes offered in one call of a selection; ours")
+    selection_calls: int = Field(
+        100, ge=1, description="calls of a selection, beyond which nothing is offered; ours"
+    )
     extraction_tokens: int = Field(1024, ge=64, description="reply budget of extraction; ours")
     selection_tokens: int = Field(1024, ge=64, description="reply budget of a selection; ours")
     answer_tokens: int = Field(120, ge=16, description="reply budget of an answer; ours")
     temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
     seed: int = 0
+
+    def of_the_log(self) -> dict[str, Any]:
+        """The options that decide what is in a memory, as plain JSON values."""
+        return self.model_dump(mode="json", exclude=set(self.READING))
 
     def sampling(self, tokens: int) -> Sampling:
         """How tokens are drawn for a reply of at most so many."""

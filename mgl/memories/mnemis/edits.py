@@ -1,7 +1,9 @@
 """Mnemis' edits as rows of the log.
 
-A step of the log is an episode that was taken in, or a work on the hierarchy. A row ``reply`` says
-that a reply of a model could not be used; what it was to tell is missing, and the rest goes on.
+A step of the log is an episode that was taken in, a work on the hierarchy, or a deletion. A row
+``reply`` says that a reply of a model could not be used; what it was to tell is missing, and the
+rest goes on. Rows of ``EVENTS`` change nothing in the state: a turn was added, the hierarchy was
+seen to.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from mgl.memories.mnemis.state import (
     Describe,
     DropHierarchy,
     Edit,
+    Forget,
     PutCategory,
     Repeat,
 )
@@ -25,7 +28,9 @@ from mgl.store import EditRecord
 from mgl.store.vocabulary import Vocabulary
 from mgl.types import Span
 
-__all__ = ["Failed", "record", "resolved"]
+__all__ = ["EVENTS", "Failed", "record", "resolved"]
+
+EVENTS: Final = ("turn", "hierarchy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,7 @@ _WORDS: Final = Vocabulary[Edit | Failed](
         "put_category": PutCategory,
         "assign": Assign,
         "drop_hierarchy": DropHierarchy,
+        "forget": Forget,
         "reply": Failed,
     }
 )
@@ -75,6 +81,6 @@ def record(
 
 
 def resolved(row: EditRecord) -> Edit | None:
-    """The edit of a row; None where it was rejected, or tells of a reply alone."""
-    edit = _WORDS.read(row)
+    """The edit of a row; None where it was rejected, or tells of a reply or an event alone."""
+    edit = None if row.op in EVENTS else _WORDS.read(row)
     return None if isinstance(edit, Failed) else edit

@@ -2,12 +2,14 @@
 
 Source: Mnemis §2.1, which leaves open how much an episode is. Of a conversation it is a turn, or a
 session; of a document, paragraphs of so many tokens together, and of a longer paragraph some
-sentences. An episode that is there stays as it is when a conversation grows.
+sentences. An episode that is there stays as it is when a conversation grows. Where turns were
+deleted, those that are left of their episodes make new ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -31,23 +33,27 @@ async def episodes_of(
     *,
     known: Sequence[Episode] = (),
     ended: bool = False,
+    forgotten: Collection[int] = (),
+    first: int = 0,
 ) -> list[Episode]:
     """The episodes of a source in its order, numbered from 0.
 
-    ``known`` are those of a conversation that were made before: they come first, as they are, and
-    the next begins behind them. A session is an episode once another has begun, or with ``ended``,
-    which says that nothing follows. Turns and paragraphs without a visible character are in none.
-    ``count`` gives the tokens of texts.
+    ``known`` are those of a conversation that were made before: they come first, as they are. The
+    next are made of the turns that are in none of them, but for those that are ``forgotten``; they
+    are numbered from ``first`` on, or from where the known ones end. A session is an episode once
+    another has begun, or with ``ended``, which says that nothing follows. Turns and paragraphs
+    without a visible character are in none. ``count`` gives the tokens of texts.
     """
     if isinstance(source, Document):
         return await _of_document(source, config.episode_tokens, count)
     episodes = list(known)
-    first = episodes[-1].turns[-1] + 1 if episodes else 0
-    for numbers in _groups(source, config, first, ended=ended):
+    taken = sorted(turn for episode in known for turn in episode.turns)
+    fresh = sorted(set(range(len(source.turns))).difference(taken, forgotten))
+    for numbers in _groups(source, config, fresh, taken, ended=ended):
         said = tuple(number for number in numbers if source.turns[number].text.strip())
         if said:
             span = Span(source.id, source.span(said[0]).start, source.span(said[-1]).end)
-            number = episodes[-1].number + 1 if episodes else 0
+            number = max(first, episodes[-1].number + 1 if episodes else 0)
             episodes.append(Episode(number, span, said, _last_time(source, said)))
     return episodes
 
@@ -131,13 +137,21 @@ def _head(source: Conversation, number: int) -> str:
 
 
 def _groups(
-    source: Conversation, config: MnemisConfig, first: int, *, ended: bool
+    source: Conversation,
+    config: MnemisConfig,
+    fresh: Sequence[int],
+    taken: Sequence[int],
+    *,
+    ended: bool,
 ) -> list[tuple[int, ...]]:
-    """The numbers of the turns that belong together, from a turn on."""
-    numbers = range(first, len(source.turns))
+    """The numbers of the turns that belong together, of those that are fresh; no turn that is
+    taken lies between them."""
     if config.episode == "turn":
-        return [(number,) for number in numbers]
-    sessions = [tuple(each) for _, each in groupby(numbers, lambda n: source.turns[n].session)]
+        return [(number,) for number in fresh]
+    sessions = [
+        tuple(each)
+        for _, each in groupby(fresh, lambda n: (source.turns[n].session, bisect_left(taken, n)))
+    ]
     return sessions if ended else sessions[:-1]
 
 

@@ -1,25 +1,26 @@
 """The log of one memory, and the state that it makes.
 
 Several processes may write: each step has a number, and whoever comes second reads the log again.
+A deletion rewrites what is there, so that the whole log is read again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Final
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
+from functools import partial
 
+from mgl.deletion import delete, minding
 from mgl.errors import InputError, StoreConflict
 from mgl.memories.base import Observer
-from mgl.memories.mnemis.edits import resolved
+from mgl.memories.mnemis.edits import EVENTS, resolved
 from mgl.memories.mnemis.state import EMPTY, State, replay
 from mgl.store import EditRecord, MemoryRecord, Store
+from mgl.store.redaction import Redaction
 from mgl.types import Conversation, Source, Turn
 
-__all__ = ["Log", "holds"]
-
-_OTHERS: Final = ("turn", "hierarchy")
-"""Rows that change nothing in the state: a turn was added, the hierarchy was seen to."""
+__all__ = ["Log"]
 
 
 class Log:
@@ -46,36 +47,59 @@ class Log:
     def catch_up(self) -> None:
         """Apply what is in the log and not in the state."""
         if self._store.steps(self._id) > self.step:
-            rows = self._store.edits(self._id, since=self.step)
-            edits = (resolved(row) for row in rows if row.op not in _OTHERS)
-            self.state = replay((edit for edit in edits if edit is not None), self.state)
+            rows, state = self._store.edits(self._id, since=self.step), self.state
+            if any(row.op == "forget" for row in rows):
+                rows, state = self._store.edits(self._id), EMPTY
+            edits = (resolved(row) for row in rows)
+            self.state = replay((edit for edit in edits if edit is not None), state)
             self.step = rows[-1].chunk + 1
 
     @property
     def source(self) -> Source:
         """The source as the store has it now."""
         if isinstance(self._source, Conversation):
-            return self._store.conversation(self._source.id)
+            return replace(self._source, turns=tuple(self._store.turns(self._source.id)))
         return self._source
+
+    @property
+    def forgotten(self) -> frozenset[int]:
+        """The numbers of the turns that were deleted, by whichever memory of the conversation."""
+        fates = self._store.redacted(self._source.id)
+        return frozenset(number for number, fate in fates.items() if fate == "forgotten")
+
+    @property
+    def log(self) -> list[EditRecord]:
+        """All rows, in order."""
+        return self._store.edits(self._id)
 
     @property
     def rows(self) -> list[EditRecord]:
         """The rows of edits, in order."""
-        return [row for row in self._store.edits(self._id) if row.op not in _OTHERS]
+        return [row for row in self.log if row.op not in EVENTS]
 
     @property
-    def categorised(self) -> int:
-        """How many entities there were when the hierarchy was last seen to."""
-        rows = self._store.edits(self._id)
-        return next((r.payload["entities"] for r in reversed(rows) if r.op == "hierarchy"), 0)
+    def categorised(self) -> int | None:
+        """How many entities there were when the hierarchy was last seen to, 0 before the first
+        time; None where there was a deletion since."""
+        for row in reversed(self.log):
+            if row.op == "hierarchy":
+                entities: int = row.payload["entities"]
+                return entities
+            if row.op == "forget":
+                return None
+        return 0
 
-    def write(self, rows: Sequence[EditRecord]) -> None:
-        """Append a step; where another process wrote it first, that one is taken instead."""
+    def write(self, rows: Sequence[EditRecord]) -> bool:
+        """Append a step and catch up; False where another process wrote it first, or something was
+        deleted since its rows were begun: then that is taken instead."""
         try:
-            self._store.append_edits(self._id, self.step, rows)
+            self._store.append_edits(self._id, rows[0].chunk, rows)
         except StoreConflict:
             self._observer.note("another process writes to this memory: reading its log")
+            self.catch_up()
+            return False
         self.catch_up()
+        return True
 
     def add(self, turn: Turn, turns: Sequence[Turn]) -> None:
         """Append a turn to the conversation, behind those that it has."""
@@ -84,13 +108,31 @@ class Log:
             self._store.append_turn(self._source.id, len(turns), turn, self._id, row)
         self.catch_up()
 
+    def holds(self, turns: Sequence[Turn], turn: Turn) -> bool:
+        """Whether a turn is among some; InputError where another has its id."""
+        numbers = {own.id: number for number, own in enumerate(turns)}
+        number = numbers.get(turn.id)
+        if number is None:
+            return False
+        if turns[number] != turn and number not in self._store.redacted(self._source.id):
+            raise InputError(
+                f"the conversation has another turn with the id {turn.id!r}",
+                hint="give each turn an id of its own",
+            )
+        return True
 
-def holds(turns: Sequence[Turn], turn: Turn) -> bool:
-    """Whether a turn is among some; InputError where another has its id."""
-    known = {own.id: own for own in turns}
-    if turn.id in known and known[turn.id] != turn:
-        raise InputError(
-            f"the conversation has another turn with the id {turn.id!r}",
-            hint="give each turn an id of its own",
-        )
-    return turn.id in known
+    def redact(self, what: Redaction) -> None:
+        """Delete from the conversation, for all its memories."""
+        wiped = delete(self._store, self._source.id, what)
+        self.catch_up()
+        if not wiped:
+            self._observer.note(
+                "another process reads the store: what was deleted leaves its file when that ends"
+            )
+
+    def minding(self, shown: Source) -> AbstractContextManager[None]:
+        """Where turns that a model is shown are deleted meanwhile, its calls are cleaned, too."""
+        if not isinstance(shown, Conversation):
+            return nullcontext()
+        now = partial(self._store.turns, self._source.id)
+        return minding(self._store, self._source.id, shown.turns, now)

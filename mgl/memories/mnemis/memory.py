@@ -6,30 +6,36 @@
 
 Each episode is a step of the log, and so is each time that the hierarchy is built or taken further:
 a process killed at any moment goes on with the next step. The hierarchy follows the base graph at
-the end of a build and of a session.
+the end of a build and of a session; with ``routes`` system1 alone, which does not read it, it waits
+until another route does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
 
 from mgl.errors import InputError, UsageError
 from mgl.memories.base import Tools, memory_id
-from mgl.memories.mnemis.answering import answer_from_document, as_memories, context
+from mgl.memories.mnemis.answering import answer_from_document, as_memories, context, ranked
+from mgl.memories.mnemis.building import categorise, take_in
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.episodes import episodes_of, shown
-from mgl.memories.mnemis.hierarchy import build_hierarchy
-from mgl.memories.mnemis.ingest import ingest
-from mgl.memories.mnemis.log import Log, holds
+from mgl.memories.mnemis.control import Forgotten, chosen
+from mgl.memories.mnemis.episodes import shown
+from mgl.memories.mnemis.export import exported
+from mgl.memories.mnemis.forgetting import DERIVED, after, treated
+from mgl.memories.mnemis.log import Log
 from mgl.memories.mnemis.reading import Reading, read, trace
 from mgl.memories.mnemis.similarity import Similarity, Texts
 from mgl.memories.mnemis.state import State
-from mgl.memories.mnemis.update import needs_rebuild, update_hierarchy
 from mgl.memories.mnemis.view import viewed
 from mgl.replying import reply_from, reply_in_talk
 from mgl.store import EditRecord, MemoryRecord
+from mgl.store.redaction import Redaction, Treated
 from mgl.types import Answer, Conversation, Document, Question, Source, Turn
 from mgl.web.view import GraphView
 
@@ -40,8 +46,12 @@ RECENT = 6  # turns shown as they are
 
 
 class Mnemis:
-    """The memory of one source. ``id`` is a hash of all that decides its log; ``identity`` stands
-    for it where a memory that is in the store is opened again."""
+    """The memory of one source.
+
+    ``id`` is a hash of all that decides its log, the embedder too where the model is shown the
+    candidates that it proposes. Options of reading are no part of it: one build serves all routes.
+    ``identity`` stands for it where a memory that is in the store is opened again.
+    """
 
     reads: Final = "either"
     retrieves: Final = True
@@ -64,18 +74,17 @@ class Mnemis:
         self._config = config or MnemisConfig()
         self._identity = identity
         self._log = Log(tools.store, self.id, source, tools.observer)
+        self._writing = asyncio.Lock()
         self._indexed: tuple[int, Texts, Similarity] | None = None
 
     @property
     def id(self) -> str:
         if self._identity is not None:
             return self._identity
-        return memory_id(
-            KIND,
-            self._config.model_dump(mode="json"),
-            self._tools.llm.model_id,
-            document=self._source.id,
-        )
+        decided = {"document": self._source.id}
+        if self._config.extraction == "model":
+            decided["embedder"] = self._tools.required_embedder.model_id
+        return memory_id(KIND, self._config.of_the_log(), self._tools.llm.model_id, **decided)
 
     @property
     def state(self) -> State:
@@ -91,13 +100,18 @@ class Mnemis:
             return source
         raise UsageError("this memory is of a document", hint="ask it, or look at it")
 
+    @property
+    def forgotten(self) -> frozenset[int]:
+        """The numbers of the turns that were deleted."""
+        return self._log.forgotten
+
     # Writing
 
     async def build(self) -> None:
-        """Take in the episodes that the log lacks, then see to the hierarchy."""
-        self._open()
-        await self._take_in(ended=True)
-        await self._categorise()
+        """Take in the episodes that the log lacks, then see to descriptions and hierarchy."""
+        async with self._opened() as log:
+            await take_in(self._tools, log, self._config, ended=True)
+            await categorise(self._tools, log, self._config)
 
     async def append(self, turn: Turn) -> None:
         """Take in the next turn; one that is there already, by id and text, changes nothing.
@@ -107,10 +121,10 @@ class Mnemis:
         """
         if not turn.text.strip():
             raise InputError("a turn has no text", hint="leave it out")
-        log = self._open()
-        while not holds(turns := self.conversation.turns, turn):
-            log.add(turn, turns)
-        await self._take_in(ended=False)
+        async with self._opened() as log:
+            while not log.holds(turns := self.conversation.turns, turn):
+                log.add(turn, turns)
+            await take_in(self._tools, log, self._config, ended=False)
 
     async def end_session(self) -> None:
         """The session has ended: its last episode is taken in, and the hierarchy seen to."""
@@ -120,13 +134,59 @@ class Mnemis:
         """The stream has ended; as ``end_session``."""
         await self.build()
 
+    # Deleting
+
+    async def forget(
+        self,
+        turns: Collection[str] = (),
+        *,
+        before: datetime | None = None,
+        dry_run: bool = False,
+    ) -> Forgotten:
+        """Delete turns (by their ids), and all that was said before a time, with everything that
+        nothing else supports.
+
+        The words are gone from the store when this returns, for every memory of the conversation.
+        What went of descriptions, and the other turns of an episode that lost some, come again
+        with the next turn or build. A ``dry_run`` deletes nothing and says what would go.
+        InputError for what is not there, or is forgotten already.
+
+        With ``extraction = terms`` every name that a memory of the turns which are left would find
+        is found here, too, as long as these alone show that it is one; a noun that was a term for
+        having been said twice stays one when it is left but once.
+        """
+        async with self._opened() as log:
+            known, state = self.conversation.turns, log.state
+            gone = chosen(known, log.forgotten, ids=turns, before=before)
+            what, ids = Redaction(gone), [known[number].id for number in sorted(gone)]
+            if dry_run or not gone:
+                least = self._config.compression
+                made = treated(what, least, log.step, log.log, known)
+                return Forgotten.between(ids, state, after([*made.log, *made.step]))
+            log.redact(what)
+            return Forgotten.between(ids, state, log.state)
+
+    derived: Final = DERIVED
+
+    @staticmethod
+    def treated(
+        what: Redaction,
+        memory: MemoryRecord,
+        step: int,
+        log: Sequence[EditRecord],
+        turns: Sequence[Turn],
+    ) -> Treated:
+        """What becomes of the log of such a memory when turns are deleted (``mgl.deletion``)."""
+        config = MnemisConfig.model_validate(memory.config)
+        return treated(what, config.compression, step, log, turns)
+
     # Reading
 
     async def read(self, question: Question) -> Reading:
         """What the configured routes find, by kind."""
         if not question.text.strip():
             raise InputError("the question is empty", hint="say what you want to know")
-        self._open()
+        self._log.open(self._record)
         texts, similarity = await self._similarity()
         return await read(
             self._tools.llm,
@@ -141,47 +201,55 @@ class Mnemis:
     async def answer(self, question: Question) -> Answer:
         """Answer from what is remembered, citing turns, or passages of a document."""
         await self.build()
-        reading = await self.read(question)
-        items = context(reading, self._log.state, self._shown())
-        told = (self._judged_by, *trace(reading, self._log.state))
         source = self._log.source
-        if isinstance(source, Document):
-            answer = await answer_from_document(
-                self._tools.llm, source, items, question, self._config, told
-            )
-        else:
+        with self._log.minding(source):
+            reading = await self.read(question)
+            state = self._log.state
+            items = context(reading, state, self._shown())
+            best = ranked(items, reading)
+            told = (self._judged_by, *trace(reading, state))
+            if isinstance(source, Document):
+                answer = await answer_from_document(
+                    self._tools.llm, source, items, question, self._config, told
+                )
+                places = dict.fromkeys(mention.span.place for mention in best)
+                return replace(answer, retrieved=tuple(places), paths=reading.paths)
             answer = await reply_from(
                 self._tools.llm,
                 source,
-                as_memories(items, self._log.state),
+                as_memories(items, state),
                 question,
                 sampling=self._config.sampling(self._config.answer_tokens),
                 trace=told,
+                ranked=[turn for each in best for turn in state.episodes[each.episode].turns],
             )
-        return replace(answer, paths=reading.paths)
+            return replace(answer, paths=reading.paths)
 
     async def reply(self, turn: Turn, name: str) -> Answer:
         """Take in what somebody says, reply as ``name``, and take that in, too."""
         await self.append(turn)
-        reading = await self.read(Question(turn.text, turn.time, turn.speaker or None))
-        turns = self.conversation.turns
-        recent = list(range(max(0, len(turns) - RECENT), len(turns)))
-        earlier = tuple(
-            str(number)
-            for number in reading.episodes
-            if self._log.state.episodes[number].turns[-1] < recent[0]
-        )
-        reading = replace(reading, found={**reading.found, "episodes": earlier})
-        items = context(reading, self._log.state, self._shown())
-        said = await reply_in_talk(
-            self._tools.llm,
-            self.conversation,
-            as_memories(items, self._log.state),
-            recent,
-            name=name,
-            sampling=self._config.sampling(self._config.answer_tokens),
-            trace=trace(reading, self._log.state),
-        )
+        heard = self.conversation
+        with self._log.minding(heard):
+            reading = await self.read(Question(turn.text, turn.time, turn.speaker or None))
+            forgotten = self._log.forgotten
+            recent = [n for n in range(len(heard.turns)) if n not in forgotten][-RECENT:]
+            first = recent[0] if recent else len(heard.turns)
+            earlier = tuple(
+                str(number)
+                for number in reading.episodes
+                if self._log.state.episodes[number].turns[-1] < first
+            )
+            reading = replace(reading, found={**reading.found, "episodes": earlier})
+            items = context(reading, self._log.state, self._shown())
+            said = await reply_in_talk(
+                self._tools.llm,
+                heard,
+                as_memories(items, self._log.state),
+                recent,
+                name=name,
+                sampling=self._config.sampling(self._config.answer_tokens),
+                trace=trace(reading, self._log.state),
+            )
         await self.append(Turn(f"{turn.id}+", name, said.text, turn.time, turn.session))
         return replace(said, paths=reading.paths)
 
@@ -191,16 +259,26 @@ class Mnemis:
         record, log = self._tools.store.memory(self.id), self._log
         return viewed(record, log.source, log.state, log.rows, answers)
 
+    def export(self) -> dict[str, Any]:
+        """All that the memory of a conversation holds, as plain JSON values."""
+        self._log.catch_up()
+        log = self._log
+        return exported(self.id, self.conversation, log.forgotten, log.state, log.log)
+
     # Inside
 
-    def _open(self) -> Log:
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[Log]:
         """What is known now, for one who writes."""
-        self._log.open(self._record)
-        return self._log
+        async with self._writing:
+            self._log.open(self._record)
+            yield self._log
 
     def _record(self) -> MemoryRecord:
-        if self._identity is not None:
-            return self._tools.store.memory(self._identity)
+        """As the store has it: its options of reading are those that it was begun with."""
+        store = self._tools.store
+        if self._identity is not None or any(each.id == self.id for each in store.memories()):
+            return store.memory(self.id)
         return MemoryRecord(
             id=self.id,
             kind=KIND,
@@ -212,56 +290,23 @@ class Mnemis:
             tokens=0,
         )
 
-    async def _take_in(self, *, ended: bool) -> None:
-        """Ingest the episodes that are complete; with ``ended`` the last is."""
-        llm, source = self._tools.llm, self._log.source
-        episodes = await episodes_of(
-            source,
-            self._config,
-            llm.count_tokens,
-            known=tuple(self._log.state.episodes.values()),
-            ended=ended,
-        )
-        self._tools.observer.progress("episodes", len(self._log.state.episodes), len(episodes))
-        for episode in episodes:
-            while episode.number not in self._log.state.episodes:
-                rows, _ = await ingest(
-                    llm,
-                    self._tools.required_embedder,
-                    source,
-                    self._log.state,
-                    episode,
-                    self._config,
-                    step=self._log.step,
-                )
-                self._log.write(rows)
-            self._tools.observer.progress("episodes", episode.number + 1, len(episodes))
-
-    async def _categorise(self) -> None:
-        """Build the hierarchy, or take it further, where entities came since the last time."""
-        state, last = self._log.state, self._log.categorised
-        if len(state.entities) == last:
-            return
-        again = self._config.hierarchy == "rebuild" or not state.categories
-        stopped = "updated"
-        if again or needs_rebuild(state, self._config):
-            rows, made, stopped = await build_hierarchy(
-                self._tools.llm, state, self._config, step=self._log.step
-            )
-        else:
-            rows, made = await update_hierarchy(
-                self._tools.llm, state, self._config, step=self._log.step
-            )
-        told = {"stopped": stopped, "entities": len(made.entities), "layers": made.top}
-        self._log.write([*rows, EditRecord(self._log.step, "hierarchy", told, "applied")])
-
     def _shown(self) -> dict[int, str]:
         source = self._log.source
         return {n: shown(source, episode) for n, episode in self._log.state.episodes.items()}
 
+    def _speakers(self) -> dict[int, str]:
+        source = self._log.source
+        if isinstance(source, Document):
+            return {}
+        said = {
+            number: {source.turns[turn].speaker for turn in episode.turns}
+            for number, episode in self._log.state.episodes.items()
+        }
+        return {number: min(own) for number, own in said.items() if len(own) == 1}
+
     async def _similarity(self) -> tuple[Texts, Similarity]:
         if self._indexed is None or self._indexed[0] != self._log.step:
-            texts = Texts.of(self._log.state, self._shown())
+            texts = Texts.of(self._log.state, self._shown(), self._speakers())
             self._indexed = (
                 self._log.step,
                 texts,

@@ -3,21 +3,26 @@
 Source: Mnemis §2.3, Tables 4 and 9. System-1 finds the best of each kind; System-2 the entities
 that were selected, with their facts, their episodes and what the facts link them to. The union of
 each kind is ordered by the re-ranker and cut: k episodes, 2k entities (with categories), 2k facts.
+With ``ranking`` context episodes are found and ordered by what stands around them (ours).
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from mgl.llm.base import LLM
 from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.nodes import Entity, Fact
 from mgl.memories.mnemis.selection import Selection, select
 from mgl.memories.mnemis.similarity import Kind, Similarity, Texts, node_text
 from mgl.memories.mnemis.state import State
-from mgl.retrieval.base import Reranker
+from mgl.retrieval.base import Hit, Reranker
+from mgl.retrieval.fuse import fuse_hits
 
-__all__ = ["Reading", "read", "trace"]
+__all__ = ["Reading", "of_the_graph", "read", "trace"]
 
 Found = dict[Kind, list[str]]
 
@@ -62,10 +67,14 @@ async def read(
     similar: Found = {kind: [] for kind in budget}
     selected: Found = {kind: [] for kind in budget}
     selection = None
+    around = config.ranking == "context" and "episodes" in budget
+    in_context = await similarity.in_context(query) if around else []
     if config.routes != "system2":
         vector = await similarity.vector(query)
         for kind, count in budget.items():
             similar[kind] = similarity.search(kind, query, vector, count)
+        if around:
+            similar["episodes"] = in_context[: budget["episodes"]]
     if config.routes != "system1":
         selection = await select(llm, state, query, config)
         reached = _reached(state, selection)
@@ -73,7 +82,9 @@ async def read(
     found: dict[Kind, tuple[str, ...]] = {}
     for kind, count in budget.items():
         joined = list(dict.fromkeys((*similar[kind], *selected[kind])))
-        if config.routes != "system1" or config.reranked:
+        if kind == "episodes" and around:
+            joined = _fused(joined, in_context, selection, state)
+        elif config.routes != "system1" or config.reranked:
             joined = await _ranked(reranker, query, kind, joined, texts, state)
         found[kind] = tuple(joined[:count])
     return Reading(
@@ -113,6 +124,33 @@ def _reached(state: State, selection: Selection) -> Found:
     }
 
 
+def _fused(
+    joined: Sequence[str], in_context: Sequence[str], selection: Selection | None, state: State
+) -> list[str]:
+    """Episodes by two orders: how they are found in their context, and how much of what was
+    selected they hold, where an entity counts the more the fewer episodes it is in."""
+    held: defaultdict[str, float] = defaultdict(float)
+    for entity in selection.entities if selection else ():
+        own = state.entities[entity].episodes
+        for number in own:
+            held[str(number)] += 1 / len(own)
+    wanted = set(joined)
+    orders = ([n for n in in_context if n in wanted], sorted(held, key=lambda n: -held[n]))
+    fused = fuse_hits([[Hit(int(number), 0.0) for number in order] for order in orders])
+    return [str(hit.id) for hit in fused]
+
+
+def of_the_graph(reading: Reading, state: State) -> list[int]:
+    """The episodes that the facts and entities found stand on, rank by rank, facts first.
+
+    Ours: in Table 4 the graph's items alone are read, and nothing is said of their episodes.
+    """
+    ranks = zip_longest(reading.found.get("facts", ()), reading.found.get("entities", ()))
+    known: dict[str, Fact | Entity] = {**state.facts, **state.entities}
+    items = [known[each] for rank in ranks for each in rank if each in known]
+    return list(dict.fromkeys(number for item in items for number in item.episodes))
+
+
 async def _ranked(
     reranker: Reranker,
     query: str,
@@ -142,5 +180,7 @@ def trace(reading: Reading, state: State) -> tuple[str, ...]:
             f"{count.taken_whole} with all below"
             for count in reading.selection.layers
         ]
+        if reading.selection.cut:
+            lines.append(f"{reading.selection.cut} nodes not offered: too many calls")
         lines += [" → ".join(state.node(each).name for each in path) for path in reading.paths]
     return tuple(lines)

@@ -3,7 +3,8 @@
 Source: Mnemis §2.3, prompt in Appendix E. A selected category offers its children in the layer
 below; with ``get_all_children`` all below it is taken, without being offered. The entities are the
 last layer that is offered (the released loop never offers them: the paper does). A promotion is
-the node below it under the same name: one that is selected is not asked about again.
+the node below it under the same name: one that is selected is not asked about again. A model that
+selects everything is stopped after ``selection_calls`` (ours).
 """
 
 from __future__ import annotations
@@ -47,12 +48,14 @@ class LayerCount:
 class Selection:
     """The entities that were reached, in the order of the state, and the path to each: the
     categories from the top, none where there is no hierarchy. ``failed`` counts replies that could
-    not be used: what they were asked about is not selected."""
+    not be used: what they were asked about is not selected. ``cut`` counts nodes that were not
+    offered, because all calls that a selection may make were made."""
 
     entities: tuple[str, ...] = ()
     paths: Mapping[str, Path] = field(default_factory=dict)
     layers: tuple[LayerCount, ...] = ()
     failed: int = 0
+    cut: int = 0
 
 
 class _Picked(BaseModel):
@@ -77,9 +80,13 @@ async def select(llm: LLM, state: State, query: str, config: MnemisConfig) -> Se
     certain: set[str] = set()
     reached: dict[str, Path] = {}
     counts: list[LayerCount] = []
-    failed = 0
+    failed = cut = 0
+    calls = config.selection_calls
     for layer in range(top, -1, -1):
-        asked = [state.node(each) for each in offered if each not in certain]
+        due = [state.node(each) for each in offered if each not in certain]
+        asked = due[: calls * config.shown]
+        calls -= -(-len(asked) // config.shown)
+        cut += len(due) - len(asked)
         picked, lost = await _picked(llm, asked, query, config)
         failed += lost
         if asked:
@@ -90,7 +97,7 @@ async def select(llm: LLM, state: State, query: str, config: MnemisConfig) -> Se
         reached = _below(state, taken) | reached
         offered, certain = _children(state, chosen, but=reached)
     found = {each: reached[each] for each in state.entities if each in reached}
-    return Selection(tuple(found), found, tuple(counts), failed)
+    return Selection(tuple(found), found, tuple(counts), failed, cut)
 
 
 async def _picked(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from mgl.memories.mnemis.nodes import Category, Entity
 from mgl.memories.mnemis.state import State
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.hybrid import Hybrid
+from mgl.retrieval.in_context import InContext
 from mgl.retrieval.lexical import StaticTexts
 from mgl.retrieval.vectors import VectorIndex
 
@@ -35,19 +37,22 @@ def node_text(node: Entity | Category) -> str:
 
 @dataclass(frozen=True)
 class Texts:
-    """The texts of a state by kind and id; an episode's id is its number as a text."""
+    """The texts of a state by kind and id; an episode's id is its number as a text. ``speakers``
+    has who says an episode, where one alone does."""
 
     by_kind: Mapping[Kind, Mapping[str, str]]
+    speakers: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, state: State, episodes: Mapping[int, str]) -> Texts:
-        """``episodes`` are the texts of the episodes, by number."""
+    def of(cls, state: State, episodes: Mapping[int, str], speakers: Mapping[int, str]) -> Texts:
+        """``episodes`` are the texts of the episodes, ``speakers`` who says them, by number."""
         return cls(
             {
                 "episodes": {str(number): episodes[number] for number in state.episodes},
                 "entities": {e.id: node_text(e) for e in state.entities.values()},
                 "facts": {f.id: f.text for f in state.facts.values()},
-            }
+            },
+            {str(number): speaker for number, speaker in speakers.items()},
         )
 
 
@@ -57,6 +62,7 @@ class Similarity:
     def __init__(self, embedder: Embedder, texts: Texts) -> None:
         """Embeds what was not embedded before; blocks."""
         self._embedder = embedder
+        self._texts = texts
         self._ids = {kind: list(texts.by_kind[kind]) for kind in KINDS}
         self._indexes = {
             kind: _indexed(embedder, list(texts.by_kind[kind].values()))
@@ -80,6 +86,20 @@ class Similarity:
             return []
         hits = self._indexes[kind].search(query, vector, count)
         return [self._ids[kind][hit.id] for hit in hits]
+
+    async def in_context(self, query: str) -> list[str]:
+        """The ids of all episodes by what stands around them, too, the best first."""
+
+        def work() -> list[str]:
+            return [self._ids["episodes"][place] for place in self._around.fused(query)]
+
+        return await asyncio.to_thread(work)
+
+    @cached_property
+    def _around(self) -> InContext:
+        ids = self._ids["episodes"]
+        lines = list(self._texts.by_kind["episodes"].values())
+        return InContext(self._embedder, lines, [self._texts.speakers.get(id, "") for id in ids])
 
 
 def _indexed(embedder: Embedder, texts: list[str]) -> Hybrid:

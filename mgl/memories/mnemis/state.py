@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from mgl.memories.mnemis.nodes import Category, Entity, Episode, Fact, Mention
+from mgl.memories.mnemis.pruning import Forget, without
 
 __all__ = [
     "EMPTY",
@@ -28,6 +29,7 @@ __all__ = [
     "Describe",
     "DropHierarchy",
     "Edit",
+    "Forget",
     "PutCategory",
     "Repeat",
     "State",
@@ -118,6 +120,7 @@ Edit = (
     | PutCategory
     | Assign
     | DropHierarchy
+    | Forget
 )
 NodeT = TypeVar("NodeT", bound=Any)
 
@@ -129,13 +132,15 @@ def _nothing() -> Mapping[Any, Any]:
 @dataclass(frozen=True)
 class State:
     """All by id or number, in the order in which they came. ``counts`` is how many ids of each
-    letter were given: e entities, f facts, c categories."""
+    letter were given: e entities, f facts, c categories, n numbers of episodes. ``stale`` nodes
+    lost a description to a deletion, and wait for another."""
 
     episodes: Mapping[int, Episode] = field(default_factory=_nothing)
     entities: Mapping[str, Entity] = field(default_factory=_nothing)
     facts: Mapping[str, Fact] = field(default_factory=_nothing)
     categories: Mapping[str, Category] = field(default_factory=_nothing)
     counts: Mapping[str, int] = field(default_factory=_nothing)
+    stale: frozenset[str] = frozenset()
 
     def next_id(self, letter: str) -> str:
         """An id that was never given, for instance ``e12``."""
@@ -148,9 +153,8 @@ class State:
 
     def layer(self, number: int) -> tuple[Entity | Category, ...]:
         """The nodes of a layer: of 0 the entities, of others the categories."""
-        if number == 0:
-            return tuple(self.entities.values())
-        return tuple(each for each in self.categories.values() if each.layer == number)
+        own = (each for each in self.categories.values() if each.layer == number)
+        return tuple(own) if number else tuple(self.entities.values())
 
     def node(self, identity: str) -> Entity | Category:
         """An entity or a category; KeyError where there is none of this id."""
@@ -168,8 +172,7 @@ def apply(state: State, edit: Edit) -> State:
     before they come here."""
     match edit:
         case AddEpisode(episode=episode):
-            _check(episode.number not in state.episodes, f"episode {episode.number} is there")
-            return replace(state, episodes=_with(state.episodes, episode.number, episode))
+            return _with_episode(state, episode)
         case AddEntity(id=new, name=name, mention=mention):
             _check(new == state.next_id("e"), f"{new} is not the next entity")
             _check(mention.episode in state.episodes, f"{new} is in no episode")
@@ -187,6 +190,7 @@ def apply(state: State, edit: Edit) -> State:
             entity = replace(entity, names=names, mentions=_joined(entity.mentions, mention))
             return replace(state, entities=_with(state.entities, known, entity))
         case Describe(id=known, summary=summary, tags=tags):
+            state = replace(state, stale=state.stale - {known})
             if known in state.entities:
                 entity = replace(state.entities[known], summary=summary, tags=tags)
                 return replace(state, entities=_with(state.entities, known, entity))
@@ -210,7 +214,10 @@ def apply(state: State, edit: Edit) -> State:
             category = replace(category, children=(*category.children, child))
             return replace(state, categories=_with(state.categories, known, category))
         case DropHierarchy():
-            return replace(state, categories=_emptied(state.categories))
+            left = state.stale - state.categories.keys()
+            return replace(state, categories=_emptied(state.categories), stale=left)
+        case Forget():
+            return without(state, edit)
 
 
 def replay(edits: Iterable[Edit], state: State = EMPTY) -> State:
@@ -226,7 +233,15 @@ class _Growing(dict[Any, Any]):
 
 
 def _each_mapping(state: State, kind: Callable[[Mapping[Any, Any]], Mapping[Any, Any]]) -> State:
-    return State(**{each.name: kind(getattr(state, each.name)) for each in fields(state)})
+    own: dict[str, Any] = {each.name: getattr(state, each.name) for each in fields(state)}
+    changed: dict[str, Any] = {k: kind(v) for k, v in own.items() if isinstance(v, Mapping)}
+    return replace(state, **changed)
+
+
+def _with_episode(state: State, episode: Episode) -> State:
+    _check(episode.number >= state.counts.get("n", 0), f"episode {episode.number} was there")
+    state = replace(state, episodes=_with(state.episodes, episode.number, episode))
+    return _counted(state, "n", episode.number + 1)
 
 
 def _with_fact(state: State, edit: AddFact) -> State:
@@ -235,15 +250,8 @@ def _with_fact(state: State, edit: AddFact) -> State:
     ends = {edit.source, edit.target}
     _check(len(ends) == 2 and ends <= state.entities.keys(), f"{edit.id} joins no two entities")
     _check(_in_order(edit.valid_at, edit.invalid_at), f"{edit.id} ends before it begins")
-    fact = Fact(
-        edit.id,
-        edit.source,
-        edit.target,
-        edit.text,
-        (edit.mention,),
-        edit.valid_at,
-        edit.invalid_at,
-    )
+    said = edit.text, (edit.mention,), edit.valid_at, edit.invalid_at
+    fact = Fact(edit.id, edit.source, edit.target, *said)
     return _counted(replace(state, facts=_with(state.facts, edit.id, fact)), "f")
 
 
@@ -264,9 +272,7 @@ def _fits(state: State, layer: int, children: Iterable[str]) -> bool:
 
 
 def _in_order(begin: datetime | None, end: datetime | None) -> bool:
-    if begin is None or end is None:
-        return True
-    return begin.replace(tzinfo=None) <= end.replace(tzinfo=None)
+    return not (begin and end) or begin.replace(tzinfo=None) <= end.replace(tzinfo=None)
 
 
 def _with(known: Mapping[Any, NodeT], key: Any, value: NodeT) -> Mapping[Any, NodeT]:
@@ -284,8 +290,8 @@ def _joined(mentions: tuple[Mention, ...], mention: Mention) -> tuple[Mention, .
     return mentions if mention in mentions else (*mentions, mention)
 
 
-def _counted(state: State, letter: str) -> State:
-    count = state.counts.get(letter, 0) + 1
+def _counted(state: State, letter: str, to: int = 0) -> State:
+    count = to or state.counts.get(letter, 0) + 1
     return replace(state, counts=MappingProxyType({**state.counts, letter: count}))
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final
 
 from mgl.graph.names import clean_name
@@ -23,14 +23,14 @@ from mgl.memories.mnemis.episodes import Passage
 from mgl.memories.mnemis.joining import known_between
 from mgl.memories.mnemis.ledger import Ledger
 from mgl.memories.mnemis.moments import moment
-from mgl.memories.mnemis.naming import by_key, key_of
-from mgl.memories.mnemis.nodes import Episode, Mention
-from mgl.memories.mnemis.state import AddEntity, AddFact, Describe, Repeat
+from mgl.memories.mnemis.naming import by_key, key_of, keys_of
+from mgl.memories.mnemis.nodes import Entity, Episode, Mention
+from mgl.memories.mnemis.state import AddEntity, AddFact, Describe, Repeat, State
 from mgl.text.names import find_names
 from mgl.text.nouns import find_nouns
 from mgl.types import Document, Source
 
-__all__ = ["NAME", "NOUN", "SPEAKER", "take_terms"]
+__all__ = ["NAME", "NOUN", "SPEAKER", "take_terms", "told"]
 
 NAME: Final = "name"
 NOUN: Final = "noun"
@@ -87,11 +87,12 @@ class _Taking:
         """The first sentences of each entity that the episode has, where they are not known."""
         entities = self._ledger.state.entities
         for identity, kind in self._kinds.items():
-            mentions = entities[identity].mentions[:SENTENCES]
-            summary = " ".join(clipped(self._quote(each), SENTENCE_CHARS) for each in mentions)
-            if summary != entities[identity].summary:
-                tags = entities[identity].tags or (kind,)
-                self._ledger.put(Describe(identity, summary, tags), span=mentions[0].span)
+            entity = entities[identity]
+            summary = _summary(self._quote(each) for each in entity.mentions[:SENTENCES])
+            if summary != entity.summary:
+                tags = entity.tags or (kind,)
+                span = entity.mentions[0].span
+                self._ledger.put(Describe(identity, summary, tags), span=span)
 
     def _terms(self, number: int, start: int, end: int) -> list[_Place]:
         speaker = clean_name(self.passage.speakers[number - 1])
@@ -122,10 +123,10 @@ class _Taking:
     def _quote(self, mention: Mention) -> str:
         """A sentence, with who says it."""
         if mention.episode == self._episode.number:
-            passage = self.passage
-        else:
-            passage = Passage.of(self._source, self._ledger.state.episodes[mention.episode])
-        return _said(passage, passage.sentences.index((mention.span.start, mention.span.end)) + 1)
+            return _quoted(self.passage, mention)
+        return _quoted(
+            Passage.of(self._source, self._ledger.state.episodes[mention.episode]), mention
+        )
 
     def _earlier(self, place: _Place) -> list[Mention]:
         """The sentences of earlier episodes that have a term, which was none when they came."""
@@ -179,6 +180,26 @@ def _places(text: str) -> list[_Place]:
                 if (kind == NAME or start not in inside) and key_of(term.name):
                     places.append(_Place(start, (*forms, term.name), kind))
     return sorted(places)
+
+
+def told(source: Source, state: State, entity: Entity) -> Describe:
+    """What is known of an entity, from its first sentences, though none is of a new episode."""
+    passages = ((Passage.of(source, state.episodes[m.episode]), m) for m in entity.mentions)
+    summary = _summary(_quoted(*each) for each in islice(passages, SENTENCES))
+    if entity.tags or isinstance(source, Document):
+        return Describe(entity.id, summary, entity.tags)
+    speakers = {key_of(turn.speaker) for turn in source.turns}
+    named = NAME if entity.name[:1].isupper() else NOUN
+    return Describe(entity.id, summary, (SPEAKER if keys_of(entity) & speakers else named,))
+
+
+def _summary(sentences: Iterable[str]) -> str:
+    return " ".join(clipped(each, SENTENCE_CHARS) for each in sentences)
+
+
+def _quoted(passage: Passage, mention: Mention) -> str:
+    place = passage.sentences.index((mention.span.start, mention.span.end))
+    return _said(passage, place + 1)
 
 
 def _said(passage: Passage, number: int) -> str:

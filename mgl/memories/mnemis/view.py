@@ -24,8 +24,9 @@ def viewed(
     answers: Sequence[Answer],
 ) -> GraphView:
     """The state with the steps at which its elements came; a category stands on its first entity,
-    and its kind is its layer."""
+    and its kind is its layer. One that a deletion left in place of another came with it."""
     steps = dict(_steps(rows))
+    deleted = max((row.chunk for row in rows if row.op == "forget"), default=0)
     nodes = [
         ViewNode(
             entity.id,
@@ -49,7 +50,7 @@ def viewed(
         for fact in state.facts.values()
     ]
     for category in state.categories.values():
-        span, step = _span(state, category), steps[category.id]
+        span, step = _span(state, category), steps.get(category.id, deleted)
         nodes.append(
             ViewNode(
                 category.id,

@@ -295,6 +295,8 @@ async def test_an_answer_cites_the_turns_it_names(memory_of: Open) -> None:
     assert citation.section is not None
     assert (citation.section.kind, citation.section.label) == ("session", "1")
     assert answer.text == "a horse"
+    reading = await memory.read(Question("What did Ann paint?"))
+    assert answer.retrieved == tuple(f"D1:{event.turn + 1}" for event in reading.events)
 
 
 async def test_an_empty_memory_says_that_nothing_was_mentioned(memory_of: Open) -> None:

@@ -40,6 +40,10 @@ async def test_the_steps_of_the_papers_own_case(memory_for: Ask, store: Store) -
     assert answer.text == "Because Carter defeated him."
     (citation,) = answer.citations
     assert DOCUMENT.quote(citation.span) == citation.quote
+    assert citation.span.place in answer.retrieved
+    (response,) = said(memory, store, Respond)
+    read = [memory._graph.chunks()[number].span.place for number in response.read]
+    assert answer.retrieved == tuple(read)
     asked = said(memory, store, Subquery)
     assert [(each.text, each.case, each.point) for each in asked] == [
         (QUESTION.text, None, None),

@@ -88,6 +88,9 @@ async def test_actions_look_up_a_source_and_answer_with_what_they_cite(
     assert (answer.text, answer.confidence, answer.marks) == ("Bo forgave Ann.", "high", ())
     (citation,) = answer.citations
     assert (citation.node_id, citation.quote) == ("bo", "Bo forgave Ann")
+    around, stood_on = answer.retrieved
+    assert TALE[slice(*map(int, stood_on.split("-")))] == "Bo forgave Ann"
+    assert "Bo forgave Ann" in TALE[slice(*map(int, around.split("-")))]
     assert tale.quote(citation.span) == citation.quote
     assert "The letter said where" in requests[1].messages[-1].content
     assert answer.trace == ("lookup_source(node_id='bo')",)
@@ -134,6 +137,7 @@ async def test_native_tools_are_called_and_their_results_returned(
     assert requests[1].messages[-1].content.startswith("Ann met Bo in Rome")
     assert [citation.node_id for citation in answer.citations] == ["ann"]
     assert "dropped citation of nobody: no such node" in answer.trace
+    assert TALE[slice(*map(int, answer.retrieved[0].split("-")))].startswith("Ann met Bo in Rome")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from functools import partialmethod
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from mgl.memories.base import SilentObserver, Tools
 from mgl.memories.mnemis import Mnemis, MnemisConfig
 from mgl.memories.mnemis.edits import record
 from mgl.memories.mnemis.log import Log
+from mgl.memories.mnemis.reading import Reading, of_the_graph
 from mgl.memories.mnemis.state import AddEpisode
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
@@ -114,6 +116,7 @@ async def test_an_answer_cites_the_turns_that_it_stands_on(memory_of: Open) -> N
     answer = await memory_of(engine=Teller(everything)).answer(QUESTION)
     ids = {turn.id for turn in TURNS}
     assert all(citation.node_id in ids for citation in answer.citations)
+    assert {citation.node_id for citation in answer.citations} <= set(answer.retrieved) <= ids
     assert any(line.startswith("layer ") for line in answer.trace)
 
 
@@ -145,9 +148,90 @@ async def test_one_route_alone(memory_of: Open) -> None:
     assert len(engine.asked) == asked
     assert reading.selection is None
     assert reading.found["episodes"]
+    assert not similar.state.categories
     selected = memory_of(engine=Teller(nothing), routes="system2")
     await selected.build()
     assert not any((await selected.read(QUESTION)).found.values())
+
+
+async def test_a_hierarchy_waits_for_a_route_that_reads_it(memory_of: Open, store: Store) -> None:
+    similar = memory_of(routes="system1")
+    await similar.build()
+    steps = store.steps(similar.id)
+    both = memory_of()
+    await both.build()
+    assert both.id == similar.id
+    assert store.steps(both.id) == steps + 1
+    assert both.state.episodes == similar.state.episodes
+    assert both.state.categories
+
+
+READING: dict[str, Any] = {
+    "routes": "system2",
+    "kinds": "rag",
+    "reranked": True,
+    "ranking": "context",
+    "k": 3,
+    "selection_tokens": 99,
+    "selection_calls": 9,
+    "answer_tokens": 99,
+}
+
+
+async def test_what_decides_how_a_memory_is_read_is_no_part_of_its_id(memory_of: Open) -> None:
+    assert set(READING) == MnemisConfig.READING
+    memory = memory_of()
+    async with memory._opened():
+        pass  # a process that was killed before its first step
+    for option, value in READING.items():
+        other = memory_of(**{option: value})
+        assert other.id == memory.id
+        await other.build()
+    assert other.state == memory.state
+
+
+@pytest.mark.parametrize(
+    "option",
+    [name for name in MnemisConfig.model_fields if name not in MnemisConfig.READING],
+)
+def test_what_decides_the_log_is_part_of_the_id(memory_of: Open, option: str) -> None:
+    default = MnemisConfig.model_fields[option].default
+    others = {"preset": "small", "episode": "session", "hierarchy": "incremental"}
+    others |= {"extraction": "model", "reflect": False, "drift": 0.9, "temperature": 0.5}
+    value = others.get(option, default if option in others else default + 1 if default else 1)
+    assert memory_of(**{option: value}).id != memory_of().id
+
+
+def test_the_embedder_is_part_of_the_id_where_it_proposes_candidates(
+    memory_of: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = {kind: memory_of(extraction=kind).id for kind in ("terms", "model")}
+    monkeypatch.setattr(WordEmbedder, "__init__", partialmethod(named_otherwise))
+    assert memory_of(extraction="terms").id == ids["terms"]
+    assert memory_of(extraction="model").id != ids["model"]
+
+
+def named_otherwise(embedder: WordEmbedder, dims: int) -> None:
+    embedder.model_id, embedder.dims = "fake/other", dims
+
+
+async def test_what_was_not_offered_is_told(memory_of: Open) -> None:
+    engine = Teller(lambda _: False)
+    answer = await memory_of(engine=engine, shown=2, selection_calls=1).answer(QUESTION)
+    assert any(line.endswith("nodes not offered: too many calls") for line in answer.trace)
+
+
+async def test_episodes_of_the_graph_are_those_of_facts_and_entities_rank_by_rank(
+    memory_of: Open,
+) -> None:
+    memory = memory_of(routes="system1", kinds="graph")
+    await memory.build()
+    state = memory.state
+    fact, entity = next(iter(state.facts)), next(iter(state.entities))
+    found = Reading({"facts": (fact,), "entities": (entity,)})
+    wanted = [*state.facts[fact].episodes, *state.entities[entity].episodes]
+    assert of_the_graph(found, state) == list(dict.fromkeys(wanted))
+    assert of_the_graph(Reading({}), state) == []
 
 
 async def test_both_routes_find_what_either_does(memory_of: Open) -> None:
@@ -210,6 +294,10 @@ async def test_a_document_is_read_in_groups_of_paragraphs(memory_of: Open) -> No
     assert len(memory.state.episodes) > 1
     for citation in answer.citations:
         assert document.quote(citation.span) == citation.quote
+        assert citation.span.place in answer.retrieved
+    reading = await memory.read(Question("What was late?"))
+    read = [memory.state.episodes[number].span.place for number in reading.episodes]
+    assert list(answer.retrieved[: len(read)]) == read
     with pytest.raises(UsageError, match="document"):
         _ = memory.conversation
 
@@ -278,3 +366,20 @@ async def test_a_step_written_while_the_log_is_read_is_taken_once(
     monkeypatch.undo()
     log.catch_up()
     assert max(log.state.episodes) == log.step - 1 == steps(memory.id) - 1
+
+
+async def test_episodes_are_ordered_by_their_context_and_by_what_was_selected_in_them(
+    memory_of: Open,
+) -> None:
+    engine = Teller(lambda name: False if name == "Detroit" or name.startswith("Pair") else None)
+    question = Question("Where was the ferry late?")
+    options = {"ranking": "context", "kinds": "rag", "k": 4}
+    similar = memory_of(engine=engine, routes="system1", **options)
+    await similar.build()
+    assert (await similar.read(question)).found["episodes"][0] in ("0", "1")
+    both = memory_of(engine=engine, **options)
+    await both.build()
+    reading = await both.read(question)
+    assert reading.selected["episodes"] == ("2", "3")
+    assert set(reading.found["episodes"][:2]) == {"2", "3"}
+    assert len(reading.found["episodes"]) == 4

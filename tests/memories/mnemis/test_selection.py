@@ -197,3 +197,18 @@ async def test_each_selected_entity_has_a_path_from_the_top(
         assert everything.entities == tuple(state.entities)
         step_by_step = await selected(state, lambda _: False, batch=9, shown=shown)
         assert step_by_step.entities == tuple(state.entities)
+
+
+async def test_a_selection_makes_no_more_calls_than_it_may() -> None:
+    _, state, _ = await build_hierarchy(client(Sorter()), state_of(ANIMALS), config(), step=0)
+    engine = Sorter(select=lambda _: False)
+    found = await select(client(engine), state, "Which?", config(shown=6, selection_calls=5))
+    assert len(engine.asked) == 5
+    assert [count.offered for count in found.layers] == [1, 3, 4, 12]
+    assert found.cut == 8
+    assert found.entities == tuple(state.entities)[:12]
+    at_the_top = await select(
+        client(Sorter(select=lambda _: False)), state, "Which?", config(shown=6, selection_calls=1)
+    )
+    assert [count.offered for count in at_the_top.layers] == [1]
+    assert (at_the_top.entities, at_the_top.cut) == ((), 3)

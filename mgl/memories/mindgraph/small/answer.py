@@ -23,7 +23,7 @@ from mgl.memories.mindgraph.state import Graph, Node
 from mgl.memories.mindgraph.tools import passage_around
 from mgl.reading import PassageAnswer, answer_from_passages
 from mgl.retrieval import Bm25
-from mgl.types import Answer, Document, Question
+from mgl.types import Answer, Document, Question, Span
 
 __all__ = ["answer_small", "rank_claims"]
 
@@ -44,11 +44,13 @@ async def answer_small(
 ) -> Answer:
     """Answer from the best claim's passage; ``support`` is P(Yes) by claim id."""
     read: list[tuple[Node, PassageAnswer]] = []
+    passages: list[Span] = []
     for part in split_question(question.text):
         for node in rank_claims(graph, support, built_for, part)[:1]:
             span = passage_around(document, node.span, config.passage_chars)
-            passage = document.quote(span)
-            read.append((node, await answer_from_passages(tools.llm, [passage], part)))
+            passages.append(span)
+            reply = await answer_from_passages(tools.llm, [document.quote(span)], part)
+            read.append((node, reply))
     confirmed = bool(read) and all(support[node.id] >= CONFIRMED for node, _ in read)
     return Answer(
         question=question.text,
@@ -57,6 +59,7 @@ async def answer_small(
         citations=citations(document, graph, [node.id for node, _ in read]),
         trace=tuple(f"lookup_source(node_id={node.id!r})" for node, _ in read),
         compaction_ratio=sum(reply.input_tokens for _, reply in read) / source_tokens,
+        retrieved=tuple(dict.fromkeys(span.place for span in passages)),
     )
 
 

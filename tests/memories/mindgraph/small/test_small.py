@@ -86,6 +86,9 @@ async def test_each_part_of_a_question_is_read_for_and_answered_on_its_own(
     answer = await memory.answer(BOTH)
     assert answer.text == "It says sea. It says forgave."
     assert len(answer.citations) == 2
+    for citation, place in zip(answer.citations, answer.retrieved, strict=False):
+        start, end = map(int, place.split("-"))
+        assert start <= citation.span.start < citation.span.end <= end
 
 
 async def test_a_question_the_graph_was_not_built_for_takes_what_bm25_finds(

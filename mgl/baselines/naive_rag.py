@@ -1,0 +1,119 @@
+"""NaiveRAG: the chunks most like the question by their vectors, and one call.
+
+Source: HGMem §4.2 and Appendix (NaiveRAG): chunks of 200 tokens of which adjacent ones share 50. A
+comparison is fair where ``k`` is the average number of chunks that the other method reads. Of a
+conversation, chunks are groups of whole turns of that size, or its sessions. They are read in the
+order of the source. Chunks and vectors are made once for a source.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
+from mgl.errors import ContextOverflow, UsageError
+from mgl.llm.fitting import LINE_TOKENS, leading, room, shortened
+from mgl.retrieval.likeness import nearest
+from mgl.store import EditRecord
+from mgl.text import window_document
+from mgl.text.groups import session_groups, turn_groups
+from mgl.types import Answer, Chunk, Conversation, Question
+
+__all__ = ["NaiveRag", "NaiveRagConfig"]
+
+
+class NaiveRagConfig(BaselineConfig):
+    """``k`` chunks are read, the best of them that have ``most_tokens`` together.
+
+    ``overlap_tokens`` of a chunk are shared with the one before. ``by`` is what a chunk of a
+    conversation is: so many tokens, or a session. The cap is that of HGMem's released code.
+    """
+
+    chunk_tokens: int = Field(200, ge=16)
+    overlap_tokens: int = Field(50, ge=0)
+    by: Literal["tokens", "session"] = "tokens"
+    k: int = Field(10, ge=1)
+    most_tokens: int = Field(10_000, ge=16)
+
+    @model_validator(mode="after")
+    def _chunks_fit(self) -> Self:
+        if self.overlap_tokens >= self.chunk_tokens:
+            raise ValueError("chunks must share fewer tokens than they have")
+        if self.by == "tokens" and self.most_tokens < self.chunk_tokens:
+            raise ValueError("most_tokens must have room for one chunk")
+        return self
+
+
+class NaiveRag(Baseline):
+    """Reads the k best chunks for a question; of a conversation it cites chunks."""
+
+    kind = "naive-rag"
+    reads = "either"
+    retrieves = True
+    Config = NaiveRagConfig
+    _config: NaiveRagConfig
+
+    async def _read(self) -> None:
+        store, embedder = self._tools.store, self._tools.required_embedder
+        if store.chunks_done(self.id):
+            return
+        chunks = await self._cut()
+        if chunks:
+            await asyncio.to_thread(embedder.embed, [chunk.text for chunk in chunks])
+        rows = [
+            EditRecord(0, "chunk", {"tokens": chunk.tokens}, "applied", span=chunk.span)
+            for chunk in chunks
+        ]
+        store.append_edits(self.id, 0, rows)
+
+    async def _cut(self) -> Sequence[Chunk]:
+        count, config = self._tools.llm.count_tokens, self._config
+        sizes = config.chunk_tokens, config.overlap_tokens
+        if not isinstance(self._source, Conversation):
+            if config.by == "session":
+                raise UsageError(
+                    f"{self._source.name} is a document and has no sessions",
+                    hint="leave by=tokens",
+                )
+            return await window_document(self._source, *sizes, count)
+        if config.by == "session":
+            return await session_groups(self._source, count)
+        return await turn_groups(self._source, *sizes, count)
+
+    async def answer(self, question: Question) -> Answer:
+        """ContextOverflow where the context has no room for any text."""
+        await self.build()
+        spans = [row.span for row in self._tools.store.edits(self.id) if row.span is not None]
+        texts = {str(place): self._shown(span) for place, span in enumerate(spans)}
+        found = await nearest(self._tools.required_embedder, question.text, texts, self._config.k)
+        best = [int(name) for name, _ in found]
+        read, whole = await self._fitting(question, [texts[str(place)] for place in best])
+        kept = sorted(zip(best, read, strict=False))
+        excerpts = [Excerpt(text, f"chunk-{place}", spans[place]) for place, text in kept]
+        scores = ", ".join(f"chunk-{name} {score:.3f}" for name, score in found)
+        trace = [f"retrieved {scores}; read {len(read)} of {len(spans)} chunks"]
+        marks = () if whole else ("text_truncated",)
+        ranked = [spans[place] for place in best[: len(read)]]
+        return await self._answer(question, excerpts, read=ranked, trace=trace, marks=marks)
+
+    async def _fitting(self, question: Question, texts: Sequence[str]) -> tuple[list[str], bool]:
+        """The first texts that fit together, or the beginning of the first where none does."""
+        if not texts:
+            return [], True
+        llm = self._tools.llm
+        there = room(llm, len(texts), reserve=await self._reserve(question))
+        most = min(self._config.most_tokens, there)
+        kept = await leading(llm, texts, most)
+        if kept:
+            return kept, True
+        (first,) = await shortened(llm, texts[:1], max(0, most + LINE_TOKENS * (len(texts) - 1)))
+        if not first:
+            raise ContextOverflow(
+                f"a context of {llm.context_tokens:,} tokens has no room for a chunk",
+                hint="use a model with a longer context",
+            )
+        return [first], False

@@ -1,0 +1,150 @@
+"""Sliding summary: one summary, rewritten chunk after chunk, from which every question is answered.
+
+The rolling prose summary of MindGraph §2.2 (its second failure mode). Prompts ours. By default the
+summary knows no question, so it is made once for a source, a step of the log a chunk; with
+``aware`` it is made anew for each question, as MindGraph's graph is (§3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
+from mgl.errors import ReplyInvalid
+from mgl.noting import Note, check_room, noted
+from mgl.prompt import Prompt
+from mgl.store import EditRecord
+from mgl.types import Answer, Chunk, Question
+
+__all__ = ["SUMMARY", "SlidingSummary", "SlidingSummaryConfig"]
+
+STAGE = "summary"
+NOTHING = "(nothing yet)"
+PURPOSE = "that any question about the whole text may be answered from it"
+
+SUMMARY = Prompt(
+    "sliding-summary.summary",
+    source="ours",
+    text="""Summary of a long text so far:
+{summary}
+
+The next part of the text:
+{text}
+
+Rewrite the summary so that it covers this part as well, and so {purpose}. Keep what matters of \
+the summary so far: people, places, dates, numbers, what happened and why. At most {words} words.
+
+{"notes": "..."}""",
+    variables=("summary", "text", "purpose", "words"),
+)
+
+
+class SlidingSummaryConfig(BaselineConfig):
+    """``chunk_tokens`` bounds what is read at a time, ``summary_tokens`` the summary; ``aware``
+    says that the question is known while it is written."""
+
+    chunk_tokens: int = Field(8_192, ge=16)
+    summary_tokens: int = Field(1_024, ge=16)
+    aware: bool = False
+
+
+class SlidingSummary(Baseline):
+    """Answers from a summary of everything."""
+
+    kind = "sliding-summary"
+    reads = "either"
+    Config = SlidingSummaryConfig
+    _config: SlidingSummaryConfig
+
+    async def _steps(self) -> int:
+        return 1 if self._config.aware else len(await self._chunks(self._config.chunk_tokens))
+
+    async def _read(self) -> None:
+        if self._config.aware:
+            await super()._read()
+            return
+        store = self._tools.store
+        total, done = store.memory(self.id).chunks, store.steps(self.id)
+        if done == total:
+            return
+        chunks = await self._chunks(self._config.chunk_tokens)
+        self._check_room(chunks, 0)
+        summary, _ = self._logged()
+        for chunk in chunks[done:]:
+            note = await self._rewritten(summary, chunk, PURPOSE)
+            store.append_edits(self.id, chunk.index, [_row(chunk, note)])
+            summary = note.text
+            self._tools.observer.progress(STAGE, chunk.index + 1, total)
+
+    async def answer(self, question: Question) -> Answer:
+        """Marked ``chunks_unread`` where a chunk gave no summary that could be used: the one so
+        far stays. ReplyInvalid where none did, ContextOverflow where a chunk and two summaries do
+        not fit the context.
+        """
+        await self.build()
+        summary, problems = await self._for(question) if self._config.aware else self._logged()
+        if problems and not summary:
+            raise ReplyInvalid(
+                f"there is no summary: {problems[-1]}", hint="use another model, or a larger one"
+            )
+        return await self._answer(
+            question,
+            [Excerpt(summary)] if summary else [],
+            trace=problems,
+            marks=("chunks_unread",) if problems else (),
+        )
+
+    async def _for(self, question: Question) -> tuple[str, list[str]]:
+        chunks = await self._chunks(self._config.chunk_tokens)
+        self._check_room(chunks, await self._question_tokens(question))
+        summary, problems = "", []
+        purpose = f"that this question may be answered from it: {question.text}"
+        for chunk in chunks:
+            note = await self._rewritten(summary, chunk, purpose)
+            summary = note.text
+            if note.problem is not None:
+                problems.append(_unread(chunk.index, note.problem))
+            self._tools.observer.progress(STAGE, chunk.index + 1, len(chunks))
+        return summary, problems
+
+    def _logged(self) -> tuple[str, list[str]]:
+        """The last summary of the log, and what became of the chunks that gave none."""
+        rows = self._tools.store.edits(self.id)
+        written = [row.payload["text"] for row in rows if row.outcome == "applied"]
+        return written[-1] if written else "", [
+            _unread(row.chunk, row.reason or "") for row in rows if row.outcome == "rejected"
+        ]
+
+    async def _rewritten(self, summary: str, chunk: Chunk, purpose: str) -> Note:
+        budget = self._config.summary_tokens
+        prompt = SUMMARY.render(
+            summary=summary or NOTHING,
+            text=chunk.text.strip(),
+            purpose=purpose,
+            words=str(budget // 2),
+        )
+        return await noted(self._tools.llm, prompt, budget, stage=STAGE, instead=summary)
+
+    def _check_room(self, chunks: Sequence[Chunk], asked: int) -> None:
+        size = max((chunk.tokens for chunk in chunks), default=0)
+        reserve = 2 * self._config.summary_tokens + asked
+        check_room(self._tools.llm, size, "chunk_tokens", reserve=reserve)
+
+
+def _row(chunk: Chunk, note: Note) -> EditRecord:
+    return EditRecord(
+        chunk.index,
+        "summary",
+        {"text": note.text},
+        "applied" if note.problem is None else "rejected",
+        note.problem,
+        chunk.span,
+        None,
+        note.call_key,
+    )
+
+
+def _unread(chunk: int, problem: str) -> str:
+    return f"chunk {chunk} is not in the summary: {problem}"

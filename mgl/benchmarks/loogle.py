@@ -1,0 +1,131 @@
+"""LooGLE: long documents with questions of short and of long dependency, and cloze tests.
+
+Source: Li et al., LooGLE: Can Long-Context Language Models Understand Long Contexts? (ACL 2024);
+MIT. One file a task, a document a line: ``input``, ``title``, and ``qa_pairs``, which is a string
+that holds a Python list of ``{"Q", "A", "S"}`` (``type`` too in the long-dependency file). It is
+read as literals; nothing in it is run.
+
+    >>> dataset = LOOGLE.read(Path("loogle"))            # doctest: +SKIP
+    >>> dataset.items[0].category, dataset.items[0].golds   # doctest: +SKIP
+    ('longdep_qa', ('3',))
+
+A document that two tasks share is one source. ``S``, the passage that holds the answer, is not
+kept: it is a copy with other line breaks, and names no place. ``longdep_summarization.jsonl`` asks
+no question and is not read. How a cloze test is put is ours.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item, held
+from mgl.benchmarks.files import DataFile, data_file, first_fault, gold_texts, hashes
+from mgl.errors import InputError
+from mgl.types import Document, Question, Source
+
+__all__ = ["LOOGLE"]
+
+TASKS: Final = ("longdep_qa", "shortdep_qa", "shortdep_cloze")
+CLOZE: Final = (
+    "Each <mask-n> in the following passage stands for a name that was taken out of it; "
+    "the same mask stands for the same name.\n"
+    "[Passage]: {passage}\n"
+    "Reply with one line a mask, in the form: <mask-0>: the name"
+)
+HINT: Final = "take LooGLE's own file: input, title and qa_pairs in each line"
+
+
+class _Row(BaseModel):
+    input: str = Field(min_length=1)
+    title: str = ""
+    qa_pairs: str
+
+
+class _Pair(BaseModel):
+    Q: str = Field(min_length=1)
+    A: str | int | float | dict[str, str | int | float] | None = None
+    type: str = ""
+
+
+def _read(path: Path) -> Dataset:
+    """The tasks of a folder, or the one of a file that has its official name, by task and in the
+    files' order. ``category`` is the task; ``labels`` has the ``type`` of a long-dependency
+    question. The gold of a cloze test is one text, a line a mask.
+
+    InputError, with the document's number in its file, where one is not as described.
+    """
+    files = _files(path)
+    sources: dict[str, Callable[[], Source]] = {}
+    items = [item for task, file in files.items() for item in _items(task, file, sources)]
+    return Dataset(tuple(items), sources, hashes(files.values()))
+
+
+def _files(path: Path) -> dict[str, DataFile]:
+    if path.is_dir():
+        held = [task for task in TASKS if (path / f"{task}.jsonl").is_file()]
+        found = {task: data_file(path / f"{task}.jsonl") for task in held}
+        return found or {TASKS[0]: data_file(path, *(f"{task}.jsonl" for task in TASKS))}
+    if path.stem not in TASKS:
+        raise InputError(
+            f"the name of {path} does not say which task of LooGLE it is",
+            hint=f"keep the official name: {', '.join(f'{task}.jsonl' for task in TASKS)}",
+        )
+    return {path.stem: data_file(path)}
+
+
+def _items(task: str, file: DataFile, sources: dict[str, Callable[[], Source]]) -> Iterator[Item]:
+    for number, row in enumerate(file.rows(_Row, hint=HINT)):
+        document = Document.from_text(row.title or f"{task} {number}", row.input)
+        sources.setdefault(document.id, held(document))
+        for place, pair in enumerate(_pairs(row.qa_pairs, f"{file.path}, document {number + 1}")):
+            question = CLOZE.format(passage=pair.Q) if task == "shortdep_cloze" else pair.Q
+            yield Item(
+                id=f"{task}/{number}/q{place}",
+                source=document.id,
+                question=Question(question),
+                golds=_golds(pair.A),
+                category=task,
+                labels={"type": pair.type} if pair.type else {},
+            )
+
+
+def _pairs(written: str, place: str) -> list[_Pair]:
+    try:
+        return TypeAdapter(list[_Pair]).validate_python(ast.literal_eval(written))
+    except ValidationError as error:
+        raise InputError(f"{place}: qa_pairs: {first_fault(error)}", hint=HINT) from error
+    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+        raise InputError(
+            f"{place}: qa_pairs is not a Python list: {error}",
+            hint="the file is damaged or cut off: fetch it again",
+        ) from error
+
+
+def _golds(answer: str | int | float | dict[str, str | int | float] | None) -> tuple[str, ...]:
+    if isinstance(answer, dict):
+        return gold_texts("\n".join(f"{mask}: {name}" for mask, name in answer.items()))
+    return gold_texts(answer)
+
+
+LOOGLE: Final = FileBenchmark(
+    name="loogle",
+    about=About(
+        title="LooGLE",
+        paper="Li et al., LooGLE: Can Long-Context Language Models Understand Long Contexts?, "
+        "ACL 2024, arXiv:2311.04939",
+        where="https://github.com/bigai-nlco/LooGLE",
+        licence="MIT",
+        files="longdep_qa.jsonl, shortdep_qa.jsonl, shortdep_cloze.jsonl, or some of them",
+        items=None,
+        folder="loogle",
+    ),
+    reads="document",
+    scorers=("rouge_l_recall", "rouge_1_recall", "bleu_1", "bleu_4", "meteor_stems"),
+    judge="correctness",
+    read=_read,
+)

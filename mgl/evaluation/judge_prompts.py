@@ -1,0 +1,289 @@
+"""The prompts of the judges: MindGraph's and HGMem's as printed, and ours.
+
+What a paper prints is reproduced; docs/prompts.md lists what the text extraction had damaged and
+how it was repaired. For benchmarks whose judge no paper here prints, the same criteria in our own
+words. Ours ask for a reason before the verdict, and say that length and style do not count.
+"""
+
+from __future__ import annotations
+
+from mgl.prompt import Prompt
+
+__all__ = [
+    "ABSTENTION",
+    "BETTER",
+    "COMPREHENSIVENESS",
+    "CORRECTNESS",
+    "DIALOGUE",
+    "DIVERSITY",
+    "ENTAILMENT",
+    "EVALUATION_AS_JSON",
+    "FILM",
+    "KNOWLEDGE_UPDATE",
+    "MINDGRAPH",
+    "PREFERENCE",
+    "REMEMBERED",
+    "SUPPORT",
+    "TALK",
+    "TEMPORAL",
+]
+
+MINDGRAPH = Prompt(
+    "mindgraph.judge",
+    source="MindGraph D.4",
+    text=(
+        "You are a strict but fair grading judge. Given a question, a gold (reference) answer, and "
+        "a predicted answer, decide if the predicted answer is essentially correct -- i.e. it "
+        "conveys the same core meaning as the gold answer, even if phrased differently, more "
+        "verbose, or using synonyms.\n"
+        "\n"
+        'Important: For list-type questions (e.g. "what animals...", "what techniques..."), the '
+        "predicted answer must include ALL key items from the gold answer. A partial list that "
+        "misses important items, or a list with substantially different items, should be marked "
+        "incorrect.\n"
+        "\n"
+        "Question: {question}\n"
+        "Gold answer: {gold}\n"
+        "Predicted answer: {predicted}\n"
+        "\n"
+        "Reply with ONLY a JSON object:\n"
+        '{ "correct": true/false, "reason": "brief explanation" }'
+    ),
+    variables=("question", "gold", "predicted"),
+)
+
+COMPREHENSIVENESS = Prompt(
+    "hgmem.comprehensiveness",
+    source="HGMem Fig. 8",
+    text="""Given a [Paragraph] and a [Question], you will evaluate the quality of the [Response] \
+in terms of Comprehensiveness.
+
+#####
+[Paragraph]: {paragraph}
+[Question]: {question}
+[Response]: {response}
+
+#####
+Comprehensiveness measures whether the [Response] comprehensively covers all key aspects in the \
+[Paragraph] with respect to the [Question].
+Level | score range | description
+Level 1 | 0-20 | The response is extremely one-sided, leaving out key parts or important aspects \
+of the question.
+Level 2 | 20-40 | The response has some content, but it misses many important aspects of the \
+question and is not comprehensive enough.
+Level 3 | 40-60 | The response is moderately comprehensive, covering the main aspects of the \
+question, but there are still some omissions.
+Level 4 | 60-80 | The response is comprehensive, covering most aspects of the question, with few \
+omissions.
+Level 5 | 80-100 | The response is extremely comprehensive, covering almost all aspects of the \
+question no omissions, enabling the reader to gain a complete and thorough understanding.
+Evaluate the [Response] using the criteria listed above, give a level of comprehensiveness in \
+[Level] based on the description of the indicator, then give a score in [Score] based on the \
+corresponding value range, and finally explain in [Explanation].
+
+Note that:
+(1) You should reference to the [Paragraph] and avoid misinterpreting any content of [Paragraph] \
+as part of the [Response].
+(2) Avoid excessively concerning very specific details. When the response mentions an aspect \
+without providing very specific details, you should consider this aspect as validly covered, as \
+long as the omitted detail is not crucial to particularly mention with respect to the [Question] \
+in the whole scope of the response.
+(3) If [Response] contains extra content not directly included in the [Paragraph], as long as the \
+extra content is correct, do not consider the extra content as defects for giving final \
+evaluation.
+(4) You should conform to the -Anticipated Output Format- and give your evaluation results in \
+[Your Evaluation].
+
+#####-Anticipated Output Format-#####
+[Level]: A level ranging from 1 to 5 # This should be a single number, not a range.
+[Score]: A value ranging from 0 to 100 # This should be a single number satisfying the ranging \
+constraint of the corresponding [Level], not a range.
+[Explanation]: xxx
+[Your Evaluation]:""",
+    variables=("paragraph", "question", "response"),
+)
+
+DIVERSITY = Prompt(
+    "hgmem.diversity",
+    source="HGMem Fig. 9",
+    text="""Given a [Paragraph] and a [Question], you will evaluate the quality of the [Response] \
+in terms of Diversity.
+
+#####
+[Paragraph]: {paragraph}
+[Question]: {question}
+[Response]: {response}
+
+#####
+Diversity measures how varied and rich is the response in offering different perspectives and \
+insights related to the question.
+Level | score range | description
+Level 1 | 0-20 | The response is extremely narrow and repetitive, providing only a single \
+perspective or insight without exploring alternative viewpoints or additional information.
+Level 2 | 20-40 | The response offers a few different perspectives but remains largely \
+superficial. It may touch on alternative viewpoints but does not elaborate or provide substantial \
+insights.
+Level 3 | 40-60 | The response moderately presents several perspectives with moderate depth. It \
+begins to integrate different viewpoints and insights but may still miss some important angles or \
+lack thorough exploration.
+Level 4 | 60-80 | The response is rich in perspectives and insights. It basically explores \
+multiple viewpoints and provides substantial evidence and examples to support each angle.
+Level 5 | 80-100 | The response is exceptionally varied and rich in perspectives and insights. It \
+offers a comprehensive exploration of the question, addressing multiple angles with depth and \
+originality.
+Evaluate the [Response] using the criteria listed above, give a level of comprehensiveness in \
+[Level] based on the description of the indicator, then give a score in [Score] based on the \
+corresponding value range, and finally explain in [Explanation].
+
+Note that:
+(1) You should reference to the [Paragraph] and avoid misinterpreting any content of [Paragraph] \
+as part of the [Response].
+(2) If [Response] contains extra content not directly included in the [Paragraph], as long as the \
+extra content is correct, do not consider the extra content as defects for giving final \
+evaluation.
+(3) You should conform to the -Anticipated Output Format- and give your evaluation results in \
+[Your Evaluation].
+
+#####-Anticipated Output Format-#####
+[Level]: A level ranging from 1 to 5 # This should be a single number, not a range.
+[Score]: A value ranging from 0 to 100 # This should be a single number satisfying the ranging \
+constraint of the corresponding [Level], not a range.
+[Explanation]: xxx
+[Your Evaluation]:""",
+    variables=("paragraph", "question", "response"),
+)
+
+EVALUATION_AS_JSON = Prompt(
+    "judging.evaluation_as_json",
+    source="ours: appended to HGMem Fig. 8 and 9, so that the reply is held to a schema",
+    text="""
+Write it as a JSON object: {"level": 1 to 5, "score": 0 to 100, "explanation": "..."}""",
+)
+
+
+def _verdict(name: str, situation: str, rule: str, reference: str = "Reference answer") -> Prompt:
+    """A prompt of ours: what was asked of whom, and when an answer is correct."""
+    return Prompt(
+        f"judging.{name}",
+        source="ours",
+        text=f"""{situation}
+
+Question: {{question}}
+{reference}: {{gold}}
+Given answer: {{answer}}
+
+{rule} Neither the length of the given answer nor its style counts, for it or against it.
+
+Say first, in one short sentence, what decides; then decide.
+{{"reason": "...", "correct": true or false}}""",
+        variables=("question", "gold", "answer"),
+    )
+
+
+_SAME = (
+    "The given answer is correct if a reader learns from it what the reference answer says and the "
+    "question asks for. Other words, another order, further details, and another way to write a "
+    "name, a number or a date change nothing. It is not correct if it leaves out a part that the "
+    "question asks for, if it contradicts the reference answer, if it offers several answers and "
+    "chooses none, or if it says that the answer is not known."
+)
+_REMEMBERED = (
+    "An assistant was asked about what came up in earlier conversations with its user. Judge its "
+    "answer."
+)
+
+CORRECTNESS = _verdict(
+    "correctness", "A question about a text was answered. Judge the answer.", _SAME
+)
+ENTAILMENT = _verdict(
+    "entailment",
+    "A question about a story was answered. Judge whether the answer entails the reference.",
+    "The given answer is correct if the reference answer follows from it as a whole: whoever "
+    "believes the given answer must believe the reference answer too. It is not correct if only a "
+    "part of the reference follows, or if it contradicts the reference. Where there are several "
+    "reference answers, one that follows is enough.",
+)
+TALK = _verdict(
+    "talk",
+    "A question about a long conversation between two people was answered. Judge the answer.",
+    f"{_SAME} A time is right if it is the same time to the precision of the reference answer, "
+    "written as a date or reckoned from another.",
+)
+ABSTENTION = _verdict(
+    "abstention",
+    "A question was asked about conversations in which its answer never came up. Judge the answer.",
+    "The given answer is correct if it says that this is not known, was not mentioned or cannot be "
+    "told, even if it tells something related besides. It is not correct if it answers as though "
+    "it had come up.",
+    "Why it cannot be answered",
+)
+REMEMBERED = _verdict("remembered", _REMEMBERED, _SAME)
+TEMPORAL = _verdict(
+    "temporal",
+    _REMEMBERED,
+    f"{_SAME} Where a number of days, weeks, months or years is asked for, one more or one less "
+    "than the reference answer is correct as well.",
+)
+KNOWLEDGE_UPDATE = _verdict(
+    "knowledge_update",
+    f"{_REMEMBERED} What is asked for changed in the course of time.",
+    f"{_SAME} The reference answer is what holds now. An answer that also tells what held before "
+    "is correct if it gives as its answer what holds now.",
+)
+PREFERENCE = _verdict(
+    "preference",
+    f"{_REMEMBERED} The question asks for a suggestion that fits the user.",
+    "The given answer is correct if it recalls what the user told of themselves and makes good use "
+    "of it, as the rubric describes. It need not take up every point of the rubric. It is not "
+    "correct if it could have been given to anybody, or if it goes against what the user wants.",
+    "Rubric",
+)
+DIALOGUE = _verdict(
+    "dialogue",
+    "A question about a long dialogue of several people was answered. Judge the answer.",
+    f"{_SAME} A person is right by any name that is clearly theirs. Where the reference answer is "
+    "that it is not known, an answer that says so is correct.",
+)
+FILM = _verdict(
+    "film",
+    "A question about a film was answered from descriptions of its scenes. Judge the answer.",
+    f"{_SAME} Where the question asks for Yes or No, that alone decides.",
+)
+
+SUPPORT = Prompt(
+    "judging.support",
+    source="ours",
+    text="""Passages that an answer cites:
+{passages}
+
+A sentence of the answer to the question "{question}": {sentence}
+
+The sentence is supported if the passages say what it says, in whatever words, so that somebody \
+who has read nothing else can check it. It is not if they are silent on a part of it, or against it.
+
+Say first, in one short sentence, what decides; then decide.
+{"reason": "...", "supported": true or false}""",
+    variables=("passages", "question", "sentence"),
+)
+
+BETTER = Prompt(
+    "judging.better",
+    source="ours: two answers side by side, for what HGMem Fig. 8 and 9 judge one by one",
+    text="""Two answers to a question about a passage. Judge which is better.
+
+Passage: {passage}
+
+Question: {question}
+
+First answer: {first}
+
+Second answer: {second}
+
+Better is the answer that tells more of what the passage says to the question, from more sides, \
+and says nothing that is wrong. Saying a thing at greater length, or twice, is not better. \
+Nor does it count which of the two comes first.
+
+Say first, in one short sentence, what decides; then decide.
+{"reason": "...", "better": "first", "second" or "neither"}""",
+    variables=("passage", "question", "first", "second"),
+)

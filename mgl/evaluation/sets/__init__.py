@@ -1,0 +1,1 @@
+"""Sets of questions that are made here with a model: LongReason's procedure, sense-making QA."""

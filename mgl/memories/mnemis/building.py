@@ -1,0 +1,86 @@
+"""What a memory lacks is made: its next episodes, descriptions that went, the hierarchy.
+
+Each is a step of the log. Where another process writes the step first, or something is deleted
+meanwhile, what was made is thrown away and looked at again.
+"""
+
+from __future__ import annotations
+
+from mgl.memories.base import Tools
+from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.episodes import episodes_of
+from mgl.memories.mnemis.hierarchy import build_hierarchy
+from mgl.memories.mnemis.ingest import ingest
+from mgl.memories.mnemis.log import Log
+from mgl.memories.mnemis.renewing import renew
+from mgl.memories.mnemis.update import needs_rebuild, update_hierarchy
+from mgl.store import EditRecord
+
+__all__ = ["categorise", "take_in"]
+
+
+async def take_in(tools: Tools, log: Log, config: MnemisConfig, *, ended: bool) -> None:
+    """Ingest the episodes that are complete, with ``ended`` also the last."""
+    while not await _taken_in(tools, log, config, ended=ended):
+        pass
+
+
+async def categorise(tools: Tools, log: Log, config: MnemisConfig) -> None:
+    """Describe what lost its description; then build the hierarchy, or take it further, where
+    entities came or went since the last time and a route reads it."""
+    while not (await _renewed(tools, log, config) and await _categorised(tools, log, config)):
+        pass
+
+
+async def _taken_in(tools: Tools, log: Log, config: MnemisConfig, *, ended: bool) -> bool:
+    """False where the log has grown by other than the episodes that were planned."""
+    step, source = log.step, log.source
+    known = log.state.episodes
+    episodes = await episodes_of(
+        source,
+        config,
+        tools.llm.count_tokens,
+        known=tuple(known.values()),
+        ended=ended,
+        forgotten=log.forgotten,
+        first=log.state.counts.get("n", 0),
+    )
+    tools.observer.progress("episodes", len(known), len(episodes))
+    for place, episode in enumerate(episodes, 1):
+        if episode.number in known:
+            continue
+        if log.step != step:
+            return False
+        with log.minding(source):
+            rows, _ = await ingest(
+                tools.llm, tools.required_embedder, source, log.state, episode, config, step=step
+            )
+            if not log.write(rows):
+                return False
+        step += 1
+        tools.observer.progress("episodes", place, len(episodes))
+    return True
+
+
+async def _renewed(tools: Tools, log: Log, config: MnemisConfig) -> bool:
+    if not log.state.stale:
+        return True
+    source = log.source
+    with log.minding(source):
+        rows = await renew(tools.llm, source, log.state, config, step=log.step)
+        return log.write(rows)
+
+
+async def _categorised(tools: Tools, log: Log, config: MnemisConfig) -> bool:
+    state, step = log.state, log.step
+    if config.routes == "system1" or len(state.entities) == log.categorised:
+        return True
+    with log.minding(log.source):
+        stopped = "updated"
+        again = config.hierarchy == "rebuild" or not state.categories
+        if again or needs_rebuild(state, config):
+            rows, made, stopped = await build_hierarchy(tools.llm, state, config, step=step)
+        else:
+            rows, made = await update_hierarchy(tools.llm, state, config, step=step)
+        told = {"stopped": stopped, "entities": len(made.entities), "layers": made.top}
+        return log.write([*rows, EditRecord(step, "hierarchy", told, "applied")])

@@ -1,0 +1,57 @@
+"""What goes with some turns, before anything is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from mgl.deletion import is_before, numbered
+from mgl.errors import InputError
+from mgl.memories.mnemis.state import State
+from mgl.types import Turn
+
+__all__ = ["Forgotten", "chosen"]
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What is forgotten: ``turns`` (their ids), and the ``entities`` and ``facts`` (their ids)
+    that nothing else supports. ``stale`` entities and categories get another description."""
+
+    turns: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
+
+    @classmethod
+    def between(cls, turns: Sequence[str], before: State, after: State) -> Forgotten:
+        """What the states before and after a deletion differ in."""
+        return cls(
+            tuple(turns),
+            tuple(each for each in before.entities if each not in after.entities),
+            tuple(each for each in before.facts if each not in after.facts),
+            tuple(sorted(after.stale)),
+        )
+
+
+def chosen(
+    turns: Sequence[Turn],
+    forgotten: Collection[int],
+    *,
+    ids: Collection[str],
+    before: datetime | None,
+) -> frozenset[int]:
+    """The numbers of turns that are named, and of all that were said before a time.
+
+    InputError for a turn that is not there, or was forgotten, and where nothing is named.
+    """
+    if not ids and before is None:
+        raise InputError("nothing to forget is named", hint="name turns or a day")
+    named = set(numbered(turns, ids, forgotten).values())
+    return frozenset(
+        number
+        for number, turn in enumerate(turns)
+        if number in named
+        or (before is not None and number not in forgotten and is_before(turn, before))
+    )

@@ -1,0 +1,184 @@
+"""What is lost of a Mnemis memory when turns are deleted, told by episodes, mentions and words.
+
+An episode goes with any of its turns. A word is lost where only what goes had said it: a text that
+a model wrote later and that has such a word could be derived from nothing else. Words of speakers'
+names stay, and so do those of our own prompts, which every call has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache, cached_property
+from itertools import pairwise
+from typing import Final
+
+from mgl.graph.names import clean_name, mentions
+from mgl.memories.mnemis import (
+    answering,
+    describing,
+    ingest_prompts,
+    printed,
+)
+from mgl.memories.mnemis.asking import clipped
+from mgl.memories.mnemis.episodes import Passage, shown
+from mgl.memories.mnemis.naming import key_of
+from mgl.memories.mnemis.nodes import Entity, Fact, Mention
+from mgl.memories.mnemis.state import AddEntity, Edit, Repeat, State
+from mgl.memories.mnemis.terms import FACT_CHARS
+from mgl.prompt import Prompt
+from mgl.store.redaction import Redaction, masked
+from mgl.store.traces import words_of
+from mgl.types import Conversation, Turn
+
+__all__ = ["Losses"]
+
+_EDGES: Final = ".,;:!?…"
+
+_TELLING: Final = 12
+"""A sentence of fewer characters is looked for with the number that a prompt gives it."""
+
+
+class Losses:
+    """``before`` is the state that the log made; ``episodes`` are those that go."""
+
+    def __init__(
+        self, what: Redaction, edits: Sequence[Edit], before: State, turns: Sequence[Turn]
+    ) -> None:
+        self.before = before
+        self.episodes = frozenset(
+            number
+            for number, episode in before.episodes.items()
+            if not what.turns.isdisjoint(episode.turns)
+        )
+        self._what = what
+        self._edits = edits
+        self._turns = turns
+        self._left = before.episodes.keys() - self.episodes
+
+    def stands(self, mention: Mention) -> bool:
+        """Whether its episode is left."""
+        return mention.episode in self._left
+
+    def tainted(self, *texts: str) -> bool:
+        """Whether texts have a word that is lost."""
+        return any(not self.words.isdisjoint(words_of(text)) for text in texts)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words that only what goes had said."""
+        what, left = self._what, set(_own_words())
+        for number, turn in enumerate(self._turns):
+            left |= words_of(turn.speaker)
+            if number in what.masked:
+                left |= words_of(masked(turn.text, what.masked[number]))
+            elif number not in what.forgotten:
+                left |= words_of(turn.text)
+        said = (words_of(self._turns[number].text) for number in what.turns)
+        return frozenset(word for words in said for word in words) - left
+
+    @cached_property
+    def names(self) -> dict[str, dict[str, str]]:
+        """What is left of each entity's names, as episodes that are left write them; entities that
+        are not here go."""
+        given: dict[str, set[str]] = {}
+        for edit in self._edits:
+            if isinstance(edit, AddEntity | Repeat) and edit.name and self.stands(edit.mention):
+                given.setdefault(edit.id, set()).add(edit.name)
+        found = (
+            (name, self._names(entity, given.get(name, set())))
+            for name, entity in self.before.entities.items()
+        )
+        return {name: names for name, names in found if names}
+
+    @property
+    def nameless(self) -> tuple[str, ...]:
+        """Entities that episodes which are left mention, though none by a name that is left."""
+        return tuple(
+            name
+            for name, entity in self.before.entities.items()
+            if name not in self.names and any(map(self.stands, entity.mentions))
+        )
+
+    def stays(self, fact: Fact) -> bool:
+        ends = fact.source in self.names and fact.target in self.names
+        return ends and any(map(self.stands, fact.mentions))
+
+    def supports(self, fact: Fact) -> bool:
+        """Whether the sentences of a fact that are left have all its words themselves."""
+        ends = (self.names[end] for end in (fact.source, fact.target))
+        said = {word for names in ends for name in names.values() for word in words_of(name)}
+        for mention in filter(self.stands, fact.mentions):
+            said |= words_of(self.sentence(mention))
+        return words_of(fact.text) <= said | _own_words()
+
+    def sentence(self, mention: Mention) -> str:
+        """What is said there, with who says it."""
+        speaker = self._speaker(mention)
+        said = " ".join(self._source.transcript.quote(mention.span).split())
+        return clipped(f"{speaker}: {said}" if speaker else said, FACT_CHARS)
+
+    def traces(self) -> Iterator[str]:
+        """What goes, sentence by sentence, as prompts show it."""
+        for number in self.episodes:
+            passage = Passage.of(self._source, self.before.episodes[number])
+            for place, line in enumerate(passage.lines, 1):
+                if line in self._what.turns:
+                    said = passage.quote(place)
+                    yield said if len(said) >= _TELLING else f"[{place}] {said}"
+
+    def shown(self) -> Iterator[str]:
+        """The texts under which the episodes that go were searched for: alone, and with the one
+        before (``mgl.retrieval.in_context``)."""
+        texts = {number: shown(self._source, each) for number, each in self.before.episodes.items()}
+        yield from (texts[number] for number in self.episodes)
+        for one, other in pairwise(texts):
+            if not self.episodes.isdisjoint((one, other)):
+                yield f"{texts[one]}\n{texts[other]}"
+
+    @cached_property
+    def _source(self) -> Conversation:
+        episode = next(iter(self.before.episodes.values()))
+        return Conversation(episode.span.document_id, "", tuple(self._turns))
+
+    def _names(self, entity: Entity, given: set[str]) -> dict[str, str]:
+        left = [mention for mention in entity.mentions if self.stands(mention)]
+        clean = {name: name for name in entity.names if not self.tainted(name)}
+        if not left or given.issuperset(clean):
+            return clean if left else {}
+        speakers = {key_of(name): name for name in map(self._speaker, left)}
+        quotes = [self._source.transcript.quote(mention.span) for mention in left]
+        own: dict[str, str] = {}
+        for name in clean:
+            key = key_of(name)
+            written = name if name in given else speakers.get(key) or _spelled(key, quotes)
+            if written or any(mentions(name, quote) for quote in quotes):
+                own[name] = written or name
+        return own or clean
+
+    def _speaker(self, mention: Mention) -> str:
+        place = mention.span.start
+        for number in self.before.episodes[mention.episode].turns:
+            span = self._source.span(number)
+            if span.start <= place < span.end:
+                return clean_name(self._turns[number].speaker)
+        return ""
+
+
+def _spelled(key: str, quotes: Sequence[str]) -> str:
+    """How texts write the name of a key; "" where none has it as whole words."""
+    length = len(key.split())
+    for quote in quotes:
+        words = quote.split()
+        for first in range(len(words) - length + 1):
+            name = clean_name(" ".join(words[first : first + length]).strip(_EDGES))
+            if name and key_of(name) == key:
+                return name
+    return ""
+
+
+@cache
+def _own_words() -> frozenset[str]:
+    modules = (answering, describing, ingest_prompts, printed)
+    prompts = (each for module in modules for each in vars(module).values())
+    texts = (prompt.text for prompt in prompts if isinstance(prompt, Prompt))
+    return frozenset(word for text in texts for word in words_of(text))

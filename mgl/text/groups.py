@@ -1,0 +1,128 @@
+"""Turns of a conversation in groups: what chunks are to a document.
+
+    groups = await turn_groups(conversation, 200, 50, engine.count_tokens)
+    groups[0].text                       # (Monday, 08 May 2023) Ann: Hello.
+
+A group is a span of the transcript, of whole turns where they fit; its text is what a model reads
+of it, a line a turn, with the day on which it was said. The tokens are those of that text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from mgl.errors import UsageError
+from mgl.text.chunking import chunk_document
+from mgl.text.pieces import Counter
+from mgl.text.windows import runs
+from mgl.types import Chunk, Conversation, Document, Span, Turn
+
+__all__ = ["dated", "said", "session_groups", "turn_groups"]
+
+
+def dated(turn: Turn) -> str:
+    """A turn on one line, with the day on which it was said."""
+    return _dated(turn, turn.line)
+
+
+def said(conversation: Conversation, span: Span) -> str:
+    """What a model reads of a span of the transcript: a line for each turn that it touches."""
+    lines = []
+    for number in conversation.turns_at(span):
+        turn = conversation.turns[number]
+        if not turn.line:
+            continue
+        begins = conversation.line_span(number).start
+        if part := turn.line[max(0, span.start - begins) : span.end - begins].strip():
+            lines.append(_dated(turn, part))
+    return "\n".join(lines)
+
+
+async def turn_groups(
+    conversation: Conversation, max_tokens: int, overlap_tokens: int, count: Counter
+) -> list[Chunk]:
+    """Groups of at most ``max_tokens`` in order, which hold every turn that says anything; each
+    begins with the last turns of the one before, of ``overlap_tokens`` at most.
+
+    A turn of more tokens is divided. Raises UsageError where a group has no room for a word.
+    """
+    if not 0 <= overlap_tokens < max_tokens:
+        raise UsageError(
+            f"groups of {max_tokens} tokens cannot share {overlap_tokens}",
+            hint="let them share fewer tokens than they have, 0 or more",
+        )
+    pieces = await _pieces(conversation, max_tokens, count)
+    if not pieces:
+        return []
+    tokens = await count([f"{said(conversation, piece)}\n" for piece in pieces])
+    limit = max_tokens
+    while limit > 0:
+        ranges = runs(tokens, limit, overlap_tokens)
+        spans = [Span(conversation.id, pieces[a].start, pieces[b - 1].end) for a, b in ranges]
+        groups = await _chunks(conversation, spans, count)
+        over = max(group.tokens for group in groups) - max_tokens
+        if over <= 0:
+            return groups
+        limit -= over
+    raise UsageError(
+        f"turns counted as {max_tokens} tokens or fewer are counted together as more than that",
+        hint="the token counter must give the same count for the same text",
+    )
+
+
+async def session_groups(conversation: Conversation, count: Counter) -> list[Chunk]:
+    """A group for each session, of however many tokens; all turns where there are none."""
+    numbers = [number for number, turn in enumerate(conversation.turns) if turn.line.strip()]
+    spans = []
+    for _, several in groupby(numbers, lambda number: conversation.turns[number].session):
+        session = list(several)
+        first, last = conversation.line_span(session[0]), conversation.line_span(session[-1])
+        spans.append(Span(conversation.id, first.start, last.end))
+    return await _chunks(conversation, spans, count)
+
+
+async def _chunks(conversation: Conversation, spans: Sequence[Span], count: Counter) -> list[Chunk]:
+    texts = [said(conversation, span) for span in spans]
+    counts = await count(texts) if texts else []
+    return [
+        Chunk(index, span, text, tokens)
+        for index, (span, text, tokens) in enumerate(zip(spans, texts, counts, strict=True))
+    ]
+
+
+async def _pieces(conversation: Conversation, max_tokens: int, count: Counter) -> list[Span]:
+    """The turns that say anything, and of a turn that is too long its parts."""
+    numbers = [number for number, turn in enumerate(conversation.turns) if turn.line.strip()]
+    lines = [f"{dated(conversation.turns[number])}\n" for number in numbers]
+    pieces: list[Span] = []
+    for number, tokens in zip(numbers, await count(lines) if lines else [], strict=True):
+        whole = conversation.line_span(number)
+        pieces += (
+            [whole]
+            if tokens <= max_tokens
+            else await _parts(conversation, whole, max_tokens, count)
+        )
+    return pieces
+
+
+async def _parts(
+    conversation: Conversation, whole: Span, max_tokens: int, count: Counter
+) -> list[Span]:
+    line = Document.from_text("", conversation.transcript.quote(whole))
+    room = max_tokens
+    while True:
+        parts = [
+            Span(whole.document_id, whole.start + part.span.start, whole.start + part.span.end)
+            for part in await chunk_document(line, room, count)
+            if part.text.strip()
+        ]
+        over = max(await count([f"{said(conversation, part)}\n" for part in parts])) - max_tokens
+        if over <= 0:
+            return parts
+        room -= over
+
+
+def _dated(turn: Turn, line: str) -> str:
+    day = "" if turn.time is None else f"({turn.time:%A, %d %B %Y}) "
+    return f"{day}{' '.join(line.split())}"

@@ -1,0 +1,74 @@
+"""Tools over a model whose replies are told by what it is asked; it counts words as tokens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from mgl.llm.base import Completion, Request, TokenUsage
+from mgl.llm.calls import CallLog
+from mgl.llm.client import Client
+from mgl.llm.fakes import ScriptedEngine
+from mgl.memories.base import SilentObserver, Tools
+from mgl.retrieval.fakes import WordEmbedder
+from mgl.store import Store
+from mgl.types import Conversation, Document, Question, Turn
+
+CALLS = 400
+QUESTION = Question("Who lost the ring?")
+OTHER = Question("What colour is the horse?")
+BOOK = Document.from_text(
+    "book.txt",
+    "\n\n".join(
+        " ".join(f"In part {part} walker {part * 9 + n} went to town {n}." for n in range(9))
+        for part in range(12)
+    )
+    + "\n\nCarl lost the ring.",
+)
+TALK = Conversation.from_turns(
+    "talk",
+    [
+        Turn(
+            f"D{n // 4}:{n % 4}",
+            "Ann" if n % 2 else "Bo",
+            "Carl lost the ring" if n == 13 else f"I went to town {n} with the walker",
+            datetime(2023, 5, 8 + n // 4, 9),
+            f"{n // 4}",
+        )
+        for n in range(16)
+    ],
+)
+Model = Callable[[str], str | Completion]
+
+
+def asking(
+    store: Store, model: Model, context: int = 32_768, *, log: CallLog | None = None
+) -> tuple[Tools, ScriptedEngine]:
+    """Tools, and the engine that keeps what was asked; calls are kept in the store, or in a log."""
+
+    def reply(request: Request) -> str | Completion:
+        return model(request.messages[-1].content)
+
+    engine = ScriptedEngine([reply] * CALLS, context_tokens=context)
+    client = Client(engine, log or store.call_log())
+    return Tools(client, store, SilentObserver(), lambda: 0.0, WordEmbedder()), engine
+
+
+def said(**fields: Any) -> str:
+    return json.dumps(fields)
+
+
+def answered(prompt: str) -> str:
+    """Carl to questions, in the form that is asked for; it cites the first memory."""
+    return said(memories=[1], answer="Carl") if '"memories"' in prompt else "Carl."
+
+
+def nothing(prompt: str) -> Completion:
+    del prompt
+    return Completion("", "stop", TokenUsage(1, 0))
+
+
+def prompts(engine: ScriptedEngine) -> list[str]:
+    return [request.messages[-1].content for request in engine.requests]

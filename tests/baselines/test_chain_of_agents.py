@@ -1,0 +1,176 @@
+"""Workers in a row, and a manager."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mgl.baselines.chain_of_agents import NOTHING, ChainOfAgents, ChainOfAgentsConfig
+from mgl.errors import ContextOverflow, EngineRejected, InputError, ReplyInvalid
+from mgl.llm.base import Completion
+from mgl.llm.calls import MemoryCallLog
+from mgl.store import Store
+from mgl.text import chunk_document
+from mgl.types import Conversation, Document, Source
+from tests.baselines.asking import (
+    BOOK,
+    OTHER,
+    QUESTION,
+    TALK,
+    answered,
+    asking,
+    nothing,
+    prompts,
+    said,
+)
+
+SMALL = ChainOfAgentsConfig(chunk_tokens=200, note_tokens=40)
+
+
+def part(prompt: str) -> str:
+    return prompt.partition("You read part ")[2].partition(" ")[0]
+
+
+def working(prompt: str) -> str:
+    """A worker's notes are its number; the manager says what it is shown."""
+    return said(notes=f"notes of worker {part(prompt)}") if part(prompt) else answered(prompt)
+
+
+async def test_each_worker_reads_its_chunk_and_the_notes_before(store: Store) -> None:
+    mine, engine = asking(store, working)
+    answer = await ChainOfAgents(mine, BOOK, (), SMALL).answer(QUESTION)
+    chunks = await chunk_document(BOOK, 200, mine.llm.count_tokens)
+    *workers, manager = prompts(engine)
+    assert len(workers) == len(chunks) > 2
+    for number, (prompt, chunk) in enumerate(zip(workers, chunks, strict=True), 1):
+        assert chunk.text.strip() in prompt
+        assert (f"notes of worker {number - 1}\n" if number > 1 else NOTHING) in prompt
+        assert QUESTION.text in prompt
+    assert manager.startswith(f"[1] notes of worker {len(chunks)}\n\nQuestion: {QUESTION.text}")
+    assert "walker" not in manager
+    assert answer.text == "Carl."
+    assert answer.marks == answer.citations == ()
+    assert len(answer.trace) == len(chunks)
+    read = await engine.count_prompt_tokens(engine.requests[-1])
+    assert answer.compaction_ratio == read / (await mine.llm.count_tokens([BOOK.text]))[0]
+
+
+async def test_a_conversation_is_read_in_groups_of_turns(store: Store) -> None:
+    mine, engine = asking(store, working)
+    config = ChainOfAgentsConfig(chunk_tokens=80, note_tokens=40)
+    answer = await ChainOfAgents(mine, TALK, (), config).answer(QUESTION)
+    workers = prompts(engine)[:-1]
+    assert len(workers) > 1
+    assert sum("(Thursday, 11 May 2023) Ann: Carl lost the ring" in text for text in workers) == 1
+    assert (answer.text, answer.citations) == ("Carl", ())
+    assert answer.compaction_ratio is not None
+
+
+async def test_each_question_has_a_chain_of_its_own_over_one_source(store: Store) -> None:
+    mine, engine = asking(store, working)
+    first, second = ChainOfAgents(mine, BOOK, [QUESTION]), ChainOfAgents(mine, BOOK, [OTHER])
+    assert first.id == second.id
+    await first.build()
+    assert engine.requests == []
+    await first.answer(QUESTION)
+    calls = len(engine.requests)
+    await second.answer(OTHER)
+    assert len(engine.requests) == 2 * calls
+    await second.answer(QUESTION)
+    assert len(engine.requests) == 2 * calls
+
+
+async def test_a_chain_that_was_killed_goes_on(store: Store) -> None:
+    def dying(prompt: str) -> str:
+        if part(prompt) == "3":
+            raise EngineRejected("killed", hint="start again")
+        return working(prompt)
+
+    mine, engine = asking(store, dying)
+    with pytest.raises(EngineRejected):
+        await ChainOfAgents(mine, BOOK, (), SMALL).answer(QUESTION)
+    assert [part(prompt) for prompt in prompts(engine)] == ["1", "2", "3"]
+    mine, engine = asking(store, working)
+    await ChainOfAgents(mine, BOOK, (), SMALL).answer(QUESTION)
+    assert part(prompts(engine)[0]) == "3"
+
+
+async def test_a_worker_that_says_nothing_passes_on_what_it_was_given(store: Store) -> None:
+    def tired(prompt: str) -> str | Completion:
+        return nothing(prompt) if part(prompt) == "2" else working(prompt)
+
+    mine, engine = asking(store, tired)
+    answer = await ChainOfAgents(mine, BOOK, (), SMALL).answer(QUESTION)
+    third = next(prompt for prompt in prompts(engine) if part(prompt) == "3")
+    assert "notes of worker 1\n" in third
+    assert answer.marks == ("chunks_unread",)
+    assert [("passed notes on" in line) for line in answer.trace][:3] == [True, False, True]
+
+
+@pytest.mark.parametrize("source", [BOOK, TALK])
+async def test_a_model_that_says_nothing(store: Store, source: Source) -> None:
+    mine, _ = asking(store, nothing)
+    with pytest.raises(ReplyInvalid, match="no worker passed notes on"):
+        await ChainOfAgents(mine, source).answer(QUESTION)
+
+
+async def test_notes_that_are_too_long_are_cut(store: Store) -> None:
+    def talkative(prompt: str) -> str:
+        return said(notes="word " * 500) if part(prompt) else answered(prompt)
+
+    mine, engine = asking(store, talkative)
+    await ChainOfAgents(mine, BOOK, (), SMALL).answer(QUESTION)
+    assert all(prompt.count("word ") <= 40 for prompt in prompts(engine))
+
+
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(chunk=st.integers(16, 900), notes=st.integers(16, 200), context=st.integers(500, 1500))
+async def test_every_call_fits_the_context_or_none_is_made(
+    store: Store, chunk: int, notes: int, context: int
+) -> None:
+    def talkative(prompt: str) -> str:
+        return said(notes="word " * 300) if part(prompt) else answered(prompt)
+
+    mine, engine = asking(store, talkative, context, log=MemoryCallLog())
+    config = ChainOfAgentsConfig(chunk_tokens=chunk, note_tokens=notes)
+    try:
+        await ChainOfAgents(mine, BOOK, (), config).answer(QUESTION)
+    except ContextOverflow:
+        assert engine.requests == []
+        return
+    for request in engine.requests:
+        read = await engine.count_prompt_tokens(request)
+        assert read + request.sampling.max_tokens <= context
+
+
+@pytest.mark.parametrize(("context", "hint"), [(1000, "chunk_tokens to"), (400, "longer context")])
+async def test_a_context_that_is_too_small(store: Store, context: int, hint: str) -> None:
+    mine, _ = asking(store, working, context)
+    config = ChainOfAgentsConfig(note_tokens=100)
+    with pytest.raises(ContextOverflow) as caught:
+        await ChainOfAgents(mine, BOOK, (), config).answer(QUESTION)
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["Carl", "Carl lost the ring."])
+async def test_a_text_shorter_than_a_chunk_has_one_worker(store: Store, text: str) -> None:
+    mine, engine = asking(store, working, context=3000)
+    await ChainOfAgents(mine, Document.from_text("short.txt", text)).answer(QUESTION)
+    worker, _ = prompts(engine)
+    assert f"Part 1:\n{text}\n" in worker
+
+
+async def test_empty_sources(store: Store) -> None:
+    mine, engine = asking(store, working)
+    with pytest.raises(InputError):
+        await ChainOfAgents(mine, Document.from_text("empty.txt", " ")).answer(QUESTION)
+    answer = await ChainOfAgents(mine, Conversation.named("empty")).answer(QUESTION)
+    assert answer.text == "Not mentioned in the conversation."
+    assert engine.requests == []
+
+
+def test_chunks_are_those_of_the_comparison() -> None:
+    assert ChainOfAgentsConfig().chunk_tokens == 8_192

@@ -1,0 +1,82 @@
+"""Direct over a conversation."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mgl.baselines.direct import Direct, DirectConfig
+from mgl.errors import ContextOverflow, InputError
+from mgl.llm.calls import MemoryCallLog
+from mgl.llm.fitting import both_ends
+from mgl.store import Store
+from mgl.types import Conversation, Document, Turn
+from tests.baselines.asking import BOOK, OTHER, QUESTION, TALK, answered, asking, prompts
+
+
+async def test_all_turns_are_read_and_cited(store: Store) -> None:
+    mine, engine = asking(store, answered)
+    answer = await Direct(mine, TALK).answer(QUESTION)
+    (prompt,) = prompts(engine)
+    assert all(turn.line in prompt for turn in TALK.turns)
+    assert "(Monday, 08 May 2023) Bo: I went to town 0" in prompt
+    assert [citation.node_id for citation in answer.citations] == ["D0:0"]
+    assert answer.citations[0].quote == TALK.turns[0].text
+    assert answer.marks == ()
+    assert answer.compaction_ratio is not None
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(words=st.lists(st.integers(0, 200), min_size=1, max_size=30), context=st.integers(700, 2500))
+async def test_what_does_not_fit_loses_its_middle(
+    store: Store, words: list[int], context: int
+) -> None:
+    turns = [Turn(str(n), "Ann", f"turn{n}: " + "rain " * count) for n, count in enumerate(words)]
+    source = Conversation.from_turns("talk", turns)
+    mine, engine = asking(store, answered, context, log=MemoryCallLog())
+    answer = await Direct(mine, source).answer(QUESTION)
+    (request,) = engine.requests
+    prompt = request.messages[-1].content
+    assert await engine.count_prompt_tokens(request) + request.sampling.max_tokens <= context
+    read = [n for n in range(len(words)) if f"turn{n}:" in prompt]
+    gone = [n for n in range(len(words)) if n not in read]
+    assert read[0] == 0
+    assert read[-1] == len(words) - 1
+    assert gone == list(range(gone[0], gone[-1] + 1)) if gone else True
+    assert answer.marks == (("text_truncated",) if gone or "[…]" in prompt else ())
+
+
+async def test_both_ends_of_a_document_have_half_the_room(store: Store) -> None:
+    mine, _ = asking(store, answered)
+    for most in (0, 1, 7, 50, 300):
+        kept = await both_ends(mine.llm, BOOK.text, most)
+        (count,) = await mine.llm.count_tokens(["\n\n".join(kept)])
+        assert count <= most
+        assert len(kept) in (0, 2)
+        assert BOOK.text.startswith(kept[0] if kept else "")
+        assert BOOK.text.endswith(kept[-1] if kept else "")
+    assert await both_ends(mine.llm, BOOK.text, 10_000) == (BOOK.text,)
+
+
+async def test_two_questions_share_the_record(store: Store) -> None:
+    mine, _ = asking(store, answered)
+    for question in (QUESTION, OTHER):
+        await Direct(mine, BOOK, [question]).answer(question)
+    assert len(store.memories()) == 1
+
+
+async def test_nothing_to_read_and_no_room(store: Store) -> None:
+    mine, engine = asking(store, answered, context=500)
+    with pytest.raises(InputError):
+        await Direct(mine, Document.from_text("e", " ")).answer(QUESTION)
+    for source in (BOOK, TALK):
+        with pytest.raises(ContextOverflow):
+            await Direct(mine, source).answer(QUESTION)
+    mine, engine = asking(store, answered)
+    for empty in (Conversation.named("e"), Conversation.from_turns("f", [Turn("1", "", "")])):
+        answer = await Direct(mine, empty, (), DirectConfig()).answer(QUESTION)
+        assert answer.text == "Not mentioned in the conversation."
+    assert engine.requests == []

@@ -1,0 +1,191 @@
+"""Chunks by their vectors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig
+from mgl.errors import ContextOverflow, InputError, ReplyInvalid, UsageError
+from mgl.llm.calls import MemoryCallLog
+from mgl.retrieval.fakes import WordEmbedder
+from mgl.store import Store
+from mgl.text import window_document
+from mgl.types import Conversation, Document
+from tests.baselines.asking import (
+    BOOK,
+    OTHER,
+    QUESTION,
+    TALK,
+    answered,
+    asking,
+    nothing,
+    prompts,
+)
+
+
+async def test_the_best_chunks_are_read_in_the_order_of_the_text(store: Store) -> None:
+    mine, engine = asking(store, answered)
+    rag = NaiveRag(mine, BOOK, [QUESTION], NaiveRagConfig(chunk_tokens=40, overlap_tokens=10, k=3))
+    answer = await rag.answer(QUESTION)
+    windows = await window_document(BOOK, 40, 10, mine.llm.count_tokens)
+    assert [row.span for row in store.edits(rag.id)] == [chunk.span for chunk in windows]
+    (prompt,) = prompts(engine)
+    read = [chunk for chunk in windows if " ".join(chunk.text.split()) in prompt]
+    assert len(read) == 3
+    assert windows[-1] in read
+    places = [prompt.index(" ".join(chunk.text.split())) for chunk in read]
+    assert places == sorted(places)
+    assert answer.text == "Carl."
+    assert answer.citations == ()
+    assert answer.compaction_ratio is not None
+    assert 0 < answer.compaction_ratio < 0.3
+    assert f"read 3 of {len(windows)} chunks" in answer.trace[0]
+
+
+async def test_two_questions_share_the_chunks_and_their_vectors(store: Store) -> None:
+    mine, _ = asking(store, answered)
+    first, second = NaiveRag(mine, BOOK, [QUESTION]), NaiveRag(mine, BOOK, [OTHER])
+    assert first.id == second.id
+    await first.build()
+    edits = store.edits(first.id)
+    embedded = list(mine.embedder.embedded)  # type: ignore[union-attr]
+    assert embedded
+    await second.build()
+    assert mine.embedder.embedded == embedded  # type: ignore[union-attr]
+    await first.answer(QUESTION)
+    await second.answer(OTHER)
+    assert store.edits(first.id) == edits
+    assert len(store.memories()) == 1
+
+
+class Broken(WordEmbedder):
+    def embed(self, texts, *, task="passage"):  # type: ignore[no-untyped-def]
+        del texts, task
+        raise RuntimeError("killed")
+
+
+async def test_a_build_that_was_killed_begins_again(store: Store) -> None:
+    mine, _ = asking(store, answered)
+    with pytest.raises(RuntimeError, match="killed"):
+        await NaiveRag(replace(mine, embedder=Broken()), BOOK).build()
+    rag = NaiveRag(mine, BOOK)
+    assert store.edits(rag.id) == []
+    assert (await rag.answer(QUESTION)).text == "Carl."
+
+
+@pytest.mark.parametrize("by", ["tokens", "session"])
+async def test_a_conversation_is_read_in_groups_and_cited(store: Store, by: str) -> None:
+    mine, engine = asking(store, answered)
+    config = NaiveRagConfig.model_validate(
+        {"by": by, "k": 1, "chunk_tokens": 60, "overlap_tokens": 20}
+    )
+    rag = NaiveRag(mine, TALK, (), config)
+    answer = await rag.answer(QUESTION)
+    (prompt,) = prompts(engine)
+    assert "(Thursday, 11 May 2023) Ann: Carl lost the ring" in prompt
+    assert "town 1 " not in prompt
+    (citation,) = answer.citations
+    assert citation.quote == TALK.transcript.quote(citation.span)
+    assert "Carl lost the ring" in citation.quote
+    assert citation.node_id.startswith("chunk-")
+    if by == "session":
+        assert list(TALK.turns_at(citation.span)) == [12, 13, 14, 15]
+    assert answer.compaction_ratio is not None
+
+
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(k=st.integers(1, 30), most=st.integers(40, 300), context=st.integers(560, 1200))
+async def test_what_is_read_keeps_to_k_the_cap_and_the_context(
+    store: Store, k: int, most: int, context: int
+) -> None:
+    mine, engine = asking(store, answered, context, log=MemoryCallLog())
+    config = NaiveRagConfig(chunk_tokens=40, overlap_tokens=10, k=k, most_tokens=most)
+    rag = NaiveRag(mine, BOOK, (), config)
+    try:
+        await rag.answer(QUESTION)
+    except ContextOverflow:
+        assert context < 600 + 8 * k
+        return
+    (request,) = engine.requests[-1:]
+    read = request.messages[-1].content.partition("\n\nQuestion:")[0].split("\n\n")
+    assert 1 <= len(read) <= k
+    assert sum(await mine.llm.count_tokens([text.partition("] ")[2] for text in read])) <= most
+    assert await engine.count_prompt_tokens(request) + request.sampling.max_tokens <= context
+
+
+async def test_a_session_that_is_too_long_is_cut_and_marked(store: Store) -> None:
+    mine, engine = asking(store, answered)
+    config = NaiveRagConfig(by="session", most_tokens=16, k=2)
+    answer = await NaiveRag(mine, TALK, (), config).answer(QUESTION)
+    assert answer.marks == ("text_truncated",)
+    assert "[…]" in prompts(engine)[0]
+    assert len(answer.citations) == 1
+
+
+@pytest.mark.parametrize("text", ["Carl", "Carl lost the ring."])
+async def test_a_text_shorter_than_a_chunk_is_one(store: Store, text: str) -> None:
+    mine, engine = asking(store, answered)
+    rag = NaiveRag(mine, Document.from_text("short.txt", text))
+    assert (await rag.answer(QUESTION)).text == "Carl."
+    assert prompts(engine)[0].startswith(f"[1] {text}\n\n")
+    assert len(store.edits(rag.id)) == 1
+
+
+@pytest.mark.parametrize("text", ["", " \n "])
+async def test_a_document_without_text_is_refused(store: Store, text: str) -> None:
+    mine, _ = asking(store, answered)
+    with pytest.raises(InputError, match="holds no text"):
+        await NaiveRag(mine, Document.from_text("empty.txt", text)).answer(QUESTION)
+    assert store.memories() == []
+
+
+async def test_an_empty_conversation_mentions_nothing(store: Store) -> None:
+    mine, engine = asking(store, answered)
+    answer = await NaiveRag(mine, Conversation.named("empty")).answer(QUESTION)
+    assert answer.text == "Not mentioned in the conversation."
+    assert engine.requests == []
+
+
+async def test_a_context_without_room(store: Store) -> None:
+    mine, engine = asking(store, answered, context=400)
+    with pytest.raises(ContextOverflow, match="no room"):
+        await NaiveRag(mine, BOOK).answer(QUESTION)
+    assert engine.requests == []
+
+
+async def test_a_model_that_says_nothing(store: Store) -> None:
+    mine, _ = asking(store, nothing)
+    with pytest.raises(ReplyInvalid):
+        await NaiveRag(mine, BOOK).answer(QUESTION)
+
+
+async def test_a_document_has_no_sessions(store: Store) -> None:
+    mine, _ = asking(store, answered)
+    with pytest.raises(UsageError, match="no sessions"):
+        await NaiveRag(mine, BOOK, (), NaiveRagConfig(by="session")).build()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"chunk_tokens": 50, "overlap_tokens": 50},
+        {"most_tokens": 100},
+        {"k": 0},
+        {"chunk_tokens": 200, "colour": "blue"},
+    ],
+)
+def test_options_that_cannot_work(options: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        NaiveRagConfig.model_validate(options)
+
+
+def test_the_defaults_are_those_of_the_comparison() -> None:
+    config = NaiveRagConfig()
+    assert (config.chunk_tokens, config.overlap_tokens) == (200, 50)

@@ -1,0 +1,245 @@
+"""Pages, gists, and pages that are read again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from mgl.baselines.read_agent import ReadAgent, ReadAgentConfig
+from mgl.errors import ContextOverflow, EngineRejected, InputError, ReplyInvalid
+from mgl.llm.base import Completion
+from mgl.llm.calls import MemoryCallLog
+from mgl.store import Store
+from mgl.types import Conversation, Document, Source
+from tests.baselines.asking import (
+    BOOK,
+    OTHER,
+    QUESTION,
+    TALK,
+    Model,
+    answered,
+    asking,
+    nothing,
+    prompts,
+    said,
+)
+
+SMALL = ReadAgentConfig(page_tokens=256, least_tokens=60, gist_tokens=20)
+IN_TURN = SMALL.model_copy(update={"look_up": "sequential"})
+
+
+def reading(*pages: int, pause: int = 1) -> Model:
+    """Pauses at the same of the places each time; a gist is the first words of its page. Looks up
+    these pages, at once or in turn."""
+
+    def reply(prompt: str) -> str:
+        if '"pause"' in prompt:
+            return said(pause=pause)
+        if "Shorten this passage" in prompt:
+            return said(notes=f"gist: {' '.join(prompt.split('nothing.')[1].split()[:4])}")
+        if '"pages"' in prompt:
+            return said(pages=pages)
+        if '"page"' in prompt:
+            read = prompt.partition("You have read these again: ")[2].partition(".")[0]
+            left = [page for page in pages if str(page) not in read.split(", ")]
+            return said(page=left[0] if left else 0)
+        return answered(prompt)
+
+    return reply
+
+
+def marks(prompt: str) -> int:
+    return len(re.findall(r"^<\d+>$", prompt, re.MULTILINE))
+
+
+async def test_pages_end_where_the_model_pauses(store: Store) -> None:
+    mine, engine = asking(store, reading(pause=2))
+    method = ReadAgent(mine, BOOK, (), SMALL)
+    await method.build()
+    rows = store.edits(method.id)
+    pages = [row for row in rows if row.op == "page"]
+    spans = [row.span for row in pages if row.span is not None]
+    assert "".join(BOOK.quote(span) for span in spans) == BOOK.text
+    assert all(row.outcome == "applied" for row in pages)
+    asked = [prompt for prompt in prompts(engine) if '"pause"' in prompt]
+    for prompt, span in zip(asked, spans, strict=False):
+        before, _, _ = prompt.partition("<2>\n")
+        assert before.strip().endswith(BOOK.quote(span).strip()[-20:])
+        assert marks(prompt) >= 2
+    gists = [row for row in rows if row.op == "gist"]
+    assert [row.span for row in sorted(gists, key=lambda row: row.chunk)] == spans
+    assert len(store.chunks_done(method.id)) == 2 * len(spans)
+
+
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    pause=st.integers(1, 9),
+    sizes=st.tuples(st.integers(256, 700), st.integers(1, 700)).filter(lambda s: s[1] <= s[0]),
+)
+async def test_pages_keep_to_their_bounds(store: Store, pause: int, sizes: Sequence[int]) -> None:
+    """A pause that is no place is no reply; the page is as long as it may be then."""
+    mine, _ = asking(store, reading(pause=pause), log=MemoryCallLog())
+    config = ReadAgentConfig(page_tokens=sizes[0], least_tokens=sizes[1])
+    method = ReadAgent(mine, BOOK, (), config)
+    await method.build()
+    rows = [row for row in store.edits(method.id) if row.op == "page"]
+    texts = [BOOK.quote(row.span) for row in rows if row.span is not None]
+    assert "".join(texts) == BOOK.text
+    counts = await mine.llm.count_tokens(texts)
+    assert all(count <= sizes[0] for count in counts)
+    pieces = sizes[0] // 8
+    assert all(count >= min(sizes[1], sizes[0] - pieces) - pieces for count in counts[:-1])
+
+
+@pytest.mark.parametrize("config", [SMALL, IN_TURN])
+async def test_pages_are_looked_up_and_answered_from(store: Store, config: ReadAgentConfig) -> None:
+    mine, engine = asking(store, reading(3, 1))
+    method = ReadAgent(mine, BOOK, (), config)
+    answer = await method.answer(QUESTION)
+    rows = store.edits(method.id)
+    pages = [BOOK.quote(row.span) for row in rows if row.op == "page" and row.span is not None]
+    shown = prompts(engine)[-1].split("\n\nQuestion:")[0].split("\n\n")
+    assert len(shown) == len(pages) > 3
+    for number, (text, page) in enumerate(zip(shown, pages, strict=True), 1):
+        if number in (1, 3):
+            assert text == f"[{number}] {' '.join(page.split())}"
+        else:
+            assert text == f"[{number}] gist: {' '.join(page.split()[:4])}"
+    assert answer.trace == ("page 3 looked up", "page 1 looked up")
+    assert (answer.text, answer.marks) == ("Carl.", ())
+    asked = [text for text in prompts(engine) if "what you remember" in text]
+    assert len(asked) == (1 if config is SMALL else 3)
+    if config is IN_TURN:
+        assert " ".join(pages[2].split()) in asked[1]
+    first = next(r for r in engine.requests if r.messages[-1].content == asked[0])
+    total = (await mine.llm.count_tokens([BOOK.text]))[0]
+    assert answer.compaction_ratio == await engine.count_prompt_tokens(first) / total
+
+
+async def test_two_questions_share_pages_and_gists(store: Store) -> None:
+    mine, engine = asking(store, reading(1))
+    await ReadAgent(mine, BOOK, [QUESTION], SMALL).answer(QUESTION)
+    calls = len(engine.requests)
+    await ReadAgent(mine, BOOK, [OTHER], SMALL).answer(OTHER)
+    assert len(engine.requests) == calls + 2
+    assert len(store.memories()) == 1
+    assert not any(QUESTION.text in prompt for prompt in prompts(engine)[: calls - 2])
+
+
+@pytest.mark.parametrize("word", ['"pause"', "Shorten"])
+async def test_a_build_that_was_killed_goes_on(store: Store, word: str) -> None:
+    seen: list[str] = []
+
+    def dying(prompt: str) -> str | Completion:
+        seen.append(prompt)
+        if sum(word in prompt for prompt in seen) == 3 and word in prompt:
+            raise EngineRejected("killed", hint="start again")
+        return reading()(prompt)
+
+    one_at_a_time = SMALL.model_copy(update={"in_flight": 1})
+    mine, _ = asking(store, dying, log=MemoryCallLog())
+    killed = ReadAgent(mine, BOOK, (), one_at_a_time)
+    with pytest.raises(EngineRejected):
+        await killed.build()
+    kept = store.edits(killed.id)
+    assert kept
+    mine, engine = asking(store, reading(), log=MemoryCallLog())
+    await ReadAgent(mine, BOOK, (), one_at_a_time).build()
+    assert store.edits(killed.id)[: len(kept)] == kept
+    assert not set(prompts(engine)) & set(seen[:-1])
+    rows = [row.span for row in store.edits(killed.id) if row.op == "page" and row.span is not None]
+    assert "".join(BOOK.quote(span) for span in rows) == BOOK.text
+
+
+async def test_a_conversation_is_paged_and_its_pages_cited(store: Store) -> None:
+    mine, engine = asking(store, reading(1))
+    answer = await ReadAgent(mine, TALK, (), SMALL).answer(QUESTION)
+    (citation,) = answer.citations
+    assert citation.node_id == "page-1"
+    assert citation.quote == TALK.transcript.quote(citation.span)
+    assert "(Monday, 08 May 2023) Bo: I went to town 0" in prompts(engine)[-1]
+    gist = await ReadAgent(mine, TALK, (), SMALL.model_copy(update={"look_ups": 0})).answer(
+        QUESTION
+    )
+    assert gist.citations == ()
+    assert gist.trace == ()
+    assert gist.compaction_ratio is not None
+
+
+async def test_pages_that_do_not_fit_are_left_out(store: Store) -> None:
+    mine, _ = asking(store, reading(1, 2, 3, 4), context=900)
+    answer = await ReadAgent(mine, BOOK, (), SMALL).answer(QUESTION)
+    assert "pages_left_out" in answer.marks
+    assert "page 1 looked up" in answer.trace
+
+
+async def test_gists_that_do_not_fit_are_cut(store: Store) -> None:
+    def long(prompt: str) -> str | Completion:
+        if "Shorten" in prompt:
+            return said(notes="gist " * 240)
+        return reading()(prompt)
+
+    mine, engine = asking(store, long, context=1500)
+    config = ReadAgentConfig(page_tokens=256, least_tokens=60, gist_tokens=240)
+    answer = await ReadAgent(mine, BOOK, (), config).answer(QUESTION)
+    assert answer.marks == ("gists_cut",)
+    for request in engine.requests:
+        read = await engine.count_prompt_tokens(request)
+        assert read + request.sampling.max_tokens <= 1500
+
+
+async def test_what_the_model_does_not_say_is_marked(store: Store) -> None:
+    def tired(prompt: str) -> str | Completion:
+        silent = ("Shorten", '"pause"', "what you remember")
+        return nothing(prompt) if any(word in prompt for word in silent) else answered(prompt)
+
+    mine, _ = asking(store, tired)
+    method = ReadAgent(mine, BOOK, (), SMALL)
+    answer = await method.answer(QUESTION)
+    assert answer.marks == ("gists_missing", "look_up_failed")
+    assert answer.text == "Carl."
+    outcomes = {(row.op, row.outcome) for row in store.edits(method.id)}
+    assert {("page", "repaired"), ("gist", "rejected")} <= outcomes
+
+
+@pytest.mark.parametrize("source", [BOOK, TALK])
+async def test_a_model_that_says_nothing(store: Store, source: Source) -> None:
+    mine, _ = asking(store, nothing)
+    with pytest.raises(ReplyInvalid):
+        await ReadAgent(mine, source, (), SMALL).answer(QUESTION)
+
+
+@pytest.mark.parametrize("text", ["Carl", "Carl lost the ring."])
+async def test_a_text_shorter_than_a_page_is_one(store: Store, text: str) -> None:
+    mine, engine = asking(store, reading(1), context=1000)
+    answer = await ReadAgent(mine, Document.from_text("short.txt", text)).answer(QUESTION)
+    assert answer.trace == ("page 1 looked up",)
+    assert prompts(engine)[-1].startswith(f"[1] {text}\n")
+    assert not any('"pause"' in prompt for prompt in prompts(engine))
+
+
+async def test_empty_sources_and_a_context_that_is_too_small(store: Store) -> None:
+    mine, engine = asking(store, reading(), context=800)
+    with pytest.raises(InputError):
+        await ReadAgent(mine, Document.from_text("e", "")).answer(QUESTION)
+    answer = await ReadAgent(mine, Conversation.named("e")).answer(QUESTION)
+    assert answer.text == "Not mentioned in the conversation."
+    with pytest.raises(ContextOverflow) as caught:
+        await ReadAgent(mine, BOOK).answer(QUESTION)
+    assert "page_tokens" in caught.value.hint
+    assert engine.requests == []
+
+
+@pytest.mark.parametrize(
+    "options", [{"page_tokens": 300, "least_tokens": 301}, {"page_tokens": 16}, {"look_up": "all"}]
+)
+def test_options_that_cannot_work(options: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        ReadAgentConfig.model_validate(options)

@@ -1,0 +1,148 @@
+"""A summary that is rewritten."""
+
+from __future__ import annotations
+
+import pytest
+
+from mgl.baselines.sliding_summary import NOTHING, SlidingSummary, SlidingSummaryConfig
+from mgl.errors import ContextOverflow, EngineRejected, InputError, ReplyInvalid
+from mgl.llm.base import Completion
+from mgl.store import Store
+from mgl.text import chunk_document
+from mgl.types import Conversation, Document, Source
+from tests.baselines.asking import (
+    BOOK,
+    OTHER,
+    QUESTION,
+    TALK,
+    answered,
+    asking,
+    nothing,
+    prompts,
+    said,
+)
+
+SMALL = SlidingSummaryConfig(chunk_tokens=200, summary_tokens=40)
+AWARE = SlidingSummaryConfig(chunk_tokens=200, summary_tokens=40, aware=True)
+
+
+def before(prompt: str) -> str:
+    """The summary that a call rewrites; "" where it is no such call."""
+    return prompt.partition("so far:\n")[2].partition("\n\nThe next part")[0]
+
+
+def writing(prompt: str) -> str:
+    """Each summary is the one before and one more."""
+    if not (known := before(prompt)):
+        return answered(prompt)
+    return said(notes="summary" if known == NOTHING else f"{known}+")
+
+
+async def test_the_summary_is_rewritten_for_each_chunk_and_then_read(store: Store) -> None:
+    mine, engine = asking(store, writing)
+    method = SlidingSummary(mine, BOOK, (), SMALL)
+    await method.build()
+    chunks = await chunk_document(BOOK, 200, mine.llm.count_tokens)
+    assert len(chunks) > 2
+    for number, (prompt, chunk) in enumerate(zip(prompts(engine), chunks, strict=True)):
+        assert chunk.text.strip() in prompt
+        assert before(prompt) == (f"summary{'+' * (number - 1)}" if number else NOTHING)
+    rows = store.edits(method.id)
+    assert [row.span for row in rows] == [chunk.span for chunk in chunks]
+    answer = await method.answer(QUESTION)
+    last = f"summary{'+' * (len(chunks) - 1)}"
+    assert rows[-1].payload == {"text": last}
+    assert prompts(engine)[-1].startswith(f"[1] {last}\n\nQuestion:")
+    assert (answer.text, answer.citations, answer.marks) == ("Carl.", (), ())
+    assert answer.compaction_ratio is not None
+
+
+async def test_two_questions_share_the_summary(store: Store) -> None:
+    mine, engine = asking(store, writing)
+    await SlidingSummary(mine, BOOK, [QUESTION], SMALL).answer(QUESTION)
+    calls = len(engine.requests)
+    await SlidingSummary(mine, BOOK, [OTHER], SMALL).answer(OTHER)
+    assert len(engine.requests) == calls + 1
+    assert len(store.memories()) == 1
+    assert not any(QUESTION.text in prompt for prompt in prompts(engine)[: calls - 1])
+
+
+async def test_an_aware_one_is_written_for_its_question(store: Store) -> None:
+    mine, engine = asking(store, writing)
+    method = SlidingSummary(mine, BOOK, [QUESTION], AWARE)
+    await method.build()
+    assert engine.requests == []
+    await method.answer(QUESTION)
+    assert all(QUESTION.text in prompt for prompt in prompts(engine))
+    calls = len(engine.requests)
+    await method.answer(OTHER)
+    assert len(engine.requests) == 2 * calls
+    assert store.edits(method.id) == []
+
+
+@pytest.mark.parametrize("config", [SMALL, AWARE])
+async def test_one_that_was_killed_goes_on(store: Store, config: SlidingSummaryConfig) -> None:
+    def dying(prompt: str) -> str:
+        if before(prompt) == "summary+":
+            raise EngineRejected("killed", hint="start again")
+        return writing(prompt)
+
+    mine, _ = asking(store, dying)
+    with pytest.raises(EngineRejected):
+        await SlidingSummary(mine, BOOK, (), config).answer(QUESTION)
+    mine, engine = asking(store, writing)
+    answer = await SlidingSummary(mine, BOOK, (), config).answer(QUESTION)
+    assert before(prompts(engine)[0]) == "summary+"
+    assert answer.text == "Carl."
+
+
+@pytest.mark.parametrize("config", [SMALL, AWARE])
+async def test_a_chunk_that_gives_none_leaves_the_summary(
+    store: Store, config: SlidingSummaryConfig
+) -> None:
+    def tired(prompt: str) -> str | Completion:
+        return nothing(prompt) if "In part 5 " in prompt else writing(prompt)
+
+    mine, engine = asking(store, tired)
+    answer = await SlidingSummary(mine, BOOK, (), config).answer(QUESTION)
+    chunks = await chunk_document(BOOK, 200, mine.llm.count_tokens)
+    lost = sum("In part 5 " in chunk.text for chunk in chunks)
+    assert prompts(engine)[-1].startswith(f"[1] summary{'+' * (len(chunks) - 1 - lost)}\n")
+    assert answer.marks == ("chunks_unread",)
+    assert len(answer.trace) == lost
+
+
+@pytest.mark.parametrize("config", [SMALL, AWARE])
+@pytest.mark.parametrize("source", [BOOK, TALK])
+async def test_a_model_that_says_nothing(
+    store: Store, source: Source, config: SlidingSummaryConfig
+) -> None:
+    mine, _ = asking(store, nothing)
+    with pytest.raises(ReplyInvalid, match="there is no summary"):
+        await SlidingSummary(mine, source, (), config).answer(QUESTION)
+
+
+@pytest.mark.parametrize("config", [SMALL, AWARE])
+async def test_conversations_and_sources_with_nothing(
+    store: Store, config: SlidingSummaryConfig
+) -> None:
+    mine, engine = asking(store, writing)
+    with pytest.raises(InputError):
+        await SlidingSummary(mine, Document.from_text("e", "\n"), (), config).answer(QUESTION)
+    empty = await SlidingSummary(mine, Conversation.named("e"), (), config).answer(QUESTION)
+    assert empty.text == "Not mentioned in the conversation."
+    assert engine.requests == []
+    answer = await SlidingSummary(mine, TALK, (), config).answer(QUESTION)
+    assert "(Thursday, 11 May 2023) Ann: Carl lost the ring" in "".join(prompts(engine))
+    assert answer.text == "Carl"
+
+
+@pytest.mark.parametrize("config", [SlidingSummaryConfig(), SlidingSummaryConfig(aware=True)])
+async def test_a_context_that_is_too_small(store: Store, config: SlidingSummaryConfig) -> None:
+    mine, engine = asking(store, writing, context=3000)
+    with pytest.raises(ContextOverflow) as caught:
+        await SlidingSummary(mine, BOOK, (), config).answer(QUESTION)
+    assert "chunk_tokens" in caught.value.hint
+    assert engine.requests == []
+    one = Document.from_text("short.txt", "Carl")
+    assert (await SlidingSummary(mine, one, (), config).answer(QUESTION)).text == "Carl."

@@ -1,0 +1,142 @@
+"""Files of benchmarks: rows with their place, hashes, duplicates, answers of every type."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from mgl.benchmarks.base import About
+from mgl.benchmarks.files import DataFile, data_file, gold_texts, hashes, located, refuse_duplicates
+from mgl.errors import InputError
+
+
+class Row(BaseModel):
+    id: str
+    answers: list[str] = []
+
+
+def written(folder: Path, text: str, name: str = "rows.json") -> DataFile:
+    path = folder / name
+    path.write_text(text)
+    return data_file(path)
+
+
+def ids(file: DataFile) -> list[str]:
+    return [row.id for row in file.rows(Row, hint="take the other file")]
+
+
+ROWS = [{"id": "a"}, {"id": "b", "answers": ["x"]}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(ROWS),
+        json.dumps(ROWS, indent=1),
+        "\n".join(map(json.dumps, ROWS)),
+        "\n" + "\n\n".join(map(json.dumps, ROWS)) + "\n",
+        "\r\n".join(map(json.dumps, ROWS)),
+        "﻿" + json.dumps(ROWS),
+    ],
+)
+def test_rows_of_a_list_and_of_lines(tmp_path: Path, text: str) -> None:
+    assert ids(written(tmp_path, text)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_one_object_is_one_row(tmp_path: Path, indent: int | None) -> None:
+    assert ids(written(tmp_path, json.dumps(ROWS[0], indent=indent))) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('[{"id": "a"},\n {"id": "b", "ans', "line 2"),
+        ('{"id": "a"}\n{"id": "b", "ans', "line 2"),
+        ('{"id": "a"}\n\n{"id": "b"} and more', "line 3"),
+        ('[{"id": "a"}, {"id": "b", "answers": ["x", 3]}]', "item 2: answers.1"),
+        ('{"id": "a"}\n\n{"answers": []}', "line 3: id"),
+        ('["a"]', "item 1"),
+        ("[]", "no item"),
+        ("7", "item 1"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, text: str, place: str) -> None:
+    with pytest.raises(InputError, match=place) as caught:
+        ids(written(tmp_path, text))
+    assert "rows.json" in caught.value.message
+
+
+def test_what_another_benchmark_has_is_refused_with_the_loaders_hint(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        ids(written(tmp_path, '[{"qa": []}]'))
+    assert caught.value.hint == "take the other file"
+
+
+def test_the_hash_is_of_the_bytes(tmp_path: Path) -> None:
+    file = written(tmp_path, "﻿[1]\r\n")
+    assert hashes([file]) == {"rows.json": hashlib.sha256(file.path.read_bytes()).hexdigest()}
+
+
+def test_a_folder_gives_the_first_name_that_is_there(tmp_path: Path) -> None:
+    written(tmp_path, "[1]", "second.json")
+    assert data_file(tmp_path, "first.json", "second.json").path.name == "second.json"
+    written(tmp_path, "[1]", "first.json")
+    assert data_file(tmp_path, "first.json", "second.json").path.name == "first.json"
+
+
+def test_a_folder_without_the_file_says_which(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="none of the benchmark's files") as caught:
+        data_file(tmp_path, "first.json", "second.json")
+    assert "first.json or second.json" in caught.value.hint
+
+
+def test_duplicates_are_told_with_both_places(tmp_path: Path) -> None:
+    refuse_duplicates(tmp_path, ["a", "b"])
+    with pytest.raises(InputError, match="items 1 and 3 have the same id 'a'"):
+        refuse_duplicates(tmp_path, ["a", "b", "a"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "golds"),
+    [
+        (None, ()),
+        ("", ()),
+        (" yes ", ("yes",)),
+        (3, ("3",)),
+        (0, ("0",)),
+        (2.5, ("2.5",)),
+        ([1, None, "two", " "], ("1", "two")),
+        ([], ()),
+    ],
+)
+def test_answers_of_every_type_become_texts(answer: object, golds: tuple[str, ...]) -> None:
+    assert gold_texts(answer) == golds  # type: ignore[arg-type]
+
+
+def test_a_pattern_finds_one_file_and_refuses_to_choose(tmp_path: Path) -> None:
+    written(tmp_path, "[1]", "rows.dev5.json")
+    assert data_file(tmp_path, "rows.json", "rows*.json").path.name == "rows.dev5.json"
+    written(tmp_path, "[1]", "rows.more.json")
+    with pytest.raises(InputError, match=r"rows\.dev5\.json, rows\.more\.json"):
+        data_file(tmp_path, "rows.json", "rows*.json")
+    written(tmp_path, "[1]", "rows.json")
+    assert data_file(tmp_path, "rows.json", "rows*.json").path.name == "rows.json"
+
+
+def test_files_are_looked_for_in_the_folder_or_in_mgl_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = About("T", "P", "W", "L", "F", None, "own")
+    monkeypatch.delenv("MGL_DATA", raising=False)
+    assert located(about) is None
+    monkeypatch.setenv("MGL_DATA", str(tmp_path))
+    assert located(about) is None
+    (tmp_path / "own").mkdir()
+    assert located(about) == tmp_path / "own"
+    (tmp_path / "other" / "own").mkdir(parents=True)
+    assert located(about, tmp_path / "other") == tmp_path / "other" / "own"

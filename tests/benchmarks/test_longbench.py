@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mgl.benchmarks.longbench import LONGBENCH_V2
+from mgl.errors import InputError
+
+ROW = {
+    "_id": "one",
+    "domain": "Single-Document QA",
+    "sub_domain": "Detective",
+    "difficulty": "hard",
+    "length": "medium",
+    "question": "Who did it?",
+    "choice_A": "Ann",
+    "choice_B": "Bo",
+    "choice_C": "Cy",
+    "choice_D": "Di",
+    "answer": "C",
+    "context": "It was raining.",
+    "pred": "A",
+}
+
+
+def written(folder: Path, *rows: object, name: str = "data.json") -> Path:
+    (folder / name).write_text(json.dumps(rows))
+    return folder
+
+
+def test_an_item_with_its_choices(tmp_path: Path) -> None:
+    dataset = LONGBENCH_V2.read(written(tmp_path, ROW, {**ROW, "_id": "two"}))
+    item, other = dataset.items
+    assert item.question.text.startswith("Who did it?\n(A) Ann\n(B) Bo\n(C) Cy\n(D) Di\n")
+    assert (item.golds, item.choices) == (("C",), ("Ann", "Bo", "Cy", "Di"))
+    assert item.category == "Single-Document QA"
+    assert item.labels == {"sub_domain": "Detective", "difficulty": "hard", "length": "medium"}
+    assert item.source == other.source
+    assert dataset.sources[item.source]().text == "It was raining."  # type: ignore[union-attr]
+
+
+def test_braces_in_a_question_are_no_places(tmp_path: Path) -> None:
+    [item] = LONGBENCH_V2.read(written(tmp_path, {**ROW, "question": "What is {a}?"})).items
+    assert item.question.text.startswith("What is {a}?\n(A) Ann\n")
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"answer": "E"}, "item 2: answer: "),
+        ({"answer": 2}, "item 2: answer: "),
+        ({"answer": None}, "item 2: answer: "),
+        ({"choice_D": None}, "item 2: choice_D: "),
+        ({"context": ""}, "item 2: context: "),
+        ({"difficulty": "medium"}, "item 2: difficulty: "),
+        ({}, "items 1 and 2 have the same id 'one'"),
+    ],
+)
+def test_rows_that_are_not_as_described(
+    tmp_path: Path, fields: dict[str, object], why: str
+) -> None:
+    other = {**ROW, "_id": "two", **fields} if fields else ROW
+    with pytest.raises(InputError) as error:
+        LONGBENCH_V2.read(written(tmp_path, ROW, other))
+    assert why in error.value.message
+
+
+def test_json_that_was_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps([ROW, ROW])[:-30])
+    with pytest.raises(InputError, match=r"is not JSON: .* at line 1, column"):
+        LONGBENCH_V2.read(path)
+
+
+def test_another_benchmarks_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="_id: Field required"):
+        LONGBENCH_V2.read(written(tmp_path, {"question": "Who?"}))
+
+
+@pytest.mark.data
+def test_the_development_data(development_data: Path) -> None:
+    dataset = LONGBENCH_V2.read(development_data / "longbench_v2")
+    assert len(dataset.items) == 14
+    assert {item.golds[0] for item in dataset.items} <= set("ABCD")
+    assert all(len(item.choices) == 4 and item.labels["length"] for item in dataset.items)

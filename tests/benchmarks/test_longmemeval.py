@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mgl.benchmarks.base import Dataset
+from mgl.benchmarks.longmemeval import LONGMEMEVAL
+from mgl.errors import InputError
+from mgl.types import Conversation
+from tests.benchmarks.seen import seen
+
+
+def said(content: str | None, **fields: object) -> dict[str, object]:
+    return {"role": "user", "content": content, **fields}
+
+
+def row(**fields: object) -> dict[str, Any]:
+    return {
+        "question_id": "q1",
+        "question_type": "single-session-user",
+        "question": "Where was it sunny?",
+        "question_date": "2023/05/30 (Tue) 23:40",
+        "answer": "Rome",
+        "answer_session_ids": ["answer_b"],
+        "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/21 (Sun) 09:05"],
+        "haystack_session_ids": ["chat_a", "answer_b"],
+        "haystack_sessions": [
+            [said("Hi."), {"role": "assistant", "content": "Hello."}],
+            [said("It was sunny."), said("In R.", has_answer=True), said("Bye.")],
+        ],
+        **fields,
+    }
+
+
+def read(folder: Path, *rows: object) -> Dataset:
+    path = folder / "longmemeval_s.json"
+    path.write_text(json.dumps(rows))
+    return LONGMEMEVAL.read(folder)
+
+
+def talk_of(dataset: Dataset, name: str = "q1") -> Conversation:
+    source = dataset.sources[name]()
+    assert isinstance(source, Conversation)
+    return source
+
+
+def test_an_item_has_its_own_haystack_and_is_asked_at_its_date(tmp_path: Path) -> None:
+    dataset = read(tmp_path, row(), row(question_id="q2"))
+    [item, other] = dataset.items
+    assert item.question.asked_at == datetime(2023, 5, 30, 23, 40)
+    assert (item.category, item.golds) == ("single-session-user", ("Rome",))
+    assert (item.source, other.source) == ("q1", "q2")
+    turns = talk_of(dataset).turns
+    assert [turn.id for turn in turns] == ["S1:1", "S1:2", "S2:1", "S2:2", "S2:3"]
+    assert [turn.session for turn in turns] == ["1", "1", "2", "2", "2"]
+    assert [turn.speaker for turn in turns[:2]] == ["user", "assistant"]
+    assert turns[2].time == datetime(2023, 5, 21, 9, 5)
+
+
+@pytest.mark.parametrize(
+    ("fields", "evidence"),
+    [
+        ({}, ("S2:2",)),
+        ({"haystack_sessions": [[said("a")], [said("b")]]}, ("S2",)),
+        ({"answer_session_ids": None}, ("S2:2",)),
+        ({"answer_session_ids": ["chat_a", "answer_b"]}, ("S1", "S2:2")),
+        ({"answer_session_ids": ["gone"], "haystack_sessions": [[said("a")], [said("b")]]}, ()),
+        ({"haystack_sessions": [[said("a")], [said(" ", has_answer=True), said("b")]]}, ("S2",)),
+        ({"haystack_session_ids": None, "haystack_sessions": [[said("a")], [said("b")]]}, ()),
+        ({"question_id": "q1_abs"}, ()),
+    ],
+)
+def test_evidence_is_the_marked_turns_or_the_session(
+    tmp_path: Path, fields: dict[str, object], evidence: tuple[str, ...]
+) -> None:
+    assert read(tmp_path, row(**fields)).items[0].evidence == evidence
+
+
+def test_evidence_names_turns_and_sessions_that_are_there(tmp_path: Path) -> None:
+    dataset = read(tmp_path, row(answer_session_ids=["chat_a", "answer_b"]))
+    turns = talk_of(dataset).turns
+    known = {turn.id for turn in turns} | {f"S{turn.session}" for turn in turns}
+    assert known.issuperset(dataset.items[0].evidence)
+
+
+def test_a_memory_sees_neither_answer_nor_category_nor_which_session_holds_it(
+    tmp_path: Path,
+) -> None:
+    one = seen(read(tmp_path, row(answer="Zoe")))
+    sessions = [
+        [{name: value for name, value in turn.items() if name != "has_answer"} for turn in session]
+        for session in row()["haystack_sessions"]
+    ]
+    other = row(
+        answer="Yann",
+        question_type="multi-session",
+        answer_session_ids=["answer_a"],
+        haystack_session_ids=["answer_a", "chat_b"],
+        haystack_sessions=sessions,
+    )
+    assert one == seen(read(tmp_path, other))
+    assert not any(word in repr(one) for word in ("Zoe", "answer_", "has_answer", "single-session"))
+    assert "_abs" not in repr(seen(read(tmp_path, row(question_id="q1_abs"))))
+
+
+@pytest.mark.parametrize(
+    ("answer", "golds"), [(3, ("3",)), (None, ()), ("", ()), (["a", 2], ("a", "2"))]
+)
+def test_integer_and_missing_answers(
+    tmp_path: Path, answer: object, golds: tuple[str, ...]
+) -> None:
+    dataset = read(tmp_path, row(answer=answer))
+    assert dataset.items[0].golds == golds
+    assert ("q1: no answer" in dataset.notes) is (not golds)
+
+
+def test_abstention_is_a_label(tmp_path: Path) -> None:
+    dataset = read(tmp_path, row(), row(question_id="q2_abs"))
+    assert [item.labels["abstention"] for item in dataset.items] == ["no", "yes"]
+
+
+def test_an_unordered_haystack_is_read_in_the_order_of_its_dates(tmp_path: Path) -> None:
+    dataset = read(
+        tmp_path, row(haystack_dates=["2023/05/22 (Mon) 02:21", row()["haystack_dates"][1]])
+    )
+    assert next(turn.id for turn in talk_of(dataset).turns) == "S2:1"
+    assert dataset.items[0].evidence == ("S2:2",)
+
+
+def test_dates_that_are_none_are_told(tmp_path: Path) -> None:
+    dataset = read(tmp_path, row(question_date="soon", haystack_dates=["then", "now"]))
+    assert dataset.items[0].question.asked_at is None
+    assert dataset.notes == ("q1: date 'soon' is not understood: left out",)
+    talk = talk_of(dataset)
+    assert {turn.time for turn in talk.turns} == {None}
+    assert len(talk.notes) == 2
+
+
+def test_a_question_without_a_history_is_left_out_with_a_note(tmp_path: Path) -> None:
+    empty = row(
+        question_id="q2", haystack_dates=[], haystack_sessions=[], haystack_session_ids=None
+    )
+    dataset = read(tmp_path, row(), empty)
+    assert [item.id for item in dataset.items] == ["q1"]
+    assert dataset.notes == ("q2: no session: left out",)
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ([row(), row()], "items 1 and 2 have the same id 'q1'"),
+        ([row(), row(question_id="q2", haystack_dates=[])], "item 2: .*differ in number"),
+        ([row(haystack_session_ids=["a"])], "item 1: .*differ in number"),
+        ([{"sample_id": "conv-26", "qa": []}], "item 1: question_id"),
+        ([row(haystack_sessions=[["Hi."], []])], r"item 1: haystack_sessions\.0\.0"),
+        ([], "holds no item"),
+    ],
+)
+def test_another_or_a_damaged_file_is_refused(tmp_path: Path, rows: list[object], why: str) -> None:
+    with pytest.raises(InputError, match=why) as caught:
+        read(tmp_path, *rows)
+    assert caught.value.hint
+
+
+def test_a_file_that_is_cut_off_is_told_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "longmemeval_s.json"
+    path.write_text(json.dumps([row()], indent=1)[:-40])
+    with pytest.raises(InputError, match="at line"):
+        LONGMEMEVAL.read(path)
+
+
+@pytest.mark.data
+def test_the_real_item(development_data: Path) -> None:
+    dataset = LONGMEMEVAL.read(development_data / "longmemeval")
+    [item] = dataset.items
+    talk = talk_of(dataset, item.source)
+    assert len({turn.session for turn in talk.turns}) == 53
+    assert item.evidence == ("S52:5", "S52:6")
+    marked = {turn.id: turn.text for turn in talk.turns if turn.id in item.evidence}
+    assert "I graduated with a degree in Business Administration" in marked["S52:5"]
+
+
+@pytest.mark.data
+def test_evidence_turns_alone_are_read(development_data: Path) -> None:
+    path = development_data / "longmemeval" / "evidence_turns_first250.json"
+    dataset = LONGMEMEVAL.read(path)
+    assert len(dataset.items) + len(dataset.notes) == 250
+    assert all(talk_of(dataset, item.source).turns for item in dataset.items)

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mgl.benchmarks.base import Dataset
+from mgl.benchmarks.loogle import LOOGLE
+from mgl.errors import InputError
+
+PAIR = {"Q": "Who came?", "A": "Ann.", "S": "Ann came."}
+
+
+def line(*pairs: object, text: str = "Ann came. Bo left.", **fields: object) -> str:
+    return json.dumps({"input": text, "title": "Rain", "qa_pairs": repr(list(pairs)), **fields})
+
+
+def read(folder: Path, *lines: str, task: str = "shortdep_qa") -> Dataset:
+    path = folder / f"{task}.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    return LOOGLE.read(path)
+
+
+def test_a_document_with_its_questions(tmp_path: Path) -> None:
+    dataset = read(tmp_path, line(PAIR, {**PAIR, "type": "computation"}), task="longdep_qa")
+    first, second = dataset.items
+    assert (first.id, first.question.text, first.golds) == (
+        "longdep_qa/0/q0",
+        "Who came?",
+        ("Ann.",),
+    )
+    assert (first.category, dict(first.labels)) == ("longdep_qa", {})
+    assert second.labels == {"type": "computation"}
+    assert dataset.sources[first.source]().text == "Ann came. Bo left."  # type: ignore[union-attr]
+    assert set(dataset.sha256) == {"longdep_qa.jsonl"}
+
+
+def test_tasks_of_a_folder_share_the_documents_that_they_share(tmp_path: Path) -> None:
+    read(tmp_path, line(PAIR), task="shortdep_qa")
+    read(tmp_path, line(PAIR), line(PAIR, text="Another."), task="longdep_qa")
+    dataset = LOOGLE.read(tmp_path)
+    assert [item.id for item in dataset.items] == [
+        "longdep_qa/0/q0",
+        "longdep_qa/1/q0",
+        "shortdep_qa/0/q0",
+    ]
+    assert dataset.items[0].source == dataset.items[2].source != dataset.items[1].source
+    assert len(dataset.sources) == 2
+
+
+def test_a_cloze_test_names_its_masks_and_has_one_gold(tmp_path: Path) -> None:
+    pair = {"Q": "<mask-0> met <mask-1>.", "A": {"<mask-0>": "Ann", "<mask-1>": 7}, "S": "…"}
+    [item] = read(tmp_path, line(pair), task="shortdep_cloze").items
+    assert "[Passage]: <mask-0> met <mask-1>.\n" in item.question.text
+    assert item.golds == ("<mask-0>: Ann\n<mask-1>: 7",)
+
+
+@pytest.mark.parametrize(
+    ("answer", "golds"), [(3, ("3",)), (2.5, ("2.5",)), ("", ()), (None, ()), ({}, ())]
+)
+def test_answers_of_any_type(tmp_path: Path, answer: object, golds: tuple[str, ...]) -> None:
+    [item] = read(tmp_path, line({"Q": "How many?", "A": answer})).items
+    assert item.golds == golds
+
+
+def test_a_question_without_an_answer_has_no_gold(tmp_path: Path) -> None:
+    assert read(tmp_path, line({"Q": "Who?"})).items[0].golds == ()
+
+
+@pytest.mark.parametrize(
+    ("pairs", "why"),
+    [
+        ("[{'Q': 'Who?', 'A'", "document 2: qa_pairs is not a Python list"),
+        ("__import__('os').getcwd()", "document 2: qa_pairs is not a Python list"),
+        ("none", "document 2: qa_pairs is not a Python list"),
+        ("{'Q': 'Who?'}", "document 2: qa_pairs: value: Input should be a valid list"),
+        ("[{'question': 'Who?'}]", "document 2: qa_pairs: 0.Q: Field required"),
+        ("[" * 10_000, "document 2: qa_pairs is not a Python list"),
+    ],
+)
+def test_pairs_that_are_none(tmp_path: Path, pairs: str, why: str) -> None:
+    with pytest.raises(InputError) as error:
+        read(tmp_path, line(PAIR), line(qa_pairs=pairs))
+    assert why in error.value.message
+
+
+def test_a_line_that_was_cut_off_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="line 2: "):
+        read(tmp_path, line(PAIR), line(PAIR)[:-9])
+
+
+def test_a_file_of_another_benchmark_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="input: Field required"):
+        read(tmp_path, json.dumps({"question": "Who?", "answer": "Ann"}))
+
+
+def test_a_name_that_tells_no_task_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="which task"):
+        read(tmp_path, line(PAIR), task="loogle")
+    (tmp_path / "loogle.jsonl").unlink()
+    with pytest.raises(InputError, match="none of the benchmark's files"):
+        LOOGLE.read(tmp_path)
+
+
+@pytest.mark.data
+def test_the_development_data(development_data: Path) -> None:
+    dataset = LOOGLE.read(development_data / "loogle")
+    assert len(dataset.items) == 122
+    assert len(dataset.sources) == 8
+    assert all(item.golds for item in dataset.items)
+    assert {item.category for item in dataset.items} == {
+        "longdep_qa",
+        "shortdep_qa",
+        "shortdep_cloze",
+    }

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mgl.benchmarks.base import Item
+from mgl.benchmarks.made import LONGREASON, write_made
+from mgl.errors import InputError
+from mgl.types import Document, Question
+
+DOCUMENT = Document.from_text("rain.txt", "It rained.\r\nIt “stopped” \ud800.\n")
+ITEM = Item(
+    id="loogle/1",
+    source="loogle/a",
+    question=Question("Why?"),
+    golds=("B",),
+    category="loogle",
+    evidence=("0-10",),
+    choices=("Wind", "Rain"),
+    pair="p",
+    labels={"breadth": "global"},
+    passage="It rained.",
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    other = Document.from_text("unused.txt", "Nobody asks.")
+    write_made(tmp_path, [ITEM], {"loogle/a": DOCUMENT, "loogle/b": other})
+    return tmp_path
+
+
+def test_what_was_written_is_read_again(folder: Path) -> None:
+    dataset = LONGREASON.read(folder)
+    [item] = dataset.items
+    assert item == Item(**{**{name: getattr(ITEM, name) for name in ITEM.__slots__},
+                           "source": DOCUMENT.id})  # fmt: skip
+    assert set(dataset.sources) == {DOCUMENT.id}
+    assert dataset.sources[DOCUMENT.id]() == DOCUMENT
+    assert LONGREASON.read(folder / "items.jsonl").items == dataset.items
+
+
+def test_a_text_that_was_changed_is_noticed(folder: Path) -> None:
+    path = folder / "documents" / f"{DOCUMENT.id}.txt"
+    dataset = LONGREASON.read(folder)
+    path.write_text("It snowed.")
+    with pytest.raises(InputError, match="not the text"):
+        dataset.sources[DOCUMENT.id]()
+    path.write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(InputError, match="damaged"):
+        dataset.sources[DOCUMENT.id]()
+    path.unlink()
+    with pytest.raises(InputError, match="does not exist"):
+        dataset.sources[DOCUMENT.id]()
+
+
+def test_an_item_of_no_document_and_two_of_one_id(folder: Path) -> None:
+    path = folder / "items.jsonl"
+    line = path.read_text()
+    path.write_text(line + line)
+    with pytest.raises(InputError, match="the same id"):
+        LONGREASON.read(folder)
+    path.write_text(line.replace(DOCUMENT.id, "abc"))
+    with pytest.raises(InputError, match="abc is not in"):
+        LONGREASON.read(folder)
+    path.write_text(line[:-10])
+    with pytest.raises(InputError, match="not JSON"):
+        LONGREASON.read(folder)
+
+
+def test_a_folder_without_a_set(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="none of the benchmark's files"):
+        LONGREASON.read(tmp_path)

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mgl.benchmarks.base import Dataset
+from mgl.benchmarks.moviechat import MOVIECHAT
+from mgl.errors import InputError
+from mgl.types import Conversation
+from tests.benchmarks.seen import seen
+
+
+def video(name: str = "a", **fields: object) -> dict[str, Any]:
+    return {
+        "info": {"video_path": f"{name}.mp4", "fps": 25.0, "num_frame": 5000},
+        "caption": "A man runs. It rains.",
+        "global": [{"question": "When does it happen?", "answer": "Night"}],
+        "breakpoint": [{"time": 3125, "question": "What falls(any type)?", "answer": "Rain"}],
+        **fields,
+    }
+
+
+def read(folder: Path, *videos: dict[str, Any], captions: dict[str, str] | None = None) -> Dataset:
+    for number, one in enumerate(videos):
+        (folder / f"{number}.json").write_text(json.dumps(one))
+    (folder / "captions").mkdir(exist_ok=True)
+    for name, lines in (captions or {}).items():
+        (folder / "captions" / f"{name}.jsonl").write_text(lines)
+    return MOVIECHAT.read(folder)
+
+
+def texts(dataset: Dataset, name: str = "a") -> list[str]:
+    source = dataset.sources[name]()
+    assert isinstance(source, Conversation)
+    return [turn.text for turn in source.turns]
+
+
+STREAM = '{"time": 3725.5, "text": "It rains."}\n{"time": 4, "text": "A man runs."}\n'
+
+
+def test_questions_of_the_whole_and_of_moments(tmp_path: Path) -> None:
+    dataset = read(tmp_path, video(), captions={"a": STREAM})
+    [whole, moment] = dataset.items
+    assert (whole.id, whole.category) == ("a/global/0", "global")
+    assert whole.question.text == "When does it happen?"
+    assert moment.question.text == "At 0:02:05 of the film: What falls?"
+    assert (moment.category, moment.golds) == ("breakpoint", ("Rain",))
+    assert set(dataset.sha256) == {"0.json", "a.jsonl"}
+
+
+def test_captions_are_turns_in_the_order_of_their_times(tmp_path: Path) -> None:
+    dataset = read(tmp_path, video(), captions={"a": STREAM})
+    assert texts(dataset) == ["[0:00:04] A man runs.", "[1:02:05] It rains."]
+    assert dataset.notes == ()
+
+
+def test_without_a_stream_the_one_caption_is_read_and_said_so(tmp_path: Path) -> None:
+    dataset = read(tmp_path, video())
+    assert texts(dataset) == ["A man runs.", "It rains."]
+    assert dataset.notes == ("a: no captions/a.jsonl: read from its one caption",)
+
+
+def test_a_video_without_any_caption_is_left_out_with_a_note(tmp_path: Path) -> None:
+    dataset = read(tmp_path, video(), video("b", caption=" "))
+    assert {item.source for item in dataset.items} == {"a"}
+    assert "b: no captions/b.jsonl: left out" in dataset.notes
+
+
+def test_without_a_frame_rate_the_moment_is_not_named(tmp_path: Path) -> None:
+    dataset = read(tmp_path, video(info={"video_path": "a.mp4", "fps": 0}))
+    assert dataset.items[1].question.text == "What falls?"
+
+
+def test_a_memory_sees_neither_answers_nor_categories(tmp_path: Path) -> None:
+    one = read(tmp_path, video(**{"global": [{"question": "Who?", "answer": "Zoe"}]}))
+    shown = seen(one)
+    two = read(tmp_path, video(**{"global": [{"question": "Who?", "answer": None}]}))
+    assert shown == seen(two)
+    assert two.items[0].golds == ()
+    assert "Zoe" not in repr(shown)
+    assert "breakpoint" not in repr(shown)
+
+
+@pytest.mark.parametrize(
+    ("videos", "captions", "why"),
+    [
+        ([], {}, "holds no JSON file"),
+        ([video(), video()], {}, "items 1 and 2 have the same id 'a'"),
+        ([{"qa": []}], {}, "line 1: info"),
+        ([video(caption="")], {}, "no question of a video with captions"),
+        ([video(breakpoint=[{"time": -1, "question": "?"}])], {}, r"breakpoint\.0\.time"),
+        ([video(**{"global": [{"question": ""}]})], {}, r"global\.0\.question"),
+    ],
+)
+def test_another_file_is_refused(
+    tmp_path: Path, videos: list[dict[str, Any]], captions: dict[str, str], why: str
+) -> None:
+    with pytest.raises(InputError, match=why) as caught:
+        read(tmp_path, *videos, captions=captions)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("line", ['{"time": "soon", "text": "a"}', '{"text": "a"}', '{"time": 1'])
+def test_a_bad_caption_is_told_with_its_line(tmp_path: Path, line: str) -> None:
+    dataset = read(tmp_path, video(), captions={"a": f'{{"time": 1, "text": "a"}}\n{line}'})
+    with pytest.raises(InputError, match=r"a\.jsonl, line 2"):
+        texts(dataset)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from mgl.benchmarks.base import Dataset
+from mgl.benchmarks.prelude import PRELUDE
+from mgl.errors import InputError, UsageError
+
+ROW = {
+    "book_name": "Rain",
+    "char": "Ann",
+    "subject": "childhood",
+    "content": "Ann grew up in {Rome}.",
+    "chunks": ["…"],
+    "label": "contradict",
+}
+
+
+def read(folder: Path, *rows: object, books: tuple[str, ...] = ("Rain",)) -> Dataset:
+    (folder / "books").mkdir(exist_ok=True)
+    for book in books:
+        (folder / "books" / f"{book}.txt").write_text(f"This is {book}. Ann never left Oslo.")
+    (folder / "prelude.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return PRELUDE.read(folder)
+
+
+def test_a_story_and_its_label(tmp_path: Path) -> None:
+    dataset = read(tmp_path, ROW, {**ROW, "label": "Consistent"})
+    first, second = dataset.items
+    assert "lived through before Rain begins" in first.question.text
+    assert "[Story]: Ann grew up in {Rome}.\n" in first.question.text
+    assert (first.golds, second.golds) == (("Contradict",), ("Consistent",))
+    assert first.choices == ("Consistent", "Contradict")
+    assert (first.id, second.id) == ("0", "1")
+    assert "Oslo" in dataset.sources["Rain"]().text  # type: ignore[union-attr]
+    assert set(dataset.sha256) == {"prelude.jsonl", "Rain.txt"}
+
+
+def test_items_of_books_that_are_not_there_are_left_out_and_counted(tmp_path: Path) -> None:
+    sun = {**ROW, "book_name": "Sun"}
+    dataset = read(tmp_path, sun, ROW, sun)
+    assert [item.id for item in dataset.items] == ["1"]
+    assert dataset.notes == ("Sun: no book of this name, 2 items left out",)
+
+
+def test_no_book_at_all(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="none of the books") as error:
+        read(tmp_path, ROW, books=("Sun",))
+    assert "Rain.txt" in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"label": "Perhaps"}, "line 2: label: "),
+        ({"label": None}, "line 2: label: "),
+        ({"label": 1}, "line 2: label: "),
+        ({"content": ""}, "line 2: content: "),
+        ({"char": None}, "line 2: char: "),
+        ({"id": 7}, "items 1 and 2 have the same id '7'"),
+    ],
+)
+def test_rows_that_are_not_as_described(
+    tmp_path: Path, fields: dict[str, object], why: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        read(tmp_path, {**ROW, "id": "7"}, {**ROW, **fields})
+    assert why in error.value.message
+
+
+def test_parquet_needs_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "public.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match="pyarrow"):
+        PRELUDE.read(tmp_path)
+
+
+def test_parquet_is_read_where_pyarrow_is_there(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    read(tmp_path, ROW)
+    (tmp_path / "prelude.jsonl").unlink()
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.Table.from_pylist([ROW]), tmp_path / "public.parquet")
+    dataset = PRELUDE.read(tmp_path)
+    assert [item.golds for item in dataset.items] == [("Contradict",)]
+    (tmp_path / "public.parquet").write_bytes(b"PAR1 cut off")
+    with pytest.raises(InputError, match="Parquet"):
+        PRELUDE.read(tmp_path)

@@ -1,0 +1,150 @@
+"""RULER NIAH-S1: keys by their place, needles as drawn, files of RULER's own."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import random
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mgl.benchmarks import needles
+from mgl.benchmarks.needles import Keys, wonder_keys
+from mgl.benchmarks.ruler import LINE, RULER_NIAH_S1, Needle, NiahConfig
+from mgl.errors import InputError, UsageError
+
+WORDS = st.lists(st.from_regex(r"\A[ab](-?[ab]){0,3}\Z"), min_size=1, max_size=8)
+
+
+async def words(texts: Sequence[str]) -> list[int]:
+    return [len(re.findall(r"\w+|[^\w\s]", text)) for text in texts]
+
+
+@given(WORDS, WORDS)
+def test_keys_are_the_sorted_pairs_that_ruler_makes(adjs: list[str], nouns: list[str]) -> None:
+    every = sorted({f"{adj}-{noun}" for adj in adjs for noun in nouns})
+    keys = Keys(adjs, nouns)
+    assert [keys[place] for place in range(len(keys))] == every
+    assert random.Random(7).choice(keys) == random.Random(7).choice(every)
+    with pytest.raises(IndexError):
+        keys[len(every)]
+
+
+def test_without_wonderwords_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(_: str) -> object:
+        raise ModuleNotFoundError("wonderwords")
+
+    monkeypatch.setattr(needles, "files", absent)
+    with pytest.raises(UsageError, match="wonderwords"):
+        wonder_keys()
+
+
+def test_the_needle_is_a_line_of_its_own() -> None:
+    needle = Needle("blue-ant", "1234567", place=1, lines=2)
+    introduction, *lines = needle.text.split("\n")
+    assert introduction.startswith("A special magic number is hidden within the following text.")
+    assert lines == [LINE, "One of the special magic numbers for blue-ant is: 1234567.", LINE]
+    assert needle.prompt.endswith(
+        "\nWhat is the special magic number for blue-ant mentioned in the provided text? "
+        "The special magic number for blue-ant mentioned in the provided text is"
+    )
+
+
+@pytest.mark.parametrize("length", [512, 4096])
+async def test_items_fill_the_length_and_go_no_further(length: int) -> None:
+    dataset = await RULER_NIAH_S1.generate(NiahConfig(length=length, samples=12), words)
+    assert len({item.golds for item in dataset.items}) == 12
+    places = set()
+    for item in dataset.items:
+        text = dataset.sources[item.source]().text  # type: ignore[union-attr]
+        [number] = item.golds
+        assert 10**6 <= int(number) < 10**7
+        lines = text.split("\n")
+        key = item.question.text.split(" for ")[1].split(" mentioned")[0]
+        needle = f"One of the special magic numbers for {key} is: {number}."
+        assert lines.count(needle) == 1
+        assert set(lines[1:]) == {LINE, needle}
+        [tokens] = await words([Needle(key, number, 0, len(lines) - 2).prompt])
+        [a_line] = await words([LINE])
+        assert tokens + 128 <= length < tokens + 128 + 3 * a_line
+        places.add(lines.index(needle))
+        assert 0 <= int(item.labels["depth"]) <= 100
+    assert len(places) > 6
+
+
+async def test_a_seed_makes_the_same_bytes_and_another_makes_others() -> None:
+    config = NiahConfig(length=512, samples=3)
+    first = await RULER_NIAH_S1.generate(config, words)
+    again = await RULER_NIAH_S1.generate(config, words)
+    other = await RULER_NIAH_S1.generate(config.model_copy(update={"seed": 43}), words)
+    assert first.items == again.items
+    assert first.sha256 == again.sha256
+    assert first.sha256.keys() == other.sha256.keys()
+    assert first.sha256 != other.sha256
+    assert first.items[0].golds != other.items[0].golds
+
+
+async def test_a_length_without_room_is_refused() -> None:
+    async def many(texts: Sequence[str]) -> list[int]:
+        return [len(text) for text in texts]
+
+    with pytest.raises(UsageError, match="leave no room"):
+        await RULER_NIAH_S1.generate(NiahConfig(length=512, samples=1), many)
+
+
+def test_rulers_word_lists_are_those_of_the_package() -> None:
+    keys = wonder_keys()
+    assets = importlib.resources.files("wonderwords") / "assets"
+    nouns = {line.rstrip() for line in (assets / "nounlist.txt").read_text().splitlines()}
+    assert len(keys) > 1_000_000
+    key = keys[len(keys) // 2]
+    assert any(key.endswith(f"-{noun}") for noun in nouns)
+
+
+def row(**fields: object) -> str:
+    needle = Needle("blue-ant", "1234567", place=3, lines=4)
+    given = {"index": 5, "input": f"{needle.text}\n{needle.question}", "outputs": ["1234567"]}
+    return json.dumps({**given, "length": 300, **fields})
+
+
+def test_a_file_of_rulers_own(tmp_path: Path) -> None:
+    folder = tmp_path / "niah_single_1"
+    folder.mkdir()
+    (folder / "validation.jsonl").write_text(row() + "\n")
+    dataset = RULER_NIAH_S1.read(folder)
+    [item] = dataset.items
+    assert (item.id, item.golds, item.category) == ("5", ("1234567",), "niah_single_1")
+    assert item.question.text == Needle("blue-ant", "", 0, 0).question
+    text = dataset.sources["5"]().text  # type: ignore[union-attr]
+    assert text == Needle("blue-ant", "1234567", place=3, lines=4).text
+    assert item.labels["length"] == "300"
+    assert int(item.labels["depth"]) > 60
+
+
+def test_an_older_file_has_the_answers_beginning_in_its_input(tmp_path: Path) -> None:
+    path = tmp_path / "validation.jsonl"
+    path.write_text(row(input=Needle("blue-ant", "1234567", 3, 4).prompt))
+    [item] = RULER_NIAH_S1.read(path).items
+    assert item.question.text.endswith("in the provided text?")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (row(input="The grass is green."), "index 5: it asks nothing"),
+        (row(outputs=[]), "line 1: outputs"),
+        (row(index=None), "line 1: index"),
+        (row()[:-5], "is not JSON"),
+        (f"{row()}\n{row()}", "the same id '5'"),
+    ],
+)
+def test_files_that_are_not_rulers(tmp_path: Path, line: str, why: str) -> None:
+    path = tmp_path / "validation.jsonl"
+    path.write_text(line)
+    with pytest.raises(InputError, match=re.escape(why)):
+        RULER_NIAH_S1.read(path)

@@ -1,0 +1,562 @@
+"""Deletion without a rebuild: what an episode says goes with it, what others say stays."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mgl.errors import InputError, UsageError
+from mgl.llm.base import Completion, Request, TokenUsage
+from mgl.llm.client import Client
+from mgl.llm.fakes import SchemaEngine
+from mgl.memories.base import SilentObserver, Tools
+from mgl.memories.gam import Gam, GamConfig
+from mgl.memories.mnemis import Mnemis, MnemisConfig
+from mgl.memories.mnemis.edits import resolved
+from mgl.memories.mnemis.nodes import Category, Entity, Episode, Fact, Mention
+from mgl.memories.mnemis.rules import is_speaker
+from mgl.memories.mnemis.state import (
+    AddEntity,
+    AddEpisode,
+    Edit,
+    Forget,
+    PutCategory,
+    State,
+    apply,
+    replay,
+)
+from mgl.retrieval.fakes import WordEmbedder, WordReranker
+from mgl.store import Store
+from mgl.store.redaction import MASK
+from mgl.types import Conversation, Document, Question, Span, Turn
+from tests.memories.mnemis.ingesting import MARKS, RULES, stage_of
+from tests.memories.mnemis.sorting import Sorter
+from tests.memories.mnemis.test_memory import in_pairs
+
+DAY = datetime(2023, 5, 8, 9, 0)
+PLACES = ("Rome", "Detroit", "Lisbon", "Osaka", "Quito")
+
+
+class Reader(Sorter):
+    """Names capitalised words, joins neighbours, tells of an entity what a sentence says of it, and
+    sorts in pairs. It answers from the first line that it is given. ``facts`` gives what new facts
+    are to known ones, by their labels, and ``entities`` what new names are; ``before`` is called
+    with each prompt."""
+
+    def __init__(self) -> None:
+        super().__init__(in_pairs, lambda _: True)
+        self.facts: Callable[[list[str]], object] | None = None
+        self.entities: Callable[[list[str]], object] | None = None
+        self.before: Callable[[str], Awaitable[None]] | None = None
+
+    async def generate(self, request: Request) -> Completion:
+        first = request.messages[0].content
+        if self.before is not None:
+            await self.before(first)
+        if any(mark in first for mark in MARKS.values()):
+            stage = stage_of(request)
+            rule = quoting if stage == "entity_summaries" else RULES[stage]
+            said = rule(first) if callable(rule) else rule
+            told = {"edge_deduplication": self.facts, "entity_deduplication": self.entities}
+            if (decides := told.get(stage)) is not None:
+                said = decides(re.findall(r"^(n\d+) ", first, re.MULTILINE))
+            return Completion(json.dumps(said), "stop", TokenUsage(1, 1))
+        if '"memories"' in json.dumps(request.json_schema):
+            said = {"memories": [1], "answer": first.split("[1] ")[1].splitlines()[0]}
+            return Completion(json.dumps(said), "stop", TokenUsage(1, 1))
+        return await super().generate(request)
+
+
+def quoting(prompt: str) -> dict[str, object]:
+    """Of each entity, all that was known of it and the last sentence."""
+    text = re.findall(r"\[\d+\] (.*)", prompt.partition("Entities that it tells of")[0])[-1]
+    known = re.findall(r"^(e\d+) .*?: (.*)$", prompt, re.MULTILINE)
+    return {
+        each: {"src": 1, "summary": f"{before[-120:]} {text[:80]}", "tags": [text.split()[0][:20]]}
+        for each, before in known
+    }
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "mgl.sqlite") as opened:
+        yield opened
+
+
+Open = Callable[..., Mnemis]
+
+
+def tools(store: Store) -> Tools:
+    return Tools(
+        llm=Client(Reader(), store.call_log()),
+        store=store,
+        observer=SilentObserver(),
+        clock=lambda: 0.0,
+        embedder=WordEmbedder(64),
+        reranker=WordReranker(),
+    )
+
+
+@pytest.fixture
+def memory_of(store: Store) -> Open:
+    def make(source: Conversation, *, at: Store = store, **config: object) -> Mnemis:
+        return Mnemis(tools(at), source, (), MnemisConfig.model_validate(config))
+
+    return make
+
+
+def talk(*said: str, speakers: str = "Ann Bo") -> Conversation:
+    names = speakers.split()
+    return Conversation.from_turns(
+        "talk",
+        [
+            Turn(f"t{n}", names[n % len(names)], text, DAY + timedelta(days=n // 2), f"{n // 2}")
+            for n, text in enumerate(said)
+        ],
+    )
+
+
+def held(store: Store, words: Iterable[str]) -> list[str]:
+    """Those words that the database's files have."""
+    files = [file.read_bytes() for file in store.path.parent.glob(f"{store.path.name}*")]
+    return [word for word in words if any(word.encode() in file for file in files)]
+
+
+def check(memory: Mnemis, store: Store, least: int = 2) -> None:
+    """No orphan, the log alone gives the state, and the hierarchy holds together."""
+    state = memory.state
+    edits = (resolved(row) for row in store.edits(memory.id))
+    assert replay(edit for edit in edits if edit is not None) == state
+    nodes: list[Entity | Fact] = [*state.entities.values(), *state.facts.values()]
+    assert all(node.mentions for node in nodes)
+    mentions = [mention for node in nodes for mention in node.mentions]
+    assert all(mention.episode in state.episodes for mention in mentions)
+    assert all(entity.names and all(entity.names) for entity in state.entities.values())
+    for fact in state.facts.values():
+        assert fact.text
+        assert {fact.source, fact.target} <= state.entities.keys()
+    forgotten = {n for n, t in enumerate(memory.conversation.turns) if set(t.text) == {MASK}}
+    assert not any(forgotten & set(episode.turns) for episode in state.episodes.values())
+    assert state.stale <= state.entities.keys() | state.categories.keys()
+    check_hierarchy(state, least)
+
+
+def check_hierarchy(state: State, least: int = 2) -> None:
+    for layer in range(1, state.top + 1):
+        below = {node.id for node in state.layer(layer - 1)}
+        own = state.layer(layer)
+        children = [child for c in own if isinstance(c, Category) for child in c.children]
+        assert set(children) <= below
+        for category in own:
+            assert isinstance(category, Category)
+            assert category.name
+            size = len(category.children)
+            assert size == 1 or size >= least
+            if size == 1 and not is_speaker(category.name):
+                assert category.name == state.node(category.children[0]).name
+        if layer > 1:
+            assert set(children) == below
+            assert len(own) <= len(below)
+
+
+SAID = (
+    "I went to Rome with Cy.",
+    "The museum in Rome was closed.",
+    "We saw Zanzibar with Quentin, and in Zanzibar it was hot for Quentin.",
+    "I like Rome.",
+)
+
+
+@pytest.mark.parametrize("extraction", ["terms", "model"])
+async def test_what_one_episode_says_goes_and_what_others_say_stays(
+    memory_of: Open, store: Store, extraction: str
+) -> None:
+    memory = memory_of(talk(*SAID), extraction=extraction)
+    await memory.build()
+    await memory.answer(Question("Was Zanzibar hot?"))
+    before = memory.state
+    assert held(store, ["Zanzibar", "Quentin"]) == ["Zanzibar", "Quentin"]
+    gone = await memory.forget(["t2"])
+    state = memory.state
+    check(memory, store)
+    assert held(store, ["Zanzibar", "Quentin", "hot"]) == []
+    assert gone.turns == ("t2",)
+    assert {before.entities[each].name for each in gone.entities} == {"Zanzibar", "Quentin"}
+    assert {before.facts[each].episodes for each in gone.facts} == {(2,)}
+    names = {entity.name: entity.episodes for entity in state.entities.values()}
+    assert names["Rome"] == (0, 1, 3)
+    assert names["Ann"] == (0,)
+    assert set(state.facts) == set(before.facts) - set(gone.facts)
+    await memory.build()
+    assert memory.state.stale == frozenset()
+    check(memory, store)
+    below = {child for each in memory.state.layer(1) for child in each.children}  # type: ignore[union-attr]
+    assert below == set(memory.state.entities)
+    assert held(store, ["Zanzibar", "Quentin"]) == []
+
+
+async def test_a_name_that_only_the_deleted_episode_gives_goes(
+    memory_of: Open, store: Store
+) -> None:
+    memory = memory_of(talk("Melanie is also called mel.", "Mel sang.", speakers="Ann"))
+    reader: Reader = memory._tools.llm._engine  # type: ignore[attr-defined]
+    reader.entities = lambda labels: dict.fromkeys(labels, "e2")
+    await memory.build()
+    assert list(memory.state.entities["e2"].names) == ["Melanie", "Mel"]
+    await memory.forget(["t0"])
+    assert list(memory.state.entities["e2"].names) == ["Mel"]
+    assert held(store, ["Melanie"]) == []
+    check(memory, store)
+
+
+async def test_a_name_is_spelled_as_what_is_left_spells_it(memory_of: Open, store: Store) -> None:
+    memory = memory_of(talk("ROME is old.", "Rome is warm.", speakers="Ann"))
+    await memory.build()
+    (rome,) = (e for e in memory.state.entities.values() if e.episodes == (0, 1) and e.id != "e1")
+    assert rome.names == ("ROME",)
+    await memory.forget(["t0"])
+    assert memory.state.entities[rome.id].names == ("Rome",)
+    check(memory, store)
+
+
+async def test_a_description_goes_back_to_what_was_known_before(memory_of: Open) -> None:
+    memory = memory_of(talk("Rome is old.", "Rome is warm.", "Rome is far.", speakers="Ann"))
+    await memory.build()
+    (rome,) = (e for e in memory.state.entities.values() if e.name == "Rome")
+    assert "old" in rome.summary
+    assert "warm" in rome.summary
+    assert "far" in rome.summary
+    await memory.forget(["t1"])
+    assert memory.state.entities[rome.id].summary.count("Rome is") == 1
+    assert "old" in memory.state.entities[rome.id].summary
+    assert rome.id in memory.state.stale
+    await memory.build()
+    assert "far" in memory.state.entities[rome.id].summary
+    assert "warm" not in memory.state.entities[rome.id].summary
+    assert memory.state.stale == frozenset()
+
+
+async def test_what_was_closed_by_a_deleted_episode_is_open_again(
+    memory_of: Open, store: Store
+) -> None:
+    memory = memory_of(talk("Cy lives in Rome.", "Cy left Rome.", speakers="Ann"))
+    closing = {"same": "none", "contradicts": ["f1"]}
+    reader: Reader = memory._tools.llm._engine  # type: ignore[attr-defined]
+    reader.facts = lambda labels: dict.fromkeys(labels, closing)
+    await memory.build()
+    assert memory.state.facts["f1"].invalid_at is not None
+    await memory.forget(["t1"])
+    assert memory.state.facts["f1"].invalid_at is None
+    assert set(memory.state.facts) == {"f1"}
+    check(memory, store)
+
+
+async def test_a_fact_that_another_episode_repeats_is_what_that_one_says(
+    memory_of: Open, store: Store
+) -> None:
+    memory = memory_of(talk("Cy gladly inhabits Rome.", "Cy is at home in Rome.", speakers="Ann"))
+    reader: Reader = memory._tools.llm._engine  # type: ignore[attr-defined]
+    repeating = {"same": "f1", "contradicts": []}
+    reader.facts = lambda labels: dict.fromkeys(labels, repeating)
+    await memory.build()
+    assert memory.state.facts["f1"].text == "Cy gladly inhabits Rome."
+    await memory.forget(["t0"])
+    fact = memory.state.facts["f1"]
+    assert (fact.text, fact.episodes) == ("Ann: Cy is at home in Rome.", (1,))
+    assert held(store, ["gladly", "inhabits"]) == []
+    await memory.forget(["t1"])
+    assert memory.state.facts == {}
+    assert held(store, ["at home"]) == []
+    check(memory, store)
+
+
+async def test_turns_that_are_left_of_a_session_are_taken_in_again(
+    memory_of: Open, store: Store
+) -> None:
+    memory = memory_of(talk(*SAID), episode="session")
+    await memory.build()
+    assert [each.turns for each in memory.state.episodes.values()] == [(0, 1), (2, 3)]
+    await memory.forget(["t2"])
+    assert [each.turns for each in memory.state.episodes.values()] == [(0, 1)]
+    check(memory, store)
+    await memory.build()
+    assert [(e.number, e.turns) for e in memory.state.episodes.values()] == [(0, (0, 1)), (2, (3,))]
+    check(memory, store)
+    await memory.forget(["t0"])
+    await memory.build()
+    assert [e.turns for e in memory.state.episodes.values()] == [(3,), (1,)]
+    check(memory, store)
+    memory.view()
+
+
+async def test_nothing_is_deleted_that_is_not_meant(memory_of: Open, store: Store) -> None:
+    memory = memory_of(talk(*SAID), extraction="terms")
+    await memory.build()
+    before = memory.state
+    would = await memory.forget(["t2"], dry_run=True)
+    assert memory.state == before
+    assert held(store, ["Zanzibar"])
+    assert await memory.forget(["t2"]) == would
+    for turns in (["t2"], ["t9"], ["t0", "t2"], []):
+        with pytest.raises(InputError, match=r"forgotten already|no turn|nothing to forget"):
+            await memory.forget(turns)
+    assert not (await memory.forget(before=DAY)).turns
+    gone = await memory.forget(before=DAY + timedelta(days=1))
+    assert gone.turns == ("t0", "t1")
+    check(memory, store)
+
+
+async def test_a_turn_that_is_given_again_stays_forgotten(memory_of: Open, store: Store) -> None:
+    memory = memory_of(talk(*SAID))
+    await memory.build()
+    await memory.forget(["t2"])
+    again = memory_of(talk(*SAID))
+    for turn in talk(*SAID).turns:
+        await again.append(turn)
+    await again.build()
+    assert held(store, ["Zanzibar"]) == []
+    with pytest.raises(InputError, match="another turn"):
+        await again.append(Turn("t0", "Ann", "Not this"))
+    check(again, store)
+
+
+async def test_all_may_be_forgotten(memory_of: Open, store: Store) -> None:
+    memory = memory_of(talk(*SAID))
+    await memory.build()
+    await memory.forget([f"t{n}" for n in range(len(SAID))])
+    state = memory.state
+    assert not any((state.episodes, state.entities, state.facts, state.categories, state.stale))
+    await memory.build()
+    assert not memory.state.entities
+    await memory.append(Turn("new", "Ann", "Rome again.", DAY, "9"))
+    await memory.build()
+    assert [each.turns for each in memory.state.episodes.values()] == [(4,)]
+    assert held(store, ["museum", "Zanzibar", "Quentin"]) == []
+    check(memory, store)
+
+
+async def test_the_memories_of_one_conversation_forget_together(
+    memory_of: Open, store: Store
+) -> None:
+    one = memory_of(talk(*SAID))
+    two = memory_of(talk(*SAID), extraction="terms", episode="session")
+    gam_tools = replace(tools(store), llm=Client(SchemaEngine(), store.call_log()))
+    other = Gam(gam_tools, talk(*SAID), (), GamConfig(partition="session"))
+    for memory in (one, two, other):
+        await memory.build()
+        await memory.flush()
+    await one.forget(["t2"])
+    assert held(store, ["Zanzibar", "Quentin"]) == []
+    assert other.state.forgotten == {2}
+    assert [each.turns for each in two.state.episodes.values()] == [(0, 1)]
+    await other.forget(["t1"])
+    assert held(store, ["museum"]) == []
+    assert set(one.state.episodes) == {0, 3}
+    for memory in (one, two):
+        check(memory, store)
+        await memory.build()
+        check(memory, store)
+    behind = memory_of(talk(*SAID), candidates=4)
+    await behind.build()
+    assert [each.turns for each in behind.state.episodes.values()] == [(0,), (3,)]
+
+
+async def test_characters_that_another_memory_masks_go_here_too(
+    memory_of: Open, store: Store
+) -> None:
+    said = ("I went to Rome.", "The pin of Quentin is 5550199, in Rome.")
+    memory = memory_of(talk(*said))
+    await memory.build()
+    assert held(store, ["5550199"])
+    masking = Gam(
+        replace(tools(store), llm=Client(SchemaEngine(), store.call_log())),
+        talk(*said),
+        (),
+        GamConfig(indicators="rules"),
+        filters=[lambda turn: [(m.start(), m.end()) for m in re.finditer(r"\d+", turn.text)]],
+    )
+    await masking.build()
+    await masking.flush()
+    assert held(store, ["5550199"]) == []
+    await memory.build()
+    assert [e.turns for e in memory.state.episodes.values()] == [(0,), (1,)]
+    assert "Quentin" in {e.name for e in memory.state.entities.values()}
+    assert held(store, ["5550199"]) == []
+    check(memory, store)
+
+
+async def test_what_is_forgotten_while_an_episode_is_read_leaves_nothing(
+    memory_of: Open, store: Store
+) -> None:
+    memory = memory_of(talk(*SAID))
+    other = memory_of(talk(*SAID), extraction="terms")
+    await other.build()
+    reader: Reader = memory._tools.llm._engine  # type: ignore[attr-defined]
+    forgetting: list[str] = ["t2"]
+
+    async def interrupt(prompt: str) -> None:
+        if "Zanzibar" in prompt and forgetting:
+            await other.forget([forgetting.pop()])
+
+    reader.before = interrupt
+    await memory.build()
+    assert not forgetting
+    await other.build()
+    for each in (memory, other):
+        check(each, store)
+        assert 2 not in {turn for e in each.state.episodes.values() for turn in e.turns}
+    assert held(store, ["Zanzibar", "Quentin"]) == []
+
+
+async def test_what_one_process_forgets_another_that_writes_hears_of(
+    memory_of: Open, store: Store
+) -> None:
+    writing = memory_of(Conversation.named("t"))
+    for turn in talk(*SAID).turns[:3]:
+        await writing.append(turn)
+    with Store.open(store.path) as other:
+        forgetting = memory_of(Conversation.named("t"), at=other)
+        await forgetting.forget(["t2"])
+        await writing.append(talk(*SAID).turns[3])
+        await writing.build()
+        assert forgetting.state == writing.state
+    assert set(writing.state.episodes) == {0, 1, 3}
+    check(writing, store)
+    assert held(store, ["Zanzibar"]) == []
+
+
+async def test_a_document_forgets_no_turn(memory_of: Open) -> None:
+    with pytest.raises(UsageError, match="document"):
+        await memory_of(Document.from_text("d", "Rome is old.")).forget(["t1"])
+
+
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    seed=st.integers(0, 100_000),
+    extraction=st.sampled_from(["terms", "model"]),
+    episode=st.sampled_from(["turn", "session"]),
+    hierarchy=st.sampled_from(["rebuild", "incremental"]),
+    compression=st.sampled_from([2, 3]),
+)
+async def test_after_any_mix_of_turns_builds_and_deletions(
+    tmp_path_factory: pytest.TempPathFactory,
+    memory_of: Open,
+    seed: int,
+    extraction: str,
+    episode: str,
+    hierarchy: str,
+    compression: int,
+) -> None:
+    draw = random.Random(seed)
+    config = {
+        "extraction": extraction,
+        "episode": episode,
+        "hierarchy": hierarchy,
+        "compression": compression,
+        "most_entities": 40,
+        "most_facts": 40,
+    }
+    gone: set[str] = set()
+    with Store.open(tmp_path_factory.mktemp("mix") / "mgl.sqlite") as store:
+        memory = memory_of(Conversation.named("t"), at=store, **config)
+        said: dict[str, tuple[str, str]] = {}
+        for _ in range(draw.randint(4, 14)):
+            there = [each for each in said if said[each][1] not in gone]
+            match draw.choice("aaaaabbfq"):
+                case "f" if there:
+                    ids = draw.sample(there, draw.randint(1, min(3, len(there))))
+                    gone.update(said[each][1] for each in ids)
+                    before = memory.state
+                    await memory.forget(ids)
+                    assert held(store, gone) == []
+                    check(memory, store, compression)
+                    stayed(before, memory.state, gone)
+                case "b":
+                    await memory.build()
+                case "q" if there:
+                    await memory.answer(Question(f"What of {draw.choice(PLACES)}?"))
+                case _:
+                    number = len(said)
+                    own = "Q" + "".join(draw.choices("bcdfghjklmnp", k=8))
+                    one, two = draw.sample(PLACES, 2)
+                    text = f"I saw {own} in {one}. Then {own} and {two} were far."
+                    said[f"{number}"] = text, own
+                    turn = Turn(f"{number}", draw.choice(["Ann", "Bo"]), text,
+                                DAY + timedelta(days=number), f"{number // 3}")  # fmt: skip
+                    await memory.append(turn)
+        await memory.build()
+        check(memory, store, compression)
+        assert memory.state.stale == frozenset()
+        assert held(store, gone) == []
+        left = [turn for turn in memory.conversation.turns if set(turn.text) != {MASK}]
+        fresh = memory_of(Conversation.from_turns("fresh", left), at=store, **config)
+        await fresh.build()
+        found, known = names_of(fresh.state), names_of(memory.state)
+        assert found <= known
+        said_once = {name for name in known - found if sum(name in t.line for t in left) == 1}
+        assert known - found <= (said_once if extraction == "terms" else set())
+
+
+def stayed(before: State, after: State, gone: Iterable[str]) -> None:
+    """What an episode that is left supports is there, and nothing is new. What a fact says is as
+    it was where such an episode was the first to state it, unless it has a word of what is gone."""
+    left = after.episodes.keys()
+    for old, new in ((before.entities, after.entities), (before.facts, after.facts)):
+        expected = {name for name, node in old.items() if not left.isdisjoint(node.episodes)}
+        assert set(new) == expected
+        for name in new:
+            assert set(new[name].mentions) == {
+                mention for mention in old[name].mentions if mention.episode in left
+            }
+    for name, fact in after.facts.items():
+        text = before.facts[name].text
+        if before.facts[name].mentions[0].episode in left and not any(w in text for w in gone):
+            assert fact.text == text
+
+
+def names_of(state: State) -> set[str]:
+    return {name for entity in state.entities.values() for name in entity.names}
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 100_000), least=st.integers(2, 4))
+def test_a_hierarchy_of_several_parents_stays_one(seed: int, least: int) -> None:
+    draw = random.Random(seed)
+    names = [f"n{n}" for n in range(draw.randint(1, 12))]
+    spans = [Span("d", n, n + 1) for n in range(len(names))]
+    edits: list[Edit] = [AddEpisode(Episode(n, span)) for n, span in enumerate(spans)]
+    edits += [AddEntity(f"e{n + 1}", name, Mention(n, spans[n])) for n, name in enumerate(names)]
+    state = replay(edits)
+    while state.top < 4:
+        below = [node.id for node in state.layer(state.top)]
+        layer, groups = state.top + 1, set[tuple[str, ...]]()
+        while len(groups) < len(below) // 2 and len(below) >= least:
+            size = draw.randint(least, len(below))
+            groups.add(tuple(sorted(draw.sample(below, size))))
+            if draw.random() < 0.1:
+                break
+        covered = {child for group in groups for child in group}
+        puts = [(f"k{n}", group) for n, group in enumerate(sorted(groups))]
+        puts += [(state.node(each).name, (each,)) for each in below if each not in covered]
+        if layer > 1 and len(puts) > len(below):
+            break
+        for name, group in puts:
+            state = apply(state, PutCategory(state.next_id("c"), layer, name, group))
+    gone = tuple(sorted(draw.sample(range(len(names)), draw.randint(0, len(names)))))
+    after = apply(state, Forget(gone, least=least))
+    check_hierarchy(after, least)
+    assert set(after.entities) == {f"e{n + 1}" for n in range(len(names)) if n not in gone}
+    if after.entities and state.top:
+        assert {c for each in after.layer(1) for c in each.children} == set(after.entities)  # type: ignore[union-attr]
+        assert after.top == state.top
