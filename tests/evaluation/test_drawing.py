@@ -82,3 +82,14 @@ def test_sources_and_categories_are_chosen_by_name() -> None:
     with pytest.raises(UsageError, match="no item has the source 'c'") as caught:
         chosen(all_, sources=["c"])
     assert "a, b" in caught.value.hint
+
+
+def test_items_are_chosen_by_their_labels() -> None:
+    labels = ({"level": "hard"}, {"level": "easy", "film": "a"}, {})
+    all_ = [Item(str(n), "a", Question("?"), labels=own) for n, own in enumerate(labels)]
+    assert [item.id for item in chosen(all_, labels={"level": "easy"})] == ["1"]
+    assert chosen(all_, labels={"level": "hard", "film": "a"}) == []
+    assert chosen(all_, labels={}) == all_
+    with pytest.raises(UsageError, match="no item has the level 'none'") as caught:
+        chosen(all_, labels={"level": "none"})
+    assert "easy, hard" in caught.value.hint
