@@ -19,9 +19,9 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
-from mgl.errors import ResourceError, UsageError
+from mgl.errors import InputError, ResourceError, UsageError
 
 if TYPE_CHECKING:
     from mgl.profiles import ModelProfile
@@ -29,10 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DataKind",
+    "Shipped",
     "data_dir",
     "data_dirs",
     "guess",
     "home",
+    "load",
+    "load_all",
     "load_profile",
     "load_profiles",
     "load_serving_profile",
@@ -43,7 +46,27 @@ __all__ = [
 DataKind = Literal["models", "serving", "eval", "examples"]
 
 
-_P = TypeVar("_P", bound="ModelProfile | ServingProfile")
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_P = TypeVar("_P", bound=_Named)
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped(Generic[_P]):
+    """One kind of YAML file among the data that ships.
+
+    It lies in ``folder``, or ``under`` a folder of that; ``fault`` is what an invalid one raises.
+    """
+
+    folder: DataKind
+    called: str
+    listed_by: str
+    read: Callable[[object], _P]
+    under: str = ""
+    fault: type[UsageError] | type[InputError] = UsageError
 
 
 def home(override: Path | None = None) -> Path:
@@ -106,28 +129,52 @@ def load_profile(
 
     Raises UsageError where there is none (close names are suggested) or its file is not valid.
     """
-    return _load(name, _model_profiles(), override, home)
+    return load(name, _model_profiles(), override, home=home)
 
 
 def load_profiles(
     override: Path | None = None, *, home: Path | None = None
 ) -> dict[str, ModelProfile]:
     """Every model profile by name, in order of name; errors as in ``load_profile``."""
-    return _load_all(_model_profiles(), override, home)
+    return load_all(_model_profiles(), override, home=home)
 
 
 def load_serving_profile(
     name: str, override: Path | None = None, *, home: Path | None = None
 ) -> ServingProfile:
     """The serving profile of that name; places and errors as in ``load_profile``."""
-    return _load(name, _serving_profiles(), override, home)
+    return load(name, _serving_profiles(), override, home=home)
 
 
 def load_serving_profiles(
     override: Path | None = None, *, home: Path | None = None
 ) -> dict[str, ServingProfile]:
     """Every serving profile by name, in order of name; errors as in ``load_profile``."""
-    return _load_all(_serving_profiles(), override, home)
+    return load_all(_serving_profiles(), override, home=home)
+
+
+def load(
+    name: str, kind: Shipped[_P], override: Path | None = None, *, home: Path | None = None
+) -> _P:
+    """The file of that name and kind; the first place that has it decides.
+
+    UsageError where there is none (close names are suggested), the kind's fault where it is not
+    valid, with the place.
+    """
+    files = dict(_files(kind, override, home))
+    if name not in files:
+        raise UsageError(
+            f"there is no {kind.called} called {name!r}",
+            hint=f"{guess(name, files)}there are: {', '.join(sorted(files))}",
+        )
+    return _parse(files[name], kind)
+
+
+def load_all(
+    kind: Shipped[_P], override: Path | None = None, *, home: Path | None = None
+) -> dict[str, _P]:
+    """Every file of a kind by name, in order of name; errors as in ``load``."""
+    return {name: _parse(path, kind) for name, path in sorted(_files(kind, override, home))}
 
 
 def guess(name: str, names: Iterable[str]) -> str:
@@ -161,74 +208,73 @@ def _home_path(override: Path | None) -> Path:
     return user_data_path("mgl", appauthor=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind(Generic[_P]):
-    """One kind of profile: its folder, what it is called, and how one is read."""
-
-    folder: DataKind
-    called: str
-    listed_by: str
-    read: Callable[[object], _P]
-
-
-def _model_profiles() -> _Kind[ModelProfile]:
+def _model_profiles() -> Shipped[ModelProfile]:
     from mgl.profiles import ModelProfile
 
-    return _Kind("models", "model profile", "mgl models", ModelProfile.model_validate)
+    return Shipped("models", "model profile", "mgl models", ModelProfile.model_validate)
 
 
-def _serving_profiles() -> _Kind[ServingProfile]:
+def _serving_profiles() -> Shipped[ServingProfile]:
     from mgl.serving.profile import ServingProfile
 
-    return _Kind("serving", "serving profile", "mgl serve", ServingProfile.model_validate)
-
-
-def _load(name: str, kind: _Kind[_P], override: Path | None, home: Path | None) -> _P:
-    files = dict(_files(kind.folder, override, home))
-    if name not in files:
-        raise UsageError(
-            f"there is no {kind.called} called {name!r}",
-            hint=f"{guess(name, files)}there are: {', '.join(sorted(files))}",
-        )
-    return _parse(files[name], kind)
-
-
-def _load_all(kind: _Kind[_P], override: Path | None, home: Path | None) -> dict[str, _P]:
-    return {name: _parse(path, kind) for name, path in sorted(_files(kind.folder, override, home))}
+    return Shipped("serving", "serving profile", "mgl serve", ServingProfile.model_validate)
 
 
 def _files(
-    folder: DataKind, override: Path | None, home: Path | None
+    kind: Shipped[_P], override: Path | None, home: Path | None
 ) -> Iterator[tuple[str, Path]]:
-    """Name and file of each profile, each name once, from the first folder that has it."""
+    """Name and file of each of a kind, each name once, from the first folder that has it."""
     seen: set[str] = set()
-    for place in data_dirs(folder, override, home=home):
-        for path in sorted(place.glob("*.yaml")):
+    for place in data_dirs(kind.folder, override, home=home):
+        for path in sorted((place / kind.under).glob("*.yaml")):
             if path.stem not in seen:
                 seen.add(path.stem)
                 yield path.stem, path
 
 
-def _parse(path: Path, kind: _Kind[_P]) -> _P:
+def _parse(path: Path, kind: Shipped[_P]) -> _P:
     import yaml
     from pydantic import ValidationError
 
     try:
-        profile = kind.read(yaml.safe_load(path.read_text(encoding="utf-8")))
+        text = path.read_text(encoding="utf-8")
+        if twice := _named_twice(yaml.compose(text, Loader=yaml.SafeLoader)):
+            raise kind.fault(f"{path}, {twice}", hint="leave one of the two")
+        read = kind.read(yaml.safe_load(text))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(
+        raise kind.fault(
             f"the {kind.called} {path} cannot be read: {error}", hint="it has to be YAML in UTF-8"
         ) from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(step) for step in first["loc"]) or "the file"
-        raise UsageError(
+        raise kind.fault(
             f"the {kind.called} {path} is not valid: {where}: {first['msg']}",
-            hint=f"compare it with a profile that ships; `{kind.listed_by}` lists them",
+            hint=f"compare it with one that ships; `{kind.listed_by}` lists them",
         ) from error
-    if profile.name != path.stem:
-        raise UsageError(
-            f"the {kind.called} {path} calls itself {profile.name!r}",
+    if read.name != path.stem:
+        raise kind.fault(
+            f"the {kind.called} {path} calls itself {read.name!r}",
             hint="give the file and its name field the same name",
         )
-    return profile
+    return read
+
+
+def _named_twice(node: Any) -> str | None:
+    """Where a mapping has a key twice, of which YAML would keep the last."""
+    open_nodes, seen = [node], set()
+    while open_nodes:
+        node = open_nodes.pop()
+        if id(node) in seen or not isinstance(getattr(node, "value", None), list):
+            continue
+        seen.add(id(node))
+        keys: set[str] = set()
+        for child in node.value:
+            key, value = child if isinstance(child, tuple) else (None, child)
+            open_nodes.append(value)
+            if key is None or not isinstance(key.value, str):
+                continue
+            if key.value in keys:
+                return f"line {key.start_mark.line + 1}: {key.value!r} is there twice"
+            keys.add(key.value)
+    return None

@@ -22,6 +22,7 @@ from mgl.cli import (
     log,
     memory,
     models,
+    reproduce,
     serve,
     show,
 )
@@ -116,6 +117,7 @@ app.command("serve")(serve.serve)
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
 app.command("eval")(eval.evaluate)
+app.command("reproduce")(reproduce.reproduce)
 app.command("doctor")(doctor.doctor)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "INTERRUPTED",
     "clean",
+    "duration",
     "one_line",
     "print_answer",
     "print_estimate",
@@ -112,12 +113,13 @@ def print_estimate(cost: Estimate, as_json: bool) -> None:
         typer.echo("time:     not measured yet: this model has built no graph on this machine")
         return
     typer.echo(
-        f"time:     about {_duration(cost.seconds)}, {cost.output_tokens:,} tokens out "
+        f"time:     about {duration(cost.seconds)}, {cost.output_tokens:,} tokens out "
         f"(by {cost.measured:,} calls of this model on this machine)"
     )
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """About how long, in the unit that fits."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
@@ -21,19 +21,27 @@ __all__ = ["chosen", "drawn"]
 
 
 def chosen(
-    items: Sequence[Item], *, sources: Collection[str] = (), categories: Collection[str] = ()
+    items: Sequence[Item],
+    *,
+    sources: Collection[str] = (),
+    categories: Collection[str] = (),
+    labels: Mapping[str, str] | None = None,
 ) -> list[Item]:
-    """The items of these sources and categories; none named stands for all of them.
+    """The items of these sources and categories, and with these labels; none named stands for all.
 
     UsageError where one is named that no item has.
     """
     _require("source", sources, {item.source for item in items})
     _require("category", categories, {item.category for item in items})
+    wanted = labels or {}
+    for name, value in wanted.items():
+        _require(name, (value,), {item.labels[name] for item in items if name in item.labels})
     return [
         item
         for item in items
         if (not sources or item.source in sources)
         and (not categories or item.category in categories)
+        and all(item.labels.get(name) == value for name, value in wanted.items())
     ]
 
 

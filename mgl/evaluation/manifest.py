@@ -42,6 +42,7 @@ class Arguments(_Strict):
     seed: int = 0
     sources: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    labels: Mapping[str, str] = {}
     questions: Literal["each", "all"] = "each"
     judge: str | None = None
 

@@ -127,7 +127,12 @@ def resumed(manifest: Manifest, open_model: OpenModel, data: Path | None = None)
 
 
 def _items(arguments: Arguments, dataset: Dataset) -> list[Item]:
-    kept = chosen(dataset.items, sources=arguments.sources, categories=arguments.categories)
+    kept = chosen(
+        dataset.items,
+        sources=arguments.sources,
+        categories=arguments.categories,
+        labels=arguments.labels,
+    )
     items = drawn(kept, limit=arguments.limit, seed=arguments.seed)
     if not items:
         raise InputError(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from mgl.evaluation.records import Record
 
-__all__ = ["Score", "Summary", "summaries"]
+__all__ = ["Score", "Summary", "summaries", "value_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,12 @@ def _summary(method: str, records: Sequence[Record], names: Sequence[str]) -> Su
 
 
 def _score(name: str, records: Sequence[Record]) -> Score:
-    found = [value for record in records if (value := _value(record, name)) is not None]
+    found = [value for record in records if (value := value_of(record, name)) is not None]
     total = sum(found)
     return Score(total / len(records), total / len(found) if found else None, len(found))
 
 
-def _value(record: Record, name: str) -> float | None:
+def value_of(record: Record, name: str) -> float | None:
+    """What a scorer or a judge gave; None where it gave nothing."""
     verdict = record.verdicts.get(name)
     return record.scores.get(name) if verdict is None else verdict.score

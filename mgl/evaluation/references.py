@@ -1,0 +1,256 @@
+"""The papers' own numbers as data: every table and figure, as printed, to stand beside ours.
+
+    >>> cells = load_references()["gam"].cells("table3")
+    >>> [(cell.method, cell.value) for cell in cells if cell.scorer == "f1_set_amem"][:2]
+    [('w/o TAN', 35.07), ('w/o MFR', 35.94)]
+
+``eval/references/NAME.yaml`` has a paper; a file of that name in the home folder goes before it. A
+row's numbers stand in one line, as the paper prints them: ``~99`` is about 99, ``_`` is a place
+that the paper leaves empty, or whose value stands in a figure alone. No number is here that the
+paper's text does not have: of a figure without printed values the entry says just that.
+
+It does not know whether a number of ours may be held against one of these: metric, judge, model and
+averaging rule are there to be shown beside both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from mgl import resources
+from mgl.errors import InputError, UsageError
+
+__all__ = [
+    "EMPTY",
+    "Averaging",
+    "Cell",
+    "Column",
+    "Group",
+    "Paper",
+    "Table",
+    "Unit",
+    "beside",
+    "load_references",
+]
+
+EMPTY: Final = "_"
+_NUMBER: Final = re.compile(r"(~?)([+-]?\d+(?:\.\d+)?)(?:×10\^(\d+))?%?")
+
+Unit = Literal[
+    "percent", "fraction", "points", "tokens", "seconds", "count", "correlation", "nodes"
+]
+"""``percent`` is of 100, ``fraction`` of 1, ``points`` are a judge's of 100."""
+
+Averaging = Literal["questions", "categories", "not said", "none"]
+"""What a column that is an average is taken over: questions, or categories with equal weights."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Column(_Strict):
+    """What one number of a row is.
+
+    ``metric`` is the paper's word for it, ``ours`` the scorer or judge here that measures the same.
+    ``part`` says which items it is of, by a label of the benchmark's items: ``category`` is an
+    item's category. ``benchmark``, ``judge`` and ``n`` are the table's, where not its own.
+    """
+
+    name: str
+    metric: str
+    unit: Unit = "percent"
+    ours: str | None = None
+    part: Mapping[str, str] = {}
+    benchmark: str | None = None
+    judge: str | None = None
+    n: int | None = None
+
+
+class Group(_Strict):
+    """Rows by their names, each a line of printed numbers, of one ``model`` (the paper's name for
+    it; ``profile`` is ours) or with one ``setting``."""
+
+    rows: Mapping[str, str] = Field(min_length=1)
+    model: str | None = None
+    profile: str | None = None
+    setting: Mapping[str, str] = {}
+
+
+class Table(_Strict):
+    """A table, a figure, or numbers that a section gives in words.
+
+    ``printed`` says what of its values the text has; ``at`` are words near which it has them.
+    ``judge`` is the paper's model that judged, ``averaging`` what its averages are over, ``n`` how
+    many questions, None where the paper does not say.
+    """
+
+    id: str = Field(pattern=r"^(table|figure|section)[0-9.]+$")
+    about: str
+    printed: Literal["all", "some", "none"] = "all"
+    at: str | None = None
+    benchmark: str | None = None
+    judge: str | None = None
+    averaging: Averaging = "none"
+    n: int | None = None
+    columns: tuple[Column, ...] = ()
+    groups: tuple[Group, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _rectangular(self) -> Self:
+        if (self.printed == "none") != (not self.groups):
+            raise ValueError("printed is none where there are no groups of rows, and only there")
+        if self.printed != "all" and not self.notes:
+            raise ValueError("what is not printed needs a note that says so")
+        if self.groups and self.at is None:
+            raise ValueError("printed numbers need the words near which they stand")
+        for group in self.groups:
+            for name, line in group.rows.items():
+                texts = line.split()
+                if len(texts) != len(self.columns):
+                    raise ValueError(
+                        f"row {name!r} has {len(texts)} numbers for {len(self.columns)} columns"
+                    )
+                for text in texts:
+                    if text != EMPTY and _NUMBER.fullmatch(text) is None:
+                        raise ValueError(f"row {name!r}: {text!r} is no number")
+        return self
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """The names of rows, each once, in the paper's order."""
+        return tuple(dict.fromkeys(name for group in self.groups for name in group.rows))
+
+
+class Paper(_Strict):
+    """A paper: ``memories`` says which of its rows' names are memories of ours, by their kinds."""
+
+    name: str
+    title: str
+    source: str
+    memories: Mapping[str, str] = {}
+    tables: tuple[Table, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _told_apart(self) -> Self:
+        ids = [table.id for table in self.tables]
+        if twice := {id for id in ids if ids.count(id) > 1}:
+            raise ValueError(f"there are two entries {', '.join(sorted(twice))}")
+        return self
+
+    def table(self, id: str) -> Table:
+        """The table or figure of that id; UsageError, with those that there are, if none is."""
+        for table in self.tables:
+            if table.id == id:
+                return table
+        raise UsageError(
+            f"{self.name} has no {id}",
+            hint=f"it has {', '.join(table.id for table in self.tables)}",
+        )
+
+    def cells(self, id: str | None = None) -> Iterator[Cell]:
+        """The numbers of one table, or of all, row by row; places that are empty are left out.
+
+        UsageError as in ``table``.
+        """
+        for table in self.tables if id is None else (self.table(id),):
+            for group in table.groups:
+                for name, line in group.rows.items():
+                    for column, text in zip(table.columns, line.split(), strict=True):
+                        if text != EMPTY:
+                            yield self._cell(table, group, name, column, text)
+
+    def _cell(self, table: Table, group: Group, name: str, column: Column, text: str) -> Cell:
+        value, about = _number(text)
+        return Cell(
+            paper=self.name,
+            table=table.id,
+            method=name,
+            column=column.name,
+            metric=column.metric,
+            value=value,
+            text=text,
+            unit=column.unit,
+            about=about,
+            averaging=table.averaging if not column.part else "questions",
+            scorer=column.ours,
+            benchmark=column.benchmark or table.benchmark,
+            judge=column.judge or table.judge,
+            model=group.model,
+            profile=group.profile,
+            memory=self.memories.get(name),
+            n=column.n if column.n is not None else table.n,
+            part=column.part,
+            setting=group.setting,
+            notes=table.notes,
+        )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One printed number with all that says what it is.
+
+    ``value`` is in ``unit``, ``text`` as printed; ``about`` says that the paper gives it as
+    approximate. ``memory`` is our kind for the row, ``profile`` our profile for the model, None
+    where there is none.
+    """
+
+    paper: str
+    table: str
+    method: str
+    column: str
+    metric: str
+    value: float
+    text: str
+    unit: Unit
+    about: bool
+    averaging: Averaging
+    scorer: str | None = None
+    benchmark: str | None = None
+    judge: str | None = None
+    model: str | None = None
+    profile: str | None = None
+    memory: str | None = None
+    n: int | None = None
+    part: Mapping[str, str] = field(default_factory=dict)
+    setting: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def load_references(override: Path | None = None, *, home: Path | None = None) -> dict[str, Paper]:
+    """Every paper by name; InputError, with the file and the place, where one is not valid."""
+    return resources.load_all(_PAPERS, override, home=home)
+
+
+def beside(
+    papers: Iterable[Paper], benchmark: str, scorer: str, *, part: Mapping[str, str] | None = None
+) -> list[Cell]:
+    """The papers' numbers of a benchmark by a scorer or judge of ours, of all its items or of those
+    that ``part`` names; what several tables print comes once for each."""
+    wanted = dict(part or {})
+    return [
+        cell
+        for paper in papers
+        for cell in paper.cells()
+        if (cell.benchmark, cell.scorer) == (benchmark, scorer) and dict(cell.part) == wanted
+    ]
+
+
+def _number(text: str) -> tuple[float, bool]:
+    """The value of a printed number, and whether it is given as approximate."""
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no number")
+    return float(found[2]) * 10 ** int(found[3] or 0), bool(found[1])
+
+
+_PAPERS: Final = resources.Shipped(
+    "eval", "reference", "mgl reproduce --list", Paper.model_validate, "references", InputError
+)

@@ -1,0 +1,190 @@
+"""``mgl reproduce`` from end to end: a paper of the test's own, over a model server."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mgl.evaluation.suites import load_suites
+from tests.cli.conftest import Mgl
+from tests.cli.server import Server
+from tests.evaluation.trial import plugin, rows, write_data
+
+__all__ = ["plugin"]
+pytestmark = pytest.mark.usefixtures("plugin", "paper")
+
+SERVED = "qwen2.5-7b-instruct"
+REFERENCE = """\
+name: atlas
+title: On capitals
+source: here
+memories: {Theirs: direct}
+tables:
+  - id: table1
+    about: capitals
+    at: "Table 1"
+    benchmark: tiny
+    judge: a person
+    averaging: categories
+    columns:
+      - {name: even, metric: EM, ours: exact_match, part: {category: even}}
+      - {name: all, metric: EM, ours: exact_match}
+    groups:
+      - model: Their model
+        rows: {Theirs: 61.00 62.50, Others: 1.00 2.00}
+  - {id: table2, about: a part, printed: none, notes: [none]}
+  - {id: table3, about: two sets, printed: none, notes: [none]}
+  - {id: figure1, about: a picture, printed: none, notes: [none]}
+"""
+SUITE = """\
+name: atlas
+entries:
+  - id: table1
+    about: capitals
+    models: [qwen2.5-7b-instruct]
+    runs:
+      - benchmark: tiny
+        scorers: [exact_match]
+        methods:
+          - {label: all-of-it, memory: direct, row: Theirs}
+          - {label: parts, memory: passages, settings: {k: 1, tokens: 16}}
+    left_out:
+      - {rows: [Others], why: nobody has it}
+  - {id: table2, about: a part, same_as: table1}
+  - id: table3
+    about: two sets
+    models: [qwen2.5-7b-instruct]
+    runs:
+      - {name: here, benchmark: tiny, scorers: [exact_match], methods: [{label: m, memory: direct}]}
+      - {name: away, benchmark: gone, scorers: [exact_match], methods: [{label: m, memory: direct}]}
+  - {id: figure1, not_made: a picture}
+"""
+
+
+@pytest.fixture
+def paper(mgl_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A paper in the home folder, its benchmark's data in MGL_DATA, and a folder to run in."""
+    for folder, text in (("references", REFERENCE), ("suites", SUITE)):
+        place = mgl_home / "eval" / folder
+        place.mkdir(parents=True)
+        (place / "atlas.yaml").write_text(text)
+    data = tmp_path / "data"
+    data.mkdir()
+    write_data(data / "tiny", {"north": ["Asgard", "Thule", "Mu"], "south": ["Aiaia"]})
+    monkeypatch.setenv("MGL_DATA", str(data))
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    return work
+
+
+def listed(mgl: Mgl, *more: object) -> dict[str, list[dict[str, Any]]]:
+    """Rows of the list by entry."""
+    done = mgl("reproduce", "--list", "--json", *more)
+    assert done.exit_code == 0, done.stderr
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in json.loads(done.stdout):
+        found.setdefault(row["entry"], []).append(row)
+    return found
+
+
+def test_the_list_has_every_entry_and_claims_no_cost_that_nothing_tells(
+    mgl: Mgl, server: Server
+) -> None:
+    found = listed(mgl, "--base-url", server.url)
+    expected = {
+        f"{name}/{one.id}" for name, suite in load_suites().items() for one in suite.entries
+    }
+    assert found.keys() == expected
+    assert all(row.get("cost") is None for own in found.values() for row in own)
+    (row,) = found["atlas/table1"]
+    assert (row["items"], row["lacks"], row["methods"]) == (4, [], ["all-of-it", "parts"])
+    assert "no run of direct on tiny" in row["unknown"][0]
+    here, away = found["atlas/table3"]
+    assert (here["items"], away["items"]) == (4, None)
+    assert away["lacks"] == ["the benchmark gone"]
+    assert found["atlas/figure1"][0]["not_made"] == "a picture"
+    assert found["atlas/table2"][0]["same_as"] == "atlas/table1"
+    assert server.seen == []
+    shown = mgl("reproduce", "--list", "--base-url", server.url).stdout
+    assert re.search(r"atlas/table1 +capitals +tiny +4 +2 +qwen2.5-7b-instruct +\? +\? +\?", shown)
+    assert "not made: atlas/figure1: a picture\n" in shown
+    assert re.search(r"atlas/table2 +a part +as atlas/table1\b", shown)
+    assert re.search(r"atlas/table3 away +two sets +gone +not here", shown)
+
+
+def test_a_table_is_made_with_the_papers_numbers_beside_it_and_then_its_cost_is_known(
+    mgl: Mgl, server: Server, paper: Path
+) -> None:
+    planned = mgl("reproduce", "atlas/table1", "--dry-run", "--base-url", server.url)
+    assert planned.exit_code == 0, planned.stderr
+    assert "left out: Others: nobody has it" in planned.stdout
+    assert (server.seen, list(paper.iterdir())) == ([], [])
+
+    done = mgl("reproduce", "atlas/table1", "--limit", 3, "--base-url", server.url)
+    assert done.exit_code == 0, done.stderr
+    folder = paper / "runs" / f"atlas-table1-{SERVED}"
+    assert len(rows(folder)) == 6
+    assert re.search(
+        r"all-of-it +exact_match +\d+\.\d\d +3 +categories +62\.50 \(Their model, judge a person\)",
+        done.stdout,
+    ), done.stdout
+    assert re.search(r"parts +exact_match +\d+\.\d\d +3 +questions +-", done.stdout)
+
+    calls = len(server.seen)
+    assert calls > 0
+    again = mgl("reproduce", "atlas/table1", "--limit", 3, "--base-url", server.url)
+    assert (again.exit_code, again.stdout, len(server.seen)) == (0, done.stdout, calls)
+    other = mgl("reproduce", "atlas/table1", "--limit", 2, "--base-url", server.url)
+    assert (other.exit_code, len(server.seen)) == (2, calls)
+    assert "other arguments" in other.stderr
+
+    (row,) = listed(mgl, "--base-url", server.url)["atlas/table1"]
+    assert row["cost"]["calls"] == pytest.approx(8), "two methods, four items, a call each"
+    assert row["cost"]["seconds"] > 0
+    (row,) = listed(mgl, "--base-url", server.url, "--limit", 1)["atlas/table1"]
+    assert row["cost"]["calls"] == pytest.approx(2)
+
+
+def test_what_is_here_of_an_entry_is_made_and_the_rest_is_told(
+    mgl: Mgl, server: Server, paper: Path
+) -> None:
+    done = mgl("reproduce", "atlas/table3", "--base-url", server.url)
+    assert done.exit_code == 0, done.stderr
+    assert "atlas/table3, away: not here: the benchmark gone" in done.stderr
+    assert len(rows(paper / "runs" / f"atlas-table3-{SERVED}" / "here")) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        ((), 2, "name one entry, or give --list"),
+        (("atlas/table1", "--list"), 2, "name one entry, or give --list"),
+        (("atlas/figure1",), 2, "atlas/figure1 is not made: a picture"),
+        (("atlas/table9",), 2, "atlas has no table9"),
+        (("atlsa/table1",), 2, "did you mean atlas"),
+        (("atlas/table1", "--model", "nobody"), 3, "nobody"),
+        (("atlas/table1", "--data", "."), 3, "cannot be made here: Tiny"),
+    ],
+)
+def test_what_cannot_be_made_is_refused_with_the_reason(
+    mgl: Mgl, server: Server, arguments: tuple[str, ...], code: int, told: str
+) -> None:
+    done = mgl("reproduce", *arguments, "--base-url", server.url)
+    assert (done.exit_code, server.seen) == (code, [])
+    assert told in done.stderr
+
+
+def test_a_run_that_cannot_be_read_is_told_of_and_not_reckoned_with(
+    mgl: Mgl, server: Server, paper: Path
+) -> None:
+    broken = paper / "runs" / "broken"
+    broken.mkdir(parents=True)
+    (broken / "manifest.json").write_text("{")
+    done = mgl("reproduce", "--list", "--json", "--base-url", server.url)
+    assert done.exit_code == 0
+    assert "not reckoned with: runs/broken: " in done.stderr
