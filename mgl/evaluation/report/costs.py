@@ -181,7 +181,7 @@ def _known(facts: Iterable[Mapping[str, Any]], name: str) -> list[float]:
 
 def _median(facts: Sequence[Mapping[str, Any]], name: str, of: Datum) -> Cell:
     known = _known(facts, name)
-    if not known:
+    if not any(known):
         return Cell(NONE, quiet=True)
     cell = number_cell("size", name, median(known), replace(of, part="median"), n=len(known))
     return replace(cell, beside=f"{min(known):,.0f} to {max(known):,.0f} · n {len(known)}")

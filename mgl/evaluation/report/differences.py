@@ -44,7 +44,7 @@ class Comparison:
         """What may be said of the two methods."""
         interval = self.found.difference
         if self.apart:
-            return f"{self.one if interval.mean > 0 else self.other} is better"
+            return f"{self.one if interval.mean > 0 else self.other} is higher"
         why = [
             *(["the interval holds 0"] if interval.low <= 0 <= interval.high else []),
             *([f"p is above {LEVEL}"] if self.corrected > LEVEL else []),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from io import StringIO
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from mgl.errors import UsageError
 from mgl.evaluation.report.tables import Plot
@@ -56,6 +56,7 @@ STYLE: Final = {
     "legend.frameon": False,
     "text.parse_math": False,
 }
+MARGIN: Final = 1.6
 Bar = tuple[float, float, float]
 
 
@@ -68,11 +69,11 @@ class Drawing:
         across: str,
         up: str,
         *,
-        scale: Literal["linear", "log"] = "linear",
         names: Sequence[str] | None = None,
     ) -> None:
         """UsageError where matplotlib is not installed."""
         self._name = name
+        self._reach: list[float] = []
         self._matplotlib = _matplotlib()
         with self._matplotlib.rc_context(STYLE):
             from matplotlib.figure import Figure
@@ -83,16 +84,14 @@ class Drawing:
             self._axes.patch.set_alpha(0)
             self._axes.set_xlabel(across)
             self._axes.set_ylabel(up)
-            if scale == "log":
-                self._axes.set_xscale("log")
-                self._axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-                self._axes.xaxis.set_minor_formatter(lambda _value, _place: "")
             if names is not None:
                 self._axes.set_xticks(range(len(names)), names)
                 self._axes.set_xlim(-0.5, len(names) - 0.5)
 
     def point(self, place: int, label: str, at: Bar, score: Bar) -> None:
-        """One point with its interval both ways, and its label."""
+        """One point with its interval both ways, and its label, over numbers above 0, whose
+        logarithms are drawn."""
+        self._reach += (at[0], at[2])
         self._bars(place, [at[1]], [score], across=[at], label=label)
 
     def line(
@@ -116,14 +115,18 @@ class Drawing:
                 linewidths=0,
                 label=label,
             )
-            self._axes.set_ylim(bottom=0)
-            self._axes.set_xlim(left=0)
 
     def plot(self, title: str, about: str) -> Plot:
         """What was drawn."""
         with self._matplotlib.rc_context({**STYLE, "svg.hashsalt": self._name}):
             if len(self._axes.get_legend_handles_labels()[1]) > 0:
                 self._axes.legend(loc="best", fontsize=9)
+            if self._reach:
+                self._axes.set_xlim(min(self._reach) / MARGIN, max(self._reach) * MARGIN)
+                self._axes.set_xscale("log")
+                self._axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+                self._axes.xaxis.set_minor_formatter(lambda _value, _place: "")
+            self._axes.set_ylim(bottom=0)
             out = StringIO()
             self._figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
         name = re.sub(r"[^A-Za-z0-9_.-]+", "-", self._name)

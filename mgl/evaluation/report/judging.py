@@ -8,13 +8,14 @@ need calls of their own (``mgl.evaluation.reliability``), and no run holds them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from mgl.evaluation.intervals import Interval, wilson_interval
 from mgl.evaluation.records import Record
 from mgl.evaluation.reliability import agreement, length_bias
 from mgl.evaluation.report.figures import Metric, value
 from mgl.evaluation.report.runs import Group
-from mgl.evaluation.report.tables import NONE, Cell, Datum, Table, percent
+from mgl.evaluation.report.tables import NONE, Cell, Datum, Table, difference_cell, percent
 
 __all__ = ["judge_table"]
 
@@ -28,7 +29,7 @@ def judge_table(group: Group, metrics: Sequence[Metric]) -> Table | None:
         return None
     unread = sum(record.verdicts[judge].score is None for record in judged)
     read = wilson_interval(len(judged) - unread, len(judged))
-    rows = [_row("replies that could be read, %", judge, read, f"{unread} could not be")]
+    rows = [_share("replies that could be read, %", judge, read, f"{unread} could not be")]
     rows += _agreements(judged, judge, [each for each in metrics if each.kind == "share"])
     if (row := _length(judged, judge)) is not None:
         rows.append(row)
@@ -58,7 +59,7 @@ def _agreements(
             )
             if found.one_higher is not None:
                 beside += f"; where they differ, the judge is higher in {found.one_higher:.0%}"
-            yield _row(f"agreement with {metric.name}, %", judge, found.share, beside)
+            yield _share(f"agreement with {metric.name}, %", judge, found.share, beside)
 
 
 def _length(judged: Sequence[Record], judge: str) -> tuple[Cell, ...] | None:
@@ -77,13 +78,17 @@ def _length(judged: Sequence[Record], judge: str) -> tuple[Cell, ...] | None:
         judge,
         slope,
         "same questions; " + ("the interval holds 0: no bias shown" if none else "0 would be fair"),
+        difference_cell(slope),
     )
 
 
-def _row(what: str, judge: str, found: Interval, beside: str) -> tuple[Cell, ...]:
+def _share(what: str, judge: str, found: Interval, beside: str) -> tuple[Cell, ...]:
+    ends = f"[{percent(found.low)}, {percent(found.high)}]"
+    return _row(what, judge, found, beside, Cell(percent(found.mean), ends, f"n {found.n:,}"))
+
+
+def _row(what: str, judge: str, found: Interval, beside: str, shown: Cell) -> tuple[Cell, ...]:
     datum = Datum(
         "agreement", what, found.mean, method=judge, low=found.low, high=found.high, n=found.n
     )
-    ends = f"[{percent(found.low)}, {percent(found.high)}]"
-    cell = Cell(percent(found.mean), ends, f"n {found.n:,}", data=(datum,))
-    return Cell(what), cell, Cell(beside)
+    return Cell(what), replace(shown, data=(datum,)), Cell(beside)

@@ -61,7 +61,6 @@ def _compaction(group: Group, metric: Metric) -> Plot | None:
         f"{group.benchmark}-compaction",
         "compaction ratio, % (mean of an answer)",
         f"{metric.shown}, %",
-        scale="log",
     )
     for place, (label, ratio, score) in enumerate(points):
         drawing.point(place, label, _scaled(ratio), _scaled(score))

@@ -33,50 +33,60 @@ NOTE = (
 def reference_tables(
     group: Group, metrics: Sequence[Metric], papers: Iterable[Paper]
 ) -> Iterator[Table]:
-    """Ours beside what is printed of the same memory, of all items and of parts of them; then what
-    is printed of methods that these runs do not have."""
+    """Ours beside what is printed of the same memory: first of all items as the paper runs it, then
+    of parts of them and under other settings; then what is printed of methods not run here."""
     known = tuple(papers)
     ours = {series.method.memory for series in group.series}
-    whole = [row for metric in metrics for row in _rows(group, metric, known, "", "")]
-    if whole:
-        yield Table(
-            "Beside the papers", ("method", "metric", "ours, %", *PRINT), tuple(whole), (NOTE,)
-        )
-    of_parts = [
+    head = ("method", "metric", "ours, %", *PRINT)
+    found = [(metric, beside(known, group.benchmark, metric.name)) for metric in metrics]
+    plain = [
+        row
+        for metric, printed in found
+        for row in _rows(group, metric, [one for one in printed if not one.setting])
+    ]
+    if plain:
+        yield Table("Beside the papers", head, tuple(plain), (NOTE,))
+    further = [
+        row
+        for metric, printed in found
+        for row in _rows(group, metric, [one for one in printed if one.setting])
+    ]
+    further += (
         row
         for name, values in parts(group).items()
         for value in values
         for metric in metrics
-        for row in _rows(group, metric, known, name, value)
-    ]
-    if of_parts:
-        head = ("method", "metric", "ours, %", *PRINT)
-        yield Table("Beside the papers, by part", head, tuple(of_parts), folded=True)
+        for row in _rows(
+            group,
+            metric,
+            beside(known, group.benchmark, metric.name, part={name: value}),
+            name,
+            value,
+        )
+    )
+    if further:
+        title = "Beside the papers, under other settings and by part"
+        yield Table(title, head, tuple(further), folded=True)
     others = [
         (Cell(alike[0].method), Cell(metric.shown), *_printed(alike))
-        for metric in metrics
-        for alike in _once(beside(known, group.benchmark, metric.name))
-        if alike[0].memory not in ours
+        for metric, printed in found
+        for alike in _once(one for one in printed if one.memory not in ours)
     ]
     if others:
-        yield Table(
-            "Methods in print that are not run here",
-            ("method in print", "metric", *PRINT),
-            tuple(others),
-            folded=True,
-        )
+        title = "Methods in print that are not run here"
+        yield Table(title, ("method in print", "metric", *PRINT), tuple(others), folded=True)
 
 
 def _rows(
-    group: Group, metric: Metric, papers: Sequence[Paper], name: str, value: str
+    group: Group, metric: Metric, printed: Sequence[Printed], name: str = "", value: str = ""
 ) -> Iterator[tuple[Cell, ...]]:
-    wanted = {name: value} if name else {}
-    found = beside(papers, group.benchmark, metric.name, part=wanted)
+    """Each method beside what is printed of its memory: of its own model first, and of a part of
+    the items of that alone where there is one."""
     for series in group.series:
-        own = [one for one in found if one.memory == series.method.memory]
-        likest = sorted(own, key=lambda one: one.profile != series.method.model)
+        own = [one for one in printed if one.memory == series.method.memory]
         same_model = [one for one in own if one.profile == series.method.model]
-        for alike in _once((same_model or own) if name else likest):
+        others = [one for one in own if one.profile != series.method.model]
+        for alike in _once(same_model if name and same_model else same_model + others):
             what = f"{metric.shown}, {name} {value}" if name else metric.shown
             ours = _ours(series, metric, alike[0], name, value)
             yield (Cell(series.label), Cell(what), ours, *_printed(alike))

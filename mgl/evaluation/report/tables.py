@@ -180,10 +180,7 @@ def score_cell(figure: Figure | None, quantity: str, of: Datum) -> Cell:
 
 def difference_cell(interval: Interval) -> Cell:
     """A difference of two means, with its sign."""
-    mean, low, high = (
-        f"{100 * end:+.1f}".replace("-", "−")
-        for end in (interval.mean, interval.low, interval.high)
-    )
+    mean, low, high = (_signed(end) for end in (interval.mean, interval.low, interval.high))
     return Cell(mean, f"[{low}, {high}]", f"n {interval.n:,}")
 
 
@@ -201,3 +198,8 @@ def number_cell(
         return Cell(NONE, quiet=True)
     datum = replace(of, kind=kind, quantity=quantity, value=value, n=n)
     return Cell(f"{value:,.{digits}f}", data=(datum,))
+
+
+def _signed(value: float) -> str:
+    text = f"{100 * value:+.1f}"
+    return "0.0" if text in ("-0.0", "+0.0") else text.replace("-", "−")
