@@ -150,7 +150,10 @@ def _made_with(run: StoredRun) -> Iterator[tuple[str, str]]:
     manifest = run.manifest
     asked = manifest.arguments
     yield "started, ended", f"{manifest.started}, {manifest.ended or 'not ended'}"
-    yield "items", f"seed {asked.seed}, limit {asked.limit or 'none'}"
+    only = (*asked.sources, *asked.categories, *(f"{k} {v}" for k, v in asked.labels.items()))
+    yield "items", f"seed {asked.seed}, limit {asked.limit or 'none'}, {', '.join(only) or 'all'}"
+    if manifest.dataset.made_with is not None:
+        yield "made with", ", ".join(f"{k} {v}" for k, v in manifest.dataset.made_with.items())
     for name, sha256 in manifest.dataset.sha256.items():
         yield f"sha256 of {name}", sha256
     for facts in manifest.models.values():

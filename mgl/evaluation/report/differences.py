@@ -13,9 +13,10 @@ from itertools import combinations
 from typing import Final
 
 from mgl.evaluation.comparing import Paired, holm, paired
-from mgl.evaluation.report.figures import Metric, measured, value
+from mgl.evaluation.report.figures import Metric, measured
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.report.tables import Cell, Datum, Table, difference_cell
+from mgl.evaluation.summary import value_of
 
 __all__ = ["Comparison", "compared", "difference_table", "with_holm"]
 
@@ -101,8 +102,8 @@ def _compared(metric: Metric, one: Series, other: Series) -> Comparison | None:
     if not items:
         return None
     found = paired(
-        [value(left[item], metric.name) or 0.0 for item in items],
-        [value(right[item], metric.name) or 0.0 for item in items],
+        [value_of(left[item], metric.name) or 0.0 for item in items],
+        [value_of(right[item], metric.name) or 0.0 for item in items],
         "share" if metric.kind == "share" else "mean",
     )
     return Comparison(one.label, other.label, metric.name, metric.shown, found)

@@ -30,6 +30,7 @@ from mgl.evaluation.intervals import (
 from mgl.evaluation.records import Record, item_from
 from mgl.evaluation.report.runs import Group
 from mgl.evaluation.scoring import AGGREGATES, SCORERS, Answered, Scored
+from mgl.evaluation.summary import value_of
 
 __all__ = [
     "FEW",
@@ -40,7 +41,6 @@ __all__ = [
     "mean_of_parts",
     "measured",
     "metrics",
-    "value",
 ]
 
 Kind = Literal["share", "mean", "together"]
@@ -73,8 +73,8 @@ class Metric:
     def counts(self, record: Record) -> bool:
         """Whether an item is in the denominator."""
         if self.measure:
-            return value(record, self.name) is not None
-        return not self.name.startswith("evidence_recall") or bool(record.item.get("evidence"))
+            return value_of(record, self.name) is not None
+        return not self.name.startswith("evidence_") or bool(record.item.get("evidence"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +111,6 @@ def metrics(group: Group) -> list[Metric]:
     return found
 
 
-def value(record: Record, name: str) -> float | None:
-    """The score that a record has by a scorer or judge; None where it has none."""
-    verdict = record.verdicts.get(name)
-    return record.scores.get(name) if verdict is None else verdict.score
-
-
 def figure(metric: Metric, records: Iterable[Record]) -> Figure | None:
     """The figure of some items; None where none of them counts."""
     counted = [record for record in records if metric.counts(record)]
@@ -124,7 +118,7 @@ def figure(metric: Metric, records: Iterable[Record]) -> Figure | None:
         return None
     if metric.kind == "together":
         return _together(metric, counted)
-    values = [value(record, metric.name) for record in counted]
+    values = [value_of(record, metric.name) for record in counted]
     known = [each for each in values if each is not None]
     failed = sum(record.outcome == "failed" for record in counted)
     interval = _interval(metric.kind, [each or 0.0 for each in values])
@@ -148,7 +142,7 @@ def measured(metric: Metric, records: Iterable[Record]) -> bool:
     answered = [each for each in records if metric.counts(each) and each.outcome != "failed"]
     if metric.kind == "together" or metric.judged or not answered:
         return True
-    return any(value(record, metric.name) is not None for record in answered)
+    return any(value_of(record, metric.name) is not None for record in answered)
 
 
 def mean_of_parts(metric: Metric, records: Iterable[Record]) -> Figure | None:
@@ -162,7 +156,7 @@ def mean_of_parts(metric: Metric, records: Iterable[Record]) -> Figure | None:
     if len(names) < 2 or whole is None:
         return None
     place = np.array([names.index(record.item["category"]) for record in counted])
-    worth = np.array([value(record, metric.name) or 0.0 for record in counted])
+    worth = np.array([value_of(record, metric.name) or 0.0 for record in counted])
 
     def mean(drawn: NDArray[np.int64]) -> float:
         sizes = np.bincount(place[drawn], minlength=len(names))
@@ -193,7 +187,7 @@ def _metric(name: str, records: Sequence[Record]) -> Metric:
 
 
 def _kind(name: str, records: Iterable[Record]) -> Kind:
-    found = {value(record, name) for record in records} - {None}
+    found = {value_of(record, name) for record in records} - {None}
     return "share" if found <= {0.0, 1.0} else "mean"
 
 

@@ -13,9 +13,10 @@ from dataclasses import replace
 from mgl.evaluation.intervals import Interval, wilson_interval
 from mgl.evaluation.records import Record
 from mgl.evaluation.reliability import agreement, length_bias
-from mgl.evaluation.report.figures import Metric, value
+from mgl.evaluation.report.figures import Metric
 from mgl.evaluation.report.runs import Group
 from mgl.evaluation.report.tables import NONE, Cell, Datum, Table, difference_cell, percent
+from mgl.evaluation.summary import value_of
 
 __all__ = ["judge_table"]
 
@@ -51,7 +52,7 @@ def _agreements(
     for metric in metrics:
         if metric.judged:
             continue
-        by_rule = [value(record, metric.name) for record in judged]
+        by_rule = [value_of(record, metric.name) for record in judged]
         if (found := agreement(said, by_rule)) is not None:
             kappa = found.kappa
             beside = "kappa " + (

@@ -16,7 +16,7 @@ from mgl.evaluation.references import Paper, beside
 from mgl.evaluation.report.figures import Metric, mean_of_parts, measured
 from mgl.evaluation.report.figures import figure as figure_of
 from mgl.evaluation.report.runs import Group, Series
-from mgl.evaluation.report.scores import of_part, parts
+from mgl.evaluation.report.scores import common, of_part, parts
 from mgl.evaluation.report.tables import NONE, Cell, Datum, Table, score_cell, who
 
 __all__ = ["reference_tables"]
@@ -36,9 +36,13 @@ def reference_tables(
     """Ours beside what is printed of the same memory: first of all items as the paper runs it, then
     of parts of them and under other settings; then what is printed of methods not run here."""
     known = tuple(papers)
+    wholes: list[dict[str, str]] = [{}, *({name: value} for name, value in common(group).items())]
     ours = {series.method.memory for series in group.series}
     head = ("method", "metric", "ours, %", *PRINT)
-    found = [(metric, beside(known, group.benchmark, metric.name)) for metric in metrics]
+    found = [
+        (metric, [one for part in wholes for one in beside(known, benchmark, name, part=part)])
+        for metric, benchmark, name in ((each, group.benchmark, each.name) for each in metrics)
+    ]
     plain = [
         row
         for metric, printed in found

@@ -8,6 +8,7 @@ them the same way; else each stands apart, with the reason.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -110,6 +111,7 @@ def _traits(manifest: Manifest) -> dict[str, Any]:
     return {
         "benchmark": manifest.arguments.benchmark,
         "files": tuple(sorted(manifest.dataset.sha256.items())),
+        "parameters": json.dumps(manifest.dataset.made_with, sort_keys=True),
         "items": frozenset(manifest.dataset.items),
         "scorers": manifest.scorers,
         "judge": (manifest.judge, manifest.judge_model),

@@ -10,7 +10,7 @@ from mgl.evaluation.report.figures import Metric, figure, mean_of_parts, measure
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.report.tables import NONE, Cell, Table, score_cell, who
 
-__all__ = ["CATEGORY", "of_part", "part_tables", "parts", "score_of", "score_tables"]
+__all__ = ["CATEGORY", "common", "of_part", "part_tables", "parts", "score_of", "score_tables"]
 
 CATEGORY: Final = "category"
 BESIDE_EACH_OTHER: Final = 4
@@ -65,18 +65,27 @@ def parts(group: Group) -> dict[str, list[str]]:
 
     A label that splits the items as another does is left out.
     """
-    items = {record.item["id"]: record.item for series in group.series for record in series.records}
-    names = dict.fromkeys([CATEGORY, *(name for item in items.values() for name in item["labels"])])
     found: dict[str, list[str]] = {}
     seen = []
-    for name in names:
-        own = [_part(item, name) for item in items.values()]
+    for name, own in _labels(group).items():
         values = list(dict.fromkeys(own))
         split = [values.index(each) for each in own]
         if 1 < len(values) <= MOST_PARTS and split not in seen:
             seen.append(split)
             found[name] = values
     return found
+
+
+def common(group: Group) -> dict[str, str]:
+    """The labels that all items have in common: a part of the benchmark that they all are of."""
+    return {name: own[0] for name, own in _labels(group).items() if own[0] and len(set(own)) == 1}
+
+
+def _labels(group: Group) -> dict[str, list[str]]:
+    """What each item is called by its category and by every label, item by item."""
+    items = {record.item["id"]: record.item for series in group.series for record in series.records}
+    names = dict.fromkeys([CATEGORY, *(name for item in items.values() for name in item["labels"])])
+    return {name: [_part(item, name) for item in items.values()] for name in names if items}
 
 
 def _about(metric: Metric) -> str:

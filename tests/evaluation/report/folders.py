@@ -24,8 +24,8 @@ FACTS = ModelFacts(
     preset="paper",
     weights_sha256="ab" * 32,
     sampling={"temperature": 0.0},
-    embedder=None,
-    reranker=None,
+    embedder="bge-m3",
+    reranker="none",
 )
 SESSION = Session(
     code={"version": "0.1.0", "commit": "0123456789abcdef", "dirty": True},
@@ -108,6 +108,7 @@ def write_run(
     ended: str | None = "2026-01-01T01:00:00+00:00",
     of: int | None = None,
     notes: tuple[str, ...] = (),
+    made_with: Mapping[str, Any] | None = None,
 ) -> Path:
     """A run's folder; ``said`` has what each method said to the items, in their order, and may be
     shorter where a run is not finished."""
@@ -131,6 +132,7 @@ def write_run(
             items=tuple(one["id"] for one in items),
             of=of or len(items),
             notes=notes,
+            made_with=made_with,
         ),
         sessions=(SESSION,),
         started="2026-01-01T00:00:00+00:00",

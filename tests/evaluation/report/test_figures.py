@@ -112,9 +112,17 @@ def test_pairs_that_are_scored_together_have_their_own_number() -> None:
     assert (found.mean, found.n, found.failed) == (0.5, 2, 1)
 
 
-@given(st.lists(st.sampled_from([0.0, 1.0, None, "-"]), min_size=1, max_size=30))
-def test_every_item_is_counted_once(values: list) -> None:
+COUNT = st.integers(0, 8)
+
+
+@given(COUNT, COUNT, COUNT, COUNT)
+def test_every_item_is_counted_once(right: int, wrong: int, failed: int, unscored: int) -> None:
+    values = [1.0] * right + [0.0] * wrong + [None] * failed + ["-"] * unscored
     found = figure(EXACT, records(*values))
-    assert found.scored + found.unscored + found.failed == found.n == len(values)
+    if not values:
+        assert found is None
+        return
+    assert (found.scored, found.failed, found.unscored) == (right + wrong, failed, unscored)
+    assert found.mean == right / len(values)
     assert 0 <= found.low <= found.mean <= found.high <= 1
     assert found.of_scored is None or found.of_scored >= found.mean

@@ -86,6 +86,7 @@ def test_runs_of_the_same_items_stand_in_one_table(tmp_path: Path) -> None:
         ({"items": [item("q0"), item("q2")]}, "items"),
         ({"scorers": ("f1_squad",)}, "scorers"),
         ({"judge": "locomo"}, "judge"),
+        ({"made_with": {"tokens": 4096}}, "parameters"),
     ],
 )
 def test_runs_that_cannot_be_compared_stand_apart_with_the_reason(
