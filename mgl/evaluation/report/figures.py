@@ -74,6 +74,8 @@ class Metric:
         """Whether an item is in the denominator."""
         if self.measure:
             return value_of(record, self.name) is not None
+        if self.judged:  # what a run that goes on has yet to judge is not wrong
+            return record.outcome == "failed" or self.name in record.verdicts
         return not self.name.startswith("evidence_") or bool(record.item.get("evidence"))
 
 
@@ -139,10 +141,13 @@ def figure(metric: Metric, records: Iterable[Record]) -> Figure | None:
 def measured(metric: Metric, records: Iterable[Record]) -> bool:
     """Whether a method has a score by a metric, or no item that could have one was answered: what
     retrieves nothing, say, has no recall of evidence, and not one of 0."""
-    answered = [each for each in records if metric.counts(each) and each.outcome != "failed"]
-    if metric.kind == "together" or metric.judged or not answered:
+    answered = [each for each in records if each.outcome != "failed"]
+    if metric.judged:
+        return not answered or any(metric.name in record.verdicts for record in answered)
+    able = [record for record in answered if metric.counts(record)]
+    if metric.kind == "together" or not able:
         return True
-    return any(value_of(record, metric.name) is not None for record in answered)
+    return any(value_of(record, metric.name) is not None for record in able)
 
 
 def mean_of_parts(metric: Metric, records: Iterable[Record]) -> Figure | None:

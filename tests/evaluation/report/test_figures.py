@@ -4,7 +4,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.evaluation.report.figures import Metric, figure, mean_of_parts, measured
@@ -90,6 +90,19 @@ def test_what_no_answer_has_was_not_measured_and_what_failed_throughout_is_nough
     assert figure(F1, records(None, None)).mean == 0.0
 
 
+def test_a_verdict_that_is_yet_to_come_is_not_wrong_and_one_that_cannot_be_read_counts_nought() -> (
+    None
+):
+    judge = Metric("locomo", "share", judged=True)
+    judged = [record("m", item("a"), Said({}, verdict=1.0), judge.name)]
+    unread = [record("m", item("b"), Said({}, verdict=None), judge.name)]
+    to_come, failed = records(1.0), records(None)
+    found = figure(judge, judged + unread + to_come + failed)
+    assert (found.mean, found.n, found.unscored, found.failed) == (1 / 3, 3, 1, 1)
+    assert not measured(judge, to_come + failed)
+    assert measured(judge, to_come + unread)
+
+
 def test_the_mean_of_categories_gives_each_the_same_weight() -> None:
     found = mean_of_parts(
         F1,
@@ -115,6 +128,7 @@ def test_pairs_that_are_scored_together_have_their_own_number() -> None:
 COUNT = st.integers(0, 8)
 
 
+@settings(deadline=None)
 @given(COUNT, COUNT, COUNT, COUNT)
 def test_every_item_is_counted_once(right: int, wrong: int, failed: int, unscored: int) -> None:
     values = [1.0] * right + [0.0] * wrong + [None] * failed + ["-"] * unscored
