@@ -48,7 +48,7 @@ class Comparison:
             return f"{self.one if interval.mean > 0 else self.other} is higher"
         why = [
             *(["the interval holds 0"] if interval.low <= 0 <= interval.high else []),
-            *([f"p is above {LEVEL}"] if self.corrected > LEVEL else []),
+            *([f"the corrected p is above {LEVEL}"] if self.corrected > LEVEL else []),
         ]
         return f"not told apart: {' and '.join(why)}"
 

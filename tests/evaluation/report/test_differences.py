@@ -29,7 +29,7 @@ def test_a_share_is_tested_by_mcnemar_with_failures_as_wrong(tmp_path: Path) -> 
     assert found.found.p == pytest.approx(2 * 9 / 256)
     assert found.corrected == found.found.p
     assert found.found.difference.mean == pytest.approx(0.6)
-    assert found.verdict == "not told apart: p is above 0.05"
+    assert found.verdict == "not told apart: the corrected p is above 0.05"
     assert not found.apart
 
 
@@ -68,7 +68,10 @@ def test_p_values_are_corrected_for_all_comparisons_of_the_report(tmp_path: Path
     assert families[1][0].found.p == pytest.approx(2 / 2**7)
     assert families[1][0].corrected == pytest.approx(2 * 2 / 2**7)
     assert [each.apart for each in families[0]] == [True, True, False]
-    assert families[0][2].verdict == "not told apart: the interval holds 0 and p is above 0.05"
+    assert (
+        families[0][2].verdict
+        == "not told apart: the interval holds 0 and the corrected p is above 0.05"
+    )
     assert "4 comparisons" in difference_table(families[0], 4).notes[0]
 
 
@@ -80,7 +83,7 @@ def test_what_is_told_apart_by_itself_may_not_be_among_many(tmp_path: Path) -> N
     assert min(each.found.p for each in found) < 0.05 < min(each.corrected for each in found)
     assert not any(each.apart for each in found)
     best = next(each for each in found if each.one == "best")
-    assert best.verdict == "not told apart: p is above 0.05"
+    assert best.verdict == "not told apart: the corrected p is above 0.05"
 
 
 def test_only_items_that_both_answered_are_compared(tmp_path: Path) -> None:
