@@ -56,6 +56,7 @@ STYLE: Final = {
     "legend.frameon": False,
     "text.parse_math": False,
 }
+MOST_TICKS: Final = 9
 MARGIN: Final = 1.6
 Bar = tuple[float, float, float]
 
@@ -74,6 +75,7 @@ class Drawing:
         """UsageError where matplotlib is not installed."""
         self._name = name
         self._reach: list[float] = []
+        self._taken: set[float] = set()
         self._matplotlib = _matplotlib()
         with self._matplotlib.rc_context(STYLE):
             from matplotlib.figure import Figure
@@ -98,6 +100,8 @@ class Drawing:
         self, place: int, label: str, points: Sequence[tuple[float, Bar]], *, joined: bool
     ) -> None:
         """Points with their intervals up and down, ``joined`` where what is across is a number."""
+        if joined:
+            self._taken.update(at for at, _ in points)
         self._bars(
             place, [at for at, _ in points], [bar for _, bar in points], label=label, joined=joined
         )
@@ -121,6 +125,9 @@ class Drawing:
         with self._matplotlib.rc_context({**STYLE, "svg.hashsalt": self._name}):
             if len(self._axes.get_legend_handles_labels()[1]) > 0:
                 self._axes.legend(loc="best", fontsize=9)
+            if 0 < len(self._taken) <= MOST_TICKS:
+                ticks = sorted(self._taken)
+                self._axes.set_xticks(ticks, [f"{each:g}" for each in ticks])
             if self._reach:
                 self._axes.set_xlim(min(self._reach) / MARGIN, max(self._reach) * MARGIN)
                 self._axes.set_xscale("log")
