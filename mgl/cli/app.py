@@ -22,6 +22,7 @@ from mgl.cli import (
     log,
     memory,
     models,
+    report,
     reproduce,
     serve,
     show,
@@ -118,6 +119,7 @@ app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
 app.command("eval")(eval.evaluate)
 app.command("reproduce")(reproduce.reproduce)
+app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
 
 

@@ -15,10 +15,7 @@ It needs a browser of 2023 or later; without scripts it still shows questions, a
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from itertools import pairwise
 from string import Template
 from typing import Any, Final
@@ -30,6 +27,7 @@ from mgl.web.escape import html_text, script_json, visible
 from mgl.web.kinds import Look, looks
 from mgl.web.layout import positions
 from mgl.web.passages import Mark, section_label, text_html
+from mgl.web.pieces import asset, digest
 from mgl.web.view import GraphView, ViewEdge
 
 __all__ = ["to_html"]
@@ -57,9 +55,9 @@ def to_html(view: GraphView) -> str:
     """
     view = lasting(arranged(view))
     kinds = looks(node.kind for node in view.nodes)
-    script = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
-    style = _asset("page.css")
-    return Template(_asset("page.html")).substitute(
+    script = "\n".join(asset(f"{name}.js") for name in _SCRIPTS)
+    style = asset("palette.css") + asset("page.css")
+    return Template(asset("page.html")).substitute(
         policy=_policy(script, style),
         style=style,
         script=script,
@@ -77,19 +75,11 @@ def to_html(view: GraphView) -> str:
     )
 
 
-def _asset(name: str) -> str:
-    return (resources.files("mgl.web") / "assets" / name).read_text(encoding="utf-8")
-
-
 def _policy(script: str, style: str) -> str:
     return (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(style)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _digest(content: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
 def _title(view: GraphView) -> str:

@@ -1,0 +1,85 @@
+"""``mgl report``: what runs have shown, in Markdown, as a web page, or as figures for programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from mgl.cli.output import say
+from mgl.errors import ResourceError
+
+if TYPE_CHECKING:
+    from mgl.evaluation.report.tables import Report
+
+__all__ = ["report"]
+
+Format = Literal["md", "html", "csv"]
+
+
+def report(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="The folders of runs (mgl eval --out).")
+    ],
+    format_: Annotated[
+        Format | None,
+        typer.Option("--format", help="What to write; md, or what the name after --out ends in."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write there, not to stdout."),
+    ] = None,
+) -> None:
+    """Report runs: scores with intervals, what is told apart, costs, and the papers' numbers.
+
+    Runs of the same items stand in one table. Markdown written with --out has its plots beside it.
+    """
+    from mgl.evaluation.references import load_references
+    from mgl.evaluation.report.chapters import reported
+    from mgl.evaluation.report.runs import read_run
+
+    runs = [read_run(folder) for folder in folders]
+    found = reported(runs, load_references().values())
+    chosen = format_ or _ending(out)
+    if out is None:
+        typer.echo(_text(found, chosen, None), nl=False)
+        return
+    plots = out.with_name(f"{out.stem}-plots") if chosen == "md" and any(found.plots()) else None
+    try:
+        if plots is not None:
+            _write_plots(found, plots)
+        out.write_text(_text(found, chosen, plots), encoding="utf-8", newline="")
+    except OSError as error:
+        raise ResourceError(
+            f"cannot write {out} ({error.strerror})",
+            hint="give --out a path in a folder that you can write to",
+        ) from error
+    say(f"wrote {out}" + (f", and its plots to {plots}" if plots is not None else ""))
+
+
+def _ending(out: Path | None) -> Format:
+    endings: dict[str, Format] = {".html": "html", ".htm": "html", ".csv": "csv"}
+    return endings.get(out.suffix.lower(), "md") if out is not None else "md"
+
+
+def _text(found: Report, chosen: Format, plots: Path | None) -> str:
+    if chosen == "html":
+        from mgl.evaluation.report.html import to_html
+
+        return to_html(found)
+    if chosen == "csv":
+        from mgl.evaluation.report.csv import to_csv
+
+        return to_csv(found)
+    from mgl.evaluation.report.markdown import to_markdown
+
+    return to_markdown(found, plots.name if plots is not None else None)
+
+
+def _write_plots(found: Report, folder: Path) -> None:
+    from mgl.evaluation.report.drawing import for_paper
+
+    folder.mkdir(exist_ok=True)
+    for plot in found.plots():
+        (folder / f"{plot.name}.svg").write_text(for_paper(plot.svg), encoding="utf-8")

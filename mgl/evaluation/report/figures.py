@@ -1,0 +1,225 @@
+"""One figure of a report: a mean over items, how sure it is, and what became of the items.
+
+    >>> figure(Metric("exact_match", "share"), records).mean        # doctest: +SKIP
+    0.4
+
+The denominator of a score is every item of the method: one that failed or that has no such score
+counts 0, and the mean over those that have it stands beside (``of_scored``). Recall of evidence is
+over the items whose evidence the benchmark names. What is a property of an answer and not its worth
+(``MEASURES``) is over the answers that have it, since 0 would say something of those that have not.
+
+Shares have Wilson's interval, means the bootstrap's. Where all values are the same a bootstrap
+knows no interval, and none is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mgl.evaluation.intervals import (
+    Interval,
+    bootstrap_interval,
+    resampled_interval,
+    wilson_interval,
+)
+from mgl.evaluation.records import Record, item_from
+from mgl.evaluation.report.runs import Group
+from mgl.evaluation.scoring import AGGREGATES, SCORERS, Answered, Scored
+from mgl.evaluation.summary import value_of
+
+__all__ = [
+    "FEW",
+    "MEASURES",
+    "Figure",
+    "Metric",
+    "figure",
+    "mean_of_parts",
+    "measured",
+    "metrics",
+]
+
+Kind = Literal["share", "mean", "together"]
+
+MEASURES: Final = ("citations_verbatim", "compaction_ratio")
+FEW: Final = 10
+"""Below so many values the bootstrap's interval is too narrow, and a figure says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """``kind`` is ``share`` where all values are 0 or 1, ``together`` where many items have the
+    score in common (``mgl.evaluation.aggregates``). ``judged`` where a model says it."""
+
+    name: str
+    kind: Kind
+    about: str = ""
+    judged: bool = False
+
+    @property
+    def shown(self) -> str:
+        """Its name for readers, to whom a judge's is not enough."""
+        return f"judge {self.name}" if self.judged else self.name
+
+    @property
+    def measure(self) -> bool:
+        """Whether it is over the answers that have it alone."""
+        return self.name in MEASURES
+
+    def counts(self, record: Record) -> bool:
+        """Whether an item is in the denominator."""
+        if self.measure:
+            return value_of(record, self.name) is not None
+        if self.judged:  # what a run that goes on has yet to judge is not wrong
+            return record.outcome == "failed" or self.name in record.verdicts
+        return not self.name.startswith("evidence_") or bool(record.item.get("evidence"))
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """``mean`` over ``n``, with its 95% interval, None where there is none to tell.
+
+    ``of_scored`` is the mean over the ``scored`` items that have the score, None where none has.
+    Of the n, ``failed`` were not answered, and ``unscored`` were, without getting this score.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    n: int
+    of_scored: float | None
+    scored: int
+    unscored: int
+    failed: int
+    kind: Kind
+
+    @property
+    def few(self) -> bool:
+        return self.kind != "share" and self.n < FEW
+
+
+def metrics(group: Group) -> list[Metric]:
+    """What the runs of a group were scored by, the judge after what comes first."""
+    records = [record for series in group.series for record in series.records]
+    manifest = group.manifest
+    found = [_metric(name, records) for name in manifest.scorers]
+    if manifest.judge is not None:
+        about = f"verdicts of {manifest.judge_model}"
+        found.insert(1, Metric(manifest.judge, _kind(manifest.judge, records), about, judged=True))
+    return found
+
+
+def figure(metric: Metric, records: Iterable[Record]) -> Figure | None:
+    """The figure of some items; None where none of them counts."""
+    counted = [record for record in records if metric.counts(record)]
+    if not counted:
+        return None
+    if metric.kind == "together":
+        return _together(metric, counted)
+    values = [value_of(record, metric.name) for record in counted]
+    known = [each for each in values if each is not None]
+    failed = sum(record.outcome == "failed" for record in counted)
+    interval = _interval(metric.kind, [each or 0.0 for each in values])
+    low, high = _told(metric.kind, interval)
+    return Figure(
+        mean=interval.mean,
+        low=low,
+        high=high,
+        n=len(values),
+        of_scored=sum(known) / len(known) if known else None,
+        scored=len(known),
+        unscored=len(values) - len(known) - failed,
+        failed=failed,
+        kind=metric.kind,
+    )
+
+
+def measured(metric: Metric, records: Iterable[Record]) -> bool:
+    """Whether a method has a score by a metric, or no item that could have one was answered: what
+    retrieves nothing, say, has no recall of evidence, and not one of 0."""
+    answered = [each for each in records if each.outcome != "failed"]
+    if metric.judged:
+        return not answered or any(metric.name in record.verdicts for record in answered)
+    able = [record for record in answered if metric.counts(record)]
+    if metric.kind == "together" or not able:
+        return True
+    return any(value_of(record, metric.name) is not None for record in able)
+
+
+def mean_of_parts(metric: Metric, records: Iterable[Record]) -> Figure | None:
+    """The plain mean of the categories' means, whatever their sizes, as some papers average.
+
+    The interval is of items drawn from all; None where there are fewer than two categories.
+    """
+    counted = [record for record in records if metric.counts(record)]
+    names = sorted({record.item["category"] for record in counted})
+    whole = figure(metric, counted) if metric.kind != "together" else None
+    if len(names) < 2 or whole is None:
+        return None
+    place = np.array([names.index(record.item["category"]) for record in counted])
+    worth = np.array([value_of(record, metric.name) or 0.0 for record in counted])
+
+    def mean(drawn: NDArray[np.int64]) -> float:
+        sizes = np.bincount(place[drawn], minlength=len(names))
+        sums = np.bincount(place[drawn], weights=worth[drawn], minlength=len(names))
+        return float((sums[sizes > 0] / sizes[sizes > 0]).mean())
+
+    interval = resampled_interval(mean, len(counted))
+    low, high = _told("mean", interval)
+    return Figure(
+        interval.mean,
+        low,
+        high,
+        whole.n,
+        None,
+        whole.scored,
+        whole.unscored,
+        whole.failed,
+        "mean",
+    )
+
+
+def _metric(name: str, records: Sequence[Record]) -> Metric:
+    if name in AGGREGATES:
+        return Metric(name, "together", AGGREGATES[name].about)
+    if name in SCORERS:
+        return Metric(name, SCORERS[name].kind, SCORERS[name].about)
+    return Metric(name, _kind(name, records), "a scorer that this mgl does not know")
+
+
+def _kind(name: str, records: Iterable[Record]) -> Kind:
+    found = {value_of(record, name) for record in records} - {None}
+    return "share" if found <= {0.0, 1.0} else "mean"
+
+
+def _interval(kind: Kind, values: Sequence[float]) -> Interval:
+    if kind == "share":
+        return wilson_interval(round(sum(values)), len(values))
+    return bootstrap_interval(values)
+
+
+def _told(kind: Kind, interval: Interval) -> tuple[float | None, float | None]:
+    """The ends of an interval, none where it has no width since all its values are the same."""
+    if kind != "share" and interval.low == interval.high:
+        return None, None
+    return interval.low, interval.high
+
+
+def _together(metric: Metric, records: Sequence[Record]) -> Figure | None:
+    answers = [_scored(record) for record in records]
+    interval = AGGREGATES[metric.name].compute(answers)
+    if interval is None:
+        return None
+    low, high = _told(metric.kind, interval)
+    failed = sum(record.outcome == "failed" for record in records)
+    mean, n = interval.mean, interval.n
+    return Figure(mean, low, high, n, None, len(records) - failed, 0, failed, metric.kind)
+
+
+def _scored(record: Record) -> Scored:
+    failed = record.outcome == "failed"
+    return Scored(item_from(record.item), None if failed else Answered.of(record))

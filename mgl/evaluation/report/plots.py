@@ -1,0 +1,159 @@
+"""Plots of runs, each where the runs vary what it shows.
+
+| plot | after |
+|---|---|
+| the first score against the compaction ratio | MindGraph Fig. 3 |
+| nodes of a memory against tokens of its source | MindGraph Fig. 4 |
+| the first score by an option | HGMem Fig. 3, Mnemis Fig. 3, GAM Fig. 3 to 6 (``PRINTED``) |
+
+By an option are shown methods of one memory and model that differ in it and in nothing else.
+
+Needs matplotlib (extra ``evaluation``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from mgl.evaluation.report.costs import with_measures
+from mgl.evaluation.report.drawing import Drawing
+from mgl.evaluation.report.figures import Figure, Metric, figure, measured
+from mgl.evaluation.report.runs import Group, Series
+from mgl.evaluation.report.tables import Plot
+
+__all__ = ["plots"]
+
+PRINTED: Final[Mapping[tuple[str, str], str]] = {
+    ("hgmem", "steps"): "HGMem Fig. 3",
+    ("mnemis", "k"): "Mnemis Fig. 3",
+    ("gam", "partition"): "GAM Fig. 3",
+    ("gam", "noise"): "GAM Fig. 4",
+    ("gam", "beta_time"): "GAM Fig. 5",
+    ("gam", "beta_role"): "GAM Fig. 5",
+    ("gam", "beta_conf"): "GAM Fig. 5",
+    ("gam", "k"): "GAM Fig. 6",
+    ("gam", "anchors"): "GAM Fig. 6",
+}
+COMPACTION: Final = Metric("compaction_ratio", "mean")
+
+
+def plots(group: Group, metrics: Sequence[Metric]) -> list[Plot]:
+    """The plots that a group has something for; UsageError where matplotlib is missing."""
+    worth = [metric for metric in metrics if not metric.measure]
+    found = [_sizes(group)]
+    if worth:
+        found = [_compaction(group, worth[0]), *found, *_sweeps(group, worth[0])]
+    return [plot for plot in found if plot is not None]
+
+
+def _compaction(group: Group, metric: Metric) -> Plot | None:
+    points: list[tuple[str, Figure, Figure]] = []
+    for series in group.series:
+        ratio = figure(COMPACTION, with_measures(series))
+        score = _score(series, metric)
+        if ratio is not None and score is not None and ratio.mean > 0:
+            points.append((series.label, ratio, score))
+    if len(points) < 2:
+        return None
+    drawing = Drawing(
+        f"{group.benchmark}-compaction",
+        "compaction ratio, % (mean of an answer)",
+        f"{metric.shown}, %",
+    )
+    for place, (label, ratio, score) in enumerate(points):
+        drawing.point(place, label, _scaled(ratio), _scaled(score))
+    return drawing.plot(
+        "Score against compaction",
+        f"After MindGraph Fig. 3. Up and to the left is better. Bars are 95% intervals, n = "
+        f"{max(score.n for _, _, score in points)}.",
+    )
+
+
+def _sizes(group: Group) -> Plot | None:
+    drawn: dict[str, list[tuple[float, float]]] = {}
+    for series in group.series:
+        facts = [one.memory for one in (series.builds or series.records)]
+        points = [
+            (float(each["tokens"]), float(each["nodes"]))
+            for each in facts
+            if each.get("tokens") and each.get("nodes")
+        ]
+        if len({tokens for tokens, _ in points}) > 1:
+            drawn[series.label] = points
+    if not drawn:
+        return None
+    drawing = Drawing(f"{group.benchmark}-sizes", "tokens of the source", "nodes of the memory")
+    for place, (label, points) in enumerate(drawn.items()):
+        drawing.cloud(place, label, points)
+    n = sum(map(len, drawn.values()))
+    return drawing.plot("Graph size against length", f"After MindGraph Fig. 4. {n} memories.")
+
+
+def _sweeps(group: Group, metric: Metric) -> Iterator[Plot]:
+    """A plot for each memory and option; a line for each way that all else is set."""
+    for memory in dict.fromkeys(series.method.memory for series in group.series):
+        own = [series for series in group.series if series.method.memory == memory]
+        for option in dict.fromkeys(name for series in own for name in series.method.config):
+            lines = _lines(own, option)
+            if lines:
+                yield _sweep(group, metric, memory, option, lines)
+
+
+def _lines(series: Sequence[Series], option: str) -> dict[str, list[Series]]:
+    """Those that differ in this option alone, by what they have in common, in its order."""
+    alike: dict[str, list[Series]] = {}
+    for each in series:
+        rest = {name: value for name, value in each.method.config.items() if name != option}
+        common = json.dumps([each.method.model, each.questions, rest], sort_keys=True)
+        alike.setdefault(common, []).append(each)
+    found: dict[str, list[Series]] = {}
+    for own in alike.values():
+        if len({json.dumps(each.method.config.get(option)) for each in own}) > 1:
+            numeric = all(_numeric(each.method.config.get(option)) for each in own)
+            ordered = sorted(own, key=lambda one: one.method.config[option]) if numeric else own
+            found[f"{ordered[0].method.model}, {ordered[0].label} …"] = ordered
+    return found
+
+
+def _sweep(
+    group: Group, metric: Metric, memory: str, option: str, lines: Mapping[str, Sequence[Series]]
+) -> Plot:
+    every = [series.method.config[option] for own in lines.values() for series in own]
+    names = None if all(map(_numeric, every)) else list(dict.fromkeys(map(str, every)))
+    drawing = Drawing(
+        f"{group.benchmark}-{memory}-{option}",
+        f"{option} of {memory}",
+        f"{metric.shown}, %",
+        names=names,
+    )
+    sizes = set()
+    for place, (label, own) in enumerate(lines.items()):
+        points = []
+        for series in own:
+            score, at = _score(series, metric), series.method.config[option]
+            if score is not None:
+                points.append((names.index(str(at)) if names else float(at), _scaled(score)))
+                sizes.add(score.n)
+        drawing.line(place, label if len(lines) > 1 else "", points, joined=names is None)
+    after = PRINTED.get((memory, option))
+    told = f"n = {max(sizes, default=0)} a point, with 95% intervals."
+    return drawing.plot(
+        f"{metric.shown} by {option} of {memory}", f"After {after}. {told}" if after else told
+    )
+
+
+def _score(series: Series, metric: Metric) -> Figure | None:
+    return figure(metric, series.records) if measured(metric, series.records) else None
+
+
+def _scaled(score: Figure) -> tuple[float, float, float]:
+    """Low, mean and high in percent; the mean in their place where there is no interval."""
+    low = score.mean if score.low is None else score.low
+    high = score.mean if score.high is None else score.high
+    return 100 * low, 100 * score.mean, 100 * high
+
+
+def _numeric(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,151 @@
+"""The papers' numbers beside ours: each with its model, judge and averaging rule, and never mixed.
+
+A printed number stands beside a method of ours where it is of the same benchmark, measured by what
+we measure by the same name, and of the same memory. That the model, the judge or the items are
+others is shown in its row; it is a reason to compare with care and not to leave it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mgl.evaluation.references import Cell as Printed
+from mgl.evaluation.references import Paper, beside
+from mgl.evaluation.report.figures import Metric, mean_of_parts, measured
+from mgl.evaluation.report.figures import figure as figure_of
+from mgl.evaluation.report.runs import Group, Series
+from mgl.evaluation.report.scores import common, of_part, parts
+from mgl.evaluation.report.tables import NONE, Cell, Datum, Table, score_cell, who
+
+__all__ = ["reference_tables"]
+
+PRINT = ("in print", "its model", "its judge", "averaged over", "where")
+AVERAGED = {"questions": "questions", "categories": "categories, equal weights", "none": NONE}
+NOTE = (
+    "Printed numbers are of the papers' own runs, with other models, judges or items than ours "
+    "where their row says so: they show where ours lie and are not tested against them. Where a "
+    "paper averages over categories, so is ours in that row."
+)
+
+
+def reference_tables(
+    group: Group, metrics: Sequence[Metric], papers: Iterable[Paper]
+) -> Iterator[Table]:
+    """Ours beside what is printed of the same memory: first of all items as the paper runs it, then
+    of parts of them and under other settings; then what is printed of methods not run here."""
+    known = tuple(papers)
+    wholes: list[dict[str, str]] = [{}, *({name: value} for name, value in common(group).items())]
+    ours = {series.method.memory for series in group.series}
+    head = ("method", "metric", "ours, %", *PRINT)
+    found = [
+        (metric, [one for part in wholes for one in beside(known, benchmark, name, part=part)])
+        for metric, benchmark, name in ((each, group.benchmark, each.name) for each in metrics)
+    ]
+    plain = [
+        row
+        for metric, printed in found
+        for row in _rows(group, metric, [one for one in printed if not one.setting])
+    ]
+    if plain:
+        yield Table("Beside the papers", head, tuple(plain), (NOTE,))
+    further = [
+        row
+        for metric, printed in found
+        for row in _rows(group, metric, [one for one in printed if one.setting])
+    ]
+    further += (
+        row
+        for name, values in parts(group).items()
+        for value in values
+        for metric in metrics
+        for row in _rows(
+            group,
+            metric,
+            beside(known, group.benchmark, metric.name, part={name: value}),
+            name,
+            value,
+        )
+    )
+    if further:
+        title = "Beside the papers, under other settings and by part"
+        yield Table(title, head, tuple(further), folded=True)
+    others = [
+        (Cell(alike[0].method), Cell(metric.shown), *_printed(alike))
+        for metric, printed in found
+        for alike in _once(one for one in printed if one.memory not in ours)
+    ]
+    if others:
+        title = "Methods in print that are not run here"
+        yield Table(title, ("method in print", "metric", *PRINT), tuple(others), folded=True)
+
+
+def _rows(
+    group: Group, metric: Metric, printed: Sequence[Printed], name: str = "", value: str = ""
+) -> Iterator[tuple[Cell, ...]]:
+    """Each method beside what is printed of its memory: of its own model first, and of a part of
+    the items of that alone where there is one."""
+    for series in group.series:
+        own = [one for one in printed if one.memory == series.method.memory]
+        same_model = [one for one in own if one.profile == series.method.model]
+        others = [one for one in own if one.profile != series.method.model]
+        for alike in _once(same_model if name and same_model else same_model + others):
+            what = f"{metric.shown}, {name} {value}" if name else metric.shown
+            ours = _ours(series, metric, alike[0], name, value)
+            yield (Cell(series.label), Cell(what), ours, *_printed(alike))
+
+
+def _ours(series: Series, metric: Metric, printed: Printed, name: str, value: str) -> Cell:
+    """Our figure, averaged as the paper's is. It is no figure of its own: the tables of scores
+    have it with its data."""
+    records = [each for each in series.records if not name or of_part(each, name, value)]
+    if not measured(metric, series.records):
+        return Cell(NONE, quiet=True)
+    of_categories = printed.averaging == "categories" and metric.kind != "together"
+    found = (mean_of_parts if of_categories else figure_of)(metric, records)
+    cell = replace(score_cell(found, metric.name, who(series)), data=())
+    return replace(cell, beside=f"{cell.beside} · mean of categories") if of_categories else cell
+
+
+def _once(printed: Iterable[Printed]) -> list[list[Printed]]:
+    """Numbers that a paper prints in several places, together."""
+    places: dict[tuple[Any, ...], list[Printed]] = {}
+    for one in printed:
+        setting = tuple(one.setting.items())
+        key = (one.paper, one.method, one.model, one.judge, one.text, one.averaging, one.n, setting)
+        places.setdefault(key, []).append(one)
+    return list(places.values())
+
+
+def _printed(alike: Sequence[Printed]) -> tuple[Cell, ...]:
+    one = alike[0]
+    where = ", ".join(dict.fromkeys(_place(each.table) for each in alike))
+    datum = Datum(
+        "print",
+        one.scorer or one.metric,
+        one.value,
+        method=one.method,
+        model=one.model or "",
+        part=", ".join(f"{name}: {value}" for name, value in one.part.items()),
+        n=one.n,
+        source=f"{one.paper}, {where}: {one.metric} ({one.unit})",
+    )
+    setting = _told(one.setting)
+    return (
+        Cell(one.text, beside=f"n {one.n:,}" if one.n else "n not said", data=(datum,)),
+        Cell(one.model or "not said", beside=setting),
+        Cell(one.judge or NONE),
+        Cell(AVERAGED.get(one.averaging, one.averaging)),
+        Cell(f"{one.paper}, {where}", beside=f"{one.method}, {one.column}"),
+    )
+
+
+def _place(table: str) -> str:
+    """``table3`` as people write it."""
+    kind = table.rstrip("0123456789.")
+    return f"{'§' if kind == 'section' else kind.title() + ' '}{table.removeprefix(kind)}"
+
+
+def _told(setting: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in setting.items())

@@ -1,0 +1,42 @@
+"""The page in a browser: nothing runs over the edge of a narrow screen."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mgl.evaluation.report.chapters import reported
+from mgl.evaluation.report.html import to_html
+from mgl.evaluation.report.runs import read_run
+from tests.evaluation.report.folders import Said, item, method, write_run
+from tests.web.browser import driven
+
+pytestmark = pytest.mark.browser
+
+MEASURE = """
+  const root = page.documentElement;
+  const cards = all("td").every((each) => getComputedStyle(each).display === "grid");
+  const wide = all("section.block td, .plot, h1, p").filter(
+    (each) => each.getBoundingClientRect().right > root.clientWidth + 1).length;
+  return { over: root.scrollWidth - root.clientWidth, cards, wide };
+"""
+
+
+@pytest.mark.parametrize(("width", "cards"), [(390, True), (1400, False)])
+def test_a_page_fits_its_screen(tmp_path: Path, width: int, cards: bool) -> None:
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium on this machine")
+    names = ("f1_locomo_official", "f1_set_amem", "bleu1_amem", "exact_match", "f1_squad")
+    long = "a_method_whose_label_is_far_longer_than_a_narrow_screen_is_wide"
+    items = [item(f"q{n}", ("multi-hop", "single-hop")[n % 2]) for n in range(12)]
+    said = {
+        label: [Said(dict.fromkeys(names, n % 3 / 2), ratio=0.1 + n / 100) for n in range(12)]
+        for label in ("a", long)
+    }
+    folder = write_run(tmp_path / "run", [method("a"), method(long)], items, said, scorers=names)
+    page = to_html(reported([read_run(folder)])).replace("<html ", '<html data-ready="1" ')
+    found = driven(chromium, tmp_path, page, MEASURE, size=(width, 900))
+    assert found == {"over": 0, "cards": cards, "wide": 0}

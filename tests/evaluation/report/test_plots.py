@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from mgl.evaluation.methods import Method
+from mgl.evaluation.report.chapters import reported
+from mgl.evaluation.report.html import to_html
+from mgl.evaluation.report.markdown import to_markdown
+from mgl.evaluation.report.runs import read_run
+from mgl.evaluation.report.tables import Plot, Report
+from tests.evaluation.report.folders import Said, item, method, write_run
+
+ITEMS = [item("q0"), item("q1")]
+
+
+def report(folder: Path, *methods: Method, more: dict | None = None, ratio: float | None = None):
+    said = {
+        one.label: [
+            Said({"exact_match": float(n == 0)}, ratio=ratio, more=(more or {}) and more[n])
+            for n in range(2)
+        ]
+        for one in methods
+    }
+    return reported([read_run(write_run(folder, methods, ITEMS, said))])
+
+
+def titles(found: Report) -> list[str]:
+    return [plot.title for plot in found.plots()]
+
+
+def test_nothing_is_plotted_where_nothing_varies(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    assert titles(report(tmp_path / "run", method("a", k=1))) == []
+
+
+def test_a_score_is_plotted_by_the_option_that_methods_differ_in(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    swept = [method(f"steps-{n}", "hgmem", steps=n, merge=True) for n in (3, 1, 2)]
+    found = report(tmp_path / "run", *swept)
+    (plot,) = found.plots()
+    assert plot.title == "exact_match by steps of hgmem"
+    assert plot.about.startswith("After HGMem Fig. 3. n = 2 a point")
+    words = [each.text for each in ET.fromstring(plot.svg).iter() if each.tag.endswith("text")]
+    assert {"steps of hgmem", "exact_match, %"} <= set(words)
+
+
+def test_methods_that_differ_in_two_options_are_on_no_line(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    two = [method("a", "gam", k=5, noise=0.0), method("b", "gam", k=10, noise=0.2)]
+    assert titles(report(tmp_path / "run", *two)) == []
+
+
+def test_options_that_are_words_stand_beside_each_other(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    words = [method(each, "gam", partition=each) for each in ("semantic", "session", "window")]
+    (plot,) = report(tmp_path / "run", *words).plots()
+    assert plot.about.startswith("After GAM Fig. 3")
+    assert all(f">{each}<" in plot.svg for each in ("semantic", "session", "window"))
+
+
+def test_compaction_and_size_are_plotted_where_runs_have_them(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    more = [
+        {"memory": {"tokens": 1000 * (n + 1), "nodes": 5 + n, "compaction_ratio": 0.1}}
+        for n in range(2)
+    ]
+    found = report(tmp_path / "run", method("a"), method("b$x$"), more=dict(enumerate(more)))
+    assert titles(found) == ["Score against compaction", "Graph size against length"]
+    assert "b$x$" in next(found.plots()).svg
+
+
+def test_a_page_has_its_own_colours_and_each_id_once(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    swept = [method(f"k-{n}", "gam", k=n) for n in (1, 2)] + [
+        method(f"s-{n}", "hgmem", steps=n) for n in (1, 2)
+    ]
+    found = report(tmp_path / "run", *swept)
+    page = to_html(found)
+    assert len(list(found.plots())) == 2
+    assert "var(--k0)" in page
+    assert "#0404" not in page
+    assert "#010101" not in page
+    ids = [part.split('"')[0] for part in page.split(' id="')[1:]]
+    assert len(ids) == len(set(ids))
+
+
+def test_markdown_says_where_its_plots_lie_or_that_they_are_left_out(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    found = report(tmp_path / "run", *[method(f"k-{n}", "gam", k=n) for n in (1, 2)])
+    (plot,) = found.plots()
+    assert isinstance(plot, Plot)
+    assert f"(p/{plot.name}.svg)" in to_markdown(found, "p")
+    assert "Plots, written with --out: exact_match by k of gam." in to_markdown(found)
+
+
+def test_without_matplotlib_the_report_says_what_plots_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    found = report(tmp_path / "run", *[method(f"k-{n}", "gam", k=n) for n in (1, 2)])
+    assert titles(found) == []
+    assert "plots need matplotlib" in found.notes[0]
+    assert "mgl[evaluation]" in found.notes[0]
+    assert "mgl[evaluation]" in to_html(found)
+
+
+def test_without_scipy_the_report_says_that_nothing_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    two = [method("a"), method("b")]
+    said = {"a": [Said({"exact_match": 1.0})] * 2, "b": [Said({"exact_match": 0.0})] * 2}
+    found = reported([read_run(write_run(tmp_path / "run", two, ITEMS, said))])
+    assert "methods are not compared" in found.notes[0]
+    assert not any(datum.kind == "difference" for datum in found.data())
