@@ -133,8 +133,7 @@ Sources: parts of the document, each with its number.
 Query: {query}
 
 First name the numbers of the sources that the answer stands on, then answer in as few words as \
-you can. If the query asks whether something is TRUE or FALSE, the first word of the answer is \
-TRUE or FALSE. If neither memory nor sources answer it, say so.
+you can. If neither memory nor sources answer it, say so.
 
 {"sources": [numbers], "answer": "..."}""",
     variables=("memory", "sources", "query"),
