@@ -17,7 +17,7 @@ PINNED = {
     "SUBQUERY": "d3b04c62b2f0263a",
 }
 PINNED_OURS = {
-    "ANSWER": "79770606b48a2f07",
+    "ANSWER": "bc9f95eb97c7bae2",
     "CONCERNS_JSON": "d012f41de8969951",
     "EVOLVE_JSON": "1ffbbf2e09f53d6a",
     "FOLLOW_UP": "3343a58eb57c543e",
