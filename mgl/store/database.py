@@ -254,8 +254,10 @@ class Store:
         StoreError, and nothing written, if the chunk was done before, an edit names another
         chunk, or a span leaves its document or differs from the quote in the edit's payload.
         """
+        named = {edit.span.document_id for edit in edits if edit.span is not None}
+        texts = {identity: self.document(identity).text for identity in named}
         for edit in edits:
-            self._check(memory_id, chunk, edit)
+            _check(memory_id, chunk, edit, texts)
         with self._write() as connection:
             self._append(connection, memory_id, chunk, edits)
 
@@ -492,22 +494,24 @@ class Store:
         )
         return [rows.memory_from_row(row) for row in found]
 
-    def _check(self, memory_id: str, chunk: int, edit: EditRecord) -> None:
-        if edit.chunk != chunk:
-            problem = f"names chunk {edit.chunk}"
-        elif edit.span is None:
-            return
+
+def _check(memory_id: str, chunk: int, edit: EditRecord, texts: Mapping[str, str]) -> None:
+    """StoreError for an edit of another chunk, or whose span is not what it quotes."""
+    if edit.chunk != chunk:
+        problem = f"names chunk {edit.chunk}"
+    elif edit.span is None:
+        return
+    else:
+        text = texts[edit.span.document_id]
+        held = text[edit.span.start : edit.span.end]
+        quote = edit.payload.get("quote")
+        if edit.span.end > len(text):
+            problem = f"has a span that ends at {edit.span.end} of {len(text)} characters"
+        elif quote is not None and quote != held:
+            problem = f"quotes {quote!r} where its span holds {held!r}"
         else:
-            text = self.document(edit.span.document_id).text
-            held = text[edit.span.start : edit.span.end]
-            quote = edit.payload.get("quote")
-            if edit.span.end > len(text):
-                problem = f"has a span that ends at {edit.span.end} of {len(text)} characters"
-            elif quote is not None and quote != held:
-                problem = f"quotes {quote!r} where its span holds {held!r}"
-            else:
-                return
-        raise StoreError(
-            f"an edit ({edit.op}) of chunk {chunk} of memory {memory_id} {problem}",
-            hint="this is a fault of the memory's code: nothing of the chunk was written",
-        )
+            return
+    raise StoreError(
+        f"an edit ({edit.op}) of chunk {chunk} of memory {memory_id} {problem}",
+        hint="this is a fault of the memory's code: nothing of the chunk was written",
+    )
