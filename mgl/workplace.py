@@ -32,7 +32,7 @@ ResultT = TypeVar("ResultT")
 
 
 class Workplace:
-    """A ``mgl.evaluation.workplace.Workplace``."""
+    """A ``mgl.evaluation.runs.workplace.Workplace``."""
 
     def __init__(self, toolbox: Toolbox, facts: ModelFacts) -> None:
         self._toolbox = toolbox

@@ -89,8 +89,9 @@ class About:
 class Benchmark(Protocol):
     """A benchmark by its name in the registry (kind ``benchmark``).
 
-    ``scorers`` are names of ``mgl.evaluation.scoring``, the first is what reports show first;
-    ``judge`` is a name of ``mgl.evaluation.judging`` that its papers use, None where none does.
+    ``scorers`` are names of ``mgl.evaluation.metrics.scoring``, the first is what reports show
+    first; ``judge`` is a name of ``mgl.evaluation.judges.judging`` that its papers use, None where
+    none does.
     """
 
     @property

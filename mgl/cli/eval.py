@@ -28,7 +28,7 @@ from mgl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from mgl.cli.workplaces import Workplaces
-    from mgl.evaluation.manifest import Arguments
+    from mgl.evaluation.runs.manifest import Arguments
 
 __all__ = ["evaluate"]
 
@@ -160,8 +160,8 @@ def _begin(
     as_json: bool,
     named: list[Path],
 ) -> None:
-    from mgl.evaluation.plan import planned
-    from mgl.evaluation.sessions import begin
+    from mgl.evaluation.runs.plan import planned
+    from mgl.evaluation.runs.sessions import begin
 
     plan = planned(arguments, places.open)
     named.append(out)
@@ -179,9 +179,9 @@ def _resume(
     retry_failed: bool,
     as_json: bool,
 ) -> None:
-    from mgl.evaluation.manifest import Manifest
-    from mgl.evaluation.plan import resumed
-    from mgl.evaluation.sessions import resume
+    from mgl.evaluation.runs.manifest import Manifest
+    from mgl.evaluation.runs.plan import resumed
+    from mgl.evaluation.runs.sessions import resume
 
     manifest = Manifest.read(path)
     places.take(manifest.models)
@@ -193,9 +193,9 @@ def _resume(
 def _replay(
     path: Path, data: Path | None, places: Workplaces, concurrency: int, as_json: bool
 ) -> None:
-    from mgl.evaluation.manifest import Manifest
-    from mgl.evaluation.plan import resumed
-    from mgl.evaluation.replaying import replay
+    from mgl.evaluation.runs.manifest import Manifest
+    from mgl.evaluation.runs.plan import resumed
+    from mgl.evaluation.runs.replaying import replay
 
     manifest = Manifest.read(path)
     open_recorded = places.recorded(manifest.models)
@@ -244,7 +244,7 @@ def _one_folder(asked: dict[str, Any], modes: dict[str, Path | None]) -> Path | 
 
 
 def _arguments(**values: Any) -> Arguments:
-    from mgl.evaluation.manifest import Arguments
+    from mgl.evaluation.runs.manifest import Arguments
 
     return Arguments(**values)
 
@@ -264,7 +264,7 @@ def _data(name: str, given: Path | None) -> Path | None:
     """Where the files are; None where the dataset is made for the run."""
     from mgl import registry
     from mgl.benchmarks.files import located
-    from mgl.evaluation.datasets import is_made
+    from mgl.evaluation.runs.datasets import is_made
 
     benchmark = registry.load("benchmark", name)
     if given is not None:

@@ -13,8 +13,8 @@ from mgl.errors import MglError
 if TYPE_CHECKING:
     from mgl.benchmarks.base import Benchmark, Item
     from mgl.cli.workplaces import Workplaces
-    from mgl.evaluation.reckoning import Cost, Earlier
-    from mgl.evaluation.suites import Method, Run
+    from mgl.evaluation.papers.reckoning import Cost, Earlier
+    from mgl.evaluation.papers.suites import Method, Run
     from mgl.recorded import ModelFacts
 
 __all__ = ["Outlook", "Outlooks"]
@@ -49,7 +49,7 @@ class Outlooks:
 
     def of(self, run: Run, models: tuple[str, ...], *, limit: int | None, seed: int) -> Outlook:
         """What a run needs and costs with these models. It starts no model."""
-        from mgl.evaluation.reproducing import limit_of
+        from mgl.evaluation.papers.reproducing import limit_of
 
         lacks: list[str] = []
         unknown: list[str] = []
@@ -73,7 +73,7 @@ class Outlooks:
 
     def _made(self, run: Run) -> bool:
         from mgl import registry
-        from mgl.evaluation.datasets import is_made
+        from mgl.evaluation.runs.datasets import is_made
 
         if run.benchmark not in registry.names("benchmark"):
             return False
@@ -85,8 +85,8 @@ class Outlooks:
         """Where the data are and which items are asked, None where that is not known."""
         from mgl import registry
         from mgl.benchmarks.files import located
-        from mgl.evaluation.drawing import chosen, drawn
-        from mgl.evaluation.reproducing import limit_of
+        from mgl.evaluation.papers.reproducing import limit_of
+        from mgl.evaluation.runs.drawing import chosen, drawn
 
         if run.benchmark not in registry.names("benchmark"):
             lacks.append(f"the benchmark {run.benchmark}")
@@ -152,7 +152,7 @@ class Outlooks:
         unknown: list[str],
     ) -> Cost | None:
         """``asked`` are how many items, of how many sources."""
-        from mgl.evaluation.reckoning import estimate
+        from mgl.evaluation.papers.reckoning import estimate
 
         items, sources = asked
         if items is None or sources is None or config is None:

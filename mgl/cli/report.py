@@ -35,7 +35,7 @@ def report(
 
     Runs of the same items stand in one table. Markdown written with --out has its plots beside it.
     """
-    from mgl.evaluation.references import load_references
+    from mgl.evaluation.papers.references import load_references
     from mgl.evaluation.report.chapters import reported
     from mgl.evaluation.report.runs import read_run
 

@@ -29,10 +29,10 @@ from mgl.errors import InputError, UsageError
 if TYPE_CHECKING:
     from mgl.cli.outlook import Outlook, Outlooks
     from mgl.cli.workplaces import Workplaces
-    from mgl.evaluation.manifest import Arguments, Manifest
-    from mgl.evaluation.references import Paper
-    from mgl.evaluation.reproducing import Beside
-    from mgl.evaluation.suites import Entry, Run, Suite
+    from mgl.evaluation.papers.references import Paper
+    from mgl.evaluation.papers.reproducing import Beside
+    from mgl.evaluation.papers.suites import Entry, Run, Suite
+    from mgl.evaluation.runs.manifest import Arguments, Manifest
 
 __all__ = ["reproduce"]
 
@@ -96,8 +96,8 @@ def reproduce(
         if entry is None:
             print_list(outlooks, chosen, limit, seed, as_json)
             return
-        from mgl.evaluation import suites
-        from mgl.evaluation.reproducing import run_arguments
+        from mgl.evaluation.papers import suites
+        from mgl.evaluation.papers.reproducing import run_arguments
 
         suite, asked = suites.entry(entry)
         made = suite.made_by(asked)
@@ -125,7 +125,7 @@ def _outlooks(data: Path | None, runs_on: ModelSettings) -> Iterator[Outlooks]:
     from mgl.cli.outlook import Outlooks
     from mgl.cli.progress import observer
     from mgl.cli.workplaces import Workplaces
-    from mgl.evaluation.reckoning import earlier
+    from mgl.evaluation.papers.reckoning import earlier
 
     done, faults = earlier(RUNS)
     for fault in faults:
@@ -160,9 +160,9 @@ def _possible(name: str, seen: list[tuple[Run, Outlook]]) -> list[tuple[Run, Out
 
 def _do(arguments: Arguments, path: Path, places: Workplaces, concurrency: int) -> Manifest:
     """Make a run, or go on with it; UsageError where the folder holds another."""
-    from mgl.evaluation.manifest import MANIFEST, Manifest
-    from mgl.evaluation.plan import planned, resumed
-    from mgl.evaluation.sessions import begin, resume
+    from mgl.evaluation.runs.manifest import MANIFEST, Manifest
+    from mgl.evaluation.runs.plan import planned, resumed
+    from mgl.evaluation.runs.sessions import begin, resume
 
     if not (path / MANIFEST).exists():
         plan = planned(arguments, places.open)
@@ -178,14 +178,14 @@ def _do(arguments: Arguments, path: Path, places: Workplaces, concurrency: int) 
 
 
 def _besides(suite: Suite, entry: Entry, run: Run, manifest: Manifest, path: Path) -> list[Beside]:
-    from mgl.evaluation.folder import RunFolder
-    from mgl.evaluation.reproducing import besides
+    from mgl.evaluation.papers.reproducing import besides
+    from mgl.evaluation.runs.folder import RunFolder
 
     paper = _paper(suite)
     return besides(paper.table(entry.id), run, paper, manifest, RunFolder(path).records.values())
 
 
 def _paper(suite: Suite) -> Paper:
-    from mgl.evaluation.references import load_references
+    from mgl.evaluation.papers.references import load_references
 
     return load_references()[suite.name]

@@ -12,10 +12,10 @@ from mgl.cli.output import clean, duration, one_line, print_json, print_table
 
 if TYPE_CHECKING:
     from mgl.cli.outlook import Outlook, Outlooks
-    from mgl.evaluation.reckoning import Cost
-    from mgl.evaluation.references import Cell
-    from mgl.evaluation.reproducing import Beside
-    from mgl.evaluation.suites import Entry, Run, Suite
+    from mgl.evaluation.papers.reckoning import Cost
+    from mgl.evaluation.papers.references import Cell
+    from mgl.evaluation.papers.reproducing import Beside
+    from mgl.evaluation.papers.suites import Entry, Run, Suite
 
 __all__ = ["print_list", "print_plan", "print_results"]
 
@@ -26,8 +26,8 @@ def print_list(
     outlooks: Outlooks, chosen: tuple[str, ...], limit: int | None, seed: int, as_json: bool
 ) -> None:
     """Every entry of every paper: what it needs, what is here of that and what it would cost."""
-    from mgl.evaluation.reckoning import total
-    from mgl.evaluation.suites import load_suites
+    from mgl.evaluation.papers.reckoning import total
+    from mgl.evaluation.papers.suites import load_suites
 
     rows: list[dict[str, Any]] = []
     for suite in load_suites().values():

@@ -12,8 +12,8 @@ from mgl.cli.output import print_json, print_table, say
 from mgl.errors import InputError
 
 if TYPE_CHECKING:
-    from mgl.evaluation.manifest import Manifest
-    from mgl.evaluation.replaying import Replay
+    from mgl.evaluation.runs.manifest import Manifest
+    from mgl.evaluation.runs.replaying import Replay
 
 __all__ = ["print_replay", "print_summary", "verify_scores"]
 
@@ -22,9 +22,9 @@ SHOWN = 20
 
 def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
     """The scores of each method of a run; those of several items together are a report's."""
-    from mgl.evaluation.folder import RunFolder
-    from mgl.evaluation.scoring import SCORERS
-    from mgl.evaluation.summary import summaries
+    from mgl.evaluation.metrics.scoring import SCORERS
+    from mgl.evaluation.runs.folder import RunFolder
+    from mgl.evaluation.runs.summary import summaries
 
     of_items = [name for name in manifest.scorers if name in SCORERS]
     names = [*of_items, *([manifest.judge] if manifest.judge else [])]
@@ -55,7 +55,7 @@ def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
 
 def verify_scores(path: Path, as_json: bool) -> None:
     """Compute the scores of a run anew; InputError, after what differs, where any does."""
-    from mgl.evaluation.checking import checked
+    from mgl.evaluation.runs.checking import checked
 
     found = checked(path)
     if as_json:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mgl.evaluation.suites import load_suites
+from mgl.evaluation.papers.suites import load_suites
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.evaluation.trial import plugin, rows, write_data

@@ -139,9 +139,8 @@ def _longbench(folder: Path) -> None:
 
 
 def _made(folder: Path, **fields: object) -> None:
-    from mgl.benchmarks.made import write_made
-
     from mgl.benchmarks.base import Item
+    from mgl.benchmarks.made import write_made
     from mgl.types import Document, Question
 
     items = [

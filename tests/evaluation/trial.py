@@ -24,9 +24,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from mgl.benchmarks.base import About, Dataset, Item
 from mgl.deferred import DeferredEngine
 from mgl.errors import EngineRejected, EngineTimeout, EngineUnavailable, InputError
-from mgl.evaluation.manifest import Arguments, Manifest
-from mgl.evaluation.plan import Plan, planned, resumed
-from mgl.evaluation.sessions import begin, resume
+from mgl.evaluation.runs.manifest import Arguments, Manifest
+from mgl.evaluation.runs.plan import Plan, planned, resumed
+from mgl.evaluation.runs.sessions import begin, resume
 from mgl.llm.base import Completion, Engine, Request, TokenUsage
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Observer, SilentObserver

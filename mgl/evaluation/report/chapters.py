@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from mgl.errors import UsageError
 from mgl.evaluation.intervals import wilson_interval
-from mgl.evaluation.references import Paper
+from mgl.evaluation.papers.references import Paper
 from mgl.evaluation.report.costs import cost_table, failure_table, size_table, stage_table
 from mgl.evaluation.report.differences import (
     Comparison,

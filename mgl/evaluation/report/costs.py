@@ -13,11 +13,11 @@ from dataclasses import replace
 from statistics import median
 from typing import Any, Final
 
-from mgl.evaluation.records import Record, Spent, item_from
+from mgl.evaluation.metrics.scoring import Answered, scored
 from mgl.evaluation.report.figures import MEASURES, Metric, figure
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.report.tables import NONE, Cell, Datum, Table, number_cell, score_cell, who
-from mgl.evaluation.scoring import Answered, scored
+from mgl.evaluation.runs.records import Record, Spent, item_from
 
 __all__ = ["cost_table", "failure_table", "size_table", "stage_table", "with_measures"]
 

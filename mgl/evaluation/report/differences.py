@@ -16,7 +16,7 @@ from mgl.evaluation.comparing import Paired, holm, paired
 from mgl.evaluation.report.figures import Metric, measured
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.report.tables import Cell, Datum, Table, difference_cell
-from mgl.evaluation.summary import value_of
+from mgl.evaluation.runs.summary import value_of
 
 __all__ = ["Comparison", "compared", "difference_table", "with_holm"]
 

@@ -27,10 +27,10 @@ from mgl.evaluation.intervals import (
     resampled_interval,
     wilson_interval,
 )
-from mgl.evaluation.records import Record, item_from
+from mgl.evaluation.metrics.scoring import AGGREGATES, SCORERS, Answered, Scored
 from mgl.evaluation.report.runs import Group
-from mgl.evaluation.scoring import AGGREGATES, SCORERS, Answered, Scored
-from mgl.evaluation.summary import value_of
+from mgl.evaluation.runs.records import Record, item_from
+from mgl.evaluation.runs.summary import value_of
 
 __all__ = [
     "FEW",
@@ -53,7 +53,7 @@ FEW: Final = 10
 @dataclass(frozen=True, slots=True)
 class Metric:
     """``kind`` is ``share`` where all values are 0 or 1, ``together`` where many items have the
-    score in common (``mgl.evaluation.aggregates``). ``judged`` where a model says it."""
+    score in common (``mgl.evaluation.metrics.aggregates``). ``judged`` where a model says it."""
 
     name: str
     kind: Kind

@@ -2,7 +2,7 @@
 
 That is: replies that could not be read, agreement with the scores by rule, and whether longer
 answers get higher verdicts. Verdicts asked again, both orders of two answers, and people's labels
-need calls of their own (``mgl.evaluation.reliability``), and no run holds them.
+need calls of their own (``mgl.evaluation.judges.reliability``), and no run holds them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mgl.evaluation.intervals import Interval, wilson_interval
-from mgl.evaluation.records import Record
-from mgl.evaluation.reliability import agreement, length_bias
+from mgl.evaluation.judges.reliability import agreement, length_bias
 from mgl.evaluation.report.figures import Metric
 from mgl.evaluation.report.runs import Group
 from mgl.evaluation.report.tables import NONE, Cell, Datum, Table, difference_cell, percent
-from mgl.evaluation.summary import value_of
+from mgl.evaluation.runs.records import Record
+from mgl.evaluation.runs.summary import value_of
 
 __all__ = ["judge_table"]
 

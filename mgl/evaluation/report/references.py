@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mgl.evaluation.references import Cell as Printed
-from mgl.evaluation.references import Paper, beside
+from mgl.evaluation.papers.references import Cell as Printed
+from mgl.evaluation.papers.references import Paper, beside
 from mgl.evaluation.report.figures import Metric, mean_of_parts, measured
 from mgl.evaluation.report.figures import figure as figure_of
 from mgl.evaluation.report.runs import Group, Series

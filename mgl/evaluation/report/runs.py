@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from mgl.errors import InputError
-from mgl.evaluation.folder import RunFolder
-from mgl.evaluation.lines import JsonLines
-from mgl.evaluation.manifest import Manifest
-from mgl.evaluation.methods import Method
-from mgl.evaluation.records import BuildRecord, Record
+from mgl.evaluation.runs.folder import RunFolder
+from mgl.evaluation.runs.lines import JsonLines
+from mgl.evaluation.runs.manifest import Manifest
+from mgl.evaluation.runs.methods import Method
+from mgl.evaluation.runs.records import BuildRecord, Record
 
 __all__ = ["Group", "Series", "StoredRun", "groups", "read_run"]
 

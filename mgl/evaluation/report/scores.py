@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from mgl.evaluation.records import Outcome, Record
 from mgl.evaluation.report.figures import Metric, figure, mean_of_parts, measured
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.report.tables import NONE, Cell, Table, score_cell, who
+from mgl.evaluation.runs.records import Outcome, Record
 
 __all__ = ["CATEGORY", "common", "of_part", "part_tables", "parts", "score_of", "score_tables"]
 

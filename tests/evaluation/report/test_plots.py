@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from mgl.evaluation.methods import Method
 from mgl.evaluation.report.chapters import reported
 from mgl.evaluation.report.html import to_html
 from mgl.evaluation.report.markdown import to_markdown
 from mgl.evaluation.report.runs import read_run
 from mgl.evaluation.report.tables import Plot, Report
+from mgl.evaluation.runs.methods import Method
 from tests.evaluation.report.folders import Said, item, method, write_run
 
 ITEMS = [item("q0"), item("q1")]

@@ -1,0 +1,1 @@
+"""Models that judge answers, and how far they can be relied on."""

@@ -1,0 +1,293 @@
+"""Judges: a model is asked whether an answer is right, under a schema.
+
+    >>> verdict = await JUDGES["locomo"].judge(llm, item, answered)     # doctest: +SKIP
+    >>> verdict.score, verdict.reason                                   # doctest: +SKIP
+    (1.0, 'Both name the lake.')
+
+| judge | source |
+|---|---|
+| ``mindgraph`` | MindGraph D.4 after its cascade; of choices letter against letter |
+| ``mindgraph_prompt`` | MindGraph D.4 alone, for what the cascade and it agree on |
+| ``hgmem_comprehensiveness``, ``hgmem_diversity`` | HGMem Fig. 8 and 9, beside the item's passage |
+| ``entailment`` | ours, after HGMem §4.3: the answer entails the reference (NarrativeQA) |
+| ``correctness`` | ours (LooGLE, and wherever there is no other) |
+| ``locomo`` | ours; adversarial questions are right where the answer abstains |
+| ``longmemeval`` | ours, by question type; ids in ``_abs`` are right where the answer abstains |
+| ``dialsim`` | ours; an answer that is the reference is right without a model, as in DialSim |
+| ``moviechat`` | ours |
+| ``citation_support`` | ours: the share of an answer's sentences that what it cites supports |
+
+A verdict is 0 or 1; HGMem's are 0 to 1 (of 100), support is a share. A reply that is not as asked
+for, after the repairs that the client makes, is no verdict: its score is None, and so is that of an
+item that has not what a judge reads. How far a judge can be relied on is ``reliability``'s to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from mgl.benchmarks.base import Item
+from mgl.errors import ContextOverflow, ReplyInvalid
+from mgl.evaluation.judges.judge_prompts import (
+    ABSTENTION,
+    COMPREHENSIVENESS,
+    CORRECTNESS,
+    DIALOGUE,
+    DIVERSITY,
+    ENTAILMENT,
+    EVALUATION_AS_JSON,
+    FILM,
+    KNOWLEDGE_UPDATE,
+    MINDGRAPH,
+    PREFERENCE,
+    REMEMBERED,
+    SUPPORT,
+    TALK,
+    TEMPORAL,
+)
+from mgl.evaluation.metrics.answered import Answered
+from mgl.evaluation.metrics.cascade import cascade
+from mgl.evaluation.metrics.choices import gold_letter, letter_said
+from mgl.evaluation.runs.records import VerdictRecord
+from mgl.llm.base import LLM, Message, Sampling
+from mgl.llm.constraints import bounded
+from mgl.prompt import Prompt
+from mgl.text import sentence_spans
+
+__all__ = ["JUDGES", "JUDGING", "Judge", "Reason"]
+
+JUDGING: Final = Sampling(max_tokens=400)
+REASON_CHARS: Final = 300
+LEVEL_WIDTH: Final = 20
+
+Ask = Callable[[LLM, Item, Answered, Sampling], Awaitable[VerdictRecord]]
+Reason = Annotated[str, bounded(REASON_CHARS)]
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """``prompts`` are all that it may ask with, whose hashes a run keeps."""
+
+    name: str
+    source: str
+    prompts: tuple[Prompt, ...]
+    ask: Ask
+
+    async def judge(
+        self, llm: LLM, item: Item, answered: Answered, *, sampling: Sampling = JUDGING
+    ) -> VerdictRecord:
+        """The verdict on an answer. Raises the EngineError family, but for a reply that is not as
+        asked for and a prompt that is too long: these are no verdict, with their reason."""
+        return await self.ask(llm, item, answered, sampling)
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Reasoned(_Reply):
+    reason: Reason
+    correct: bool
+
+
+class _AsPrinted(_Reply):
+    correct: bool
+    reason: Reason
+
+
+class _Support(_Reply):
+    reason: Reason
+    supported: bool
+
+
+class _Evaluation(_Reply):
+    level: Annotated[int, Field(ge=1, le=5)]
+    score: Annotated[int, Field(ge=0, le=100)]
+    explanation: Reason
+
+    @model_validator(mode="after")
+    def _within_its_level(self) -> _Evaluation:
+        last = LEVEL_WIDTH * self.level
+        if not last - LEVEL_WIDTH <= self.score <= last:
+            raise ValueError(f"level {self.level} has scores from {last - LEVEL_WIDTH} to {last}")
+        return self
+
+
+async def _asked(
+    llm: LLM,
+    text: str,
+    schema: type[BaseModel],
+    read: Callable[[Any], tuple[float, str]],
+    sampling: Sampling,
+) -> VerdictRecord:
+    try:
+        reply = await llm.complete(
+            [Message("user", text)], schema, sampling=sampling, stage="judge"
+        )
+    except (ReplyInvalid, ContextOverflow) as error:
+        return _none(error.message)
+    score, reason = read(reply.parsed)
+    return VerdictRecord(float(score), reply.text, reason)
+
+
+def _none(reason: str) -> VerdictRecord:
+    return VerdictRecord(None, "", reason)
+
+
+def _without_model(right: bool, reason: str) -> VerdictRecord:
+    return VerdictRecord(float(right), "", reason)
+
+
+def _golds(item: Item) -> str:
+    return "\nor: ".join(item.golds)
+
+
+def _yes_or_no(prompt: Prompt) -> Ask:
+    """Asks one prompt of ours about every item that has a gold answer."""
+
+    async def ask(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
+        if not item.golds:
+            return _none("the item has no gold answer")
+        return await _decided(llm, prompt, item, answered, sampling)
+
+    return ask
+
+
+async def _decided(
+    llm: LLM, prompt: Prompt, item: Item, answered: Answered, sampling: Sampling
+) -> VerdictRecord:
+    text = prompt.render(
+        question=item.question.text,
+        gold=_golds(item) or "It never came up.",
+        answer=answered.text,
+    )
+    return await _asked(llm, text, _Reasoned, lambda it: (it.correct, it.reason), sampling)
+
+
+async def _mindgraph_prompt(
+    llm: LLM, item: Item, answered: Answered, sampling: Sampling
+) -> VerdictRecord:
+    if not item.golds:
+        return _none("the item has no gold answer")
+    text = MINDGRAPH.render(question=item.question.text, gold=_golds(item), predicted=answered.text)
+    return await _asked(llm, text, _AsPrinted, lambda it: (it.correct, it.reason), sampling)
+
+
+async def _mindgraph(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
+    gold = gold_letter(item)
+    if gold is not None:
+        said = letter_said(answered.text, item.choices)
+        return _without_model(said == gold, f"letter {said} against {gold}")
+    step = cascade(answered.text, item.golds)
+    if step is not None:
+        return _without_model(True, f"cascade: {step}")
+    return await _mindgraph_prompt(llm, item, answered, sampling)
+
+
+def _evaluated(prompt: Prompt) -> Ask:
+    """Asks a prompt of HGMem's beside the passage that the question was made from."""
+
+    async def ask(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
+        if not item.passage:
+            return _none("the item has no passage to judge by")
+        printed = prompt.render(
+            paragraph=item.passage, question=item.question.text, response=answered.text
+        )
+        text = printed + EVALUATION_AS_JSON.text
+        return await _asked(
+            llm, text, _Evaluation, lambda it: (it.score / 100, it.explanation), sampling
+        )
+
+    return ask
+
+
+async def _locomo(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
+    if item.labels.get("category") == "5":
+        return await _decided(llm, ABSTENTION, replace(item, golds=()), answered, sampling)
+    return await _yes_or_no(TALK)(llm, item, answered, sampling)
+
+
+_TYPES: Final[Mapping[str, Prompt]] = MappingProxyType(
+    {
+        "single-session-user": REMEMBERED,
+        "single-session-assistant": REMEMBERED,
+        "multi-session": REMEMBERED,
+        "temporal-reasoning": TEMPORAL,
+        "knowledge-update": KNOWLEDGE_UPDATE,
+        "single-session-preference": PREFERENCE,
+    }
+)
+
+
+async def _longmemeval(
+    llm: LLM, item: Item, answered: Answered, sampling: Sampling
+) -> VerdictRecord:
+    if item.id.endswith("_abs"):
+        return await _decided(llm, ABSTENTION, item, answered, sampling)
+    if item.category not in _TYPES:
+        return _none(f"LongMemEval has no question type {item.category!r}")
+    return await _yes_or_no(_TYPES[item.category])(llm, item, answered, sampling)
+
+
+async def _dialsim(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
+    if any(answered.text in (gold, f"{gold}.") for gold in item.golds):
+        return _without_model(True, "the reference answer itself")
+    return await _yes_or_no(DIALOGUE)(llm, item, answered, sampling)
+
+
+async def _citation_support(
+    llm: LLM, item: Item, answered: Answered, sampling: Sampling
+) -> VerdictRecord:
+    sentences = [answered.text[slice(*span)].strip() for span in sentence_spans(answered.text)]
+    if not answered.citations or not sentences:
+        return _none("nothing is cited")
+    passages = "\n".join(f"[{n}] {each['quote']}" for n, each in enumerate(answered.citations, 1))
+    verdicts = []
+    for sentence in sentences:
+        text = SUPPORT.render(passages=passages, question=item.question.text, sentence=sentence)
+        verdicts.append(
+            await _asked(llm, text, _Support, lambda it: (it.supported, it.reason), sampling)
+        )
+    scores = [each.score for each in verdicts if each.score is not None]
+    reason = " ".join(each.reason for each in verdicts)
+    if len(scores) < len(verdicts):
+        return _none(reason)
+    replies = "\n".join(each.reply for each in verdicts)
+    return VerdictRecord(sum(scores) / len(scores), replies, reason)
+
+
+_ALL: Final = (
+    Judge("mindgraph", "MindGraph D.4, after its cascade", (MINDGRAPH,), _mindgraph),
+    Judge("mindgraph_prompt", "MindGraph D.4", (MINDGRAPH,), _mindgraph_prompt),
+    Judge(
+        "hgmem_comprehensiveness",
+        "HGMem Fig. 8",
+        (COMPREHENSIVENESS, EVALUATION_AS_JSON),
+        _evaluated(COMPREHENSIVENESS),
+    ),
+    Judge(
+        "hgmem_diversity",
+        "HGMem Fig. 9",
+        (DIVERSITY, EVALUATION_AS_JSON),
+        _evaluated(DIVERSITY),
+    ),
+    Judge("entailment", "ours, after HGMem §4.3", (ENTAILMENT,), _yes_or_no(ENTAILMENT)),
+    Judge("correctness", "ours", (CORRECTNESS,), _yes_or_no(CORRECTNESS)),
+    Judge("locomo", "ours", (TALK, ABSTENTION), _locomo),
+    Judge(
+        "longmemeval",
+        "ours, by LongMemEval's question types",
+        (*dict.fromkeys(_TYPES.values()), ABSTENTION),
+        _longmemeval,
+    ),
+    Judge("dialsim", "ours", (DIALOGUE,), _dialsim),
+    Judge("moviechat", "ours", (FILM,), _yes_or_no(FILM)),
+    Judge("citation_support", "ours", (SUPPORT,), _citation_support),
+)
+
+JUDGES: Final[Mapping[str, Judge]] = MappingProxyType({each.name: each for each in _ALL})

@@ -1,0 +1,216 @@
+"""How far a judge can be relied on: with itself, with scores by rule, with labels, and its biases.
+
+    >>> found = agreement([1, 0, 1, None], [1, 0, 0, 1])
+    >>> found.compared, found.unread, round(found.share.mean, 2)
+    (3, 1, 0.67)
+
+- Repeats: the same verdicts asked again with other seeds at a temperature above 0; at 0 a judge
+  repeats itself whatever it is worth (``asked_again``, ``repeat_agreement``).
+- Scores by rule, where both apply: verdicts against ``cascade_mindgraph`` or ``choice_letter``; of
+  an answer that is word for word the reference a judge should say nothing else (``agreement``).
+- Labels: verdicts against what people said (``mgl.evaluation.judges.labelled``, ``agreement``).
+- Place: two answers in both orders; a fair judge prefers the same answer (``position_bias``).
+- Length: longer answers should not score higher for it (``length_bias``).
+
+Agreement by luck is taken out by Cohen's kappa (Educ. Psych. Measurement 1960). A verdict that
+could not be read is compared with nothing and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mgl.benchmarks.base import Item
+from mgl.evaluation.intervals import (
+    Interval,
+    bootstrap_interval,
+    resampled_interval,
+    wilson_interval,
+)
+from mgl.evaluation.judges.judging import JUDGING, Judge
+from mgl.evaluation.judges.preferring import BothWays
+from mgl.evaluation.metrics.answered import Answered
+from mgl.llm.base import LLM, Sampling
+
+__all__ = [
+    "Agreement",
+    "LengthBias",
+    "PositionBias",
+    "agreement",
+    "asked_again",
+    "length_bias",
+    "position_bias",
+    "repeat_agreement",
+]
+
+Verdicts = Sequence[float | None]
+AGAIN = replace(JUDGING, temperature=0.7)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """``share`` is of the compared verdicts that are the same. ``kappa`` is None where it says
+    nothing: where there are other verdicts than 0 and 1, or both sides say the same of all.
+    ``one_higher`` is the share of those that differ in which the first is the higher."""
+
+    compared: int
+    unread: int
+    share: Interval
+    kappa: Interval | None
+    one_higher: float | None
+
+
+def agreement(one: Verdicts, other: Verdicts, *, tolerance: float = 0.0) -> Agreement | None:
+    """How often two verdicts on the same answers are the same; None where none can be compared.
+
+    ``tolerance`` is how far graded verdicts (HGMem's) may lie apart and count as the same.
+    ValueError where there are not as many of both.
+    """
+    pairs = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
+    if not pairs:
+        return None
+    left, right = np.array(pairs, dtype=np.float64).T
+    same = np.abs(left - right) <= tolerance + 1e-9
+    apart = left[~same] > right[~same]
+    return Agreement(
+        compared=len(pairs),
+        unread=len(one) - len(pairs),
+        share=wilson_interval(int(same.sum()), len(pairs)),
+        kappa=_kappa(left, right),
+        one_higher=float(apart.mean()) if apart.size else None,
+    )
+
+
+async def asked_again(
+    judge: Judge,
+    llm: LLM,
+    answers: Sequence[tuple[Item, Answered]],
+    *,
+    repeats: int = 3,
+    sampling: Sampling = AGAIN,
+) -> list[list[float | None]]:
+    """The verdicts on some answers, once for each of ``repeats`` seeds: one list a seed.
+
+    Raises what Judge.judge raises.
+    """
+    asked = [
+        asyncio.gather(
+            *(
+                judge.judge(llm, item, answered, sampling=replace(sampling, seed=seed))
+                for item, answered in answers
+            )
+        )
+        for seed in range(repeats)
+    ]
+    return [[verdict.score for verdict in verdicts] for verdicts in await asyncio.gather(*asked)]
+
+
+def repeat_agreement(repeats: Sequence[Verdicts]) -> Interval | None:
+    """How often two of an answer's verdicts are the same, averaged over the answers.
+
+    ``repeats`` has one list of verdicts a repeat. Answers with fewer than two verdicts that could
+    be read say nothing; None where that is all of them.
+    """
+    shares = []
+    for verdicts in zip(*repeats, strict=True):
+        known = [verdict for verdict in verdicts if verdict is not None]
+        if len(known) > 1:
+            pairs = list(combinations(known, 2))
+            shares.append(sum(a == b for a, b in pairs) / len(pairs))
+    return bootstrap_interval(shares) if shares else None
+
+
+@dataclass(frozen=True, slots=True)
+class PositionBias:
+    """``consistent``: the same answer is preferred in both orders, or neither is. ``first``: of
+    all single preferences, those for the answer that came first; one half is fair."""
+
+    consistent: Interval
+    first: Interval | None
+    unread: int
+
+
+def position_bias(asked: Sequence[BothWays]) -> PositionBias | None:
+    """What the order of two answers does to a preference; None where none can be read."""
+    mirrored = {"first": "second", "second": "first", "neither": "neither"}
+    read = [(each.forth, each.back) for each in asked if each.forth and each.back]
+    if not read:
+        return None
+    consistent = sum(mirrored[forth] == back for forth, back in read)
+    places = [place for pair in read for place in pair if place != "neither"]
+    return PositionBias(
+        consistent=wilson_interval(consistent, len(read)),
+        first=wilson_interval(places.count("first"), len(places)) if places else None,
+        unread=len(asked) - len(read),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LengthBias:
+    """``slope``: by how much a verdict rises where an answer is twice as long, other things equal;
+    0 is fair, and an interval that holds it shows no bias. ``compared`` verdicts, in groups."""
+
+    slope: Interval
+    compared: int
+    groups: int
+
+
+def length_bias(
+    answers: Sequence[str], verdicts: Verdicts, groups: Sequence[object] | None = None
+) -> LengthBias | None:
+    """Whether longer answers get higher verdicts.
+
+    Good answers may be longer for good reason, so verdicts are compared within ``groups`` alone:
+    give the score by rule, or what people said, or the question where several methods answer it. A
+    preference between two answers is 1 for one and 0 for the other, in a group of their own.
+    Lengths are in words. None where in no group the length differs. ValueError where the lists
+    differ in length.
+    """
+    given = groups if groups is not None else [None] * len(answers)
+    by_group: dict[object, list[tuple[float, float]]] = {}
+    for answer, verdict, group in zip(answers, verdicts, given, strict=True):
+        if verdict is not None:
+            words = max(1, len(answer.split()))
+            by_group.setdefault(group, []).append((float(np.log2(words)), verdict))
+    centred = []
+    for rows in by_group.values():
+        table = np.array(rows)
+        if np.ptp(table[:, 0]) > 0:
+            centred.append(table - table.mean(axis=0))
+    if not centred:
+        return None
+    length, score = np.concatenate(centred).T
+    slope = resampled_interval(partial(_slope, length, score), len(length))
+    return LengthBias(slope, len(length), len(centred))
+
+
+def _slope(
+    length: NDArray[np.float64], score: NDArray[np.float64], drawn: NDArray[np.int64]
+) -> float:
+    spread = float((length[drawn] ** 2).sum())
+    return float((length[drawn] * score[drawn]).sum()) / spread if spread else 0.0
+
+
+def _kappa(left: NDArray[np.float64], right: NDArray[np.float64]) -> Interval | None:
+    if not np.isin([left, right], (0.0, 1.0)).all():
+        return None
+    if len({*left.tolist(), *right.tolist()}) == 1:
+        return None
+    return resampled_interval(partial(_kappa_of, left, right), len(left))
+
+
+def _kappa_of(
+    left: NDArray[np.float64], right: NDArray[np.float64], drawn: NDArray[np.int64]
+) -> float:
+    """Cohen's kappa of those drawn; 1 where they all say one thing, which is no less than agree."""
+    one, other = left[drawn], right[drawn]
+    seen = float((one == other).mean())
+    luck = float(one.mean() * other.mean() + (1 - one.mean()) * (1 - other.mean()))
+    return (seen - luck) / (1 - luck) if luck < 1 else 1.0

@@ -1,0 +1,1 @@
+"""What the scripts of measurements share: tables, rows that are kept, costs."""

@@ -1,0 +1,122 @@
+"""Which of several answers a reply chooses: by its letter, as each benchmark reads it, or by name.
+
+    >>> letter_longbench("The correct answer is **(B)**."), letter_longbench("B")
+    ('B', None)
+    >>> letter_said("(b) the red one", ("the blue one", "the red one"))
+    'B'
+
+| rule | source |
+|---|---|
+| ``letter_longbench`` | LongBench v2's ``extract_answer``: one of two sentences, A to D |
+| ``right_dialsim`` | DialSim's ``judge_eq``: an option in brackets, and no other option |
+| ``letter_said`` | ours: memories answer in a few words, which neither of the two reads |
+| ``label_said`` | ours: a label by its name (Prelude) |
+
+Where a reply names several, or none, nothing is chosen: that is a wrong answer, not a missing one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from string import ascii_uppercase
+
+from mgl.benchmarks.base import Item
+from mgl.evaluation.metrics.extractive import squad_words
+from mgl.evaluation.metrics.overlap import stands_in
+
+__all__ = [
+    "gold_label",
+    "gold_letter",
+    "label_said",
+    "letter_longbench",
+    "letter_said",
+    "right_dialsim",
+]
+
+_LONGBENCH = (
+    re.compile(r"The correct answer is \(([A-D])\)"),
+    re.compile(r"The correct answer is ([A-D])"),
+)
+_FIRST = re.compile(r"[\W_]*([A-Za-z])(?:[).:\]*]+(?:\s|\Z)(?!\s*(?:or|and)\b)|[\W_]*(?:\n|\Z))")
+_NAMED = re.compile(
+    r"\b(?i:answer|option|choice)(?:\s+is)?\s*:?\s*[(\[*]*([A-Z])\b(?!['’]|(?<=A)\s+[a-z])"
+)
+_BRACKETS = re.compile(r"[(\[]([A-Za-z])[)\]]")
+
+
+def letter_longbench(reply: str) -> str | None:
+    """The letter in "The correct answer is (X)" or "The correct answer is X", asterisks aside."""
+    plain = reply.replace("*", "")
+    for pattern in _LONGBENCH:
+        if (found := pattern.search(plain)) is not None:
+            return found[1]
+    return None
+
+
+def right_dialsim(reply: str, letter: str, count: int = 5) -> bool:
+    """Whether the right option stands in the reply as ``(A)`` and no other of ``count`` does, in
+    either case."""
+    others = (other for other in ascii_uppercase[:count] if other != letter)
+    return f"({letter})" in reply and not any(f"({other})" in reply.upper() for other in others)
+
+
+def letter_said(reply: str, choices: Sequence[str]) -> str | None:
+    """The letter that a reply of a few words chooses.
+
+    In this order: LongBench's sentence; a letter that the reply begins with and that a bracket, a
+    full stop, a colon or the end of the line closes; the only letter after "answer", "option" or
+    "choice"; the only letter in brackets; the only choice whose words the reply is, or else holds.
+    """
+    letters = ascii_uppercase[: len(choices)]
+    first = _FIRST.match(reply)
+    for found in (
+        letter_longbench(reply),
+        first and first[1].upper(),
+        _only(_NAMED, reply),
+        _only(_BRACKETS, reply),
+    ):
+        if found is not None and found in letters:
+            return found
+    said = squad_words(reply)
+    wanted = {letter: squad_words(text) for letter, text in zip(letters, choices, strict=True)}
+    same = [letter for letter, words in wanted.items() if words == said]
+    held = same or [letter for letter, words in wanted.items() if stands_in(words, said)]
+    return held[0] if len(held) == 1 else None
+
+
+def gold_letter(item: Item) -> str | None:
+    """The letter of the right choice: the gold answer itself, or that of the choice that it is."""
+    letters = ascii_uppercase[: len(item.choices)]
+    for gold in item.golds[:1]:
+        letter = gold.strip("() ").upper()
+        if len(letter) == 1 and letter in letters:
+            return letter
+        if gold in item.choices:
+            return letters[item.choices.index(gold)]
+    return None
+
+
+def label_said(reply: str, labels: Sequence[str]) -> str | None:
+    """The one label that a reply names and does not deny: its first word, else a word that begins
+    with it (``contradicts``)."""
+    words = squad_words(reply)
+    for label in labels:
+        if words and words[0] == label.lower():
+            return label
+    named = [label for label in labels if re.search(rf"\b{re.escape(label)}", reply, re.I)]
+    if len(named) != 1:
+        return None
+    denied = rf"(?:\b(?:not|never|no)|n['’]t)\s+(?:\w+\s+)?{re.escape(named[0])}"
+    return None if re.search(denied, reply, re.I) else named[0]
+
+
+def gold_label(item: Item) -> str | None:
+    """The gold answer as it stands among the choices, whatever its case; None where it does not."""
+    wanted = [gold.strip().lower() for gold in item.golds[:1]]
+    return next((each for each in item.choices if each.lower() in wanted), None)
+
+
+def _only(pattern: re.Pattern[str], reply: str) -> str | None:
+    found = {letter.upper() for letter in pattern.findall(reply)}
+    return found.pop() if len(found) == 1 else None

@@ -1,0 +1,121 @@
+"""LooGLE's automatic scores of an answer against a reference: BLEU, ROUGE recall, METEOR.
+
+    >>> rouge_recall("the cat sat", "the cat sat on it", 1)
+    0.6
+
+Source: Li et al., LooGLE (2023), ``Evaluation/automatic_metrics.py``. Words are what white space
+parts, as written (METEOR lower-cases them). BLEU-1 and BLEU-4 are the precision of single words and
+of four in a row, times the brevity penalty, without smoothing. ROUGE is that of the package
+``rouge``: sentences end at each full stop, each n-gram counts once, and ROUGE-L is the union of
+longest common subsequences over sentences; it is written anew here because the package recurses
+once a word. A property test holds the two together.
+
+METEOR is NLTK's on the words without repetitions. LooGLE gives it unordered sets, whose order, and
+with it the score, changes from run to run; here each word comes where it stood first. Synonyms are
+WordNet's, which NLTK does not ship: ``meteor`` takes them, ``meteor_stems`` does without.
+
+BERTScore, LooGLE's fourth, is not here: it needs a model of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from mgl.errors import UsageError
+from mgl.evaluation.metrics.nltktools import nltk_tools
+
+__all__ = ["bleu", "meteor", "meteor_stems", "rouge_recall", "wordnet"]
+
+
+def bleu(prediction: str, gold: str, n: Literal[1, 4]) -> float:
+    """Precision of n words in a row times the brevity penalty, 0 to 1; 0 where no word is
+    shared."""
+    said, wanted = prediction.split(), gold.split()
+    if not set(said) & set(wanted):
+        return 0.0
+    tools = nltk_tools()
+    brevity = tools.brevity(len(wanted), len(said))
+    return float(brevity * tools.precision([wanted], said, n))
+
+
+def rouge_recall(prediction: str, gold: str, kind: Literal[1, 2, "L"]) -> float:
+    """Share of the gold answer's distinct n-grams, or of its words in common subsequences."""
+    said, wanted = _sentences(prediction), _sentences(gold)
+    if not said or not wanted:
+        return 0.0
+    if kind != "L":
+        found, there = _ngrams(said, kind), _ngrams(wanted, kind)
+        return len(found & there) / len(there) if there else 0.0
+    shared: set[str] = set()
+    for sentence in wanted:
+        for other in said:
+            shared |= _common(sentence, other)
+    return len(shared) / len({word for sentence in wanted for word in sentence})
+
+
+def meteor(prediction: str, gold: str) -> float:
+    """METEOR with the synonyms of WordNet. UsageError as ``wordnet`` raises it."""
+    return _meteor(prediction, gold, wordnet())
+
+
+def wordnet() -> object:
+    """NLTK's reader of WordNet; UsageError where its data is not on this machine."""
+    nltk_tools()
+    from nltk.corpus import wordnet as reader
+
+    try:
+        reader.ensure_loaded()
+    except LookupError as error:
+        raise UsageError(
+            "METEOR with synonyms needs NLTK's WordNet",
+            hint="put NLTK's `wordnet` into nltk_data, or score by meteor_stems",
+        ) from error
+    return reader
+
+
+def meteor_stems(prediction: str, gold: str) -> float:
+    """METEOR that matches words and their Porter stems, and no synonyms."""
+    return _meteor(prediction, gold, _NoSynonyms())
+
+
+class _NoSynonyms:
+    def synsets(self, _word: str) -> list[object]:
+        return []
+
+
+def _meteor(prediction: str, gold: str, synonyms: object) -> float:
+    said, wanted = (list(dict.fromkeys(text.split())) for text in (prediction, gold))
+    return float(nltk_tools().meteor(wanted, said, wordnet=synonyms)) if said and wanted else 0.0
+
+
+def _sentences(text: str) -> list[list[str]]:
+    """The words between full stops; one empty word where there is only white space."""
+    return [part.split() or [""] for part in text.split(".") if part]
+
+
+def _ngrams(sentences: Sequence[Sequence[str]], n: int) -> set[tuple[str, ...]]:
+    words = [word for sentence in sentences for word in sentence]
+    return {tuple(words[start : start + n]) for start in range(len(words) - n + 1)}
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> set[str]:
+    """The words of a longest common subsequence; of several, the one that the package takes."""
+    lengths = [[0] * (len(other) + 1)]
+    for word in one:
+        above, row = lengths[-1], [0]
+        for place, candidate in enumerate(other):
+            same = word == candidate
+            row.append(above[place] + 1 if same else max(above[place + 1], row[place]))
+        lengths.append(row)
+    words: set[str] = set()
+    i, j = len(one), len(other)
+    while i and j:
+        if one[i - 1] == other[j - 1]:
+            words.add(one[i - 1])
+            i, j = i - 1, j - 1
+        elif lengths[i - 1][j] > lengths[i][j - 1]:
+            i -= 1
+        else:
+            j -= 1
+    return words

@@ -1,0 +1,1 @@
+"""The papers' numbers as data, their tables as runs, and what these cost."""

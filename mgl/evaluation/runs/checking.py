@@ -1,0 +1,64 @@
+"""Whether the records of a run are what their own contents say: scores are computed anew.
+
+    >>> checked(Path("runs/locomo"))        # doctest: +SKIP
+    [Difference(method='turns', item='conv-30/q4', what='f1_squad', recorded='1.0', found='0.5')]
+
+No model and no dataset is needed: a record holds what its scores are computed from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mgl.evaluation.runs.folder import RunFolder
+from mgl.evaluation.runs.grading import due, graded
+from mgl.evaluation.runs.manifest import Manifest
+from mgl.evaluation.runs.records import Record
+
+__all__ = ["Difference", "checked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a record says of a score or its outcome, and what was found instead."""
+
+    method: str
+    item: str
+    what: str
+    recorded: str
+    found: str
+
+
+def checked(path: Path) -> list[Difference]:
+    """Everything in a run's folder that does not agree; InputError where it cannot be read."""
+    manifest, folder = Manifest.read(path), RunFolder(path)
+    found = list(_of_set(manifest, folder))
+    for (method, item), record in folder.records.items():
+        found += (Difference(method, item, *other) for other in _of_record(manifest, record))
+    return found
+
+
+def _of_set(manifest: Manifest, folder: RunFolder) -> Iterator[Difference]:
+    """Records that are missing from a complete run, or are of none of its items."""
+    keys = {(m.label, item) for m in manifest.methods for item in manifest.dataset.items}
+    if manifest.ended is not None:
+        for method, item in sorted(keys - folder.records.keys()):
+            yield Difference(method, item, "record", "none", "an item of the run")
+    for method, item in sorted(folder.records.keys() - keys):
+        yield Difference(method, item, "record", "one", "no item of the run")
+
+
+def _of_record(manifest: Manifest, record: Record) -> Iterator[tuple[str, str, str]]:
+    again = graded(record, manifest.scorers)
+    for name in sorted({*record.scores, *again.scores}):
+        recorded, computed = record.scores.get(name), again.scores.get(name)
+        if recorded != computed:
+            yield name, str(recorded), str(computed)
+    if record.outcome == "failed" and record.scores:
+        yield "outcome", "failed", "scores of an answer"
+    if record.outcome != again.outcome:
+        yield "outcome", record.outcome, again.outcome
+    if manifest.ended is not None and due(record, manifest.judge):
+        yield f"verdict of {manifest.judge}", "none", "due"

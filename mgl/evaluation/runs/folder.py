@@ -1,0 +1,131 @@
+"""The folder of a run: its manifest, what came of each item and build, and the stores at work.
+
+    DIR/manifest.json   what was asked for and what it was made with
+    DIR/records.jsonl   one line an item and method
+    DIR/builds.jsonl    one line a memory that several items share
+    DIR/seconds.jsonl   how long each took; never compared
+    DIR/work/           a store for each memory, removed when it is needed no more
+
+While a run goes on, lines are in the order in which they came and the later of two of one item
+counts. When it is complete, records and builds are rewritten in the order of methods and items.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from mgl.errors import UsageError
+from mgl.evaluation.runs.lines import JsonLines
+from mgl.evaluation.runs.manifest import MANIFEST
+from mgl.evaluation.runs.records import BuildRecord, Record
+from mgl.weights.lock import exclusive
+
+__all__ = ["RunFolder"]
+
+Key = tuple[str, str]
+"""The label of a method, and the id of an item or the name of a source."""
+
+_LOCK = ".lock"
+_RECORD = TypeAdapter(Record)
+_BUILD = TypeAdapter(BuildRecord)
+
+
+class RunFolder:
+    """``records`` and ``builds`` are what is known, by method and by item or source."""
+
+    def __init__(self, path: Path) -> None:
+        """InputError, with the line, where a file holds something else."""
+        self.path = path
+        self._record_lines = JsonLines(path / "records.jsonl")
+        self._build_lines = JsonLines(path / "builds.jsonl")
+        self._seconds = JsonLines(path / "seconds.jsonl")
+        records = _parsed(self._record_lines, _RECORD)
+        builds = _parsed(self._build_lines, _BUILD)
+        self.records: dict[Key, Record] = {(one.method, one.item["id"]): one for one in records}
+        self.builds: dict[Key, BuildRecord] = {(one.method, one.source): one for one in builds}
+
+    @classmethod
+    def begun(cls, path: Path) -> RunFolder:
+        """A new run's folder. UsageError where the path holds something already."""
+        if (path / MANIFEST).exists():
+            raise UsageError(
+                f"{path} holds a run already",
+                hint=f"`mgl eval --resume {path}` goes on with it; or name another --out",
+            )
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            empty = all(file.name == _LOCK for file in path.iterdir())
+        except OSError as error:
+            raise UsageError(
+                f"{path} cannot be a run's folder: {error.strerror}", hint="name another --out"
+            ) from error
+        if not empty:
+            raise UsageError(f"{path} is not empty", hint="name another --out")
+        return cls(path)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Work on it alone; UsageError where another process does."""
+
+        def taken() -> None:
+            raise UsageError(
+                f"another mgl works on {self.path}", hint="let it finish, or end it first"
+            )
+
+        with exclusive(self.path / _LOCK, taken):
+            yield
+
+    def add(self, record: Record) -> None:
+        self._record_lines.add(asdict(record))
+        self.records[record.method, record.item["id"]] = record
+
+    def add_build(self, record: BuildRecord) -> None:
+        self._build_lines.add(asdict(record))
+        self.builds[record.method, record.source] = record
+
+    def add_seconds(self, row: Mapping[str, Any]) -> None:
+        self._seconds.add(row)
+
+    def forget_failed(self) -> int:
+        """Take what failed as not done, and say how many items that are."""
+        failed = [key for key, record in self.records.items() if record.outcome == "failed"]
+        for key in failed:
+            del self.records[key]
+        for key in [key for key, record in self.builds.items() if record.reason]:
+            del self.builds[key]
+        return len(failed)
+
+    def finish(self, items: Iterable[Key], builds: Iterable[Key]) -> None:
+        """Put the lines into this order, one each."""
+        self._record_lines.rewrite(asdict(self.records[key]) for key in items)
+        self._build_lines.rewrite(asdict(self.builds[key]) for key in builds if key in self.builds)
+
+    def store(self, kind: str, key: Key) -> Path:
+        """Where the store of a build or an item lies while it is needed."""
+        name = hashlib.sha256("\0".join((kind, *key)).encode()).hexdigest()[:16]
+        folder = self.path / "work"
+        folder.mkdir(exist_ok=True)
+        return folder / f"{kind}-{name}.sqlite"
+
+    def remove_stores(self) -> None:
+        """Remove every store."""
+        if (self.path / "work").is_dir():
+            shutil.rmtree(self.path / "work")
+
+
+def _parsed(lines: JsonLines, adapter: TypeAdapter[Any]) -> list[Any]:
+    found = []
+    for number, row in enumerate(lines.rows, start=1):
+        try:
+            found.append(adapter.validate_python(row))
+        except ValidationError as error:
+            raise lines.fault(number) from error
+    return found

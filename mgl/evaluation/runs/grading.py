@@ -1,0 +1,69 @@
+"""What becomes of a record when it is scored and judged; it can be done again at any time.
+
+An answer is ``scored`` where a scorer or a judge gives it a score, ``unscored`` where none does,
+and then the record says why. What failed has no scores. A judge whose reply cannot be read gives
+None, which is no score and never counts as wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mgl.errors import EngineError, EngineUnavailable, MglError
+from mgl.evaluation.metrics.answered import Answered
+from mgl.evaluation.judges.judging import Judge
+from mgl.evaluation.runs.records import Record, VerdictRecord, item_from
+from mgl.evaluation.metrics.scoring import scored
+from mgl.evaluation.runs.spending import spent
+from mgl.llm.client import Client
+from mgl.types import Citation, Document
+
+__all__ = ["due", "graded", "judged", "told", "verbatim"]
+
+
+def graded(record: Record, scorers: Sequence[str]) -> Record:
+    """The record with its scores, and the outcome that follows from them and its verdicts."""
+    if record.outcome == "failed":
+        return record
+    scores = scored(scorers, item_from(record.item), Answered.of(record))
+    verdicts = record.verdicts.items()
+    if scores or any(verdict.score is not None for _, verdict in verdicts):
+        return replace(record, scores=scores, outcome="scored", reason="")
+    why = [f"{name}: {verdict.reason or 'no verdict'}" for name, verdict in verdicts]
+    return replace(
+        record,
+        scores=scores,
+        outcome="unscored",
+        reason="; ".join(why) or "no scorer has a score for this item",
+    )
+
+
+def due(record: Record, judge: str | None) -> bool:
+    """Whether a judge has yet to say what the answer is worth."""
+    return judge is not None and record.outcome != "failed" and judge not in record.verdicts
+
+
+async def judged(record: Record, judge: Judge, llm: Client) -> VerdictRecord:
+    """What a judge says of the answer; no score, and why, where the model gave no verdict.
+
+    EngineUnavailable where there is no model to ask.
+    """
+    try:
+        verdict = await judge.judge(llm, item_from(record.item), Answered.of(record))
+    except EngineUnavailable:
+        raise
+    except EngineError as error:
+        return VerdictRecord(None, "", told(error))
+    return replace(verdict, usage=spent(llm.usage()))
+
+
+def told(error: MglError) -> str:
+    """An error as a record has it: its class, and what it says without its hint."""
+    return f"{type(error).__name__}: {error.message}"
+
+
+def verbatim(citation: Citation, document: Document) -> bool:
+    """Whether a citation's span of the document holds its quote."""
+    span = citation.span
+    return span.end <= len(document.text) and document.quote(span) == citation.quote

@@ -1,0 +1,119 @@
+"""A run's manifest: what was asked for, what it was made with, and when.
+
+What decides the records (``arguments``, ``methods``, ``models``, ``dataset``) stays as it was when
+the run began; a run that goes on adds a session with its own code and machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mgl.errors import InputError
+from mgl.evaluation.runs.lines import replace_file
+from mgl.evaluation.runs.methods import Method
+from mgl.recorded import ModelFacts
+
+__all__ = ["MANIFEST", "Arguments", "DatasetFacts", "Manifest", "Session", "now"]
+
+MANIFEST = "manifest.json"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Arguments(_Strict):
+    """What was asked for, as it was written; ``data`` is None for what was made for the run.
+
+    ``questions`` says what a memory whose build depends
+    on its questions is built for: each question by itself, or all of a source at once."""
+
+    benchmark: str
+    data: Path | None
+    memories: tuple[str, ...]
+    models: tuple[str, ...]
+    settings: tuple[str, ...] = ()
+    limit: int | None = None
+    seed: int = 0
+    sources: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    labels: Mapping[str, str] = {}
+    questions: Literal["each", "all"] = "each"
+    judge: str | None = None
+
+
+class DatasetFacts(_Strict):
+    """The files by their hashes, and the ids of the items that the run takes, in their order.
+
+    ``made_with`` are the parameters of a dataset that was made for the run, None where it was read.
+    """
+
+    made_with: Mapping[str, Any] | None = None
+    sha256: Mapping[str, str]
+    items: tuple[str, ...]
+    of: int
+    notes: tuple[str, ...] = ()
+
+
+class Session(_Strict):
+    """One process that worked on the run; ``ended`` is None where it was killed, or works still."""
+
+    code: Mapping[str, Any]
+    packages: Mapping[str, str]
+    prompts: Mapping[str, str]
+    machine: Mapping[str, Any]
+    concurrency: int
+    started: str
+    ended: str | None = None
+
+
+class Manifest(_Strict):
+    """``judge`` is the judge's name, and ``judge_model`` its profile, of which ``models`` tells.
+
+    ``ended`` is when the run was complete.
+    """
+
+    arguments: Arguments
+    reads: Literal["document", "conversation"]
+    scorers: tuple[str, ...]
+    judge: str | None
+    judge_model: str | None
+    methods: tuple[Method, ...]
+    models: Mapping[str, ModelFacts]
+    dataset: DatasetFacts
+    sessions: tuple[Session, ...] = ()
+    started: str
+    ended: str | None = None
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """The manifest of a run's folder; InputError where there is none that can be read."""
+        path = folder / MANIFEST
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except OSError as error:
+            raise InputError(
+                f"{folder} holds no run: {error.strerror}: {path.name}",
+                hint="name the folder that `mgl eval --out` wrote",
+            ) from error
+        except ValidationError as error:
+            fault = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, fault["loc"]))
+            raise InputError(
+                f"{path} is no manifest of a run: {place}: {fault['msg']}",
+                hint="restore the file, or begin the run anew",
+            ) from error
+
+    def write(self, folder: Path) -> None:
+        """Put it into a run's folder, in place of the one that is there."""
+        replace_file(folder / MANIFEST, (self.model_dump_json(indent=1) + "\n").encode())
+
+
+def now() -> str:
+    """The time, in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,158 @@
+"""A run before it is begun or gone on with: everything is looked at that can be wrong at once.
+
+No model is started for it, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mgl import registry
+from mgl.benchmarks.base import Benchmark, Dataset, Item
+from mgl.errors import InputError, UsageError
+from mgl.evaluation.runs.datasets import dataset_of, parameters
+from mgl.evaluation.runs.drawing import chosen, drawn
+from mgl.evaluation.judges.judging import JUDGES
+from mgl.evaluation.runs.manifest import Arguments, DatasetFacts, Manifest, now
+from mgl.evaluation.runs.methods import Method, methods
+from mgl.evaluation.metrics.scoring import scorers
+from mgl.evaluation.runs.workplace import OpenModel
+from mgl.memories.base import MemoryKind
+from mgl.recorded import ModelFacts
+from mgl.settings import read_settings
+from mgl.types import Conversation, Document, Source
+
+__all__ = ["Plan", "planned", "resumed"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A manifest with the dataset and the items that it speaks of."""
+
+    manifest: Manifest
+    dataset: Dataset
+    items: tuple[Item, ...]
+
+    def source(self, name: str, kind: MemoryKind) -> Source:
+        """A source as a kind of memory reads it: a conversation as its transcript where it reads
+        documents. InputError where the file cannot be read."""
+        source = self.dataset.sources[name]()
+        if isinstance(source, Conversation) and kind.reads == "document":
+            told = source.transcript
+            return Document.from_text(
+                told.name, told.text, sections=told.sections, notes=told.notes
+            )
+        return source
+
+
+def planned(arguments: Arguments, open_model: OpenModel) -> Plan:
+    """What a new run with these arguments would do.
+
+    UsageError for a benchmark, memory, model, setting, scorer or judge that is unknown or does not
+    go with the others, InputError for data that cannot be read.
+    """
+    benchmark: Benchmark = registry.load("benchmark", arguments.benchmark)
+    models = {name: _facts(name, open_model) for name in dict.fromkeys(arguments.models)}
+    if not models:
+        raise UsageError("there is no model to evaluate", hint="for instance: --model smollm2-135m")
+    settings = read_settings(arguments.settings)
+    made_with = parameters(benchmark, arguments.data, settings)
+    compared = methods(
+        arguments.memories,
+        settings,
+        {name: one.preset for name, one in models.items()},
+        taken=()
+        if made_with is None
+        else {*made_with, *(f"{benchmark.name}.{n}" for n in made_with)},
+    )
+    _check_reads(benchmark, compared)
+    scorers(benchmark.scorers)
+    if arguments.judge is not None:
+        if benchmark.judge is None:
+            raise UsageError(
+                f"no judge is known for {arguments.benchmark}", hint="leave out --judge"
+            )
+        if benchmark.judge not in JUDGES:
+            raise UsageError(
+                f"there is no judge {benchmark.judge!r}", hint=f"known are: {', '.join(JUDGES)}"
+            )
+        models.setdefault(arguments.judge, _facts(arguments.judge, open_model))
+    dataset = dataset_of(benchmark, arguments.data, made_with, arguments.models[0], open_model)
+    items = _items(arguments, dataset)
+    manifest = Manifest(
+        arguments=arguments,
+        reads=benchmark.reads,
+        scorers=benchmark.scorers,
+        judge=None if arguments.judge is None else benchmark.judge,
+        judge_model=arguments.judge,
+        methods=tuple(compared),
+        models=models,
+        dataset=DatasetFacts(
+            made_with=made_with,
+            sha256=dataset.sha256,
+            items=tuple(item.id for item in items),
+            of=len(dataset.items),
+            notes=dataset.notes,
+        ),
+        started=now(),
+    )
+    return Plan(manifest, dataset, tuple(items))
+
+
+def resumed(manifest: Manifest, open_model: OpenModel, data: Path | None = None) -> Plan:
+    """What a run that was begun does; ``data`` is where its files lie, if they were moved.
+
+    InputError where they are not the same files.
+    """
+    arguments = manifest.arguments
+    benchmark: Benchmark = registry.load("benchmark", arguments.benchmark)
+    place, made_with = data or arguments.data, manifest.dataset.made_with
+    dataset = dataset_of(benchmark, place, made_with, arguments.models[0], open_model)
+    for name in sorted(manifest.dataset.sha256.keys() | dataset.sha256.keys()):
+        if manifest.dataset.sha256.get(name) != dataset.sha256.get(name):
+            raise InputError(
+                f"{name} of {place or arguments.benchmark} is not what the run was begun with "
+                "(its hash differs)",
+                hint="restore that file, or begin a new run",
+            )
+    items = _items(arguments, dataset)
+    if tuple(item.id for item in items) != manifest.dataset.items:
+        raise InputError(
+            f"this mgl has other items of {arguments.benchmark} than the run was begun with",
+            hint="go on with the code that began it (the manifest has its commit), or begin anew",
+        )
+    return Plan(manifest, dataset, tuple(items))
+
+
+def _items(arguments: Arguments, dataset: Dataset) -> list[Item]:
+    kept = chosen(
+        dataset.items,
+        sources=arguments.sources,
+        categories=arguments.categories,
+        labels=arguments.labels,
+    )
+    items = drawn(kept, limit=arguments.limit, seed=arguments.seed)
+    if not items:
+        raise InputError(
+            f"{arguments.data or arguments.benchmark} holds no items", hint="give other --data"
+        )
+    return items
+
+
+def _facts(name: str, open_model: OpenModel) -> ModelFacts:
+    with open_model(name) as place:
+        return place.facts
+
+
+def _check_reads(benchmark: Benchmark, compared: Sequence[Method]) -> None:
+    if benchmark.reads == "conversation":
+        return
+    for method in compared:
+        kind: MemoryKind = registry.load("memory", method.memory)
+        if kind.reads == "conversation":
+            raise UsageError(
+                f"{method.memory} reads conversations, and {benchmark.name} has documents",
+                hint="leave it out of --memory",
+            )

@@ -1,0 +1,81 @@
+"""A run made again from the log of its calls, without a model: it must give the same bytes.
+
+What an item's model did then, it does again: also its time-outs and refusals, which the log has.
+Only an item that failed by a time-out may differ, where the same call was answered to another.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from mgl.errors import InputError
+from mgl.evaluation.runs.folder import RunFolder
+from mgl.evaluation.runs.lines import JsonLines
+from mgl.evaluation.runs.plan import Plan
+from mgl.evaluation.runs.runner import Run
+from mgl.evaluation.runs.workplace import OpenModel
+from mgl.memories.base import Observer
+
+__all__ = ["Replay", "replay"]
+
+_FILES = ("records.jsonl", "builds.jsonl")
+_TIMED_OUT = "EngineTimeout"
+
+
+@dataclass(frozen=True)
+class Replay:
+    """``differing`` are items and builds (``method: id``) whose lines are not the same, but for
+    those in ``exempt``; ``lines`` is how many were compared."""
+
+    lines: int
+    differing: tuple[str, ...]
+    exempt: tuple[str, ...]
+
+
+def replay(
+    plan: Plan, path: Path, open_model: OpenModel, observer: Observer, *, concurrency: int
+) -> Replay:
+    """Make a complete run again and compare. ``open_model`` opens what says again what it said.
+
+    InputError for a run that is not complete, EngineUnavailable for a call that the log lacks.
+    """
+    if plan.manifest.ended is None:
+        raise InputError(
+            f"the run in {path} is not complete", hint=f"`mgl eval --resume {path}` completes it"
+        )
+    with tempfile.TemporaryDirectory(prefix="mgl-replay-") as scratch:
+        again = RunFolder(Path(scratch))
+        Run(plan, again, open_model, observer, concurrency=concurrency).go()
+        found = [_compared(path / name, Path(scratch) / name) for name in _FILES]
+    return Replay(
+        sum(one.lines for one in found),
+        tuple(name for one in found for name in one.differing),
+        tuple(name for one in found for name in one.exempt),
+    )
+
+
+def _compared(recorded: Path, made: Path) -> Replay:
+    before, after = _lines(recorded), _lines(made)
+    timed_out = {key for key, (reason, _) in before.items() if _TIMED_OUT in reason}
+    differing = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+    if not differing and recorded.read_bytes() != made.read_bytes():
+        differing = [f"the order of {recorded.name}"]
+    return Replay(
+        len(before),
+        tuple(key for key in differing if key not in timed_out),
+        tuple(key for key in differing if key in timed_out),
+    )
+
+
+def _lines(path: Path) -> dict[str, tuple[str, bytes]]:
+    """The reason and the bytes of each line, by what it is of."""
+    lines = path.read_bytes().split(b"\n")
+    return {
+        f"{row['method']}: {row['source'] if 'source' in row else row['item']['id']}": (
+            row["reason"],
+            line,
+        )
+        for row, line in zip(JsonLines(path).rows, lines, strict=False)
+    }

@@ -1,0 +1,285 @@
+"""A run: every item put to every method, each once, whatever happens in between.
+
+    >>> Run(plan, folder, open_model, observer, concurrency=8).go()     # doctest: +SKIP
+
+Models run one after the other; methods of a model and items are worked on at once. Whatever is
+done is in the folder before the next thing begins, and what is there is not done again: a run that
+was ended at any moment is gone on with by running it again. Calls are replayed from the home's
+log, so that what was under way is not paid twice.
+
+A memory that does not depend on the question is built once for a source, in a store of its own, and
+each item is answered over a copy of it (``mgl.evaluation.runs.working``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from mgl import registry
+from mgl.benchmarks.base import Item
+from mgl.errors import UsageError
+from mgl.evaluation.runs.folder import RunFolder
+from mgl.evaluation.runs.grading import due, graded, judged
+from mgl.evaluation.judges.judging import JUDGES
+from mgl.evaluation.runs.methods import Method
+from mgl.evaluation.runs.plan import Plan
+from mgl.evaluation.runs.records import Record, item_json
+from mgl.evaluation.runs.spending import took
+from mgl.evaluation.runs.working import Ask, Build, answer, build, remove_store
+from mgl.evaluation.runs.workplace import OpenModel, Workplace
+from mgl.graph.flight import each
+from mgl.memories.base import MemoryKind, Observer, SilentObserver
+from mgl.types import Question, Source
+
+__all__ = ["Run"]
+
+Key = tuple[str, str]
+
+SHOWN = 8  # of so many builds each tells how far it is
+
+
+class Run:
+    """``concurrency`` is how many items or builds are worked on at once; with ``keep`` the stores
+    of all memories stay in the folder."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: RunFolder,
+        open_model: OpenModel,
+        observer: Observer,
+        *,
+        concurrency: int,
+        keep: bool = False,
+    ) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._open_model = open_model
+        self._observer = observer
+        self._concurrency = concurrency
+        self._keep = keep
+        self._source = lru_cache(maxsize=concurrency)(self._read)
+        self._kinds: dict[str, MemoryKind] = {
+            method.memory: registry.load("memory", method.memory)
+            for method in plan.manifest.methods
+        }
+        self._building: dict[Key, asyncio.Future[None]] = {}
+
+    def go(self) -> None:
+        """Do what is not done yet, and put the records into their order.
+
+        Raises what would fail every item alike.
+        """
+        for model in self._plan.manifest.arguments.models:
+            if self._open_items(model):
+                self._at(model, self._work)
+        judge_model = self._plan.manifest.judge_model
+        if judge_model is not None and self._unjudged():
+            self._at(judge_model, self._judge_all)
+        self._finish()
+
+    # One model
+
+    def _at(self, model: str, work: Callable[[Workplace], Awaitable[None]]) -> None:
+        known = self._plan.manifest.models[model]
+        with self._open_model(model) as place:
+            if place.facts.model_id != known.model_id:
+                raise UsageError(
+                    f"the run was begun with {known.model_id}, and this is {place.facts.model_id}",
+                    hint="give the same engine, server and adapter as then",
+                )
+
+            async def working() -> None:
+                await work(place)
+
+            place.run(working)
+
+    async def _work(self, place: Workplace) -> None:
+        """Every build that is needed, then every item: who needs a build waits for it."""
+        model = place.facts.profile
+        todo = self._open_items(model)
+        needed = dict.fromkeys(
+            (method.label, item.source) for method, item in todo if self._shares(method)
+        )
+        loop = asyncio.get_running_loop()
+        self._building = {key: loop.create_future() for key in needed}
+        self._waiting = Counter((method.label, item.source) for method, item in todo)
+        self._built = _Count(self._observer, "builds", 0, len(needed))
+        by_label = {method.label: method for method, _ in todo}
+        units: list[Callable[[], Awaitable[None]]] = [
+            lambda key=key: self._build(place, by_label[key[0]], key[1])  # type: ignore[misc]
+            for key in needed
+        ]
+        units += [
+            lambda method=method, item=item: self._answer(place, method, item)  # type: ignore[misc]
+            for method, item in todo
+        ]
+        self._progress = _Count(self._observer, f"items, {model}", *self._counts(model))
+        await each(units, lambda unit: unit(), at_once=self._concurrency)
+
+    async def _build(self, place: Workplace, method: Method, source: str) -> None:
+        key = method.label, source
+        path = self._folder.store("build", key)
+        known = self._folder.builds.get(key)
+        if known is None or not (known.reason or path.exists()):
+            observer: Observer = SilentObserver()
+            if len(self._building) <= SHOWN:
+                observer = _Named(self._observer, f"{method.label}, {source}")
+            questions = self._questions(method, source)
+            unit = Build(method, source, self._source(source, method.memory), questions)
+            record, seconds = await build(place, unit, path, observer)
+            self._folder.add_seconds(seconds)
+            self._folder.add_build(record)
+        self._built.one_more()
+        self._building[key].set_result(None)
+
+    async def _answer(self, place: Workplace, method: Method, item: Item) -> None:
+        base, failed, key = None, "", (method.label, item.source)
+        if self._shares(method):
+            await self._building[key]
+            base, failed = self._folder.store("build", key), self._folder.builds[key].reason
+        if failed:
+            reason = f"its memory could not be built: {failed}"
+            self._folder.add(Record(method.label, item_json(item), "failed", reason))
+        else:
+            path = self._folder.store("item", (method.label, item.id))
+            unit = Ask(
+                method,
+                item,
+                self._source(item.source, method.memory),
+                self._asked(method, item),
+                base,
+            )
+            record, seconds = await answer(place, unit, path, SilentObserver())
+            self._folder.add_seconds(seconds)
+            self._folder.add(graded(record, self._plan.manifest.scorers))
+            self._drop(path)
+        self._waiting[key] -= 1
+        if not self._waiting[key]:
+            self._drop(self._folder.store("build", key))
+        self._progress.one_more()
+
+    def _drop(self, store: Path) -> None:
+        """Remove a store that is needed no more."""
+        if not self._keep:
+            remove_store(store)
+
+    # Judging
+
+    async def _judge_all(self, place: Workplace) -> None:
+        manifest, todo = self._plan.manifest, self._unjudged()
+        judge = JUDGES[manifest.judge or ""]
+        count = _Count(self._observer, "verdicts", 0, len(todo))
+
+        async def one(record: Record) -> None:
+            llm, began = place.client(), time.monotonic()
+            verdict = await judged(record, judge, llm)
+            unit = {"unit": "verdict", "method": record.method, "item": record.item["id"]}
+            self._folder.add_seconds({**unit, **took(llm, began)})
+            verdicts = {**record.verdicts, judge.name: verdict}
+            self._folder.add(graded(replace(record, verdicts=verdicts), manifest.scorers))
+            count.one_more()
+
+        await each(todo, one, at_once=self._concurrency)
+
+    def _unjudged(self) -> list[Record]:
+        """What was answered and not judged, in the order of methods and items."""
+        judge, records = self._plan.manifest.judge, self._folder.records
+        known = [records[key] for key in self._keys() if key in records]
+        return [record for record in known if due(record, judge)]
+
+    # What there is to do
+
+    def _open_items(self, model: str) -> list[tuple[Method, Item]]:
+        """What a model has not answered, source by source."""
+        own = [method for method in self._plan.manifest.methods if method.model == model]
+        sources = list(dict.fromkeys(item.source for item in self._plan.items))
+        by_source: dict[str, list[Item]] = {source: [] for source in sources}
+        for item in self._plan.items:
+            by_source[item.source].append(item)
+        return [
+            (method, item)
+            for source in sources
+            for method in own
+            for item in by_source[source]
+            if (method.label, item.id) not in self._folder.records
+        ]
+
+    def _shares(self, method: Method) -> bool:
+        """Whether items of one source share what is built."""
+        return not self._kinds[method.memory].question_aware or self._all_at_once
+
+    @property
+    def _all_at_once(self) -> bool:
+        return self._plan.manifest.arguments.questions == "all"
+
+    def _questions(self, method: Method, source: str) -> tuple[Question, ...]:
+        """What a shared memory is built for."""
+        if not self._kinds[method.memory].question_aware:
+            return ()
+        asked = [item.question for item in self._plan.items if item.source == source]
+        return tuple({question.text: question for question in asked}.values())
+
+    def _asked(self, method: Method, item: Item) -> tuple[Question, ...]:
+        """What the memory that answers an item is built for."""
+        if self._kinds[method.memory].per_question or not self._shares(method):
+            return (item.question,)
+        return self._questions(method, item.source)
+
+    def _read(self, source: str, memory: str) -> Source:
+        return self._plan.source(source, self._kinds[memory])
+
+    # The end
+
+    def _finish(self) -> None:
+        sources = dict.fromkeys(item.source for item in self._plan.items)
+        builds = [
+            (method.label, source) for method in self._plan.manifest.methods for source in sources
+        ]
+        self._folder.finish(self._keys(), builds)
+        if not self._keep:
+            self._folder.remove_stores()
+
+    def _keys(self) -> list[Key]:
+        methods = self._plan.manifest.methods
+        return [(method.label, item.id) for method in methods for item in self._plan.items]
+
+    def _counts(self, model: str) -> tuple[int, int]:
+        """How many items of a model are answered, and of how many."""
+        own = sum(method.model == model for method in self._plan.manifest.methods)
+        total = own * len(self._plan.items)
+        return total - len(self._open_items(model)), total
+
+
+class _Count:
+    """How far something is, told to an observer each time that it goes on."""
+
+    def __init__(self, observer: Observer, stage: str, done: int, total: int) -> None:
+        self._observer = observer
+        self._stage = stage
+        self._done, self._total = done, total
+        observer.progress(stage, done, total)
+
+    def one_more(self) -> None:
+        self._done += 1
+        self._observer.progress(self._stage, self._done, self._total)
+
+
+class _Named:
+    """An observer of one build among others."""
+
+    def __init__(self, observer: Observer, name: str) -> None:
+        self._observer = observer
+        self._name = name
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        self._observer.progress(f"{self._name}: {stage}", done, total)
+
+    def note(self, text: str) -> None:
+        self._observer.note(f"{self._name}: {text}")

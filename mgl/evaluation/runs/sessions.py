@@ -1,0 +1,99 @@
+"""A run begun, and gone on with: its folder, its manifest, and the session of this process.
+
+>>> begin(plan, Path("runs/locomo"), open_model, observer, concurrency=8)       # doctest: +SKIP
+>>> resume(plan, Path("runs/locomo"), open_model, observer, concurrency=8)      # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mgl.errors import MglError
+from mgl.evaluation.runs.folder import RunFolder
+from mgl.evaluation.runs.manifest import Manifest, Session, now
+from mgl.evaluation.runs.plan import Plan
+from mgl.evaluation.runs.provenance import code, machine, packages, prompts
+from mgl.evaluation.runs.runner import Run
+from mgl.evaluation.runs.workplace import OpenModel
+from mgl.memories.base import Observer
+
+__all__ = ["begin", "resume"]
+
+
+def begin(
+    plan: Plan,
+    path: Path,
+    open_model: OpenModel,
+    observer: Observer,
+    *,
+    concurrency: int,
+    keep: bool = False,
+) -> Manifest:
+    """Make a new folder for a run and do all of it; its manifest at the end.
+
+    UsageError where the folder holds something already. What ends the run before it is done is
+    raised with the command that goes on with it.
+    """
+    folder = RunFolder.begun(path)
+    with folder.held():
+        return _session(plan, folder, open_model, observer, concurrency=concurrency, keep=keep)
+
+
+def resume(
+    plan: Plan,
+    path: Path,
+    open_model: OpenModel,
+    observer: Observer,
+    *,
+    concurrency: int,
+    keep: bool = False,
+    retry_failed: bool = False,
+) -> Manifest:
+    """Do what is left of a run, which is nothing where it is complete; errors as ``begin``.
+
+    With ``retry_failed`` what failed is left, too; a reply that could not be used is in the log
+    of calls, though, and is not asked for again. Other code than the last session's is noted.
+    """
+    folder = RunFolder(path)
+    with folder.held():
+        before = plan.manifest.sessions[-1].code if plan.manifest.sessions else code()
+        if code() != before:
+            observer.note(f"the run was last worked on by other code: {before}")
+        if retry_failed:
+            observer.note(f"{folder.forget_failed()} failed items are tried again")
+        elif plan.manifest.ended is not None:
+            return plan.manifest
+        return _session(plan, folder, open_model, observer, concurrency=concurrency, keep=keep)
+
+
+def _session(
+    plan: Plan,
+    folder: RunFolder,
+    open_model: OpenModel,
+    observer: Observer,
+    *,
+    concurrency: int,
+    keep: bool,
+) -> Manifest:
+    session = Session(
+        code=code(),
+        packages=packages(),
+        prompts=prompts(),
+        machine=machine(),
+        concurrency=concurrency,
+        started=now(),
+    )
+    before = plan.manifest.sessions
+    manifest = plan.manifest.model_copy(update={"sessions": (*before, session), "ended": None})
+    manifest.write(folder.path)
+    run = Run(plan, folder, open_model, observer, concurrency=concurrency, keep=keep)
+    try:
+        run.go()
+    except MglError as error:
+        hint = f"{error.hint}; `mgl eval --resume {folder.path}` goes on"
+        raise type(error)(error.message, hint=hint) from error
+    ended = now()
+    session = session.model_copy(update={"ended": ended})
+    manifest = manifest.model_copy(update={"sessions": (*before, session), "ended": ended})
+    manifest.write(folder.path)
+    return manifest

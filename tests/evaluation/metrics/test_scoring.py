@@ -1,0 +1,202 @@
+"""Scores by their names: what each gives for an item, and for which items it gives none."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from mgl.benchmarks.base import Item
+from mgl.errors import UsageError
+from mgl.evaluation.metrics.aggregates import AGGREGATES
+from mgl.evaluation.metrics.answered import Answered, Scored
+from mgl.evaluation.metrics.nltktools import nltk_tools
+from mgl.evaluation.metrics.scoring import SCORERS, aggregated, scored, scorers
+from mgl.evaluation.runs.records import Record
+from mgl.types import Question
+
+COLOURS = ("the blue one", "the red one")
+LABELS = ("Consistent", "Contradict")
+
+
+def item(*golds: str, **fields: Any) -> Item:
+    return Item("q", "s", Question("What?"), golds, **fields)
+
+
+def category(number: int) -> dict[str, str]:
+    return {"category": str(number)}
+
+
+RED, TRUE = item("B", choices=COLOURS), item("TRUE", pair="p")
+CITED = ({"verbatim": True}, {"verbatim": True}, {"verbatim": False})
+READ = ("D1:3", "D9:1", "D1:1", "D7:7", "D7:8", "D2:2")
+TURNS = item("x", evidence=("D1:3", "D2:2"))
+
+WORKED: list[tuple[str, Item, Answered, float]] = [
+    ("exact_match", item("Rome", "Paris"), Answered("The Paris."), 1),
+    ("exact_match", item("Rome"), Answered("In Rome"), 0),
+    ("f1_squad", item("Rome", "old Rome"), Answered("in old Rome"), 2 * 2 / 5),
+    ("f1_locomo_official", item("pottery, painting", labels=category(1)), Answered("pots"), 0),
+    ("f1_locomo_official", item("pot, paint", labels=category(1)), Answered("pots"), 1 / 2),
+    ("f1_locomo_official", item("paint; oil", labels=category(3)), Answered("painting"), 1),
+    ("f1_locomo_official", item(labels=category(5)), Answered("Not mentioned."), 1),
+    ("f1_set_amem", item("red red lakes"), Answered("Red lakes, two."), 2 * 2 / 5),
+    ("bleu1_amem", item("the cat"), Answered("The cat sat"), 2 / 3),
+    ("cascade_mindgraph", item("Rome"), Answered("He went to Rome."), 1),
+    ("cascade_mindgraph", item("Rome"), Answered("He stayed."), 0),
+    ("cascade_mindgraph", RED, Answered("A"), 0),
+    ("cascade_mindgraph", RED, Answered("(b)"), 1),
+    ("cascade_mindgraph", RED, Answered("the red one"), 1),
+    ("choice_letter", RED, Answered("the red one"), 1),
+    ("choice_letter", RED, Answered("I do not know"), 0),
+    ("choice_letter_longbench", RED, Answered("The correct answer is (B)"), 1),
+    ("choice_letter_longbench", RED, Answered("B"), 0),
+    ("choice_letter_dialsim", RED, Answered("(B)"), 1),
+    ("choice_letter_dialsim", RED, Answered("(A) or (B)"), 0),
+    ("label_accuracy", item("contradict", choices=LABELS), Answered("It contradicts it."), 1),
+    ("label_accuracy", item("contradict", choices=LABELS), Answered("Who knows"), 0),
+    ("claim_accuracy", TRUE, Answered("TRUE, since"), 1),
+    ("claim_accuracy", TRUE, Answered("False"), 0),
+    ("claim_accuracy", TRUE, Answered("Perhaps"), 0),
+    ("claim_accuracy", item("FALSE"), Answered("Perhaps"), 0),
+    ("substring_share_ruler", item("123", "456"), Answered("It is 1234."), 1 / 2),
+    ("substring_share_ruler", item("Abc"), Answered("xABCx"), 1),
+    ("substring_any_ruler", item("123", "456"), Answered("It is 1234."), 1),
+    ("substring_any_ruler", item("123"), Answered("It is 12."), 0),
+    ("rouge_1_recall", item("a b c d", "a"), Answered("a b"), 1),
+    ("rouge_2_recall", item("a b c"), Answered("a b"), 1 / 2),
+    ("rouge_l_recall", item("a b c d"), Answered("d a b"), 2 / 4),
+    ("bleu_1", item("a b"), Answered("a c"), 1 / 2),
+    ("bleu_4", item("a b c d"), Answered("a b c d e"), 1 / 2),
+    ("meteor_stems", item("a b c d"), Answered("a b c d"), 1 - 0.5 / 4**3),
+    ("evidence_recall", TURNS, Answered("", READ), 1),
+    ("evidence_recall@5", TURNS, Answered("", READ), 1 / 2),
+    ("evidence_recall@10", TURNS, Answered("", READ), 1),
+    ("evidence_recall@5", item(evidence=("D9", "D2")), Answered("", READ), 1 / 2),
+    ("evidence_session_recall@5", TURNS, Answered("", READ), 1),
+    ("evidence_session_recall@5", item(evidence=("D8", "D1:9")), Answered("", READ), 1 / 2),
+    ("citations_verbatim", item(), Answered("x", citations=CITED), 2 / 3),
+    ("compaction_ratio", item(), Answered("x", compaction=0.07), 0.07),
+]
+
+
+@pytest.mark.parametrize(("name", "of", "answered", "value"), WORKED)
+def test_by_hand(name: str, of: Item, answered: Answered, value: float) -> None:
+    assert scored([name], of, answered) == {name: pytest.approx(value)}
+
+
+def test_every_scorer_is_worked_but_the_one_that_needs_data() -> None:
+    tested = {name for name, *_ in WORKED}
+    untried = {name for name in SCORERS if name.rpartition("@")[2] in ("10", "20", "30")}
+    assert tested | untried == SCORERS.keys() - {"meteor"}
+    assert all(name == scorer.name for name, scorer in SCORERS.items())
+    assert SCORERS.keys().isdisjoint(AGGREGATES)
+
+
+@pytest.mark.parametrize("name", sorted(SCORERS.keys() - {"meteor"}))
+def test_an_item_without_what_it_needs_has_no_score(name: str) -> None:
+    assert scored([name], item(), Answered("Rome")) == {}
+
+
+@pytest.mark.parametrize("name", sorted({name for name, *_ in WORKED}))
+def test_shares_are_zero_or_one(name: str) -> None:
+    values = [value for other, _, _, value in WORKED if other == name]
+    whole = all(value in (0, 1) for value in values)
+    assert whole or SCORERS[name].kind == "mean"
+
+
+def test_a_category_that_locomo_has_not_has_no_score() -> None:
+    assert scored(["f1_locomo_official"], item("x"), Answered("x")) == {}
+    assert scored(["f1_locomo_official"], item("x", labels=category(6)), Answered("x")) == {}
+    assert scored(["f1_locomo_official"], item(labels=category(4)), Answered("x")) == {}
+
+
+def test_what_retrieved_nothing_has_no_recall_and_what_retrieved_elsewhere_has_none_of_it() -> None:
+    assert scored(["evidence_recall@5"], TURNS, Answered("x")) == {}
+    assert scored(["evidence_recall@5"], TURNS, Answered("x", ("D5:5",))) == {
+        "evidence_recall@5": 0
+    }
+
+
+def test_the_order_is_that_of_the_names_and_aggregates_are_passed_over() -> None:
+    names = ["substring_any_ruler", "pair_accuracy", "exact_match"]
+    assert list(scored(names, item("Rome"), Answered("Rome"))) == names[::2]
+
+
+def test_a_name_that_is_none_is_told_before_a_run() -> None:
+    with pytest.raises(UsageError, match="f2_squad") as caught:
+        scorers(["f1_squad", "f2_squad"])
+    assert "pair_accuracy" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["f1_locomo_official", "bleu1_amem", "bleu_4", "meteor"])
+def test_what_is_not_installed_is_told_before_a_run(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    nltk_tools.cache_clear()
+    monkeypatch.setitem(sys.modules, "punkt", None)
+    with pytest.raises(UsageError, match="punkt"):
+        scorers([name])
+    nltk_tools.cache_clear()
+
+
+def test_a_record_holds_all_that_its_scores_are_computed_from() -> None:
+    record = Record(
+        "m",
+        {},
+        "scored",
+        answer="Rome",
+        citations=CITED,
+        memory={"compaction_ratio": 0.5},
+        retrieved=("D1:3",),
+    )
+    assert Answered.of(record) == Answered("Rome", ("D1:3",), CITED, 0.5)
+
+
+class TestAggregates:
+    def test_a_pair_counts_where_both_claims_are_right(self) -> None:
+        said = {
+            "p": ("TRUE", "FALSE"),
+            "q": ("TRUE", "TRUE"),
+            "r": ("TRUE", "perhaps"),
+            "s": ("TRUE", None),
+        }
+        answers = [
+            Scored(item(gold, pair=pair), None if reply is None else Answered(reply))
+            for pair, replies in said.items()
+            for gold, reply in zip(("TRUE", "FALSE"), replies, strict=True)
+        ]
+        interval = aggregated(["pair_accuracy", "f1_squad"], answers)["pair_accuracy"]
+        assert (interval.mean, interval.n) == (1 / 4, 4)
+
+    def test_macro_f1_by_hand(self) -> None:
+        """Consistent: 2 hit of 3 said and 3 wanted; Contradict: 1 of 1 said and 3 wanted."""
+        told = [
+            ("Consistent", "consistent"),
+            ("Consistent", "It is consistent."),
+            ("Consistent", "perhaps"),
+            ("Contradict", "consistent"),
+            ("Contradict", "contradict"),
+            ("Contradict", None),
+        ]
+        answers = [
+            Scored(item(gold, choices=LABELS), None if reply is None else Answered(reply))
+            for gold, reply in told
+        ]
+        interval = aggregated(["macro_f1"], answers)["macro_f1"]
+        assert interval.mean == pytest.approx((2 * 2 / 6 + 2 * 1 / 4) / 2)
+        assert interval.n == 6
+        assert interval.low < interval.mean < interval.high
+        assert aggregated(["macro_f1"], answers)["macro_f1"] == interval
+
+    def test_one_label_said_of_all_is_worth_half_of_its_f1(self) -> None:
+        golds = ["Consistent"] * 6 + ["Contradict"] * 2
+        answers = [Scored(item(gold, choices=LABELS), Answered("Consistent")) for gold in golds]
+        assert aggregated(["macro_f1"], answers)["macro_f1"].mean == pytest.approx(
+            2 * 6 / (8 + 6) / 2
+        )
+
+    def test_items_of_another_kind_have_none(self) -> None:
+        assert aggregated(["macro_f1", "pair_accuracy"], [Scored(item("x"), Answered("x"))]) == {}
+        assert aggregated(["macro_f1", "pair_accuracy"], []) == {}

@@ -1,0 +1,82 @@
+"""Every run of every suite, from its data to its scores, on two items with an engine that is none.
+
+What comes out means nothing; that it comes out means that names, settings, data, scorers and judges
+of a table go together.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mgl import registry
+from mgl.evaluation.papers.references import load_references
+from mgl.evaluation.papers.reproducing import besides, run_arguments
+from mgl.evaluation.papers.suites import Entry, Run, Suite, load_suites
+from mgl.evaluation.runs.folder import RunFolder
+from mgl.evaluation.runs.manifest import Manifest
+from mgl.evaluation.runs.plan import planned
+from mgl.evaluation.runs.sessions import begin
+from mgl.retrieval.fakes import WordReranker
+from tests.evaluation.small_data import WRITERS
+from tests.evaluation.trial import MODEL, Trial
+
+RUNS = [
+    pytest.param(suite, entry, run, id=f"{suite.name}-{entry.id}-{run.name or run.benchmark}")
+    for suite in load_suites().values()
+    for entry in suite.entries
+    for run in entry.runs
+]
+ITEMS = 2
+
+
+@pytest.mark.usefixtures("embeds_words")
+@pytest.mark.parametrize(("suite", "entry", "run"), RUNS)
+def test_a_run_of_a_suite_goes_from_its_data_to_its_scores(
+    suite: Suite,
+    entry: Entry,
+    run: Run,
+    tmp_path: Path,
+    mgl_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    needed = {"benchmark": {run.benchmark}, "memory": {one.memory for one in run.methods}}
+    for kind, names in needed.items():
+        if absent := names - set(registry.names(kind)):
+            pytest.skip(f"not registered: {kind} {', '.join(sorted(absent))}")
+    monkeypatch.setattr("mgl.retrieval.opening.open_reranker", lambda *_a, **_o: WordReranker())
+    data = _data(run, tmp_path / "data")
+    if run.parameters:
+        run = run.model_copy(update={"parameters": {"length": 512, "samples": ITEMS}})
+    trial = Trial(mgl_home, tmp_path)
+    arguments = run_arguments(run, data, (MODEL,), limit=ITEMS, judge=MODEL)
+    out = tmp_path / "run"
+    manifest = begin(planned(arguments, trial.open), out, trial.open, trial.observer, concurrency=4)
+
+    assert Manifest.read(out) == manifest
+    records = RunFolder(out).records
+    labels = [method.label for method in run.methods]
+    assert {method for method, _ in records} == set(labels)
+    assert len(records) == ITEMS * len(labels)
+    assert any(record.outcome != "failed" for record in records.values())
+    for record in records.values():
+        assert record.outcome != "failed" or "no valid reply" in record.reason, record.reason
+        assert not run.judges or record.outcome == "failed" or manifest.judge in record.verdicts
+    paper = load_references()[suite.name]
+    found = besides(paper.table(entry.id), run, paper, manifest, records.values())
+    wanted = {*run.scorers, *([manifest.judge] if manifest.judge else [])}
+    assert {(one.method, one.metric) for one in found} >= {
+        (label, name) for label in labels for name in wanted
+    }
+    for one in found:
+        assert 0 <= one.value <= 1
+        assert one.items == ITEMS
+
+
+def _data(run: Run, folder: Path) -> Path | None:
+    if run.benchmark not in WRITERS:
+        assert run.parameters, f"no data of {run.benchmark}"
+        return None
+    WRITERS[run.benchmark](folder)
+    return folder

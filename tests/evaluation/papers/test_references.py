@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mgl.errors import InputError, UsageError
+from mgl.evaluation.papers.references import EMPTY, Group, Paper, Table, beside, load_references
+
+PAPERS = load_references()
+TABLES = [
+    pytest.param(paper, table, id=f"{paper.name}-{table.id}")
+    for paper in PAPERS.values()
+    for table in paper.tables
+]
+NEAR = 8_000
+"""Characters before and after a table's own words; the longest table takes 6,000."""
+
+VALID = """\
+name: {name}
+title: A paper
+source: here
+memories: {{Ours: gam}}
+tables:
+  - id: table1
+    about: two methods
+    at: "Table 1"
+    benchmark: locomo
+    averaging: categories
+    n: 12
+    columns:
+      - {{name: F1, metric: F1, ours: f1_set_amem, part: {{category: temporal}}}}
+      - {{name: average, metric: F1, ours: f1_set_amem}}
+    groups:
+      - model: A model
+        profile: a-model
+        rows:
+          Ours: 40.00 ~41
+          Theirs: _ 3.87×10^7
+"""
+
+
+def written(folder: Path, text: str, name: str = "paper") -> Path:
+    place = folder / "references"
+    place.mkdir(exist_ok=True)
+    (place / f"{name}.yaml").write_text(text.format(name=name))
+    return folder
+
+
+def test_every_table_and_figure_of_the_four_papers_is_there() -> None:
+    ids = {name: [table.id for table in paper.tables] for name, paper in PAPERS.items()}
+    assert ids.keys() == {"gam", "hgmem", "mindgraph", "mnemis"}
+    numbers = {"gam": (10, 6), "hgmem": (6, 10), "mindgraph": (2, 4), "mnemis": (9, 5)}
+    for name, (tables, figures) in numbers.items():
+        expected = {f"table{one}" for one in range(1, tables + 1)}
+        expected |= {f"figure{one}" for one in range(1, figures + 1)}
+        assert set(ids[name]) - {"section5.4"} == expected
+
+
+def test_a_cell_says_all_that_its_number_is(tmp_path: Path) -> None:
+    paper = load_references(written(tmp_path, VALID))["paper"]
+    first, average, far = paper.cells()
+    assert (first.value, first.text, first.about, first.averaging) == (
+        40.0,
+        "40.00",
+        False,
+        "questions",
+    )
+    assert (first.scorer, first.benchmark, first.memory) == ("f1_set_amem", "locomo", "gam")
+    assert (first.model, first.profile, first.n) == ("A model", "a-model", 12)
+    assert (average.value, average.about, average.averaging) == (41.0, True, "categories")
+    assert (far.method, far.value, far.memory) == ("Theirs", 3.87e7, None)
+    assert beside([paper], "locomo", "f1_set_amem") == [average, far]
+    assert beside([paper], "locomo", "f1_set_amem", part={"category": "temporal"}) == [first]
+    assert beside([paper], "locomo", "bleu1_amem") == []
+
+
+def test_an_unknown_table_is_told_with_those_that_there_are() -> None:
+    with pytest.raises(UsageError, match="gam has no table99") as caught:
+        PAPERS["gam"].table("table99")
+    assert "table3" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("40.00 ~41", "40.00 41 42", "row 'Ours' has 3 numbers for 2 columns"),
+        ("40.00 ~41", "40.00 many", "'many' is no number"),
+        ("    n: 12", "    of: 12", "tables.0.of"),
+        ('    at: "Table 1"\n', "", "near which they stand"),
+        ("id: table1", "id: Table 1", "tables.0.id"),
+        (
+            "    averaging: categories",
+            "    averaging: categories\n    printed: some",
+            "needs a note",
+        ),
+        ("          Theirs:", "          Ours:", "line 20: 'Ours' is there twice"),
+        ("name: {name}", "name: other", "calls itself 'other'"),
+        ("title: A paper", "title: [", "cannot be read"),
+        ("40.00 ~41", "40.00", "valid string"),
+    ],
+)
+def test_a_file_that_is_not_valid_is_refused_with_the_place(
+    tmp_path: Path, old: str, new: str, told: str
+) -> None:
+    assert old in VALID
+    with pytest.raises(InputError, match=r"paper\.yaml") as caught:
+        load_references(written(tmp_path, VALID.replace(old, new)))
+    assert told in caught.value.message
+
+
+def test_two_entries_of_one_id_are_refused(tmp_path: Path) -> None:
+    entry = VALID[VALID.index("  - id: table1") :]
+    with pytest.raises(InputError, match="two entries table1"):
+        load_references(written(tmp_path, VALID + entry))
+
+
+def test_a_paper_in_the_home_folder_goes_before_the_shipped_one(mgl_home: Path) -> None:
+    (mgl_home / "eval").mkdir()
+    written(mgl_home / "eval", VALID, "gam")
+    assert load_references()["gam"].title == "A paper"
+    assert load_references()["hgmem"] == PAPERS["hgmem"]
+
+
+@pytest.mark.parametrize(("paper", "table"), TABLES)
+def test_averages_are_over_what_the_entry_says(paper: Paper, table: Table) -> None:
+    """Of each row that has all categories: the average is within rounding of its rule, except in
+    rows that a note names."""
+    checked = 0
+    for _, name, line in lines(table):
+        texts = line.split()
+        for ours in {column.ours for column in table.columns if column.ours}:
+            own = [i for i, column in enumerate(table.columns) if column.ours == ours]
+            parts = [i for i in own if table.columns[i].part]
+            whole = [i for i in own if not table.columns[i].part]
+            if len(parts) < 3 or len(whole) != 1 or EMPTY in texts:
+                continue
+            values = [float(texts[i]) for i in parts]
+            weights = [table.columns[i].n or 1 for i in parts]
+            if table.averaging == "categories":
+                weights = [1] * len(parts)
+            mean = sum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights)
+            if not any(excepted(note, name) for note in table.notes):
+                assert mean == pytest.approx(float(texts[whole[0]]), abs=0.11), name
+            checked += 1
+    if table.id in ("table1", "table6") and paper.name in ("gam", "mnemis"):
+        assert checked
+
+
+def excepted(note: str, name: str) -> bool:
+    return name in note and ("averages" in note.lower() or "overall" in note or "queries" in note)
+
+
+@pytest.mark.papers
+@pytest.mark.parametrize(("paper", "table"), [each for each in TABLES if each.values[1].groups])
+def test_each_number_stands_in_the_papers_text_near_its_table(
+    papers: Path, paper: Paper, table: Table
+) -> None:
+    """The rows of a table stand there as lines, number after number and in the same order, each
+    below the name of its model; of numbers that are given in words each stands there."""
+    text = re.sub(r"</?[a-z]+>|[*_]", "", (papers / f"{paper.name}.txt").read_text())
+    assert table.at is not None
+    words = table.at.replace("_", "")
+    assert text.count(words) == 1
+    middle = text.index(words)
+    near = text[max(0, middle - NEAR) : middle + NEAR]
+    if in_lines(table):
+        models = {group.model for group in table.groups if group.model}
+        place = 0
+        for group, name, line in lines(table):
+            row = r"\s+".join(map(re.escape, line.split()))
+            place = 0 if group.setting else place
+            found = re.compile(rf"(?<![\d.]){row}(?![\d.])").search(near, place)
+            assert found is not None, f"{name}: {line}"
+            place = found.start() + 1
+            if len(models) > 1:
+                assert max(models, key=lambda model: near.rfind(model, 0, place)) == group.model
+    else:
+        for _, name, line in lines(table):
+            for number in line.replace(EMPTY, "").split():
+                bare = re.escape(number.lstrip("~").rstrip("%"))
+                assert re.search(rf"(?<![\d.]){bare}(?![\d]|\.\d)", near), f"{name}: {number}"
+
+
+def in_lines(table: Table) -> bool:
+    """Whether the text has the rows as they are here: not what it says in words, nor the one table
+    that is turned about."""
+    return table.printed == "all" and not any("changed about" in note for note in table.notes)
+
+
+def lines(table: Table) -> Iterator[tuple[Group, str, str]]:
+    return ((group, name, line) for group in table.groups for name, line in group.rows.items())

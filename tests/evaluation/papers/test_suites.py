@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mgl import registry, resources
+from mgl.errors import InputError, UsageError
+from mgl.evaluation.papers.references import load_references
+from mgl.evaluation.papers.reproducing import limit_of, run_arguments
+from mgl.evaluation.papers.suites import Entry, Run, Suite, entry, load_suites
+from mgl.evaluation.runs.manifest import Arguments
+from mgl.evaluation.runs.methods import methods
+from mgl.settings import read_settings
+
+SUITES = load_suites()
+PAPERS = load_references()
+ENTRIES = [
+    pytest.param(suite, one, id=f"{suite.name}-{one.id}")
+    for suite in SUITES.values()
+    for one in suite.entries
+]
+RUNS = [
+    pytest.param(run, id=f"{suite.name}-{one.id}-{run.name or run.benchmark}")
+    for suite in SUITES.values()
+    for one in suite.entries
+    for run in one.runs
+]
+VALID = """\
+name: {name}
+entries:
+  - id: table1
+    about: two ways
+    models: [smollm2-135m]
+    runs:
+      - benchmark: locomo
+        scorers: [f1_set_amem]
+        methods:
+          - {{label: five, memory: gam, settings: {{k: 5}}}}
+          - {{label: turns, memory: turns}}
+  - id: table2
+    about: one of them
+    same_as: table1
+  - id: figure1
+    not_made: a diagram
+"""
+
+
+def written(folder: Path, text: str, name: str = "paper") -> Path:
+    place = folder / "suites"
+    place.mkdir(exist_ok=True)
+    (place / f"{name}.yaml").write_text(text.format(name=name))
+    return folder
+
+
+def test_every_table_and_figure_that_has_numbers_is_an_entry() -> None:
+    for name, paper in PAPERS.items():
+        assert [one.id for one in SUITES[name].entries] == [table.id for table in paper.tables]
+
+
+@pytest.mark.parametrize(("suite", "one"), ENTRIES)
+def test_every_row_of_the_paper_is_made_or_left_out_with_a_reason(suite: Suite, one: Entry) -> None:
+    if one.not_made is not None or one.read_off is not None:
+        return
+    rows = set(PAPERS[suite.name].table(one.id).row_names)
+    made = {method.row for run in suite.made_by(one).runs for method in run.methods if method.row}
+    left = {row for part in one.left_out for row in part.rows}
+    assert rows - made == left
+    assert one.same_as is not None or made <= rows
+
+
+@pytest.mark.parametrize(("suite", "one"), ENTRIES)
+def test_models_are_profiles_that_ship(suite: Suite, one: Entry) -> None:
+    del suite
+    shipped = resources.load_profiles()
+    for run in one.runs:
+        for name, task in ((run.embedder, "embed"), (run.reranker, "rerank")):
+            assert name is None or shipped[name].task == task
+    for name in one.models:
+        assert shipped[name].task == "generate"
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_the_settings_of_a_method_are_options_of_its_memory(run: Run) -> None:
+    """As the runner reads them: by label, from text."""
+    here = set(registry.names("memory"))
+    known = [method for method in run.methods if method.memory in here]
+    arguments = of_some(run, [method.label for method in known])
+    given = read_settings(arguments.settings)
+    compared = methods(arguments.memories, given, {"a-model": "paper"})
+    assert [(one.label, one.memory) for one in compared] == [
+        (method.label, method.memory) for method in known
+    ]
+    for one, method in zip(compared, known, strict=True):
+        assert one.settings == method.settings
+    assert len({repr(sorted(one.config.items())) + one.memory for one in compared}) == len(known)
+
+
+def of_some(run: Run, labels: list[str]) -> Arguments:
+    kept = tuple(method for method in run.methods if method.label in labels)
+    return run_arguments(run.model_copy(update={"methods": kept}), Path("data"), ("a-model",))
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_what_is_measured_is_what_the_benchmark_measures(run: Run) -> None:
+    if run.benchmark not in registry.names("benchmark"):
+        pytest.skip(f"no benchmark {run.benchmark} is registered")
+    benchmark: Any = registry.load("benchmark", run.benchmark)
+    assert set(run.scorers) <= set(benchmark.scorers)
+    assert not run.judges or benchmark.judge in run.judges
+    if run.parameters:
+        benchmark.Config.model_validate(run.parameters)
+    for method in run.methods:
+        if method.memory in registry.names("memory") and benchmark.reads == "document":
+            assert registry.load("memory", method.memory).reads != "conversation"
+
+
+def test_a_run_asks_the_runner_for_what_it_says(tmp_path: Path) -> None:
+    (run,) = load_suites(written(tmp_path, VALID))["paper"].entry("table1").runs
+    asked = run_arguments(run, tmp_path, ("m",), limit=3, seed=7, judge="m")
+    assert asked.memories == ("five=gam", "turns")
+    assert asked.settings == ("five.k=5",)
+    assert (asked.benchmark, asked.limit, asked.seed) == ("locomo", 3, 7)
+    assert asked.judge is None, "a table without a judge is not judged"
+    judged = run.model_copy(update={"judges": ("locomo",), "limit": 2})
+    asked = run_arguments(judged, tmp_path, ("m",), limit=3, judge="m")
+    assert (asked.judge, asked.limit) == ("m", 2)
+    assert (limit_of(run, None), limit_of(judged, 1)) == (None, 1)
+
+
+def test_an_entry_is_named_by_paper_and_table(tmp_path: Path) -> None:
+    folder = written(tmp_path, VALID)
+    suite, one = entry("paper/table2", folder)
+    assert suite.made_by(one).id == "table1"
+    for name, told in (
+        ("paper", "names no table"),
+        ("papers/table1", "no suite called 'papers'"),
+        ("paper/table9", "paper has no table9"),
+    ):
+        with pytest.raises(UsageError, match=told):
+            entry(name, folder)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("    same_as: table1\n", "", "entries.1"),
+        ("same_as: table1", "same_as: figure1", "figure1, which has no runs"),
+        ("id: table2", "id: table1", "two of the entry 'table1'"),
+        ("label: turns", "label: five", "two of the method 'five'"),
+        ("label: turns", "label: turns.k", "entries.0.runs.0.methods.1.label"),
+        ("        scorers: [f1_set_amem]\n", "", "needs a scorer or a judge"),
+        ("    models: [smollm2-135m]\n", "", "models go with runs"),
+        ("    about: two ways\n", "", "what it is about"),
+        ("benchmark: locomo", "benchmarks: locomo", "entries.0.runs.0"),
+        ("    not_made: a diagram", "    not_made: a diagram\n    same_as: table1", "one of them"),
+    ],
+)
+def test_a_suite_that_is_not_valid_is_refused_with_the_place(
+    tmp_path: Path, old: str, new: str, told: str
+) -> None:
+    assert old in VALID
+    with pytest.raises(InputError, match=r"paper\.yaml") as caught:
+        load_suites(written(tmp_path, VALID.replace(old, new)))
+    assert told in caught.value.message

@@ -1,0 +1,71 @@
+"""Runs whose process is killed, or hears Ctrl-C, and is begun again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mgl.evaluation.runs.manifest import Manifest
+from tests.evaluation.trial import Trial, plugin, result, rows, trial, write_data
+
+__all__ = ["plugin", "trial"]
+
+
+def running(plugin: Path, home: Path, data: Path, out: Path) -> subprocess.Popen[str]:
+    search = os.pathsep.join([str(plugin), str(Path.cwd()), *filter(None, sys.path)])
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.evaluation.trial", str(home), str(data), str(out)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": search, "MGL_HOME": str(home)},
+    )
+
+
+def killed_after(calls: int, process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    for _ in range(calls):
+        assert process.stdout.readline() == "call\n"
+    process.kill()
+    process.communicate()
+
+
+def test_killed_twice_a_run_gives_the_same_bytes_and_pays_no_call_twice(
+    plugin: Path, tmp_path: Path
+) -> None:
+    data = write_data(tmp_path / "tiny.json")
+    whole = running(plugin, tmp_path / "whole", data, tmp_path / "first")
+    said, _ = whole.communicate()
+    assert whole.returncode == 0
+    calls = said.count("call\n")
+    assert calls > 40
+
+    home, out = tmp_path / "home", tmp_path / "second"
+    killed_after(12, running(plugin, home, data, out))
+    assert 0 < len(rows(out)) < 27
+    with (out / "records.jsonl").open("a") as file:
+        file.write('{"method": "direct", "it')
+    killed_after(15, running(plugin, home, data, out))
+    last = running(plugin, home, data, out)
+    said, _ = last.communicate()
+    assert last.returncode == 0
+    assert said.count("call\n") < calls - 20
+    assert result(out) == result(tmp_path / "first")
+    assert not (out / "work").exists()
+
+
+@pytest.mark.usefixtures("plugin")
+@pytest.mark.parametrize("kept", [0, 1, 5, 9])
+def test_gone_on_with_from_any_line(trial: Trial, tmp_path: Path, kept: int) -> None:
+    """What was killed between its last record and its end, or long before, ends the same."""
+    out = trial.run(tmp_path / "run")
+    before, calls = result(out), trial.calls
+    lines = (out / "records.jsonl").read_bytes().splitlines(keepends=True)
+    (out / "records.jsonl").write_bytes(b"".join(lines[:kept]) + b'{"metho')
+    Manifest.read(out).model_copy(update={"ended": None}).write(out)
+    assert trial.resume(out).ended is not None
+    assert result(out) == before
+    assert trial.calls == calls

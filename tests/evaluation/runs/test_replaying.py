@@ -1,0 +1,156 @@
+"""``--replay``: a run made again without a model."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mgl.errors import EngineUnavailable, InputError
+from mgl.evaluation.metrics.answered import Answered
+from mgl.evaluation.judges.judging import Judge
+from mgl.evaluation.runs.manifest import Manifest
+from mgl.evaluation.runs.plan import resumed
+from mgl.evaluation.runs.records import VerdictRecord
+from mgl.evaluation.runs.replaying import Replay, replay
+from mgl.llm.base import LLM, Message
+from tests.evaluation.trial import (
+    OTHER,
+    REFUSED,
+    SLOW,
+    SMALL,
+    Trial,
+    plugin,
+    result,
+    trial,
+    write_data,
+)
+
+__all__ = ["plugin", "trial"]
+pytestmark = pytest.mark.usefixtures("plugin")
+
+
+def again(trial: Trial, out: Path, concurrency: int = 4) -> Replay:
+    plan = resumed(Manifest.read(out), trial.recorded)
+    return replay(plan, out, trial.recorded, trial.observer, concurrency=concurrency)
+
+
+def change_log(trial: Trial, statement: str) -> None:
+    with closing(sqlite3.connect(trial.home / "mgl.sqlite")) as connection, connection:
+        assert connection.execute(statement).rowcount > 0
+
+
+@pytest.mark.parametrize("questions", ["each", "all"])
+def test_a_replay_gives_the_same_bytes(trial: Trial, tmp_path: Path, questions: str) -> None:
+    out = trial.run(
+        tmp_path / "run", memories=("direct", "mindgraph"), settings=SMALL, questions=questions
+    )
+    before, calls = result(out), trial.calls
+    builds = 3 if questions == "each" else 6
+    for concurrency in (1, 8):
+        assert again(trial, out, concurrency) == Replay(18 + builds, (), ())
+    assert trial.calls == calls
+    assert result(out) == before
+
+
+@pytest.mark.usefixtures("embeds_words")
+def test_conversations_replay(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", benchmark="chats", memories=("gam", "turns", "mnemis"))
+    assert again(trial, out) == Replay(27 + 9, (), ())
+
+
+@pytest.mark.usefixtures("embeds_words")
+def test_questions_over_one_graph_replay(trial: Trial, tmp_path: Path) -> None:
+    settings = ("extraction=terms", "chunk_tokens=16", "overlap_tokens=0")
+    out = trial.run(tmp_path / "run", memories=("hgmem",), settings=settings)
+    assert again(trial, out) == Replay(9 + 3, (), ())
+
+
+def test_a_dataset_that_was_made_is_made_again(trial: Trial, tmp_path: Path) -> None:
+    settings = ("countries=3", "made.seed=4", "seed=9", *SMALL)
+    made = {"benchmark": "made", "data": None, "memories": ("mindgraph",), "settings": settings}
+    out = trial.run(tmp_path / "run", **made)
+    manifest = Manifest.read(out)
+    assert manifest.dataset.made_with == {"countries": 3, "seed": 4}
+    assert manifest.methods[0].config["seed"] == 9
+    assert manifest.dataset.items == ("Land4", "Land5", "Land6")
+    assert again(trial, out) == Replay(3, (), ())
+    assert trial.resume(out) == manifest
+
+
+def test_failures_replay_as_they_were(trial: Trial, tmp_path: Path) -> None:
+    places = {"east": [SLOW, REFUSED, "Cathay"], "far": [REFUSED]}
+    trial.data = write_data(tmp_path / "tiny.json", places)
+    out = trial.run(tmp_path / "run", memories=("direct", "mindgraph"), settings=SMALL)
+    assert again(trial, out) == Replay(8 + 2, (), ())
+
+
+def test_verdicts_replay(trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def strict(
+        llm: LLM, _item: object, answered: Answered, _sampling: object
+    ) -> VerdictRecord:
+        ask = [Message("user", f"Right? {answered.text}")]
+        reply = (await llm.complete(ask, stage="judge")).text
+        return VerdictRecord(len(reply) % 2, reply)
+
+    judges = {"strict": Judge("strict", "ours", (), strict)}
+    monkeypatch.setattr("mgl.evaluation.runs.plan.JUDGES", judges)
+    monkeypatch.setattr("mgl.evaluation.runs.runner.JUDGES", judges)
+    out = trial.run(tmp_path / "run", judge=OTHER)
+    assert trial.engines[OTHER].calls == 9
+    assert again(trial, out) == Replay(9 + 3, (), ())
+
+
+def test_an_answer_that_was_changed_is_found(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run")
+    path = out / "records.jsonl"
+    path.write_text(path.read_text().replace('"answer": "Mupolis"', '"answer": "Rome"'))
+    assert again(trial, out).differing == ("direct: south/Mu",)
+
+
+def test_the_order_of_records_counts(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", limit=2)
+    first, second = (out / "records.jsonl").read_bytes().splitlines(keepends=True)
+    (out / "records.jsonl").write_bytes(second + first)
+    assert again(trial, out).differing == ("the order of records.jsonl",)
+
+
+def test_a_call_that_the_log_lacks_ends_the_replay(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", limit=2)
+    change_log(trial, "DELETE FROM llm_calls WHERE number = 1")
+    with pytest.raises(EngineUnavailable, match="lacks a call of fake/smollm2-135m"):
+        again(trial, out)
+
+
+def test_a_token_count_that_the_store_lacks_ends_the_replay(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", limit=2)
+    change_log(trial, "DELETE FROM token_counts")
+    with pytest.raises(EngineUnavailable, match="lacks a token count"):
+        again(trial, out)
+
+
+def test_an_item_that_timed_out_and_would_not_now_is_exempt(trial: Trial, tmp_path: Path) -> None:
+    trial.data = write_data(tmp_path / "tiny.json", {"east": [SLOW, "Cathay"]})
+    out = trial.run(tmp_path / "run")
+    trial.mends.add(SLOW)
+    trial.run(tmp_path / "later")
+    assert again(trial, out) == Replay(2 + 1, (), (f"direct: east/{SLOW}",))
+    assert again(trial, tmp_path / "later") == Replay(3, (), ())
+
+
+def test_a_run_that_is_not_complete_is_refused(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", limit=1)
+    manifest = Manifest.read(out).model_copy(update={"ended": None})
+    manifest.write(out)
+    with pytest.raises(InputError, match="not complete") as caught:
+        again(trial, out)
+    assert "--resume" in caught.value.hint
+
+
+def test_a_changed_file_is_refused(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", limit=1)
+    trial.data.write_text(trial.data.read_text() + " ")
+    with pytest.raises(InputError, match="its hash differs"):
+        again(trial, out)

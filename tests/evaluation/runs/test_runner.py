@@ -1,0 +1,349 @@
+"""Runs: what is recorded, what is done once, and what ends a run or an item."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mgl.errors import EngineUnavailable, InputError, UsageError
+from mgl.evaluation.metrics.answered import Answered
+from mgl.evaluation.judges.judging import JUDGES, Judge
+from mgl.evaluation.runs.manifest import Manifest
+from mgl.evaluation.runs.records import VerdictRecord
+from mgl.llm.base import LLM, Message
+from mgl.memories.base import SilentObserver
+from tests.evaluation.trial import (
+    GONE,
+    MODEL,
+    OTHER,
+    REFUSED,
+    SLOW,
+    SMALL,
+    Trial,
+    capital,
+    plugin,
+    result,
+    rows,
+    trial,
+    write_data,
+)
+
+__all__ = ["plugin", "trial"]
+pytestmark = pytest.mark.usefixtures("plugin")
+
+
+def test_every_item_is_put_to_every_method_and_scored(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", memories=("direct", "mindgraph"), settings=SMALL)
+    found = rows(out)
+    assert [row["method"] for row in found] == ["direct"] * 9 + ["mindgraph"] * 9
+    assert [row["item"]["id"] for row in found[:9]] == [row["item"]["id"] for row in found[9:]]
+    direct = found[0]
+    assert direct["answer"] == capital("Asgard")
+    assert direct["item"]["golds"] == [capital("Asgard")]
+    assert (direct["outcome"], direct["scores"]) == ("scored", {"exact_match": 1.0})
+    assert direct["usage"]["answer"]["calls"] == 1
+    assert direct["memory"]["kind"] == "direct"
+    assert direct["memory"]["compaction_ratio"] > 0
+    assert found[-1]["memory"]["chunks"] > 1
+    assert not (out / "work").exists()
+    builds = [json.loads(line) for line in (out / "builds.jsonl").read_text().splitlines()]
+    assert [row["source"] for row in builds] == ["north", "south", "west"]
+    assert {row["method"] for row in builds} == {"direct"}
+
+
+def test_the_manifest_tells_what_a_run_was_made_with(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", memories=("plain=mindgraph",), settings=("plain.pool=7",))
+    manifest = Manifest.read(out)
+    (method,) = manifest.methods
+    assert (method.label, method.memory, method.model) == ("plain", "mindgraph", MODEL)
+    assert method.settings == {"pool": 7}
+    assert method.config["preset"] == "paper"
+    assert manifest.models[MODEL].model_id == f"fake/{MODEL}"
+    assert manifest.dataset.sha256.keys() == {"tiny.json"}
+    (session,) = manifest.sessions
+    assert session.code["version"]
+    assert any(name.startswith("mindgraph.") for name in session.prompts)
+    assert session.machine["cores"] > 0
+    assert manifest.ended == session.ended is not None
+
+
+@pytest.mark.parametrize("questions", ["each", "all"])
+def test_concurrency_changes_no_byte(tmp_path: Path, questions: str) -> None:
+    found = set()
+    for concurrency in (1, 8):
+        data = write_data(tmp_path / "tiny.json")
+        trial = Trial(tmp_path / f"home{concurrency}", data)
+        out = trial.run(
+            tmp_path / str(concurrency),
+            concurrency=concurrency,
+            memories=("direct", "mindgraph"),
+            settings=SMALL,
+            questions=questions,
+        )
+        found.add(result(out))
+    assert len(found) == 1
+
+
+def test_questions_of_a_source_may_share_one_memory(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", memories=("mindgraph",), settings=SMALL, questions="all")
+    ids = Counter(row["memory"]["id"] for row in rows(out))
+    assert sorted(ids.values()) == [3, 3, 3]
+    assert not any("build" in row["usage"] for row in rows(out))
+    assert (out / "builds.jsonl").read_text().count('"build"') == 3
+
+
+@pytest.mark.usefixtures("embeds_words")
+def test_what_one_question_adds_is_not_there_for_the_next(trial: Trial, tmp_path: Path) -> None:
+    settings = ("extraction=terms", "chunk_tokens=16", "overlap_tokens=0")
+    memories = ("hgmem",)
+    out = trial.run(tmp_path / "run", memories=memories, settings=settings, keep=True)
+    found = rows(out)
+    assert {row["outcome"] for row in found} <= {"scored", "failed"}
+    answered = [row for row in found if row["outcome"] == "scored"]
+    assert len({row["memory"]["id"] for row in answered}) == len(answered)
+    assert (out / "builds.jsonl").read_text().count('"kind": "graph"') == 3
+    assert len(list((out / "work").glob("build-*.sqlite"))) == 3
+    assert len(list((out / "work").glob("item-*.sqlite"))) == 9
+
+
+@pytest.mark.usefixtures("embeds_words")
+def test_conversations_are_read_by_their_turns_or_as_a_text(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(
+        tmp_path / "run",
+        benchmark="chats",
+        memories=("transcript", "mindgraph", "gam", "turns"),
+        settings=("mindgraph.chunk_tokens=16",),
+    )
+    outcomes = Counter((row["method"], row["outcome"]) for row in rows(out))
+    assert all(outcomes[method, "scored"] for method in ("transcript", "mindgraph", "gam", "turns"))
+    assert (out / "builds.jsonl").read_text().count('"kind": "gam"') == 3
+    cited = [one for row in rows(out) for one in row["citations"]]
+    assert cited
+    assert all(one["verbatim"] for one in cited)
+
+
+def test_two_models_one_after_the_other(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", models=(MODEL, OTHER), memories=("direct",))
+    assert [row["method"] for row in rows(out)][::9] == [f"direct@{MODEL}", f"direct@{OTHER}"]
+    assert trial.engines[MODEL].calls == trial.engines[OTHER].calls == 9
+
+
+def test_one_memory_with_two_settings(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(
+        tmp_path / "run",
+        memories=("direct", "short=direct"),
+        settings=("context_tokens=1024", "short.context_tokens=512"),
+        limit=2,
+    )
+    methods = {method.label: method for method in Manifest.read(out).methods}
+    assert methods["direct"].config["context_tokens"] == 1024
+    assert methods["short"].config["context_tokens"] == 512
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"benchmark": "tinny"}, "no benchmark 'tinny'"),
+        ({"benchmark": "strange"}, "no scorer 'f1_nobody_knows'"),
+        ({"memories": ("mindgrap",)}, "no memory 'mindgrap'"),
+        ({"memories": ("direct", "direct")}, "two memories 'direct'"),
+        ({"memories": ()}, "no memory to evaluate"),
+        ({"memories": ("=direct",)}, "names no memory"),
+        ({"memories": ("gam",)}, "gam reads conversations, and tiny has documents"),
+        ({"models": ("gpt-9",)}, "no model profile called 'gpt-9'"),
+        ({"models": ()}, "no model to evaluate"),
+        ({"settings": ("colour=red",)}, "none of direct has an option 'colour'"),
+        ({"settings": ("gam.k=3",)}, "which is not evaluated"),
+        ({"settings": ("direct.colour=red",)}, "direct cannot take colour"),
+        ({"judge": MODEL}, "no judge 'strict'"),
+        ({"judge": MODEL, "benchmark": "unjudged"}, "no judge is known for unjudged"),
+        ({"data": None}, "tiny is read from files"),
+        ({"benchmark": "made", "data": None, "settings": ("countries=0",)}, "made cannot take"),
+        ({"benchmark": "made", "settings": ("countries=3",)}, "has an option 'countries'"),
+        ({"sources": ("east",)}, "no item has the source 'east'"),
+        ({"categories": ("prime",)}, "no item has the category 'prime'"),
+    ],
+)
+def test_what_cannot_work_is_said_before_anything_is_done(
+    trial: Trial, arguments: dict[str, object], says: str
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        trial.plan(**arguments)
+    assert trial.calls == 0
+
+
+def test_a_folder_that_holds_something_is_left_alone(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", limit=1)
+    before = result(out)
+    with pytest.raises(UsageError, match="holds a run already") as caught:
+        trial.run(out, limit=1)
+    assert f"mgl eval --resume {out}" in caught.value.hint
+    with pytest.raises(UsageError, match="not empty"):
+        trial.run(tmp_path, limit=1)
+    assert result(out) == before
+
+
+def test_an_item_that_fails_fails_alone(trial: Trial, tmp_path: Path) -> None:
+    trial.data = write_data(
+        tmp_path / "tiny.json", {"east": [SLOW, REFUSED, "Cathay"], "none": ["Mu"]}
+    )
+    out = trial.run(tmp_path / "run")
+    slow, refused, cathay, mu = rows(out)
+    assert (slow["outcome"], slow["reason"]) == ("failed", "EngineTimeout: no answer within 1 s")
+    assert refused["reason"] == "EngineRejected: the server is rude"
+    assert refused["usage"] == refused["scores"] == {}
+    assert cathay["outcome"] == "scored"
+    assert (mu["outcome"], mu["reason"]) == ("unscored", "no scorer has a score for this item")
+    seconds = [json.loads(line) for line in (out / "seconds.jsonl").read_text().splitlines()]
+    (of_slow,) = [row for row in seconds if row.get("item") == f"east/{SLOW}"]
+    assert of_slow["failed"] == of_slow["calls"] == 3
+
+
+def test_a_build_that_fails_fails_its_items(trial: Trial, tmp_path: Path) -> None:
+    places = {"east": [REFUSED, "Cathay"], "west": ["Avalon"]}
+    trial.data = write_data(tmp_path / "tiny.json", places)
+    out = trial.run(tmp_path / "run", memories=("mindgraph",), questions="all", settings=SMALL)
+    first, second, third = rows(out)
+    because = "its memory could not be built: EngineRejected: the server is rude"
+    assert first["reason"] == second["reason"] == because
+    assert third["outcome"] == "scored"
+    east, west = ((out / "builds.jsonl").read_text()).splitlines()
+    assert json.loads(east)["reason"] == "EngineRejected: the server is rude"
+    assert json.loads(west)["reason"] == ""
+
+
+def test_a_server_that_is_gone_ends_the_run_and_says_how_to_go_on(
+    trial: Trial, tmp_path: Path
+) -> None:
+    trial.data = write_data(tmp_path / "tiny.json", {"east": ["Cathay", GONE, "Serica"]})
+    out = tmp_path / "run"
+    with pytest.raises(EngineUnavailable, match="has gone") as caught:
+        trial.run(out, concurrency=1)
+    assert caught.value.hint == f"start it; `mgl eval --resume {out}` goes on"
+    assert Manifest.read(out).ended is None
+    assert [row["item"]["id"] for row in rows(out)] == ["east/Cathay"]
+    trial.mends.add(GONE)
+    calls = trial.calls
+    manifest = trial.resume(out)
+    assert trial.calls == calls + 2
+    assert manifest.ended is not None
+    assert len(manifest.sessions) == 2
+    assert [row["outcome"] for row in rows(out)] == ["scored"] * 3
+
+
+def test_what_failed_is_tried_again_when_asked(trial: Trial, tmp_path: Path) -> None:
+    trial.data = write_data(tmp_path / "tiny.json", {"east": [REFUSED, "Cathay"]})
+    out = trial.run(tmp_path / "run")
+    calls = trial.calls
+    trial.mends.add(REFUSED)
+    trial.resume(out)
+    assert [row["outcome"] for row in rows(out)] == ["failed", "scored"]
+    trial.resume(out, retry_failed=True)
+    assert [row["outcome"] for row in rows(out)] == ["scored", "scored"]
+    assert trial.calls == calls + 1
+
+
+def test_other_code_is_noted(trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial.observer = heard = Counting()
+    out = trial.run(tmp_path / "run", limit=1)
+    trial.resume(out)
+    assert not any("other code" in note for note in heard.notes)
+    monkeypatch.setattr("mgl.evaluation.runs.sessions.code", lambda: {"commit": "another"})
+    trial.resume(out)
+    assert any("last worked on by other code" in note for note in heard.notes)
+
+
+def test_a_changed_file_is_refused(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", limit=2)
+    write_data(trial.data, {"north": ["Asgard"], "south": ["Mu"]})
+    with pytest.raises(
+        InputError, match=r"tiny\.json .* is not what the run was begun with \(its hash differs\)"
+    ):
+        trial.resume(out)
+
+
+def test_another_model_is_refused(
+    trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial.data = write_data(tmp_path / "tiny.json", {"east": [GONE]})
+    out = tmp_path / "run"
+    with pytest.raises(EngineUnavailable):
+        trial.run(out)
+    facts = trial.facts
+    monkeypatch.setattr(
+        trial, "facts", lambda profile: replace(facts(profile), model_id="fake/another")
+    )
+    with pytest.raises(UsageError, match="begun with fake/smollm2-135m, and this is fake/another"):
+        trial.resume(out)
+
+
+def test_only_one_process_works_on_a_run(trial: Trial, tmp_path: Path) -> None:
+    from mgl.evaluation.runs.folder import RunFolder
+
+    out = trial.run(tmp_path / "run", limit=1)
+    with (
+        RunFolder(out).held(),
+        pytest.raises(UsageError, match="another mgl works on"),
+    ):
+        trial.resume(out)
+
+
+class Counting(SilentObserver):
+    def __init__(self) -> None:
+        self.steps: list[tuple[str, int, int]] = []
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        self.steps.append((stage, done, total))
+
+
+def test_it_tells_how_far_it_is(trial: Trial, tmp_path: Path) -> None:
+    trial.observer = Counting()
+    trial.run(tmp_path / "run", limit=5)
+    assert isinstance(trial.observer, Counting)
+    told = [step for step in trial.observer.steps if step[0] == f"items, {MODEL}"]
+    assert told == [(f"items, {MODEL}", done, 5) for done in range(6)]
+    assert ("builds", 3, 3) in trial.observer.steps
+
+
+# Judging
+
+
+async def strict(llm: LLM, _item: object, answered: Answered, _sampling: object) -> VerdictRecord:
+    reply = (await llm.complete([Message("user", f"Right? {answered.text}")], stage="judge")).text
+    if answered.text == capital("Mu"):
+        return VerdictRecord(None, reply, "its reply is prose")
+    return VerdictRecord(0.5, reply, "half right")
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "mgl.evaluation.runs.plan.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", (), strict)}
+    )
+    monkeypatch.setattr(
+        "mgl.evaluation.runs.runner.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", (), strict)}
+    )
+
+
+@pytest.mark.usefixtures("judged")
+def test_a_verdict_that_cannot_be_read_is_no_score(trial: Trial, tmp_path: Path) -> None:
+    trial.data = write_data(tmp_path / "tiny.json", {"none": ["Mu", "Thule", SLOW]})
+    out = trial.run(tmp_path / "run", judge=OTHER)
+    mu, thule, slow = rows(out)
+    assert (mu["outcome"], mu["reason"]) == ("unscored", "strict: its reply is prose")
+    assert mu["verdicts"]["strict"]["score"] is None
+    assert thule["outcome"] == "scored"
+    assert thule["verdicts"]["strict"]["score"] == 0.5
+    assert thule["verdicts"]["strict"]["usage"]["judge"]["calls"] == 1
+    assert "judge" not in thule["usage"]
+    assert (slow["outcome"], slow["verdicts"]) == ("failed", {})
+    assert trial.engines[OTHER].calls == 2
+    assert Manifest.read(out).judge_model == OTHER
