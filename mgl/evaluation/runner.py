@@ -33,7 +33,7 @@ from mgl.evaluation.records import Record, item_json
 from mgl.evaluation.spending import took
 from mgl.evaluation.working import Ask, Build, answer, build, remove_store
 from mgl.evaluation.workplace import OpenModel, Workplace
-from mgl.graph.flight import each
+from mgl.flight import each
 from mgl.memories.base import MemoryKind, Observer, SilentObserver
 from mgl.types import Question, Source
 
