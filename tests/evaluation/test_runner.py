@@ -329,7 +329,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> None:
         "mgl.evaluation.plan.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", (), strict)}
     )
     monkeypatch.setattr(
-        "mgl.evaluation.runner.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", (), strict)}
+        "mgl.evaluation.working.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", (), strict)}
     )
 
 
