@@ -20,7 +20,9 @@ Every error that reaches a user carries a hint: the command or change that mends
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar, Self
 
 __all__ = [
     "ContextOverflow",
@@ -53,6 +55,10 @@ class MglError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})"
+
+    def __reduce__(self) -> tuple[Callable[[], Self], tuple[()]]:
+        """So that it can be raised in another process than the one it happened in."""
+        return partial(type(self), self.message, hint=self.hint), ()
 
 
 class UsageError(MglError):

@@ -11,14 +11,15 @@ import mgl
 
 PACKAGE = Path(mgl.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
-ROOFS = ("memories", "baselines", "benchmarks", "evaluation", "training", "cli", "lab")
+ROOFS = ("memories", "baselines", "benchmarks", "evaluation", "training", "cluster", "cli", "lab")
 FORBIDDEN = {
-    "memories": ("baselines", "benchmarks", "evaluation", "training", "cli", "lab"),
-    "baselines": ("benchmarks", "evaluation", "training", "cli", "lab"),
-    "benchmarks": ("memories", "baselines", "evaluation", "training", "cli", "lab"),
-    "evaluation": ("memories", "baselines", "training", "cli", "lab"),
-    "training": ("memories", "baselines", "cli", "lab"),
-    "lab": ("cli",),
+    "memories": ("cluster", "baselines", "benchmarks", "evaluation", "training", "cli", "lab"),
+    "baselines": ("cluster", "benchmarks", "evaluation", "training", "cli", "lab"),
+    "benchmarks": ("cluster", "memories", "baselines", "evaluation", "training", "cli", "lab"),
+    "evaluation": ("cluster", "memories", "baselines", "training", "cli", "lab"),
+    "cluster": ("memories", "baselines", "benchmarks", "training", "cli", "lab"),
+    "training": ("cluster", "memories", "baselines", "cli", "lab"),
+    "lab": ("cluster", "cli"),
     "llm": ("serving", *ROOFS),
     "cli": (),
 }

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from mgl.cli.executors import BaseUrls, Executing, RayAddress
 from mgl.cli.options import (
     Adapter,
     AllowHub,
     AsJson,
-    BaseUrl,
     Embedder,
     Engine,
     Models,
@@ -87,8 +87,13 @@ def evaluate(
         Folder, typer.Option("--replay", metavar="DIR", help="Repeat a run without a model.")
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the stores of memories.")] = False,
+    executor: Annotated[
+        Literal["local", "ray"],
+        typer.Option("--executor", help="Work in this process, or on a Ray cluster."),
+    ] = "local",
+    ray_address: RayAddress = None,
     engine: Engine = None,
-    base_url: BaseUrl = None,
+    base_url: BaseUrls = None,
     weights: WeightsPath = None,
     adapter: Adapter = None,
     models: Models = None,
@@ -120,8 +125,11 @@ def evaluate(
     there = _one_folder(asked, {"--resume": resume, "--verify": verify, "--replay": replay})
     if retry_failed and resume is None:
         raise UsageError("--retry-failed goes with --resume", hint="mgl eval --resume DIR")
+    runs = verify is None and replay is None
+    executing = Executing.asked(executor, ray_address, base_url, runs=runs)
+    first = next(iter(executing.urls), None)
     runs_on = ModelSettings(
-        None, engine, base_url, weights, models, allow_hub, adapter, embedder, reranker
+        None, engine, first, weights, models, allow_hub, adapter, embedder, reranker
     )
     if verify is not None:
         verify_scores(verify, as_json)
@@ -129,8 +137,13 @@ def evaluate(
         with _workplaces(runs_on) as places:
             _replay(replay, data, places, concurrency, as_json)
     else:
-        with _interruptible(there) as named, _workplaces(runs_on) as places:
+        with (
+            _interruptible(there) as named,
+            _workplaces(runs_on) as places,
+            executing.opened(places, concurrency=concurrency, keep=keep) as execute,
+        ):
             work = {"observer": places.observer, "concurrency": concurrency, "keep": keep}
+            work |= {"executor": executor, "execute": execute}
             if resume is not None:
                 _resume(resume, data, places, work, retry_failed, as_json)
                 return

@@ -53,6 +53,23 @@ class Workplaces:
         """The workplace of a model; it starts with its first call."""
         return self._open(profile)
 
+    def choice(self, profile: str | None) -> ModelChoice:
+        """How the model of a profile is opened."""
+        given, known = self.settings, self.known.get(profile or "")
+        engine = given.engine
+        if engine is None and known is not None and known.engine in ("openvino", "transformers"):
+            engine = known.engine
+        return ModelChoice(
+            profile=profile,
+            engine=engine,
+            base_url=given.base_url,
+            api_key=os.environ.get("MGL_API_KEY"),
+            weights=given.weights,
+            models=given.models,
+            allow_hub=given.allow_hub,
+            adapter=given.adapter,
+        )
+
     def recorded(
         self, models: Mapping[str, ModelFacts]
     ) -> Callable[[str], AbstractContextManager[Workplace]]:
@@ -63,23 +80,10 @@ class Workplaces:
 
     def _open(self, profile: str | None) -> AbstractContextManager[Workplace]:
         given, known = self.settings, self.known.get(profile or "")
-        engine = given.engine
-        if engine is None and known is not None and known.engine in ("openvino", "transformers"):
-            engine = known.engine
-        choice = ModelChoice(
-            profile=profile,
-            engine=engine,
-            base_url=given.base_url,
-            api_key=os.environ.get("MGL_API_KEY"),
-            weights=given.weights,
-            models=given.models,
-            allow_hub=given.allow_hub,
-            adapter=given.adapter,
-        )
         return Workplace.open(
             self.home,
             self.store,
-            choice,
+            self.choice(profile),
             self.observer,
             embedder=known.embedder if known else given.embedder,
             reranker=known.reranker if known else given.reranker,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from mgl.flight import each
 from mgl.graph.config import GraphConfig
 from mgl.graph.edits import Passage
 from mgl.graph.extract import EXTRACT_STAGE, asked, schema_of
-from mgl.graph.flight import each
 from mgl.memories.base import Tools
 from mgl.types import Chunk, Document
 

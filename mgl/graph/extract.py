@@ -13,9 +13,9 @@ from functools import partial
 from typing import Final
 
 from mgl.errors import ContextOverflow, EngineError, EngineTimeout, ReplyInvalid
+from mgl.flight import each
 from mgl.graph.config import GraphConfig
 from mgl.graph.edits import Extraction, Passage, Rows, described, description, extraction
-from mgl.graph.flight import each
 from mgl.graph.fold import Kind, gather, joined
 from mgl.graph.prompts import DESCRIBE, EXTRACT, GLEAN
 from mgl.llm.base import Message, Reply, Sampling

@@ -301,6 +301,8 @@ class Client:
             self._log.record(
                 CallRecord(key, stage, self.model_id, request, completion, outcome, reason, seconds)
             )
+            if completion is not None:
+                completion = self._first(key, completion)
             self._count_call(stage, completion, seconds, violated=outcome == "violated")
             if completion is not None:
                 return _Done(key, completion, seconds, replayed=False)
@@ -312,6 +314,12 @@ class Client:
             pause = self._policy.backoff_s * 2**attempt
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))
             attempt += 1
+
+    def _first(self, key: str, completion: Completion) -> Completion:
+        """What the log will replay: another process may have issued the same call, and its reply
+        came first. So all that work over one log go on from the same reply."""
+        first = self._log.replay(key)
+        return completion if first is None or first.completion is None else first.completion
 
     def _outage(self) -> Outage:
         return Outage(self._policy.outage_s, self._policy.backoff_s)

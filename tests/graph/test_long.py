@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from mgl.graph.flight import each
 from mgl.llm.base import Completion, Request
 from mgl.store import Store
 from tests.graph.conftest import NOTHING, Answering, Hearing, Open, entity, found
@@ -61,41 +60,6 @@ class Watched(Answering):
             await asyncio.sleep(0)
         self.now -= 1
         return await super().generate(request)
-
-
-async def test_items_are_taken_as_they_are_begun() -> None:
-    taken: list[int] = []
-    worked: list[int] = []
-
-    def items() -> object:
-        for number in range(20):
-            taken.append(number)
-            yield number
-
-    async def work(number: int) -> None:
-        assert len(taken) - len(worked) <= 3
-        await asyncio.sleep(0)
-        worked.append(number)
-
-    await each(items(), work, at_once=3)  # type: ignore[arg-type]
-    assert sorted(worked) == list(range(20))
-
-
-async def test_an_error_ends_what_is_under_way() -> None:
-    ended: list[str] = []
-
-    async def work(number: int) -> None:
-        if number == 1:
-            raise ValueError("one")
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            ended.append("cancelled")
-            raise
-
-    with pytest.raises(ValueError, match="one"):
-        await each(range(9), work, at_once=3)
-    assert ended == ["cancelled"] * 2
 
 
 @pytest.mark.parametrize("at_once", [1, 5])

@@ -27,7 +27,7 @@ from mgl.llm.base import (
     Tool,
     ToolCall,
 )
-from mgl.llm.calls import MemoryCallLog, call_key
+from mgl.llm.calls import CallRecord, MemoryCallLog, call_key
 from mgl.llm.client import Client, Policy
 from mgl.llm.fakes import SchemaEngine, Scripted, ScriptedEngine
 from mgl.store import Store
@@ -36,6 +36,7 @@ from tests.llm.shapes import SHAPES, AllOptional, Answer
 
 ASK = [Message("user", "Who?")]
 GOOD = '{"answer":"Ann","sure":true}'
+FIRST = '{"answer":"Bo","sure":true}'
 QUICK = Policy(timeout_s=5, backoff_s=0.001)
 GONE = EngineUnavailable("gone", hint="wait")
 
@@ -193,6 +194,22 @@ async def test_the_same_call_in_flight_is_issued_once() -> None:
     assert sorted(reply.replayed for reply in replies) == [False] + [True] * 4
     usage = llm.usage()[""]
     assert (usage.calls, usage.replayed) == (1, 4)
+
+
+async def test_of_two_processes_that_issue_a_call_both_go_on_from_the_first_reply() -> None:
+    class Shared(MemoryCallLog):
+        def record(self, call: CallRecord) -> None:
+            if not self.records:
+                first = Completion(FIRST, "stop", TokenUsage(3, 5))
+                super().record(replace(call, completion=first))
+            super().record(call)
+
+    llm = Client(ScriptedEngine([GOOD]), log := Shared(), QUICK)
+    reply = await llm.complete(ASK, Answer)
+    assert reply.text == FIRST
+    assert (llm.usage()[""].calls, llm.usage()[""].output_tokens) == (1, 5)
+    assert (await llm.complete(ASK, Answer)).text == reply.text
+    assert len(log.records) == 2
 
 
 async def test_a_waiter_that_gives_up_takes_nobody_with_it() -> None:

@@ -43,6 +43,21 @@ while True:
 """
 )
 
+CALLER = """
+import sys
+from pathlib import Path
+from mgl.llm.base import Completion, Message, Request, TokenUsage
+from mgl.llm.calls import CallRecord
+from mgl.store import Store
+with Store.open(Path(sys.argv[1])) as store:
+    log = store.call_log()
+    for call in range(40):
+        request = Request((Message("user", "x" * 2000),))
+        completion = Completion("y", "stop", TokenUsage(1, 1))
+        key = f"{sys.argv[2]}-{call}"
+        log.record(CallRecord(key, "", "m", request, completion, "ok", None, 0.0))
+"""
+
 FULL_DISK = (
     PREPARE
     + """
@@ -147,6 +162,17 @@ def test_another_writer_is_waited_for_then_named(path: Path, memory: MemoryRecor
         other.execute("COMMIT")
         waiting.append_edits(memory.id, 0, [])
     other.close()
+
+
+def test_processes_that_write_one_file_at_once_lose_nothing(path: Path) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, "-c", CALLER, str(path), str(number)])
+        for number in range(3)
+    ]
+    assert [writer.wait(timeout=120) for writer in writers] == [0, 0, 0]
+    with Store.open(path) as opened:
+        keys = [f"{number}-{call}" for number in range(3) for call in range(40)]
+        assert all(opened.find_call(key) is not None for key in keys)
 
 
 def test_a_read_only_file_is_a_resource_error(open_folder: Path) -> None:

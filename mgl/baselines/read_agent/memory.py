@@ -25,7 +25,7 @@ from mgl.baselines.read_agent.looking_up import UNTOLD, LookingUp, Page
 from mgl.baselines.read_agent.prompts import GIST, PAUSE
 from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ReplyInvalid
-from mgl.graph.flight import each
+from mgl.flight import each
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import number
 from mgl.noting import check_room, noted

@@ -18,9 +18,12 @@ from mgl.evaluation.runs.lines import replace_file
 from mgl.evaluation.runs.methods import Method
 from mgl.recorded import ModelFacts
 
-__all__ = ["MANIFEST", "Arguments", "DatasetFacts", "Manifest", "Session", "now"]
+__all__ = ["MANIFEST", "Arguments", "DatasetFacts", "ExecutorName", "Manifest", "Session", "now"]
 
 MANIFEST = "manifest.json"
+
+ExecutorName = Literal["local", "ray"]
+"""Where units are worked on: in the process of the run, or on a Ray cluster."""
 
 
 class _Strict(BaseModel):
@@ -68,6 +71,7 @@ class Session(_Strict):
     prompts: Mapping[str, str]
     machine: Mapping[str, Any]
     concurrency: int
+    executor: ExecutorName = "local"
     started: str
     ended: str | None = None
 

@@ -14,7 +14,6 @@ each item is answered over a copy of it (``mgl.evaluation.runs.working``).
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -24,16 +23,15 @@ from pathlib import Path
 from mgl import registry
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
+from mgl.evaluation.runs.executing import Executor, OpenExecutor, here
 from mgl.evaluation.runs.folder import RunFolder
-from mgl.evaluation.runs.grading import due, graded, judged
-from mgl.evaluation.judges.judging import JUDGES
+from mgl.evaluation.runs.grading import due, graded
 from mgl.evaluation.runs.methods import Method
 from mgl.evaluation.runs.plan import Plan
 from mgl.evaluation.runs.records import Record, item_json
-from mgl.evaluation.runs.spending import took
-from mgl.evaluation.runs.working import Ask, Build, answer, build, remove_store
-from mgl.evaluation.runs.workplace import OpenModel, Workplace
-from mgl.graph.flight import each
+from mgl.evaluation.runs.working import Ask, Build, remove_store
+from mgl.evaluation.runs.workplace import OpenModel
+from mgl.flight import each
 from mgl.memories.base import MemoryKind, Observer, SilentObserver
 from mgl.types import Question, Source
 
@@ -46,7 +44,7 @@ SHOWN = 8  # of so many builds each tells how far it is
 
 class Run:
     """``concurrency`` is how many items or builds are worked on at once; with ``keep`` the stores
-    of all memories stay in the folder."""
+    of all memories stay in the folder. ``execute`` says where it is worked on."""
 
     def __init__(
         self,
@@ -57,6 +55,7 @@ class Run:
         *,
         concurrency: int,
         keep: bool = False,
+        execute: OpenExecutor = here,
     ) -> None:
         self._plan = plan
         self._folder = folder
@@ -64,6 +63,7 @@ class Run:
         self._observer = observer
         self._concurrency = concurrency
         self._keep = keep
+        self._execute = execute
         self._source = lru_cache(maxsize=concurrency)(self._read)
         self._kinds: dict[str, MemoryKind] = {
             method.memory: registry.load("memory", method.memory)
@@ -78,7 +78,7 @@ class Run:
         """
         for model in self._plan.manifest.arguments.models:
             if self._open_items(model):
-                self._at(model, self._work)
+                self._at(model, lambda executor, model=model: self._work(executor, model))  # type: ignore[misc]
         judge_model = self._plan.manifest.judge_model
         if judge_model is not None and self._unjudged():
             self._at(judge_model, self._judge_all)
@@ -86,7 +86,7 @@ class Run:
 
     # One model
 
-    def _at(self, model: str, work: Callable[[Workplace], Awaitable[None]]) -> None:
+    def _at(self, model: str, work: Callable[[Executor], Awaitable[None]]) -> None:
         known = self._plan.manifest.models[model]
         with self._open_model(model) as place:
             if place.facts.model_id != known.model_id:
@@ -95,14 +95,15 @@ class Run:
                     hint="give the same engine, server and adapter as then",
                 )
 
-            async def working() -> None:
-                await work(place)
+            with self._execute(place) as executor:
 
-            place.run(working)
+                async def working() -> None:
+                    await work(executor)
 
-    async def _work(self, place: Workplace) -> None:
+                place.run(working)
+
+    async def _work(self, executor: Executor, model: str) -> None:
         """Every build that is needed, then every item: who needs a build waits for it."""
-        model = place.facts.profile
         todo = self._open_items(model)
         needed = dict.fromkeys(
             (method.label, item.source) for method, item in todo if self._shares(method)
@@ -113,17 +114,17 @@ class Run:
         self._built = _Count(self._observer, "builds", 0, len(needed))
         by_label = {method.label: method for method, _ in todo}
         units: list[Callable[[], Awaitable[None]]] = [
-            lambda key=key: self._build(place, by_label[key[0]], key[1])  # type: ignore[misc]
+            lambda key=key: self._build(executor, by_label[key[0]], key[1])  # type: ignore[misc]
             for key in needed
         ]
         units += [
-            lambda method=method, item=item: self._answer(place, method, item)  # type: ignore[misc]
+            lambda method=method, item=item: self._answer(executor, method, item)  # type: ignore[misc]
             for method, item in todo
         ]
         self._progress = _Count(self._observer, f"items, {model}", *self._counts(model))
         await each(units, lambda unit: unit(), at_once=self._concurrency)
 
-    async def _build(self, place: Workplace, method: Method, source: str) -> None:
+    async def _build(self, executor: Executor, method: Method, source: str) -> None:
         key = method.label, source
         path = self._folder.store("build", key)
         known = self._folder.builds.get(key)
@@ -133,13 +134,13 @@ class Run:
                 observer = _Named(self._observer, f"{method.label}, {source}")
             questions = self._questions(method, source)
             unit = Build(method, source, self._source(source, method.memory), questions)
-            record, seconds = await build(place, unit, path, observer)
+            record, seconds = await executor.build(unit, path, observer)
             self._folder.add_seconds(seconds)
             self._folder.add_build(record)
         self._built.one_more()
         self._building[key].set_result(None)
 
-    async def _answer(self, place: Workplace, method: Method, item: Item) -> None:
+    async def _answer(self, executor: Executor, method: Method, item: Item) -> None:
         base, failed, key = None, "", (method.label, item.source)
         if self._shares(method):
             await self._building[key]
@@ -156,7 +157,7 @@ class Run:
                 self._asked(method, item),
                 base,
             )
-            record, seconds = await answer(place, unit, path, SilentObserver())
+            record, seconds = await executor.answer(unit, path)
             self._folder.add_seconds(seconds)
             self._folder.add(graded(record, self._plan.manifest.scorers))
             self._drop(path)
@@ -172,17 +173,15 @@ class Run:
 
     # Judging
 
-    async def _judge_all(self, place: Workplace) -> None:
+    async def _judge_all(self, executor: Executor) -> None:
         manifest, todo = self._plan.manifest, self._unjudged()
-        judge = JUDGES[manifest.judge or ""]
+        judge = manifest.judge or ""
         count = _Count(self._observer, "verdicts", 0, len(todo))
 
         async def one(record: Record) -> None:
-            llm, began = place.client(), time.monotonic()
-            verdict = await judged(record, judge, llm)
-            unit = {"unit": "verdict", "method": record.method, "item": record.item["id"]}
-            self._folder.add_seconds({**unit, **took(llm, began)})
-            verdicts = {**record.verdicts, judge.name: verdict}
+            verdict, seconds = await executor.judge(record, judge)
+            self._folder.add_seconds(seconds)
+            verdicts = {**record.verdicts, judge: verdict}
             self._folder.add(graded(replace(record, verdicts=verdicts), manifest.scorers))
             count.one_more()
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from mgl.errors import MglError
+from mgl.evaluation.runs.executing import OpenExecutor, here
 from mgl.evaluation.runs.folder import RunFolder
-from mgl.evaluation.runs.manifest import Manifest, Session, now
+from mgl.evaluation.runs.manifest import ExecutorName, Manifest, Session, now
 from mgl.evaluation.runs.plan import Plan
 from mgl.evaluation.runs.provenance import code, machine, packages, prompts
 from mgl.evaluation.runs.runner import Run
@@ -28,6 +29,8 @@ def begin(
     *,
     concurrency: int,
     keep: bool = False,
+    executor: ExecutorName = "local",
+    execute: OpenExecutor = here,
 ) -> Manifest:
     """Make a new folder for a run and do all of it; its manifest at the end.
 
@@ -36,7 +39,16 @@ def begin(
     """
     folder = RunFolder.begun(path)
     with folder.held():
-        return _session(plan, folder, open_model, observer, concurrency=concurrency, keep=keep)
+        return _session(
+            plan,
+            folder,
+            open_model,
+            observer,
+            concurrency=concurrency,
+            keep=keep,
+            executor=executor,
+            execute=execute,
+        )
 
 
 def resume(
@@ -47,6 +59,8 @@ def resume(
     *,
     concurrency: int,
     keep: bool = False,
+    executor: ExecutorName = "local",
+    execute: OpenExecutor = here,
     retry_failed: bool = False,
 ) -> Manifest:
     """Do what is left of a run, which is nothing where it is complete; errors as ``begin``.
@@ -63,7 +77,16 @@ def resume(
             observer.note(f"{folder.forget_failed()} failed items are tried again")
         elif plan.manifest.ended is not None:
             return plan.manifest
-        return _session(plan, folder, open_model, observer, concurrency=concurrency, keep=keep)
+        return _session(
+            plan,
+            folder,
+            open_model,
+            observer,
+            concurrency=concurrency,
+            keep=keep,
+            executor=executor,
+            execute=execute,
+        )
 
 
 def _session(
@@ -74,6 +97,8 @@ def _session(
     *,
     concurrency: int,
     keep: bool,
+    executor: ExecutorName,
+    execute: OpenExecutor,
 ) -> Manifest:
     session = Session(
         code=code(),
@@ -81,12 +106,15 @@ def _session(
         prompts=prompts(),
         machine=machine(),
         concurrency=concurrency,
+        executor=executor,
         started=now(),
     )
     before = plan.manifest.sessions
     manifest = plan.manifest.model_copy(update={"sessions": (*before, session), "ended": None})
     manifest.write(folder.path)
-    run = Run(plan, folder, open_model, observer, concurrency=concurrency, keep=keep)
+    run = Run(
+        plan, folder, open_model, observer, concurrency=concurrency, keep=keep, execute=execute
+    )
     try:
         run.go()
     except MglError as error:

@@ -1,4 +1,4 @@
-"""One unit of a run's work: building a memory that several items share, or answering an item.
+"""One unit of a run's work: building a memory that items share, answering an item, judging it.
 
     >>> record, seconds = await answer(place, work, path)       # doctest: +SKIP
 
@@ -18,9 +18,10 @@ from typing import Any
 from mgl import registry
 from mgl.benchmarks.base import Item
 from mgl.errors import EngineError, EngineUnavailable, InputError
-from mgl.evaluation.runs.grading import told, verbatim
+from mgl.evaluation.runs.grading import judged, told, verbatim
+from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.runs.methods import Method
-from mgl.evaluation.runs.records import BuildRecord, Record, item_json
+from mgl.evaluation.runs.records import BuildRecord, Record, VerdictRecord, item_json
 from mgl.evaluation.runs.spending import spent, took
 from mgl.evaluation.runs.workplace import Workplace
 from mgl.llm.client import Client
@@ -29,7 +30,7 @@ from mgl.results import Stats, citation_json
 from mgl.store import Store
 from mgl.types import Answer, Conversation, Question, Source
 
-__all__ = ["Ask", "Build", "answer", "build", "remove_store"]
+__all__ = ["Ask", "Build", "answer", "build", "judge", "remove_store"]
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,16 @@ async def answer(
                 trace=said.trace,
             )
     return record, {"unit": "item", "method": label, "item": work.item.id, **took(llm, began)}
+
+
+async def judge(
+    place: Workplace, record: Record, name: str
+) -> tuple[VerdictRecord, dict[str, Any]]:
+    """What the judge of that name says of an answer; EngineUnavailable where there is no model."""
+    llm, began = place.client(), time.monotonic()
+    verdict = await judged(record, JUDGES[name], llm)
+    unit = {"unit": "verdict", "method": record.method, "item": record.item["id"]}
+    return verdict, {**unit, **took(llm, began)}
 
 
 def remove_store(path: Path) -> None:

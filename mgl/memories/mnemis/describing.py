@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mgl.errors import ReplyInvalid
-from mgl.graph.flight import each
+from mgl.flight import each
 from mgl.llm.base import LLM, Message
 from mgl.llm.constraints import bounded
 from mgl.llm.fitting import fitted

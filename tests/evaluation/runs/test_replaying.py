@@ -97,7 +97,7 @@ def test_verdicts_replay(trial: Trial, tmp_path: Path, monkeypatch: pytest.Monke
 
     judges = {"strict": Judge("strict", "ours", (), strict)}
     monkeypatch.setattr("mgl.evaluation.runs.plan.JUDGES", judges)
-    monkeypatch.setattr("mgl.evaluation.runs.runner.JUDGES", judges)
+    monkeypatch.setattr("mgl.evaluation.runs.working.JUDGES", judges)
     out = trial.run(tmp_path / "run", judge=OTHER)
     assert trial.engines[OTHER].calls == 9
     assert again(trial, out) == Replay(9 + 3, (), ())

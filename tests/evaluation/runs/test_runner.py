@@ -329,7 +329,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> None:
         "mgl.evaluation.runs.plan.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", (), strict)}
     )
     monkeypatch.setattr(
-        "mgl.evaluation.runs.runner.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", (), strict)}
+        "mgl.evaluation.runs.working.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", (), strict)}
     )
 
 

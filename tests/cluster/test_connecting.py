@@ -1,0 +1,114 @@
+"""What keeps a run from its cluster."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mgl.cluster.connecting import _looker, check_code, connected
+from mgl.errors import ResourceError, UsageError
+from tests.cluster.conftest import Mgl, arguments
+
+OWN = _looker()()
+
+LOOK = """
+import sys
+from ray import cloudpickle
+sys.modules["mgl"] = None
+print(cloudpickle.load(sys.stdin.buffer)())
+"""
+
+
+@pytest.mark.usefixtures("plugin")
+def test_without_ray_it_says_what_to_install(
+    mgl: Mgl, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    ran = mgl(*arguments(data, tmp_path / "run", "http://127.0.0.1:9/v1", "--executor", "ray"))
+    assert ran.exit_code == 2
+    assert "needs the package ray" in ran.stderr
+    assert 'pip install "mgl[ray]"' in ran.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["--ray-address", "auto"], "--ray-address goes with --executor ray"),
+        (["--base-url", "http://a/v1,http://b/v1"], "--base-url names several"),
+        (["--executor", "dask"], "--executor"),
+    ],
+)
+def test_options_that_do_not_go_together(mgl: Mgl, given: list[str], says: str) -> None:
+    ran = mgl("eval", "tiny", *given)
+    assert ran.exit_code == 2
+    assert says in ran.stderr
+
+
+@pytest.mark.parametrize("mode", ["--verify", "--replay"])
+def test_what_asks_no_model_has_nothing_to_shard(mgl: Mgl, mode: str, tmp_path: Path) -> None:
+    ran = mgl("eval", mode, tmp_path, "--executor", "ray")
+    assert ran.exit_code == 2
+    assert "goes with a run that asks a model" in ran.stderr
+
+
+def test_the_same_code_everywhere_is_in_order() -> None:
+    check_code({"a": OWN, "b": OWN})
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (("", "No module named 'mgl'"), "machine b of the cluster has no mgl: No module named"),
+        (("0.0.9", "0" * 64), r"machine b .* has another mgl: 0\.0\.9 \(000000000000\), and this"),
+        ((OWN[0], "1" * 64), r"machine b .* has another mgl"),
+    ],
+)
+def test_a_machine_with_other_code_is_refused(found: tuple[str, str], says: str) -> None:
+    with pytest.raises(ResourceError, match=says) as error:
+        check_code({"a": OWN, "b": found})
+    assert "install the same mgl" in error.value.hint
+
+
+@pytest.mark.ray
+def test_a_machine_without_mgl_can_say_so() -> None:
+    pytest.importorskip("ray", reason='ray is not installed: pip install "mgl[ray]"')
+    from ray import cloudpickle
+
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", LOOK],
+        input=cloudpickle.dumps(_looker()),
+        capture_output=True,
+        check=True,
+    )
+    version, why = ast.literal_eval(done.stdout.decode())
+    assert version == ""
+    assert "mgl" in why
+
+
+@pytest.mark.ray
+def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason='ray is not installed: pip install "mgl[ray]"')
+    given = ["eval", "ruler", "--executor", "ray", "--ray-address", "127.0.0.1:9"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mgl", *given],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd()), "MGL_HOME": str(tmp_path)},
+    )
+    assert done.returncode == 5, done.stderr
+    assert "no Ray cluster answers at 127.0.0.1:9" in done.stderr
+    assert "hint: `ray status`" in done.stderr
+
+
+@pytest.mark.ray
+def test_an_address_for_programs_outside_the_cluster() -> None:
+    ray = pytest.importorskip("ray", reason='ray is not installed: pip install "mgl[ray]"')
+    assert not ray.is_initialized()
+    with pytest.raises(UsageError, match="outside the cluster"), connected("ray://127.0.0.1:10001"):
+        pass
