@@ -113,7 +113,7 @@ def test_what_would_be_forgotten_is_shown_and_asked_for(
         ("forget", "diary", "--branch", "t1", "--yes"),
     ],
 )
-@pytest.mark.usefixtures("diary")
+@pytest.mark.usefixtures("embeds_words", "diary")
 def test_what_is_gams_own_says_so(mgl: Mgl, arguments: tuple[str, ...]) -> None:
     refused = mgl("memory", *arguments)
     assert refused.exit_code == 2
