@@ -21,7 +21,7 @@ from mgl.retrieval.base import Embedder
 from mgl.retrieval.bm25 import Bm25
 from mgl.retrieval.fuse import reciprocal_rank_fusion
 
-__all__ = ["InContext"]
+__all__ = ["InContext", "after_another"]
 
 AROUND: Final = 2
 SPEAKER_WEIGHT: Final = 1.4
@@ -34,9 +34,9 @@ class InContext:
         """``speakers`` has for each piece who says it, "" for nobody. Embeds all, twice; blocks."""
         self._embedder = embedder
         self._speakers = speakers
-        own, after, amid = (_joined(lines, *around) for around in ((0, 0), (1, 0), (AROUND,) * 2))
-        self._words = [Bm25(texts) for texts in (own, after, amid)]
-        self._vectors = [embedder.embed(texts) for texts in (own, after)]
+        after, amid = after_another(lines), _joined(lines, AROUND, AROUND)
+        self._words = [Bm25(texts) for texts in (lines, after, amid)]
+        self._vectors = [embedder.embed(texts) for texts in (lines, after)]
 
     def alike(self, question: str) -> list[int]:
         """The places of all pieces by the likeness of their vectors, the best first."""
@@ -58,6 +58,11 @@ class InContext:
     def _asked(self, question: str) -> NDArray[np.float32]:
         vector: NDArray[np.float32] = self._embedder.embed([question], task="query")[0]
         return vector
+
+
+def after_another(lines: Sequence[str]) -> list[str]:
+    """Each line with the one before: what is embedded besides the lines themselves."""
+    return _joined(lines, 1, 0)
 
 
 def _ranked(scores: NDArray[np.floating]) -> list[int]:

@@ -26,6 +26,7 @@ from mgl.memories.mnemis.nodes import Entity, Fact, Mention
 from mgl.memories.mnemis.state import AddEntity, Edit, Repeat, State
 from mgl.memories.mnemis.terms import FACT_CHARS
 from mgl.prompt import Prompt
+from mgl.retrieval.in_context import after_another
 from mgl.store.redaction import Redaction, masked
 from mgl.store.traces import words_of
 from mgl.types import Conversation, Turn
@@ -131,9 +132,11 @@ class Losses:
         before (``mgl.retrieval.in_context``)."""
         texts = {number: shown(self._source, each) for number, each in self.before.episodes.items()}
         yield from (texts[number] for number in self.episodes)
-        for one, other in pairwise(texts):
+        for (one, other), both in zip(
+            pairwise(texts), after_another(list(texts.values()))[1:], strict=True
+        ):
             if not self.episodes.isdisjoint((one, other)):
-                yield f"{texts[one]}\n{texts[other]}"
+                yield both
 
     @cached_property
     def _source(self) -> Conversation:

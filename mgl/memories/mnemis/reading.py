@@ -73,15 +73,18 @@ async def read(
     if config.routes != "system2":
         vector = await similarity.vector(query)
         for kind, count in budget.items():
-            similar[kind] = similarity.search(kind, query, vector, count)
-        if around:
-            similar["episodes"] = in_context[: config.k]
+            by_context = around and kind == "episodes"
+            similar[kind] = (
+                in_context[:count] if by_context else similarity.search(kind, query, vector, count)
+            )
     if config.routes != "system1":
         selection = await select(llm, state, query, config)
         reached = _reached(state, selection)
         selected = {kind: reached[kind] for kind in budget}
     found: dict[Kind, tuple[str, ...]] = {}
     for kind, count in budget.items():
+        if around and kind == "episodes":
+            continue
         joined = list(dict.fromkeys((*similar[kind], *selected[kind])))
         if config.routes != "system1" or config.reranked:
             joined = await _ranked(reranker, query, kind, joined, texts, state)
