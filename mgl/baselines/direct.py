@@ -66,7 +66,7 @@ class Direct(Baseline):
         if sum(counts) <= there:
             return turns, True
         kept = [turns[place] for place in _ends(counts, there)]
-        texts = await shortened(llm, [turn.text for turn in kept], there // 2)
+        texts = await shortened(llm, [turn.text for turn in kept], there // 2 - LINE_TOKENS)
         return [replace(turn, text=text) for turn, text in zip(kept, texts, strict=True)], False
 
 

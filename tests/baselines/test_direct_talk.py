@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from mgl.baselines.direct import Direct, DirectConfig
@@ -31,6 +31,7 @@ async def test_all_turns_are_read_and_cited(store: Store) -> None:
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(words=st.lists(st.integers(0, 200), min_size=1, max_size=30), context=st.integers(700, 2500))
+@example(words=[65, 79], context=700)
 async def test_what_does_not_fit_loses_its_middle(
     store: Store, words: list[int], context: int
 ) -> None:
