@@ -134,6 +134,7 @@ def defer(
         return await open_engine(
             profile,
             weights=weights,
+            keep=_kept(profile, home),
             base_url=choice.base_url,
             api_key=choice.api_key,
             engine=engine,
@@ -149,6 +150,12 @@ def defer(
         native_tools=profile.native_tools and engine == "openai",
         concurrency=CONCURRENCY[engine],
     )
+
+
+def _kept(profile: ModelProfile, home: Path) -> Path | None:
+    """Where what an engine makes of the weights is kept: of files that are known by their hash."""
+    sha256 = profile.weights.sha256
+    return None if sha256 is None else home / "converted" / f"{profile.name}-{sha256[:12]}"
 
 
 class NoModel:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from mgl.errors import EngineRejected, EngineTimeout, EngineUnavailable, UsageError
-from mgl.llm.base import Message, Request, Sampling
+from mgl.llm.base import Completion, Message, Request, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
-from mgl.llm.engines.openvino import OpenVinoEngine
+from mgl.llm.engines.converted import converted
+from mgl.llm.engines.openvino import OpenVinoEngine, import_genai
 from tests.llm.shapes import Answer, Edits, Figures, Notes
 
 pytestmark = pytest.mark.weights
@@ -107,3 +110,40 @@ class _Broken:
 
     def step(self) -> None:
         raise RuntimeError("somewhere.cpp:1:\nout of order")
+
+
+async def test_a_model_is_converted_once(smollm2_weights: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    (folder / "openvino-2020.1").mkdir(parents=True)  # of another release
+    unfinished = folder / f"openvino-{import_genai().__version__}.part"
+    unfinished.mkdir()
+    replies: list[tuple[Completion, int]] = []
+    made: set[int] = set()
+    for keep in (None, folder, folder):
+        engine = await asyncio.to_thread(
+            OpenVinoEngine,
+            smollm2_weights,
+            model_id="m",
+            context_tokens=2048,
+            cache_gb=1,
+            keep=keep,
+        )
+        request = Request(tuple(ASK), sampling=Sampling(max_tokens=30))
+        replies.append((await engine.generate(request), await engine.count_prompt_tokens(request)))
+        await engine.aclose()
+        if keep is not None:
+            (kept,) = folder.glob("openvino-*")
+            assert kept.name == unfinished.stem
+            made.add((kept / "openvino_model.bin").stat().st_mtime_ns)
+            assert smollm2_weights.name not in {path.name for path in kept.iterdir()}
+    assert replies[0] == replies[1] == replies[2]
+    assert len(made) == 1
+
+
+def test_a_full_disk_keeps_no_conversion(
+    smollm2_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = smollm2_weights.stat().st_size
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    assert converted(import_genai(), smollm2_weights, tmp_path / "kept") == smollm2_weights
+    assert list((tmp_path / "kept").iterdir()) == []

@@ -24,6 +24,7 @@ async def open_engine(
     profile: ModelProfile,
     *,
     weights: Path | None = None,
+    keep: Path | None = None,
     base_url: str | None = None,
     api_key: str | None = None,
     engine: EngineName | None = None,
@@ -33,7 +34,8 @@ async def open_engine(
     """Start the engine that runs a profile: its own, or the one named.
 
     The in-process engines need ``weights``, ``openai`` needs ``base_url``: UsageError otherwise.
-    ``adapter`` is a LoRA adapter that a server has loaded, ``honoured`` what a server was seen to
+    ``keep`` is the folder for what an engine makes of the weights to load them faster,
+    ``adapter`` a LoRA adapter that a server has loaded, ``honoured`` what a server was seen to
     honour.
     """
     name = engine or profile.engine
@@ -65,7 +67,11 @@ async def open_engine(
         from mgl.llm.engines.openvino import OpenVinoEngine
 
         return await asyncio.to_thread(
-            OpenVinoEngine, weights, model_id=identity, context_tokens=profile.context_tokens
+            OpenVinoEngine,
+            weights,
+            model_id=identity,
+            context_tokens=profile.context_tokens,
+            keep=keep,
         )
     from mgl.llm.engines.transformers import TransformersEngine
 
