@@ -2,13 +2,15 @@
 
 Source: MindGraph §2.2 (Direct), HGMem §4. Where the source does not fit, as much of its beginning
 as of its end is kept and the middle goes, and the answer is marked ``text_truncated``: of a
-document in characters, of a conversation in whole turns.
+document in characters, of a conversation in whole turns. It is cut alike for questions of about
+the same length, so that an engine that caches prefixes reads it once for all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from pydantic import Field
 
@@ -18,6 +20,8 @@ from mgl.llm.fitting import LEAST_TOKENS, LINE_TOKENS, both_ends, room, shortene
 from mgl.types import Answer, Conversation, Question
 
 __all__ = ["Direct", "DirectConfig"]
+
+ALIKE_TOKENS: Final = 128  # questions are given room in steps of so many tokens
 
 
 class DirectConfig(BaselineConfig):
@@ -39,7 +43,9 @@ class Direct(Baseline):
         await self.build()
         context = self._tools.llm.context_tokens
         used = min(self._config.context_tokens or context, context)
-        there = room(self._tools.llm, 1, reserve=await self._reserve(question)) - context + used
+        beyond = -await self._question_tokens(question) % ALIKE_TOKENS
+        reserve = await self._reserve(question) + beyond
+        there = room(self._tools.llm, 1, reserve=reserve) - context + used
         if there < LEAST_TOKENS:
             raise ContextOverflow(
                 f"a context of {used:,} tokens has no room for a text and this question",

@@ -52,7 +52,7 @@ async def test_direct_reads_a_text_that_fits_whole(tools: Tools, engine: Scripte
 
 
 async def test_direct_can_be_given_less_room(tools: Tools, engine: ScriptedEngine) -> None:
-    config = DirectConfig(context_tokens=600)
+    config = DirectConfig(context_tokens=800)
     await Direct(tools, DOCUMENT, [QUESTION], config).answer(QUESTION)
     assert len(engine.requests[0].messages[-1].content.split()) < 400
 

@@ -11,7 +11,7 @@ from mgl.errors import ContextOverflow, InputError
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.fitting import both_ends
 from mgl.store import Store
-from mgl.types import Conversation, Document, Turn
+from mgl.types import Conversation, Document, Question, Turn
 from tests.baselines.asking import BOOK, OTHER, QUESTION, TALK, answered, asking, prompts
 
 
@@ -30,8 +30,8 @@ async def test_all_turns_are_read_and_cited(store: Store) -> None:
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(words=st.lists(st.integers(0, 200), min_size=1, max_size=30), context=st.integers(700, 2500))
-@example(words=[65, 79], context=700)
+@given(words=st.lists(st.integers(0, 200), min_size=1, max_size=30), context=st.integers(830, 2500))
+@example(words=[65, 79], context=823)
 async def test_what_does_not_fit_loses_its_middle(
     store: Store, words: list[int], context: int
 ) -> None:
@@ -48,6 +48,19 @@ async def test_what_does_not_fit_loses_its_middle(
     assert read[-1] == len(words) - 1
     assert gone == list(range(gone[0], gone[-1] + 1)) if gone else True
     assert answer.marks == (("text_truncated",) if gone or "[…]" in prompt else ())
+
+
+@pytest.mark.parametrize(("source", "context"), [(BOOK, 1200), (TALK, 800)])
+async def test_questions_of_other_lengths_share_the_prefix(
+    store: Store, source: Document | Conversation, context: int
+) -> None:
+    mine, engine = asking(store, answered, context)
+    short, long = Question("Who?"), Question("Who lost the ring, and where was it when he lost it?")
+    for question in (short, long):
+        answer = await Direct(mine, source).answer(question)
+        assert answer.marks == ("text_truncated",)
+    first, second = prompts(engine)
+    assert first.split(short.text)[0] == second.split(long.text)[0]
 
 
 async def test_both_ends_of_a_document_have_half_the_room(store: Store) -> None:
