@@ -153,6 +153,6 @@ def _notes(printed: Iterable[Printed]) -> Iterator[str]:
     places = {(one.paper, one.table): one for one in printed}
     for (paper, table), one in places.items():
         yield (
-            f"In print: {paper}, {place_of(table)}, on {one.benchmark}; of other questions and "
-            f"another model than ours. {' '.join(one.notes)}".strip()
+            f"In print: {paper}, {place_of(table)}, on {one.benchmark}, with the paper's own "
+            f"questions and model. {' '.join(one.notes)}".strip()
         )
