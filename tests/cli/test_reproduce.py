@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +229,17 @@ def test_a_run_that_cannot_be_read_is_told_of_and_not_reckoned_with(
     done = mgl("reproduce", "--list", "--json", "--base-url", server.url)
     assert done.exit_code == 0
     assert "not reckoned with: runs/broken: " in done.stderr
+
+
+def test_without_ray_the_executor_says_what_it_needs(
+    mgl: Mgl, server: Server, paper: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    command = ("reproduce", "atlas/table1", "--base-url", server.url)
+    done = mgl(*command, "--executor", "ray")
+    assert (done.exit_code, server.seen) == (2, [])
+    assert "--executor ray needs the package ray" in done.stderr
+    assert not (paper / "runs").exists()
 
 
 def test_several_servers_are_refused_in_one_process(mgl: Mgl) -> None:
