@@ -124,8 +124,8 @@ def reproduce(
                 )
                 place = folder / run.name if run.name else folder
                 say(f"{entry}: {run.benchmark}, in {place}")
-                done = _do(arguments, place, _at(outlooks.places, run), work)
-                results.append((place, _besides(suite, asked, run, done, place)))
+                _do(arguments, place, _at(outlooks.places, run), work)
+                results.append((place, _besides(suite, asked, run, place)))
         print_results(results, as_json)
 
 
@@ -168,7 +168,7 @@ def _possible(name: str, seen: list[tuple[Run, Outlook]]) -> list[tuple[Run, Out
     return found
 
 
-def _do(arguments: Arguments, path: Path, places: Workplaces, work: dict[str, Any]) -> Manifest:
+def _do(arguments: Arguments, path: Path, places: Workplaces, work: dict[str, Any]) -> None:
     """Make a run, or go on with it; UsageError where the folder holds another."""
     from mgl.evaluation.runs.manifest import MANIFEST, Manifest
     from mgl.evaluation.runs.plan import planned, resumed
@@ -176,7 +176,8 @@ def _do(arguments: Arguments, path: Path, places: Workplaces, work: dict[str, An
 
     if not (path / MANIFEST).exists():
         plan = planned(arguments, places.open)
-        return begin(plan, path, places.open, places.observer, **work)
+        begin(plan, path, places.open, places.observer, **work)
+        return
     manifest = Manifest.read(path)
     if manifest.arguments != arguments:
         raise UsageError(
@@ -185,7 +186,7 @@ def _do(arguments: Arguments, path: Path, places: Workplaces, work: dict[str, An
     _retrieves_alike(manifest, path, places.settings)
     places.take(manifest.models)
     plan = resumed(manifest, places.open)
-    return resume(plan, path, places.open, places.observer, **work)
+    resume(plan, path, places.open, places.observer, **work)
 
 
 def _retrieves_alike(manifest: Manifest, path: Path, settings: ModelSettings) -> None:
@@ -203,12 +204,13 @@ def _retrieves_alike(manifest: Manifest, path: Path, settings: ModelSettings) ->
             )
 
 
-def _besides(suite: Suite, entry: Entry, run: Run, manifest: Manifest, path: Path) -> list[Beside]:
+def _besides(suite: Suite, entry: Entry, run: Run, path: Path) -> list[Beside]:
     from mgl.evaluation.papers.reproducing import besides
-    from mgl.evaluation.runs.folder import RunFolder
+    from mgl.evaluation.report.runs import groups, read_run
 
     paper = _paper(suite)
-    return besides(paper.table(entry.id), run, paper, manifest, RunFolder(path).records.values())
+    (group,) = groups([read_run(path)])
+    return besides(paper.table(entry.id), run, paper, group)
 
 
 def _paper(suite: Suite) -> Paper:

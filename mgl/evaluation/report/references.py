@@ -13,8 +13,7 @@ from typing import Any
 
 from mgl.evaluation.papers.references import Cell as Printed
 from mgl.evaluation.papers.references import Paper, beside
-from mgl.evaluation.report.figures import Metric, mean_of_parts, measured
-from mgl.evaluation.report.figures import figure as figure_of
+from mgl.evaluation.report.figures import Metric, averaged, measured
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.report.scores import common, of_part, parts
 from mgl.evaluation.report.tables import NONE, Cell, Datum, Table, score_cell, who
@@ -102,10 +101,11 @@ def _ours(series: Series, metric: Metric, printed: Printed, name: str, value: st
     records = [each for each in series.records if not name or of_part(each, name, value)]
     if not measured(metric, series.records):
         return Cell(NONE, quiet=True)
-    of_categories = printed.averaging == "categories" and metric.kind != "together"
-    found = (mean_of_parts if of_categories else figure_of)(metric, records)
+    found = averaged(metric, records, printed.categories)
     cell = replace(score_cell(found, metric.name, who(series)), data=())
-    return replace(cell, beside=f"{cell.beside} · mean of categories") if of_categories else cell
+    if printed.categories is None or metric.kind == "together":
+        return cell
+    return replace(cell, beside=f"{cell.beside} · mean of categories")
 
 
 def _once(printed: Iterable[Printed]) -> list[list[Printed]]:
