@@ -64,6 +64,14 @@ class ToolUse:
         return self.indexes + self.details
 
 
+_MEDIANS: Final[Mapping[str, Callable[[ToolUse], int]]] = {
+    "graph_nodes": lambda use: use.nodes,
+    "lookups": lambda use: use.lookups,
+    "index_calls": lambda use: use.indexes,
+    "detail_calls": lambda use: use.details,
+}
+
+
 def tool_uses(series: Series) -> list[ToolUse]:
     """Of each answer of a method; none where the method is not MindGraph. What failed has
     neither a graph nor a trace, and is left out."""
@@ -117,14 +125,6 @@ def _rows(
             ]
             row += (_ours(quantity, own, of), _printed(beside, of.part))
         yield tuple(row)
-
-
-_MEDIANS: Final[Mapping[str, Callable[[ToolUse], int]]] = {
-    "graph_nodes": lambda use: use.nodes,
-    "lookups": lambda use: use.lookups,
-    "index_calls": lambda use: use.indexes,
-    "detail_calls": lambda use: use.details,
-}
 
 
 def _ours(quantity: str, used: Sequence[ToolUse], of: Datum) -> Cell:
