@@ -56,15 +56,12 @@ def machine() -> dict[str, Any]:
 
 
 def prompts() -> dict[str, str]:
-    """The hash of every prompt of the modules that are imported, by its name.
-
-    What else they hold is told by its type alone, since some of it warns when it is looked at.
-    """
+    """The hash of every prompt of the modules that are imported, by its name."""
     found: dict[str, str] = {}
     for module in list(sys.modules.values()):
         for value in list(vars(module).values()) if isinstance(module, type(sys)) else ():
-            parts = value.values() if issubclass(type(value), dict) else (value,)
-            found.update({one.name: one.hash for one in parts if type(one) is Prompt})
+            parts = value.values() if isinstance(value, dict) else (value,)
+            found.update({one.name: one.hash for one in parts if isinstance(one, Prompt)})
     return dict(sorted(found.items()))
 
 
