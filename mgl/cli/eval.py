@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from mgl.cli.executors import BaseUrls, Executing, RayAddress
+from mgl.cli.executors import BaseUrls, Executing, Executor, RayAddress
 from mgl.cli.options import (
     Adapter,
     AllowHub,
@@ -87,10 +87,7 @@ def evaluate(
         Folder, typer.Option("--replay", metavar="DIR", help="Repeat a run without a model.")
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the stores of memories.")] = False,
-    executor: Annotated[
-        Literal["local", "ray"],
-        typer.Option("--executor", help="Work in this process, or on a Ray cluster."),
-    ] = "local",
+    executor: Executor = "local",
     ray_address: RayAddress = None,
     engine: Engine = None,
     base_url: BaseUrls = None,
@@ -127,9 +124,8 @@ def evaluate(
         raise UsageError("--retry-failed goes with --resume", hint="mgl eval --resume DIR")
     runs = verify is None and replay is None
     executing = Executing.asked(executor, ray_address, base_url, runs=runs)
-    first = next(iter(executing.urls), None)
     runs_on = ModelSettings(
-        None, engine, first, weights, models, allow_hub, adapter, embedder, reranker
+        None, engine, executing.url, weights, models, allow_hub, adapter, embedder, reranker
     )
     if verify is not None:
         verify_scores(verify, as_json)

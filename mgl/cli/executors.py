@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mgl.evaluation.runs.executing import OpenExecutor
     from mgl.evaluation.runs.manifest import ExecutorName
 
-__all__ = ["BaseUrls", "Executing", "RayAddress"]
+__all__ = ["BaseUrls", "Executing", "Executor", "RayAddress"]
 
 BaseUrls = Annotated[
     str | None,
@@ -27,6 +27,10 @@ BaseUrls = Annotated[
         show_envvar=False,
         help="Use this OpenAI-compatible server; several with --executor ray.",
     ),
+]
+Executor = Annotated[
+    Literal["local", "ray"],
+    typer.Option("--executor", help="Work in this process, or on a Ray cluster."),
 ]
 RayAddress = Annotated[
     str | None,
@@ -66,6 +70,11 @@ class Executing:
                 hint="name one, or shard the run: --executor ray",
             )
         return cls(name, address, listed)
+
+    @property
+    def url(self) -> str | None:
+        """The server that this process asks, if one is named."""
+        return next(iter(self.urls), None)
 
     @contextmanager
     def opened(self, places: Workplaces, *, concurrency: int, keep: bool) -> Iterator[OpenExecutor]:

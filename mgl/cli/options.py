@@ -92,7 +92,11 @@ Adapter = Annotated[
 ]
 Embedder = Annotated[
     str | None,
-    typer.Option("--embedder", metavar="PROFILE", help="Embedding model; see `mgl models`."),
+    typer.Option(
+        "--embedder",
+        metavar="PROFILE[:DIMS]",
+        help="Embedding model, or the first DIMS of its dimensions; see `mgl models`.",
+    ),
 ]
 Reranker = Annotated[
     str | None,

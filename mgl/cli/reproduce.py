@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mgl.cli.executors import BaseUrls, Executing, Executor, RayAddress
 from mgl.cli.options import (
     Adapter,
     AllowHub,
     AsJson,
-    BaseUrl,
     Embedder,
     Engine,
     Models,
@@ -69,8 +69,10 @@ def reproduce(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Instead of runs/PAPER-TABLE-MODEL.")
     ] = None,
+    executor: Executor = "local",
+    ray_address: RayAddress = None,
     engine: Engine = None,
-    base_url: BaseUrl = None,
+    base_url: BaseUrls = None,
     weights: WeightsPath = None,
     adapter: Adapter = None,
     models: Models = None,
@@ -89,8 +91,11 @@ def reproduce(
             "name one entry, or give --list", hint="for instance: mgl reproduce gam/table3"
         )
     chosen = tuple(name for part in model or () for one in part.split(",") if (name := one.strip()))
+    executing = Executing.asked(
+        executor, ray_address, base_url, runs=entry is not None and not dry_run
+    )
     runs_on = ModelSettings(
-        None, engine, base_url, weights, models, allow_hub, adapter, embedder, reranker
+        None, engine, executing.url, weights, models, allow_hub, adapter, embedder, reranker
     )
     with _outlooks(data, runs_on) as outlooks:
         if entry is None:
@@ -109,14 +114,18 @@ def reproduce(
             print_plan(suite, asked, seen, at, as_json)
             return
         folder = out or RUNS / f"{suite.name}-{made.id}-{'-'.join(at)}"
-        results = []
-        for run, outlook in _possible(entry, seen):
-            given = None if outlook.data is None else outlook.data.absolute()
-            arguments = run_arguments(run, given, at, limit=limit, seed=seed, judge=judge or at[0])
-            place = folder / run.name if run.name else folder
-            say(f"{entry}: {run.benchmark}, in {place}")
-            done = _do(arguments, place, _at(outlooks.places, run), concurrency)
-            results.append((place, _besides(suite, asked, run, done, place)))
+        possible, results = _possible(entry, seen), []
+        with executing.opened(outlooks.places, concurrency=concurrency, keep=False) as execute:
+            work = {"concurrency": concurrency, "executor": executor, "execute": execute}
+            for run, outlook in possible:
+                given = None if outlook.data is None else outlook.data.absolute()
+                arguments = run_arguments(
+                    run, given, at, limit=limit, seed=seed, judge=judge or at[0]
+                )
+                place = folder / run.name if run.name else folder
+                say(f"{entry}: {run.benchmark}, in {place}")
+                _do(arguments, place, _at(outlooks.places, run), work)
+                results.append((place, _besides(suite, asked, run, place)))
         print_results(results, as_json)
 
 
@@ -135,12 +144,13 @@ def _outlooks(data: Path | None, runs_on: ModelSettings) -> Iterator[Outlooks]:
 
 
 def _at(places: Workplaces, run: Run) -> Workplaces:
-    """Where models are opened with the retrieval models of a run, if no others are given."""
+    """Where models are opened with the retrieval models of a run, if no others are given, and
+    without those that an earlier run was begun with."""
     own = places.settings
     settings = replace(
         own, embedder=own.embedder or run.embedder, reranker=own.reranker or run.reranker
     )
-    return replace(places, settings=settings)
+    return replace(places, settings=settings, known={})
 
 
 def _possible(name: str, seen: list[tuple[Run, Outlook]]) -> list[tuple[Run, Outlook]]:
@@ -158,7 +168,7 @@ def _possible(name: str, seen: list[tuple[Run, Outlook]]) -> list[tuple[Run, Out
     return found
 
 
-def _do(arguments: Arguments, path: Path, places: Workplaces, concurrency: int) -> Manifest:
+def _do(arguments: Arguments, path: Path, places: Workplaces, work: dict[str, Any]) -> None:
     """Make a run, or go on with it; UsageError where the folder holds another."""
     from mgl.evaluation.runs.manifest import MANIFEST, Manifest
     from mgl.evaluation.runs.plan import planned, resumed
@@ -166,23 +176,41 @@ def _do(arguments: Arguments, path: Path, places: Workplaces, concurrency: int) 
 
     if not (path / MANIFEST).exists():
         plan = planned(arguments, places.open)
-        return begin(plan, path, places.open, places.observer, concurrency=concurrency)
+        begin(plan, path, places.open, places.observer, **work)
+        return
     manifest = Manifest.read(path)
     if manifest.arguments != arguments:
         raise UsageError(
             f"{path} holds a run with other arguments", hint="name another folder with --out"
         )
+    _retrieves_alike(manifest, path, places.settings)
     places.take(manifest.models)
     plan = resumed(manifest, places.open)
-    return resume(plan, path, places.open, places.observer, concurrency=concurrency)
+    resume(plan, path, places.open, places.observer, **work)
 
 
-def _besides(suite: Suite, entry: Entry, run: Run, manifest: Manifest, path: Path) -> list[Beside]:
+def _retrieves_alike(manifest: Manifest, path: Path, settings: ModelSettings) -> None:
+    """UsageError where a run was begun with other retrieval models than it is to go on with."""
+    from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER
+
+    asked = (settings.embedder or DEFAULT_EMBEDDER, settings.reranker or DEFAULT_RERANKER)
+    for facts in manifest.models.values():
+        begun = (facts.embedder, facts.reranker)
+        if begun != asked:
+            raise UsageError(
+                f"{path} holds a run that retrieves with {' and '.join(begun)}, not with "
+                f"{' and '.join(asked)}",
+                hint="name another folder with --out, or give --embedder and --reranker as there",
+            )
+
+
+def _besides(suite: Suite, entry: Entry, run: Run, path: Path) -> list[Beside]:
     from mgl.evaluation.papers.reproducing import besides
-    from mgl.evaluation.runs.folder import RunFolder
+    from mgl.evaluation.report.runs import groups, read_run
 
     paper = _paper(suite)
-    return besides(paper.table(entry.id), run, paper, manifest, RunFolder(path).records.values())
+    (group,) = groups([read_run(path)])
+    return besides(paper.table(entry.id), run, paper, group)
 
 
 def _paper(suite: Suite) -> Paper:

@@ -4,13 +4,15 @@ fetched, and libraries loaded, with the first text.
     embedder = open_embedder("all-minilm-l6-v2", home(), cache=store)
     reranker = open_reranker("similarity", home(), embedder=embedder)
 
-A name is a model profile's, its publisher's (``BAAI/bge-m3``) or the path of a model folder. With a
+A name is a model profile's, its publisher's (``BAAI/bge-m3``) or the path of a model folder; an
+embedder's may end in the dimensions that are kept (``qwen3-embedding-0.6b:128``). With a
 ``Source`` of a ``base_url`` a server computes. Three rerankers are no models of their own:
 ``identity``, ``similarity`` (of an embedder) and ``yes-no`` (of a language model).
 """
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -36,6 +38,7 @@ DEFAULT_RERANKER: Final = "similarity"
 YES_NO: Final = "yes-no"
 """The reranker that asks the language model of the one who reads."""
 
+_CUT: Final = re.compile(r"(.+):([0-9]+)")
 _FLAG_TOKENS = 1024  # as the publisher's own measurements
 _MOST_TOKENS = 8192
 
@@ -50,7 +53,8 @@ def open_embedder(
     source: Source | None = None,
     cache: VectorCache | None = None,
 ) -> Embedder:
-    """The embedder of a name. ``dims`` cuts its vectors, where the model was trained for that.
+    """The embedder of a name. ``dims``, or those that the name ends in, cut its vectors, where the
+    model was trained for that.
 
     With a ``cache`` (a ``Store``) each text is embedded once, over runs. Raises UsageError where
     the name is unknown, the dims cannot be had, or the extra ``mgl[retrieval]`` is missing, and
@@ -59,6 +63,8 @@ def open_embedder(
     from mgl.retrieval.embedders.deferred import DeferredEmbedder
 
     source = source or Source()
+    if dims is None and isinstance(name, str) and (cut := _CUT.fullmatch(name)):
+        name, dims = cut[1], int(cut[2])
     model = find_model(name, "embed", source, home)
     size = _dims(name, model, dims)
     if model.embedding is not None and size < model.embedding.dims:

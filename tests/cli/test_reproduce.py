@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mgl.evaluation.papers.suites import load_suites
+from mgl.evaluation.runs.manifest import Manifest
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.evaluation.trial import plugin, rows, write_data
@@ -38,6 +41,7 @@ tables:
         rows: {Theirs: 61.00 62.50, Others: 1.00 2.00}
   - {id: table2, about: a part, printed: none, notes: [none]}
   - {id: table3, about: two sets, printed: none, notes: [none]}
+  - {id: table4, about: embedders, printed: none, notes: [none]}
   - {id: figure1, about: a picture, printed: none, notes: [none]}
 """
 SUITE = """\
@@ -61,6 +65,14 @@ entries:
     runs:
       - {name: here, benchmark: tiny, scorers: [exact_match], methods: [{label: m, memory: direct}]}
       - {name: away, benchmark: gone, scorers: [exact_match], methods: [{label: m, memory: direct}]}
+  - id: table4
+    about: embedders
+    models: [qwen2.5-7b-instruct]
+    runs:
+      - {name: short, benchmark: tiny, embedder: 'qwen3-embedding-0.6b:128', reranker: identity,
+         scorers: [exact_match], methods: [{label: m, memory: direct}]}
+      - {name: plain, benchmark: tiny, scorers: [exact_match],
+         methods: [{label: m, memory: direct}]}
   - {id: figure1, not_made: a picture}
 """
 
@@ -159,6 +171,32 @@ def test_what_is_here_of_an_entry_is_made_and_the_rest_is_told(
     assert len(rows(paper / "runs" / f"atlas-table3-{SERVED}" / "here")) == 4
 
 
+def retrieving(folder: Path) -> list[tuple[str, str]]:
+    """The embedder and the reranker of both runs of table4."""
+    manifests = [Manifest.read(folder / name) for name in ("short", "plain")]
+    return [(own.embedder, own.reranker) for one in manifests for own in one.models.values()]
+
+
+def test_each_run_of_an_entry_has_its_own_retrieval_models_or_those_that_are_given(
+    mgl: Mgl, server: Server, paper: Path
+) -> None:
+    command = ("reproduce", "atlas/table4", "--limit", 1, "--base-url", server.url)
+    own = [("qwen3-embedding-0.6b:128", "identity"), ("all-minilm-l6-v2", "similarity")]
+    out = paper / "out"
+    assert mgl(*command, "--out", out).exit_code == 0
+    assert retrieving(out) == own
+    shutil.rmtree(out / "plain")
+    assert mgl(*command, "--out", out).exit_code == 0
+    assert retrieving(out) == own, "the run that goes on leaves its models to itself"
+
+    refused = mgl(*command, "--out", out, "--embedder", "bge-m3")
+    assert refused.exit_code == 2
+    assert "qwen3-embedding-0.6b:128 and identity, not with bge-m3 and identity" in refused.stderr
+    given = ("--embedder", "bge-m3", "--reranker", "identity", "--out", paper / "given")
+    assert mgl(*command, *given).exit_code == 0
+    assert retrieving(paper / "given") == [("bge-m3", "identity")] * 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
@@ -169,6 +207,9 @@ def test_what_is_here_of_an_entry_is_made_and_the_rest_is_told(
         (("atlsa/table1",), 2, "did you mean atlas"),
         (("atlas/table1", "--model", "nobody"), 3, "nobody"),
         (("atlas/table1", "--data", "."), 3, "cannot be made here: Tiny"),
+        (("--list", "--executor", "ray"), 2, "--executor ray goes with a run"),
+        (("atlas/table1", "--dry-run", "--executor", "ray"), 2, "--executor ray goes with a run"),
+        (("atlas/table1", "--ray-address", "local"), 2, "--ray-address goes with --executor ray"),
     ],
 )
 def test_what_cannot_be_made_is_refused_with_the_reason(
@@ -188,3 +229,21 @@ def test_a_run_that_cannot_be_read_is_told_of_and_not_reckoned_with(
     done = mgl("reproduce", "--list", "--json", "--base-url", server.url)
     assert done.exit_code == 0
     assert "not reckoned with: runs/broken: " in done.stderr
+
+
+def test_without_ray_the_executor_says_what_it_needs(
+    mgl: Mgl, server: Server, paper: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    command = ("reproduce", "atlas/table1", "--base-url", server.url)
+    done = mgl(*command, "--executor", "ray")
+    assert (done.exit_code, server.seen) == (2, [])
+    assert "--executor ray needs the package ray" in done.stderr
+    assert not (paper / "runs").exists()
+
+
+def test_several_servers_are_refused_in_one_process(mgl: Mgl) -> None:
+    urls = "http://127.0.0.1:9/v1,http://127.0.0.1:8/v1"
+    done = mgl("reproduce", "atlas/table1", "--base-url", urls)
+    assert done.exit_code == 2
+    assert "shard the run: --executor ray" in done.stderr

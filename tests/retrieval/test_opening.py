@@ -40,6 +40,8 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ("BAAI/bge-m3", 1024, "bge-m3@main"),
         ("qwen3-embedding-0.6b", 128, "qwen3-embedding-0.6b@main:128"),
         ("qwen3-embedding-0.6b", 1024, "qwen3-embedding-0.6b@main"),
+        ("qwen3-embedding-0.6b:1024", None, "qwen3-embedding-0.6b@main"),
+        ("Qwen/Qwen3-Embedding-0.6B:128", None, "qwen3-embedding-0.6b@main:128"),
     ],
 )
 def test_a_name_is_a_profiles_or_its_publishers(
@@ -49,7 +51,8 @@ def test_a_name_is_a_profiles_or_its_publishers(
     assert embedder.model_id == model_id
     profile = resources.load_profile(model_id.split("@")[0])
     assert profile.embedding is not None
-    assert embedder.dims == dims or embedder.dims == profile.embedding.dims
+    cut = int(model_id.partition(":")[2] or profile.embedding.dims)
+    assert embedder.dims == (dims or cut) == cut
     embedder.close()
 
 
@@ -81,6 +84,10 @@ def test_a_reranker_has_a_name(mgl_home: Path, name: str, model_id: str) -> None
         ("all-minilm-l6-v2", 128, "are no vector|is no vector|no vector of it"),
         ("all-minilm-l6-v2", 768, "vectors of 384 numbers, and 768"),
         ("qwen3-embedding-0.6b", 0, "vectors of 1024 numbers, and 0"),
+        ("qwen3-embedding-0.6b:0", None, "vectors of 1024 numbers, and 0"),
+        ("all-minilm-l6-v2:128", None, "are no vector|is no vector|no vector of it"),
+        ("qwen3-embedding-0.6b:128", 64, "no model profile called 'qwen3-embedding-0.6b:128'"),
+        ("qwen3-embedding-0.6b:", None, "no model profile called 'qwen3-embedding-0.6b:'"),
     ],
 )
 def test_what_cannot_be_is_told_before_anything_is_loaded(

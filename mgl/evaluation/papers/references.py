@@ -143,7 +143,22 @@ class Paper(_Strict):
         ids = [table.id for table in self.tables]
         if twice := {id for id in ids if ids.count(id) > 1}:
             raise ValueError(f"there are two entries {', '.join(sorted(twice))}")
+        for benchmark, labels in self._categories().items():
+            if len(labels) > 1:
+                raise ValueError(
+                    f"averages over categories of {benchmark} need one label that tells them "
+                    f"apart, and there are {', '.join(sorted(labels))}"
+                )
         return self
+
+    def _categories(self) -> dict[str | None, set[str]]:
+        """What tells apart the categories of each benchmark that averages are over, as the columns
+        of those tables part it: an item's category where none does."""
+        found: dict[str | None, set[str]] = {}
+        for table in self.tables:
+            for column in table.columns if table.averaging == "categories" else ():
+                found.setdefault(column.benchmark or table.benchmark, set()).update(column.part)
+        return {benchmark: labels or {"category"} for benchmark, labels in found.items()}
 
     def table(self, id: str) -> Table:
         """The table or figure of that id; UsageError, with those that there are, if none is."""
@@ -160,15 +175,26 @@ class Paper(_Strict):
 
         UsageError as in ``table``.
         """
+        categories = self._categories()
         for table in self.tables if id is None else (self.table(id),):
             for group in table.groups:
                 for name, line in group.rows.items():
                     for column, text in zip(table.columns, line.split(), strict=True):
                         if text != EMPTY:
-                            yield self._cell(table, group, name, column, text)
+                            yield self._cell(table, group, name, column, text, categories)
 
-    def _cell(self, table: Table, group: Group, name: str, column: Column, text: str) -> Cell:
+    def _cell(
+        self,
+        table: Table,
+        group: Group,
+        name: str,
+        column: Column,
+        text: str,
+        categories: Mapping[str | None, set[str]],
+    ) -> Cell:
         value, about = _number(text)
+        benchmark = column.benchmark or table.benchmark
+        averaging = table.averaging if not column.part else "questions"
         return Cell(
             paper=self.name,
             table=table.id,
@@ -179,9 +205,10 @@ class Paper(_Strict):
             text=text,
             unit=column.unit,
             about=about,
-            averaging=table.averaging if not column.part else "questions",
+            averaging=averaging,
+            categories=next(iter(categories[benchmark])) if averaging == "categories" else None,
             scorer=column.ours,
-            benchmark=column.benchmark or table.benchmark,
+            benchmark=benchmark,
             judge=column.judge or table.judge,
             model=group.model,
             profile=group.profile,
@@ -198,8 +225,9 @@ class Cell:
     """One printed number with all that says what it is.
 
     ``value`` is in ``unit``, ``text`` as printed; ``about`` says that the paper gives it as
-    approximate. ``memory`` is our kind for the row, ``profile`` our profile for the model, None
-    where there is none.
+    approximate. ``categories`` is the label, or ``category``, that tells apart the categories which
+    it is an average over, None where it is none. ``memory`` is our kind for the row, ``profile``
+    our profile for the model, None where there is none.
     """
 
     paper: str
@@ -212,6 +240,7 @@ class Cell:
     unit: Unit
     about: bool
     averaging: Averaging
+    categories: str | None = None
     scorer: str | None = None
     benchmark: str | None = None
     judge: str | None = None

@@ -47,7 +47,7 @@ class Run(_Strict):
     ``name`` tells the runs of an entry apart. ``parameters`` are of a benchmark that is made for a
     run. ``labels`` are those that an item must have. ``scorers`` and ``judges`` are those that the
     paper's metrics are, the first of them the table's. ``embedder`` and ``reranker`` are profiles,
-    the defaults where None.
+    the defaults where None; an embedder's may be cut (``NAME:DIMS``).
     """
 
     name: str = Field("", pattern=f"{_LABEL}|^$")

@@ -26,6 +26,7 @@ from mgl.evaluation.report.references import reference_tables
 from mgl.evaluation.report.runs import Group, StoredRun, groups
 from mgl.evaluation.report.scores import part_tables, score_tables
 from mgl.evaluation.report.tables import NONE, Cell, Chapter, Plot, Report, Table
+from mgl.evaluation.report.tools import tool_table
 
 __all__ = ["READING", "reported"]
 
@@ -114,7 +115,13 @@ def _tables(
         yield failures
     yield from reference_tables(group, own, papers)
     yield from part_tables(group, own)
-    found = (cost_table(group), stage_table(group), size_table(group), judge_table(group, own))
+    found = (
+        cost_table(group),
+        stage_table(group),
+        size_table(group),
+        tool_table(group, papers),
+        judge_table(group, own),
+    )
     yield from (table for table in found if table is not None)
 
 

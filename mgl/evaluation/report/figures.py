@@ -14,9 +14,9 @@ knows no interval, and none is given.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,17 +33,23 @@ from mgl.evaluation.runs.records import Record, item_from
 from mgl.evaluation.runs.summary import value_of
 
 __all__ = [
+    "CATEGORY",
     "FEW",
     "MEASURES",
     "Figure",
     "Metric",
+    "averaged",
     "figure",
     "mean_of_parts",
     "measured",
     "metrics",
+    "part_of",
 ]
 
 Kind = Literal["share", "mean", "together"]
+
+CATEGORY: Final = "category"
+"""The name by which a benchmark's own category of an item is asked for, beside its labels."""
 
 MEASURES: Final = ("citations_verbatim", "compaction_ratio")
 FEW: Final = 10
@@ -150,17 +156,36 @@ def measured(metric: Metric, records: Iterable[Record]) -> bool:
     return any(value_of(record, metric.name) is not None for record in able)
 
 
-def mean_of_parts(metric: Metric, records: Iterable[Record]) -> Figure | None:
-    """The plain mean of the categories' means, whatever their sizes, as some papers average.
+def part_of(item: Mapping[str, Any], name: str) -> str:
+    """An item's category, or what it has of another label; empty where it has none of that."""
+    value: str = item[CATEGORY] if name == CATEGORY else item["labels"].get(name, "")
+    return value
 
-    The interval is of items drawn from all; None where there are fewer than two categories.
+
+def averaged(metric: Metric, records: Sequence[Record], over: str | None) -> Figure | None:
+    """The figure of items averaged as a printed number is: over all of them, or with equal weights
+    over the parts that ``over`` tells apart (``papers.references.Cell.categories``).
+
+    Items that are all of one part have its mean, and what items have together is no mean. None
+    where no item counts.
+    """
+    parts = None if over is None else mean_of_parts(metric, records, over)
+    return parts or figure(metric, records)
+
+
+def mean_of_parts(metric: Metric, records: Iterable[Record], name: str = CATEGORY) -> Figure | None:
+    """The plain mean of the parts' means, whatever their sizes, as some papers average.
+
+    ``name`` is what tells the parts apart. The interval is of items drawn from all; None where
+    there are fewer than two parts, and for what items have together.
     """
     counted = [record for record in records if metric.counts(record)]
-    names = sorted({record.item["category"] for record in counted})
+    own = [part_of(record.item, name) for record in counted]
+    names = sorted(set(own))
     whole = figure(metric, counted) if metric.kind != "together" else None
     if len(names) < 2 or whole is None:
         return None
-    place = np.array([names.index(record.item["category"]) for record in counted])
+    place = np.array([names.index(each) for each in own])
     worth = np.array([value_of(record, metric.name) or 0.0 for record in counted])
 
     def mean(drawn: NDArray[np.int64]) -> float:

@@ -4,6 +4,7 @@
 |---|---|
 | the first score against the compaction ratio | MindGraph Fig. 3 |
 | nodes of a memory against tokens of its source | MindGraph Fig. 4 |
+| lookups of an answer against nodes of its graph | MindGraph §5.4 |
 | the first score by an option | HGMem Fig. 3, Mnemis Fig. 3, GAM Fig. 3 to 6 (``PRINTED``) |
 
 By an option are shown methods of one memory and model that differ in it and in nothing else.
@@ -22,6 +23,7 @@ from mgl.evaluation.report.drawing import Drawing
 from mgl.evaluation.report.figures import Figure, Metric, figure, measured
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.report.tables import Plot
+from mgl.evaluation.report.tools import tool_uses
 
 __all__ = ["plots"]
 
@@ -42,7 +44,7 @@ COMPACTION: Final = Metric("compaction_ratio", "mean")
 def plots(group: Group, metrics: Sequence[Metric]) -> list[Plot]:
     """The plots that a group has something for; UsageError where matplotlib is missing."""
     worth = [metric for metric in metrics if not metric.measure]
-    found = [_sizes(group)]
+    found = [_sizes(group), _lookups(group)]
     if worth:
         found = [_compaction(group, worth[0]), *found, *_sweeps(group, worth[0])]
     return [plot for plot in found if plot is not None]
@@ -72,23 +74,47 @@ def _compaction(group: Group, metric: Metric) -> Plot | None:
 
 
 def _sizes(group: Group) -> Plot | None:
-    drawn: dict[str, list[tuple[float, float]]] = {}
-    for series in group.series:
-        facts = [one.memory for one in (series.builds or series.records)]
-        points = [
+    points = {
+        series.label: [
             (float(each["tokens"]), float(each["nodes"]))
-            for each in facts
+            for each in (one.memory for one in (series.builds or series.records))
             if each.get("tokens") and each.get("nodes")
         ]
-        if len({tokens for tokens, _ in points}) > 1:
-            drawn[series.label] = points
+        for series in group.series
+    }
+    axes = ("tokens of the source", "nodes of the memory")
+    about = ("Graph size against length", "After MindGraph Fig. 4. {} memories.")
+    return _cloud(f"{group.benchmark}-sizes", axes, about, points)
+
+
+def _lookups(group: Group) -> Plot | None:
+    uses = {series.label: tool_uses(series) for series in group.series}
+    points = {
+        label: [(float(one.nodes), float(one.lookups)) for one in own]
+        for label, own in uses.items()
+        if any(one.lookups for one in own)
+    }
+    axes = ("nodes of the graph", "lookups of an answer")
+    about = ("Lookups against graph size", "After MindGraph §5.4. {} answers.")
+    return _cloud(f"{group.benchmark}-lookups", axes, about, points)
+
+
+def _cloud(
+    name: str,
+    axes: tuple[str, str],
+    about: tuple[str, str],
+    points: Mapping[str, Sequence[tuple[float, float]]],
+) -> Plot | None:
+    """The points of those methods that have them at more than one place across; ``about`` is the
+    title and what is told of so many points."""
+    drawn = {label: own for label, own in points.items() if len({at for at, _ in own}) > 1}
     if not drawn:
         return None
-    drawing = Drawing(f"{group.benchmark}-sizes", "tokens of the source", "nodes of the memory")
-    for place, (label, points) in enumerate(drawn.items()):
-        drawing.cloud(place, label, points)
-    n = sum(map(len, drawn.values()))
-    return drawing.plot("Graph size against length", f"After MindGraph Fig. 4. {n} memories.")
+    drawing = Drawing(name, *axes)
+    for place, (label, own) in enumerate(drawn.items()):
+        drawing.cloud(place, label, own)
+    title, told = about
+    return drawing.plot(title, told.format(sum(map(len, drawn.values()))))
 
 
 def _sweeps(group: Group, metric: Metric) -> Iterator[Plot]:

@@ -13,13 +13,12 @@ from typing import Any
 
 from mgl.evaluation.papers.references import Cell as Printed
 from mgl.evaluation.papers.references import Paper, beside
-from mgl.evaluation.report.figures import Metric, mean_of_parts, measured
-from mgl.evaluation.report.figures import figure as figure_of
+from mgl.evaluation.report.figures import Metric, averaged, measured
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.report.scores import common, of_part, parts
 from mgl.evaluation.report.tables import NONE, Cell, Datum, Table, score_cell, who
 
-__all__ = ["reference_tables"]
+__all__ = ["place_of", "printed_datum", "reference_tables"]
 
 PRINT = ("in print", "its model", "its judge", "averaged over", "where")
 AVERAGED = {"questions": "questions", "categories": "categories, equal weights", "none": NONE}
@@ -102,10 +101,11 @@ def _ours(series: Series, metric: Metric, printed: Printed, name: str, value: st
     records = [each for each in series.records if not name or of_part(each, name, value)]
     if not measured(metric, series.records):
         return Cell(NONE, quiet=True)
-    of_categories = printed.averaging == "categories" and metric.kind != "together"
-    found = (mean_of_parts if of_categories else figure_of)(metric, records)
+    found = averaged(metric, records, printed.categories)
     cell = replace(score_cell(found, metric.name, who(series)), data=())
-    return replace(cell, beside=f"{cell.beside} · mean of categories") if of_categories else cell
+    if printed.categories is None or metric.kind == "together":
+        return cell
+    return replace(cell, beside=f"{cell.beside} · mean of categories")
 
 
 def _once(printed: Iterable[Printed]) -> list[list[Printed]]:
@@ -118,10 +118,10 @@ def _once(printed: Iterable[Printed]) -> list[list[Printed]]:
     return list(places.values())
 
 
-def _printed(alike: Sequence[Printed]) -> tuple[Cell, ...]:
+def printed_datum(alike: Sequence[Printed]) -> Datum:
+    """A number that a paper prints, in all the places where it does; in the paper's unit."""
     one = alike[0]
-    where = ", ".join(dict.fromkeys(_place(each.table) for each in alike))
-    datum = Datum(
+    return Datum(
         "print",
         one.scorer or one.metric,
         one.value,
@@ -129,19 +129,27 @@ def _printed(alike: Sequence[Printed]) -> tuple[Cell, ...]:
         model=one.model or "",
         part=", ".join(f"{name}: {value}" for name, value in one.part.items()),
         n=one.n,
-        source=f"{one.paper}, {where}: {one.metric} ({one.unit})",
+        source=f"{_where(alike)}: {one.metric} ({one.unit})",
     )
-    setting = _told(one.setting)
+
+
+def _printed(alike: Sequence[Printed]) -> tuple[Cell, ...]:
+    one = alike[0]
+    size = f"n {one.n:,}" if one.n else "n not said"
     return (
-        Cell(one.text, beside=f"n {one.n:,}" if one.n else "n not said", data=(datum,)),
-        Cell(one.model or "not said", beside=setting),
+        Cell(one.text, beside=size, data=(printed_datum(alike),)),
+        Cell(one.model or "not said", beside=_told(one.setting)),
         Cell(one.judge or NONE),
         Cell(AVERAGED.get(one.averaging, one.averaging)),
-        Cell(f"{one.paper}, {where}", beside=f"{one.method}, {one.column}"),
+        Cell(_where(alike), beside=f"{one.method}, {one.column}"),
     )
 
 
-def _place(table: str) -> str:
+def _where(alike: Sequence[Printed]) -> str:
+    return ", ".join(dict.fromkeys([alike[0].paper, *(place_of(each.table) for each in alike)]))
+
+
+def place_of(table: str) -> str:
     """``table3`` as people write it."""
     kind = table.rstrip("0123456789.")
     return f"{'§' if kind == 'section' else kind.title() + ' '}{table.removeprefix(kind)}"

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-from mgl.evaluation.report.figures import Metric, figure, mean_of_parts, measured
+from mgl.evaluation.report.figures import (
+    CATEGORY,
+    Metric,
+    figure,
+    mean_of_parts,
+    measured,
+    part_of,
+)
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.report.tables import NONE, Cell, Table, score_cell, who
 from mgl.evaluation.runs.records import Outcome, Record
 
-__all__ = ["CATEGORY", "common", "of_part", "part_tables", "parts", "score_of", "score_tables"]
+__all__ = ["common", "of_part", "part_tables", "parts", "score_of", "score_tables"]
 
-CATEGORY: Final = "category"
 BESIDE_EACH_OTHER: Final = 4
 MOST_PARTS: Final = 12
 NOT_SCORED: Final[tuple[Outcome, ...]] = ("unscored", "failed")
@@ -85,7 +91,7 @@ def _labels(group: Group) -> dict[str, list[str]]:
     """What each item is called by its category and by every label, item by item."""
     items = {record.item["id"]: record.item for series in group.series for record in series.records}
     names = dict.fromkeys([CATEGORY, *(name for item in items.values() for name in item["labels"])])
-    return {name: [_part(item, name) for item in items.values()] for name in names if items}
+    return {name: [part_of(item, name) for item in items.values()] for name in names if items}
 
 
 def _about(metric: Metric) -> str:
@@ -94,18 +100,13 @@ def _about(metric: Metric) -> str:
 
 def of_part(record: Record, name: str, value: str) -> bool:
     """Whether an item's category or label has that value."""
-    return _part(record.item, name) == value
+    return part_of(record.item, name) == value
 
 
 def score_of(series: Series, metric: Metric, records: Sequence[Record], part: str = "") -> Cell:
     """A method's score on some of its items."""
     found = figure(metric, records) if measured(metric, series.records) else None
     return score_cell(found, metric.name, who(series, part))
-
-
-def _part(item: Mapping[str, Any], name: str) -> str:
-    value: str = item[CATEGORY] if name == CATEGORY else item["labels"].get(name, "")
-    return value
 
 
 def _by_part(

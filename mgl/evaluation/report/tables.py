@@ -29,6 +29,7 @@ __all__ = [
     "number_cell",
     "percent",
     "score_cell",
+    "share_cell",
     "who",
 ]
 
@@ -40,8 +41,9 @@ class Datum:
     """One figure with all that says what it is; scores and shares are of 1, not of 100.
 
     ``chapter`` is the benchmark's heading, ``kind`` what the figure is (score, difference, cost,
-    size, print, agreement), ``part`` the items that it is of, all where it is empty. ``other`` is
-    the method that ``method`` is compared with, ``source`` where a printed number stands.
+    size, tools, print, agreement), ``part`` the items that it is of, all where it is empty.
+    ``other`` is the method that ``method`` is compared with, ``source`` where a printed number
+    stands.
     """
 
     kind: str
@@ -182,6 +184,14 @@ def difference_cell(interval: Interval) -> Cell:
     """A difference of two means, with its sign."""
     mean, low, high = (_signed(end) for end in (interval.mean, interval.low, interval.high))
     return Cell(mean, f"[{low}, {high}]", f"n {interval.n:,}")
+
+
+def share_cell(kind: str, quantity: str, share: Interval, of: Datum) -> Cell:
+    """A share that is no score, with its interval and n."""
+    low, mean, high, n = share.low, share.mean, share.high, share.n
+    datum = replace(of, kind=kind, quantity=quantity, value=mean, low=low, high=high, n=n)
+    ends = f"[{percent(low)}, {percent(high)}]"
+    return Cell(percent(mean), ends, f"n {n:,}", (low, mean, high), data=(datum,))
 
 
 def number_cell(

@@ -3,7 +3,8 @@
 Source: MindGraph §3.3, D.2, D.3. The model is given the question, the graph and its statistics,
 looks up sources and subgraphs for at most ``max_rounds`` tool rounds, and answers with the nodes
 it cites. Models with native tool calls use them; the others take the same steps as
-schema-constrained actions. A cited node that does not exist is dropped, and the trace says so.
+schema-constrained actions. Each call is a line ``tool(arguments)`` of the trace, which reports
+count. A cited node that does not exist is dropped, and the trace says so.
 
 Where graph and prompt exceed the model's context, the graph is left to subgraph_summary and the
 answer is marked ``graph_exceeds_context``; where tool results outgrow it, the oldest are dropped

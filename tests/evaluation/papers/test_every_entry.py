@@ -14,6 +14,7 @@ from mgl import registry
 from mgl.evaluation.papers.references import load_references
 from mgl.evaluation.papers.reproducing import besides, run_arguments
 from mgl.evaluation.papers.suites import Entry, Run, Suite, load_suites
+from mgl.evaluation.report.runs import groups, read_run
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.plan import planned
@@ -64,14 +65,15 @@ def test_a_run_of_a_suite_goes_from_its_data_to_its_scores(
         assert record.outcome != "failed" or "no valid reply" in record.reason, record.reason
         assert not run.judges or record.outcome == "failed" or manifest.judge in record.verdicts
     paper = load_references()[suite.name]
-    found = besides(paper.table(entry.id), run, paper, manifest, records.values())
+    (group,) = groups([read_run(out)])
+    found = besides(paper.table(entry.id), run, paper, group)
     wanted = {*run.scorers, *([manifest.judge] if manifest.judge else [])}
     assert {(one.method, one.metric) for one in found} >= {
         (label, name) for label in labels for name in wanted
     }
     for one in found:
-        assert 0 <= one.value <= 1
-        assert one.items == ITEMS
+        assert one.ours is None or (0 <= one.ours.mean <= 1 and one.ours.n <= ITEMS)
+    assert any(one.ours is not None and one.metric in wanted for one in found)
 
 
 def _data(run: Run, folder: Path) -> Path | None:

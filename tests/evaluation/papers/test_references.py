@@ -71,10 +71,20 @@ def test_a_cell_says_all_that_its_number_is(tmp_path: Path) -> None:
     assert (first.scorer, first.benchmark, first.memory) == ("f1_set_amem", "locomo", "gam")
     assert (first.model, first.profile, first.n) == ("A model", "a-model", 12)
     assert (average.value, average.about, average.averaging) == (41.0, True, "categories")
+    assert (first.categories, average.categories) == (None, "category")
     assert (far.method, far.value, far.memory) == ("Theirs", 3.87e7, None)
     assert beside([paper], "locomo", "f1_set_amem") == [average, far]
     assert beside([paper], "locomo", "f1_set_amem", part={"category": "temporal"}) == [first]
     assert beside([paper], "locomo", "bleu1_amem") == []
+
+
+def test_categories_are_what_the_papers_tables_part_a_benchmark_by() -> None:
+    over = {
+        (cell.benchmark, cell.categories)
+        for cell in PAPERS["gam"].cells()
+        if cell.averaging == "categories"
+    }
+    assert over == {("locomo", "category"), ("longdialqa", "series")}
 
 
 def test_an_unknown_table_is_told_with_those_that_there_are() -> None:
@@ -100,6 +110,11 @@ def test_an_unknown_table_is_told_with_those_that_there_are() -> None:
         ("name: {name}", "name: other", "calls itself 'other'"),
         ("title: A paper", "title: [", "cannot be read"),
         ("40.00 ~41", "40.00", "valid string"),
+        (
+            "part: {{category: temporal}}",
+            "part: {{level: a, series: b}}",
+            "there are level, series",
+        ),
     ],
 )
 def test_a_file_that_is_not_valid_is_refused_with_the_place(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.evaluation.report.figures import Metric, figure, mean_of_parts, measured
+from mgl.evaluation.report.figures import Metric, averaged, figure, mean_of_parts, measured
 from tests.evaluation.report.folders import Said, item, record
 
 EXACT = Metric("exact_match", "share")
@@ -114,6 +114,52 @@ def test_the_mean_of_categories_gives_each_the_same_weight() -> None:
     assert mean_of_parts(F1, records(1.0, 0.0, name="f1_squad", category="only")) is None
 
 
+@pytest.mark.parametrize(
+    ("over", "mean"),
+    [
+        (None, (1 + 1 + 1 + 0) / 4),
+        ("category", (1 + (1 + 0 + 1) / 3) / 2),
+        ("series", ((1 + 1 + 1) / 3 + 0) / 2),
+        ("nothing", (1 + 1 + 1 + 0) / 4),  # all items are of one part
+    ],
+)
+def test_a_figure_is_averaged_over_items_or_over_the_parts_that_a_label_tells(
+    over: str | None, mean: float
+) -> None:
+    own = [
+        record("m", item(f"q{place}", category, labels={"series": series}), Said(scores))
+        for place, (category, series, scores) in enumerate(
+            [
+                ("a", "long", {"f1_squad": 1.0}),
+                ("b", "long", {"f1_squad": 1.0}),
+                ("b", "short", None),
+                ("b", "long", {"f1_squad": 1.0}),
+            ]
+        )
+    ]
+    found = averaged(F1, own, over)
+    assert (found.mean, found.n, found.failed) == (pytest.approx(mean), 4, 1)
+    assert averaged(F1, [], over) is None
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=4), min_size=1, max_size=4))
+def test_the_mean_over_categories_forgets_how_many_items_each_has(
+    values: list[list[float]],
+) -> None:
+    def found(times: int) -> float:
+        own = [
+            one
+            for category, scores in enumerate(values)
+            for one in records(
+                *scores * (times if category == 0 else 1), name="f1_squad", category=f"{category}"
+            )
+        ]
+        return averaged(F1, own, "category").mean
+
+    assert found(3) == pytest.approx(found(1))
+
+
 def test_pairs_that_are_scored_together_have_their_own_number() -> None:
     claims = [("p1", "true", "True"), ("p1", "false", "False"), ("p2", "true", "True")]
     answered = [
@@ -123,6 +169,7 @@ def test_pairs_that_are_scored_together_have_their_own_number() -> None:
     failed = record("m", item("c3", pair="p2", golds=["false"]), Said(None))
     found = figure(Metric("pair_accuracy", "together"), [*answered, failed])
     assert (found.mean, found.n, found.failed) == (0.5, 2, 1)
+    assert averaged(Metric("pair_accuracy", "together"), [*answered, failed], "category") == found
 
 
 COUNT = st.integers(0, 8)

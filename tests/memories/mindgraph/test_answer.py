@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mgl.evaluation.report.tools import ToolUse
 from mgl.llm.base import Completion, Request, TokenUsage, ToolCall
 from mgl.llm.fakes import Scripted, ScriptedEngine
 from mgl.memories.mindgraph.answer import answer_from_graph, graph_stats
@@ -94,6 +95,7 @@ async def test_actions_look_up_a_source_and_answer_with_what_they_cite(
     assert tale.quote(citation.span) == citation.quote
     assert "The letter said where" in requests[1].messages[-1].content
     assert answer.trace == ("lookup_source(node_id='bo')",)
+    assert ToolUse.of(2, answer.trace) == ToolUse(2, lookups=1, indexes=0, details=0)
 
 
 async def test_the_first_prompt_has_graph_and_stats(
@@ -141,10 +143,13 @@ async def test_native_tools_are_called_and_their_results_returned(
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "told", "uses"),
     [
-        (tool("lookup_source", node_id="nobody"), "There is no node nobody"),
-        (tool("no_such_tool"), "There is no tool called no_such_tool"),
+        (tool("lookup_source", node_id="nobody"), "There is no node nobody", (1, 0, 0)),
+        (tool("lookup_source", **{"node id": "bo"}), "There is no node ", (1, 0, 0)),
+        (tool("subgraph_summary", subgraph_id=8, mode="detail"), "needs a subgraph_id", (0, 0, 1)),
+        (tool("subgraph_summary", mode="more"), "needs a subgraph_id", (0, 0, 1)),
+        (tool("no_such_tool"), "There is no tool called no_such_tool", (0, 0, 0)),
         (
             Completion(
                 "",
@@ -153,15 +158,23 @@ async def test_native_tools_are_called_and_their_results_returned(
                 (ToolCall("c", "lookup_source", "{broken"),),
             ),
             "not a JSON object",
+            (0, 0, 0),
         ),
     ],
 )
-async def test_a_bad_call_is_told_to_the_model(
-    make_tools: MakeTools, tale: Document, graph: Graph, call: Completion, told: str
+async def test_a_bad_call_is_told_to_the_model_and_counted_where_it_reached_a_tool(
+    make_tools: MakeTools,
+    tale: Document,
+    graph: Graph,
+    call: Completion,
+    told: str,
+    uses: tuple[int, int, int],
 ) -> None:
-    script: list[Scripted] = [call, json.dumps(final("bo"))]
-    _, requests = await ask(make_tools, tale, graph, script, native_tools=True)
-    assert told in requests[1].messages[-1].content
+    reports: list[Scripted] = [REPORT] if "subgraph" in call.tool_calls[0].name else []
+    script: list[Scripted] = [call, *reports, json.dumps(final("bo"))]
+    answer, requests = await ask(make_tools, tale, graph, script, native_tools=True)
+    assert told in requests[-1].messages[-1].content
+    assert ToolUse.of(2, answer.trace) == ToolUse(2, *uses)
 
 
 async def test_final_output_in_prose_is_asked_for_again_under_its_schema(
@@ -204,6 +217,7 @@ async def test_index_and_detail_come_from_reports_made_once(
     assert "nodes: ann, bo" in results[3]
     assert "from 0 to 0" in results[4]
     assert answer.text == "Bo forgave Ann."
+    assert ToolUse.of(2, answer.trace) == ToolUse(2, lookups=0, indexes=1, details=2)
     again, more = await ask(make_tools, tale, graph, [*script[:1], *script[2:3], script[4]])
     assert len(more) == 0, "every call and report is in the store"
     assert again.text == answer.text
