@@ -17,6 +17,9 @@ from mgl.cli.options import (
     AsJson,
     Embedder,
     Engine,
+    JudgeRepeats,
+    Judges,
+    Memories,
     Models,
     ModelSettings,
     Reranker,
@@ -32,11 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate"]
 
-
-Names = Annotated[
-    list[str] | None,
-    typer.Option("--memory", metavar="NAME,…", help="What to compare, or LABEL=NAME."),
-]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="[LABEL.]NAME=VALUE", help="An option of memories; repeatable."),
@@ -46,7 +44,7 @@ Folder = Path | None
 
 def evaluate(
     benchmark: Annotated[str | None, typer.Argument(help="Whose questions are asked.")] = None,
-    memory: Names = None,
+    memory: Memories = None,
     model: Annotated[
         list[str] | None,
         typer.Option("--model", metavar="PROFILE,…", help="Model profiles; see `mgl models`."),
@@ -67,9 +65,8 @@ def evaluate(
         Literal["each", "all"] | None,
         typer.Option("--questions", help="What is built for questions is built for each, or all."),
     ] = None,
-    judge: Annotated[
-        str | None, typer.Option("--judge", metavar="PROFILE", help="The model that judges.")
-    ] = None,
+    judge: Judges = None,
+    judge_repeats: JudgeRepeats = None,
     concurrency: Annotated[
         int, typer.Option("--concurrency", min=1, help="Items worked on at once.")
     ] = 8,
@@ -118,6 +115,7 @@ def evaluate(
         "--category": category,
         "--questions": questions,
         "--judge": judge,
+        "--judge-repeats": judge_repeats,
         "--out": out,
         "--embedder": embedder,
         "--reranker": reranker,
@@ -149,6 +147,7 @@ def evaluate(
                 return
             if benchmark is None:
                 raise UsageError("there is no benchmark", hint=f"known are: {_benchmarks()}")
+            judges = _listed(judge)
             arguments = _arguments(
                 benchmark=benchmark,
                 data=_data(benchmark, data),
@@ -160,7 +159,9 @@ def evaluate(
                 sources=tuple(source or ()),
                 categories=tuple(category or ()),
                 questions=questions or "each",
-                judge=judge,
+                judge=next(iter(judges), None),
+                other_judges=judges[1:],
+                judge_repeats=judge_repeats or 0,
             )
             _begin(arguments, out or _new_folder(benchmark), places, work, as_json, named)
 

@@ -27,7 +27,7 @@ def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
     from mgl.evaluation.runs.summary import summaries
 
     of_items = [name for name in manifest.scorers if name in SCORERS]
-    names = [*of_items, *([manifest.judge] if manifest.judge else [])]
+    names = [*of_items, *manifest.judges]
     labels = [method.label for method in manifest.methods]
     found = summaries(RunFolder(path).records.values(), labels, names)
     if as_json:

@@ -61,6 +61,26 @@ def test_a_run_its_verification_and_its_replay(
     assert result(out) == before
 
 
+def test_judges_are_listed_and_their_verdicts_asked_for_again(
+    mgl: Mgl, data: Path, server: Server, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    judges = f"correctness={SERVED},mindgraph_prompt={SERVED}"
+    ran = mgl(*new(data, server, out, "--judge", judges, "--judge-repeats", 1))
+    assert ran.exit_code == 0, ran.stderr
+    assert re.search(r"verdicts: 12 of 12", ran.stderr)
+    other = f"mindgraph_prompt by {SERVED}"
+    keys = ["correctness", "correctness, again 1", other, f"{other}, again 1"]
+    assert [list(row["verdicts"]) for row in rows(out)] == [keys] * 3
+    for key in ("exact_match", "correctness", other):
+        assert re.search(rf"direct +3 +\d +0 +{key} +\d\.\d{{3}} ", ran.stdout), ran.stdout
+    assert "again" not in ran.stdout
+    replayed = mgl("eval", "--replay", out)
+    assert replayed.exit_code == 0, replayed.stderr
+    refused = mgl("eval", "--resume", out, "--judge-repeats", 2)
+    assert "--judge-repeats is given" in refused.stderr
+
+
 def test_what_does_not_agree_is_an_error(
     mgl: Mgl, data: Path, server: Server, tmp_path: Path
 ) -> None:

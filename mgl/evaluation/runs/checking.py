@@ -51,7 +51,7 @@ def _of_set(manifest: Manifest, folder: RunFolder) -> Iterator[Difference]:
 
 
 def _of_record(manifest: Manifest, record: Record) -> Iterator[tuple[str, str, str]]:
-    again = graded(record, manifest.scorers)
+    again = graded(record, manifest.scorers, manifest.judges)
     for name in sorted({*record.scores, *again.scores}):
         recorded, computed = record.scores.get(name), again.scores.get(name)
         if recorded != computed:
@@ -60,5 +60,6 @@ def _of_record(manifest: Manifest, record: Record) -> Iterator[tuple[str, str, s
         yield "outcome", "failed", "scores of an answer"
     if record.outcome != again.outcome:
         yield "outcome", record.outcome, again.outcome
-    if manifest.ended is not None and due(record, manifest.judge):
-        yield f"verdict of {manifest.judge}", "none", "due"
+    if manifest.ended is not None:
+        for seat in due(record, manifest.panel):
+            yield f"verdict of {seat.key}", "none", "due"
