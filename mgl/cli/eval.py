@@ -15,6 +15,7 @@ from mgl.cli.options import (
     Adapter,
     AllowHub,
     AsJson,
+    BertScoreModel,
     Embedder,
     Engine,
     JudgeRepeats,
@@ -67,6 +68,7 @@ def evaluate(
     ] = None,
     judge: Judges = None,
     judge_repeats: JudgeRepeats = None,
+    bertscore: BertScoreModel = None,
     concurrency: Annotated[
         int, typer.Option("--concurrency", min=1, help="Items worked on at once.")
     ] = 8,
@@ -116,6 +118,7 @@ def evaluate(
         "--questions": questions,
         "--judge": judge,
         "--judge-repeats": judge_repeats,
+        "--bertscore": bertscore,
         "--out": out,
         "--embedder": embedder,
         "--reranker": reranker,
@@ -130,7 +133,7 @@ def evaluate(
         None, engine, first, weights, models, allow_hub, adapter, embedder, reranker
     )
     if verify is not None:
-        verify_scores(verify, as_json)
+        verify_scores(verify, models, as_json)
     elif replay is not None:
         with _workplaces(runs_on) as places:
             _replay(replay, data, places, concurrency, as_json)
@@ -147,8 +150,10 @@ def evaluate(
                 return
             if benchmark is None:
                 raise UsageError("there is no benchmark", hint=f"known are: {_benchmarks()}")
+            from mgl.evaluation.runs.manifest import Arguments
+
             judges = _listed(judge)
-            arguments = _arguments(
+            arguments = Arguments(
                 benchmark=benchmark,
                 data=_data(benchmark, data),
                 memories=_listed(memory),
@@ -162,6 +167,7 @@ def evaluate(
                 judge=next(iter(judges), None),
                 other_judges=judges[1:],
                 judge_repeats=judge_repeats or 0,
+                bertscore=bertscore,
             )
             _begin(arguments, out or _new_folder(benchmark), places, work, as_json, named)
 
@@ -255,12 +261,6 @@ def _one_folder(asked: dict[str, Any], modes: dict[str, Path | None]) -> Path | 
             )
         return path
     return None
-
-
-def _arguments(**values: Any) -> Arguments:
-    from mgl.evaluation.runs.manifest import Arguments
-
-    return Arguments(**values)
 
 
 def _listed(written: list[str] | None) -> tuple[str, ...]:

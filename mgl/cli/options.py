@@ -21,6 +21,7 @@ __all__ = [
     "AllowHub",
     "AsJson",
     "BaseUrl",
+    "BertScoreModel",
     "ChunkTokens",
     "ConversationName",
     "Embedder",
@@ -83,6 +84,14 @@ Judges = Annotated[
         "--judge",
         metavar="[JUDGE=]PROFILE,…",
         help="Models that judge; the first one's verdict is the score.",
+    ),
+]
+BertScoreModel = Annotated[
+    str | None,
+    typer.Option(
+        "--bertscore",
+        metavar="MODEL[:LAYER]",
+        help="Score by BERTScore, too: a model's name or folder.",
     ),
 ]
 JudgeRepeats = Annotated[

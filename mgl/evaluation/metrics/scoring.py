@@ -23,6 +23,7 @@ from mgl.errors import UsageError
 from mgl.evaluation.intervals import Interval
 from mgl.evaluation.metrics.aggregates import AGGREGATES, Aggregate
 from mgl.evaluation.metrics.answered import Answered, Scored
+from mgl.evaluation.metrics.bertscore import bertscores_among
 from mgl.evaluation.metrics.cascade import cascade
 from mgl.evaluation.metrics.choices import (
     gold_label,
@@ -74,14 +75,14 @@ class Scorer:
 
 
 def scorers(names: Iterable[str]) -> tuple[Scorer, ...]:
-    """The scorers among some names, aggregates passed over.
+    """The scorers among some names; aggregates, and what a model computes, passed over.
 
     Ask for them before a run: UsageError for a name that is neither, or where what a scorer needs
     is not installed.
     """
     wanted = list(names)
     known = SCORERS.keys() | AGGREGATES.keys()
-    for name in wanted:
+    for name in set(wanted) - {*bertscores_among(wanted)}:
         if name not in known:
             raise UsageError(
                 f"there is no scorer {name!r}", hint=f"take one of {', '.join(sorted(known))}"

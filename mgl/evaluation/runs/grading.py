@@ -14,6 +14,7 @@ from mgl.errors import EngineError, EngineUnavailable, MglError
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.metrics.answered import Answered
+from mgl.evaluation.metrics.bertscore import bertscores_among
 from mgl.evaluation.metrics.scoring import scored
 from mgl.evaluation.runs.records import Record, VerdictRecord, item_from
 from mgl.evaluation.runs.spending import spent
@@ -25,10 +26,13 @@ __all__ = ["due", "graded", "judged", "told", "verbatim"]
 
 def graded(record: Record, scorers: Sequence[str], judges: Sequence[str]) -> Record:
     """The record with its scores, and the outcome that follows from them and from its verdicts;
-    ``judges`` are the keys of those verdicts that are scores."""
+    ``judges`` are the keys of those verdicts that are scores. Scores that a model computes are kept
+    as they are (``mgl.evaluation.runs.matching``)."""
     if record.outcome == "failed":
         return record
     scores = scored(scorers, item_from(record.item), Answered.of(record))
+    by_model = bertscores_among(scorers)
+    scores |= {name: record.scores[name] for name in by_model if name in record.scores}
     verdicts = {key: record.verdicts[key] for key in judges if key in record.verdicts}
     if scores or any(verdict.score is not None for verdict in verdicts.values()):
         return replace(record, scores=scores, outcome="scored", reason="")

@@ -45,7 +45,7 @@ class Arguments(_Strict):
 
     ``questions`` says what a memory whose build depends
     on its questions is built for: each question by itself, or all of a source at once. A judge is
-    PROFILE or JUDGE=PROFILE."""
+    PROFILE or JUDGE=PROFILE, BERTScore's model MODEL or MODEL:LAYER."""
 
     benchmark: str
     data: Path | None
@@ -61,6 +61,7 @@ class Arguments(_Strict):
     judge: str | None = None
     other_judges: tuple[str, ...] = ()
     judge_repeats: int = 0
+    bertscore: str | None = None
 
 
 class OtherJudge(_Strict):

@@ -13,6 +13,7 @@ from mgl import registry
 from mgl.benchmarks.base import Benchmark, Dataset, Item
 from mgl.errors import InputError, UsageError
 from mgl.evaluation.judges.judging import JUDGES
+from mgl.evaluation.metrics.bertscore import bertscore_names
 from mgl.evaluation.metrics.scoring import scorers
 from mgl.evaluation.runs.datasets import dataset_of, parameters
 from mgl.evaluation.runs.drawing import chosen, drawn
@@ -69,19 +70,20 @@ def planned(arguments: Arguments, open_model: OpenModel) -> Plan:
     )
     _check_reads(benchmark, compared)
     scorers(benchmark.scorers)
+    matched = _bertscores(arguments, open_model)
     judges = _judges(arguments, benchmark)
     for _, name in judges:
         models.setdefault(name, _facts(name, open_model))
-    (judge, judge_model), *others = judges or [(None, None)]
+    judge, judge_model = judges[0] if judges else (None, None)
     dataset = dataset_of(benchmark, arguments.data, made_with, arguments.models[0], open_model)
     items = _items(arguments, dataset)
     manifest = Manifest(
         arguments=arguments,
         reads=benchmark.reads,
-        scorers=benchmark.scorers,
+        scorers=(*benchmark.scorers, *matched),
         judge=judge,
         judge_model=judge_model,
-        other_judges=tuple(OtherJudge(judge=name, model=by) for name, by in others),
+        other_judges=tuple(OtherJudge(judge=name, model=by) for name, by in judges[1:]),
         methods=tuple(compared),
         models=models,
         dataset=DatasetFacts(
@@ -139,6 +141,14 @@ def _items(arguments: Arguments, dataset: Dataset) -> list[Item]:
 def _facts(name: str, open_model: OpenModel) -> ModelFacts:
     with open_model(name) as place:
         return place.facts
+
+
+def _bertscores(arguments: Arguments, open_model: OpenModel) -> tuple[str, ...]:
+    """The names of the scores by BERTScore's model, where one is asked for."""
+    if arguments.bertscore is None:
+        return ()
+    with open_model(arguments.models[0]) as place:
+        return bertscore_names(place.matcher(arguments.bertscore).model_id)
 
 
 def _judges(arguments: Arguments, benchmark: Benchmark) -> list[tuple[str, str]]:

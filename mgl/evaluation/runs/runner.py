@@ -27,6 +27,7 @@ from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.runs.executing import Executor, OpenExecutor, here
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.grading import due, graded
+from mgl.evaluation.runs.matching import match_all
 from mgl.evaluation.runs.methods import Method
 from mgl.evaluation.runs.plan import Plan
 from mgl.evaluation.runs.records import Record, item_json
@@ -83,6 +84,7 @@ class Run:
         for model in dict.fromkeys(seat.model for seat in self._plan.manifest.panel):
             if self._unjudged(model):
                 self._at(model, lambda executor, model=model: self._judge_all(executor, model))  # type: ignore[misc]
+        match_all(self._plan.manifest, self._folder, self._open_model, self._observer)
         self._finish()
 
     # One model
