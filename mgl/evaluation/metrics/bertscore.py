@@ -19,9 +19,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from mgl.retrieval.matching import TokenMatcher
 
-__all__ = ["bertscore_names", "bertscores", "bertscores_among"]
+__all__ = ["BERTSCORE", "bertscore_names", "bertscores", "bertscores_among"]
 
 _PREFIX: Final = "bertscore_"
+
+BERTSCORE: Final = "BERTScore without idf and rescaling, by the model, revision and layer named"
+"""What such a score is, for readers."""
 
 
 def bertscores(match: TokenMatcher, said: str, golds: Sequence[str]) -> dict[str, float]:
