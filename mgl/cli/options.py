@@ -91,7 +91,7 @@ BertScoreModel = Annotated[
     typer.Option(
         "--bertscore",
         metavar="MODEL[:LAYER]",
-        help="Score by BERTScore, too: a model's name or folder.",
+        help="Score by BERTScore, too; LooGLE does by roberta-large:17.",
     ),
 ]
 JudgeRepeats = Annotated[

@@ -105,6 +105,24 @@ class TestTokenEncoder:
         last = TokenEncoder(folder, model_id="tiny").encode(text)
         np.testing.assert_allclose(last.vectors, by_hand, atol=1e-6)
 
+    def test_roberta_reads_the_first_word_as_one_within_a_text(self, tmp_path: Path) -> None:
+        """Its tokens hold the space before a word (Ġ); sentencepiece's models put one there."""
+        tokenizers: Any = pytest.importorskip("tokenizers")
+        transformers: Any = pytest.importorskip("transformers")
+        known = {one: number for number, one in enumerate(["<s>", "<pad>", "</s>", *"Annmet", "Ġ"])}
+        bare = tokenizers.Tokenizer(tokenizers.models.BPE(known, []))
+        bare.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+        transformers.PreTrainedTokenizerFast(
+            tokenizer_object=bare, pad_token="<pad>", model_max_length=16
+        ).save_pretrained(tmp_path)
+        sizes = {"hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 2}
+        config = transformers.RobertaConfig(
+            vocab_size=16, num_hidden_layers=1, max_position_embeddings=20, **sizes
+        )
+        transformers.RobertaModel(config).save_pretrained(tmp_path)
+        found = TokenEncoder(tmp_path, model_id="tiny").encode("Ann")
+        assert found.vectors.shape == (4, 8)
+
     @pytest.mark.parametrize("text", ["", " \n", "ring " * 5000, "half a pair \ud800", "\x00"])
     def test_odd_texts(self, folder: Path, text: str) -> None:
         found = TokenEncoder(folder, model_id="tiny").encode(text)
