@@ -33,6 +33,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "longmemeval-s": "mgl.benchmarks.longmemeval:LONGMEMEVAL",
         "longreason": "mgl.benchmarks.made:LONGREASON",
         "loogle": "mgl.benchmarks.loogle:LOOGLE",
+        "loogle-cloze": "mgl.benchmarks.loogle:LOOGLE_CLOZE",
         "moviechat": "mgl.benchmarks.moviechat:MOVIECHAT",
         "narrativeqa": "mgl.benchmarks.narrativeqa:NARRATIVEQA",
         "nocha": "mgl.benchmarks.nocha:NOCHA",

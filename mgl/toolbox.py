@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mgl.profiles import EngineName, ModelProfile
     from mgl.recorded import ModelFacts
     from mgl.retrieval.base import Embedder, Reranker
+    from mgl.retrieval.matching import TokenMatcher
     from mgl.retrieval.models import Source
     from mgl.store.calls import StoreCallLog
 
@@ -153,6 +154,12 @@ class Toolbox:
         opened = open_reranker(name, self._home, source=self._source, embedder=self._embedder)
         self._closing.callback(self.loop.run, opened.aclose)
         return opened
+
+    def matcher(self, written: str) -> TokenMatcher:
+        """What matches texts token by token, with the pairs that the store has."""
+        from mgl.retrieval.matching import open_matcher
+
+        return open_matcher(written, self._home, self._source, self._store)
 
     @property
     def _source(self) -> Source:

@@ -25,6 +25,7 @@ from mgl.weights.hashes import sha256_of
 if TYPE_CHECKING:
     from mgl.llm.calls import CallLog
     from mgl.llm.client import Client
+    from mgl.retrieval.matching import TokenMatcher
 
 __all__ = ["Workplace"]
 
@@ -91,6 +92,10 @@ class Workplace:
     def tools(self, llm: Client, kind: MemoryKind, store: Store, observer: Observer) -> Tools:
         """The tools of a memory that is kept in ``store``."""
         return self._toolbox.tools(llm, kind, store=store, observer=observer)
+
+    def matcher(self, written: str) -> TokenMatcher:
+        """What matches texts by ``MODEL[:LAYER]``; errors as of ``open_matcher``."""
+        return self._toolbox.matcher(written)
 
     def run(self, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
         """The result of the coroutine that ``make`` gives, in the loop of the engine."""

@@ -86,6 +86,7 @@ def test_every_shipped_profile_parses_and_pins_what_it_fetches() -> None:
         "qwen3-embedding-0.6b",
         "qwen3-reranker-0.6b",
         "qwen3-reranker-8b",
+        "roberta-large",
         "smollm2-135m",
     ]
     assert DEFAULT_PROFILE in profiles

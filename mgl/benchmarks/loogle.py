@@ -9,6 +9,9 @@ read as literals; nothing in it is run.
     >>> dataset.items[0].category, dataset.items[0].golds   # doctest: +SKIP
     ('longdep_qa', ('3',))
 
+Two benchmarks have the same files, since their answers are scored by other rules: ``loogle`` has
+the questions, ``loogle-cloze`` the cloze tests.
+
 A document that two tasks share is one source. ``S``, the passage that holds the answer, is not
 kept: it is a copy with other line breaks, and names no place. ``longdep_summarization.jsonl`` asks
 no question and is not read. How a cloze test is put is ours.
@@ -18,6 +21,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -28,9 +33,10 @@ from mgl.benchmarks.files import DataFile, data_file, first_fault, gold_texts, h
 from mgl.errors import InputError
 from mgl.types import Document, Question, Source
 
-__all__ = ["LOOGLE"]
+__all__ = ["LOOGLE", "LOOGLE_CLOZE"]
 
-TASKS: Final = ("longdep_qa", "shortdep_qa", "shortdep_cloze")
+QUESTIONS: Final = ("longdep_qa", "shortdep_qa")
+CLOZES: Final = ("shortdep_cloze",)
 CLOZE: Final = (
     "Each <mask-n> in the following passage stands for a name that was taken out of it; "
     "the same mask stands for the same name.\n"
@@ -52,28 +58,35 @@ class _Pair(BaseModel):
     type: str = ""
 
 
-def _read(path: Path) -> Dataset:
-    """The tasks of a folder, or the one of a file that has its official name, by task and in the
-    files' order. ``category`` is the task; ``labels`` has the ``type`` of a long-dependency
-    question. The gold of a cloze test is one text, a line a mask.
+def _read(path: Path, tasks: tuple[str, ...]) -> Dataset:
+    """Those of ``tasks`` that a folder has, or the one of a file that has its official name, by
+    task and in the files' order. ``category`` is the task; ``labels`` has the ``type`` of a
+    long-dependency question. The gold of a cloze test is one text, a line a mask.
 
     InputError, with the document's number in its file, where one is not as described.
     """
-    files = _files(path)
+    files = _files(path, tasks)
     sources: dict[str, Callable[[], Source]] = {}
     items = [item for task, file in files.items() for item in _items(task, file, sources)]
     return Dataset(tuple(items), sources, hashes(files.values()))
 
 
-def _files(path: Path) -> dict[str, DataFile]:
+def _files(path: Path, tasks: tuple[str, ...]) -> dict[str, DataFile]:
+    names = [f"{task}.jsonl" for task in tasks]
     if path.is_dir():
-        held = [task for task in TASKS if (path / f"{task}.jsonl").is_file()]
-        found = {task: data_file(path / f"{task}.jsonl") for task in held}
-        return found or {TASKS[0]: data_file(path, *(f"{task}.jsonl" for task in TASKS))}
-    if path.stem not in TASKS:
+        there = [task for task in tasks if (path / f"{task}.jsonl").is_file()]
+        found = {task: data_file(path / f"{task}.jsonl") for task in there}
+        return found or {tasks[0]: data_file(path, *names)}
+    if path.stem in {*QUESTIONS, *CLOZES} - {*tasks}:
+        other = LOOGLE if path.stem in QUESTIONS else LOOGLE_CLOZE
+        raise InputError(
+            f"{path.name} is of another benchmark, {other.name}",
+            hint=f"take that benchmark, or one of {', '.join(names)}",
+        )
+    if path.stem not in tasks:
         raise InputError(
             f"the name of {path} does not say which task of LooGLE it is",
-            hint=f"keep the official name: {', '.join(f'{task}.jsonl' for task in TASKS)}",
+            hint=f"keep the official name: {', '.join(names)}",
         )
     return {path.stem: data_file(path)}
 
@@ -83,7 +96,7 @@ def _items(task: str, file: DataFile, sources: dict[str, Callable[[], Source]]) 
         document = Document.from_text(row.title or f"{task} {number}", row.input)
         sources.setdefault(document.id, held(document))
         for place, pair in enumerate(_pairs(row.qa_pairs, f"{file.path}, document {number + 1}")):
-            question = CLOZE.format(passage=pair.Q) if task == "shortdep_cloze" else pair.Q
+            question = CLOZE.format(passage=pair.Q) if task in CLOZES else pair.Q
             yield Item(
                 id=f"{task}/{number}/q{place}",
                 source=document.id,
@@ -120,12 +133,25 @@ LOOGLE: Final = FileBenchmark(
         "ACL 2024, arXiv:2311.04939",
         where="https://github.com/bigai-nlco/LooGLE",
         licence="MIT",
-        files="longdep_qa.jsonl, shortdep_qa.jsonl, shortdep_cloze.jsonl, or some of them",
+        files="longdep_qa.jsonl, shortdep_qa.jsonl, or one of them",
         items=None,
         folder="loogle",
     ),
     reads="document",
     scorers=("rouge_l_recall", "rouge_1_recall", "bleu_1", "bleu_4", "meteor_stems"),
     judge="correctness",
-    read=_read,
+    read=partial(_read, tasks=QUESTIONS),
+)
+LOOGLE_CLOZE: Final = replace(
+    LOOGLE,
+    name="loogle-cloze",
+    about=replace(LOOGLE.about, title="LooGLE, cloze tests", files="shortdep_cloze.jsonl"),
+    scorers=(
+        "cloze_exact_match",
+        "cloze_partial_match",
+        "cloze_exact_match_loogle",
+        "cloze_partial_match_loogle",
+    ),
+    judge=None,
+    read=partial(_read, tasks=CLOZES),
 )

@@ -15,8 +15,12 @@ from mgl.cli.options import (
     Adapter,
     AllowHub,
     AsJson,
+    BertScoreModel,
     Embedder,
     Engine,
+    JudgeRepeats,
+    Judges,
+    Memories,
     Models,
     ModelSettings,
     Reranker,
@@ -32,11 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate"]
 
-
-Names = Annotated[
-    list[str] | None,
-    typer.Option("--memory", metavar="NAME,…", help="What to compare, or LABEL=NAME."),
-]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="[LABEL.]NAME=VALUE", help="An option of memories; repeatable."),
@@ -46,7 +45,7 @@ Folder = Path | None
 
 def evaluate(
     benchmark: Annotated[str | None, typer.Argument(help="Whose questions are asked.")] = None,
-    memory: Names = None,
+    memory: Memories = None,
     model: Annotated[
         list[str] | None,
         typer.Option("--model", metavar="PROFILE,…", help="Model profiles; see `mgl models`."),
@@ -67,9 +66,9 @@ def evaluate(
         Literal["each", "all"] | None,
         typer.Option("--questions", help="What is built for questions is built for each, or all."),
     ] = None,
-    judge: Annotated[
-        str | None, typer.Option("--judge", metavar="PROFILE", help="The model that judges.")
-    ] = None,
+    judge: Judges = None,
+    judge_repeats: JudgeRepeats = None,
+    bertscore: BertScoreModel = None,
     concurrency: Annotated[
         int, typer.Option("--concurrency", min=1, help="Items worked on at once.")
     ] = 8,
@@ -115,6 +114,8 @@ def evaluate(
         "--category": category,
         "--questions": questions,
         "--judge": judge,
+        "--judge-repeats": judge_repeats,
+        "--bertscore": bertscore,
         "--out": out,
         "--embedder": embedder,
         "--reranker": reranker,
@@ -128,7 +129,7 @@ def evaluate(
         None, engine, executing.url, weights, models, allow_hub, adapter, embedder, reranker
     )
     if verify is not None:
-        verify_scores(verify, as_json)
+        verify_scores(verify, models, as_json)
     elif replay is not None:
         with _workplaces(runs_on) as places:
             _replay(replay, data, places, concurrency, as_json)
@@ -145,7 +146,10 @@ def evaluate(
                 return
             if benchmark is None:
                 raise UsageError("there is no benchmark", hint=f"known are: {_benchmarks()}")
-            arguments = _arguments(
+            from mgl.evaluation.runs.manifest import Arguments
+
+            judges = _listed(judge)
+            arguments = Arguments(
                 benchmark=benchmark,
                 data=_data(benchmark, data),
                 memories=_listed(memory),
@@ -156,7 +160,10 @@ def evaluate(
                 sources=tuple(source or ()),
                 categories=tuple(category or ()),
                 questions=questions or "each",
-                judge=judge,
+                judge=next(iter(judges), None),
+                other_judges=judges[1:],
+                judge_repeats=judge_repeats or 0,
+                bertscore=bertscore,
             )
             _begin(arguments, out or _new_folder(benchmark), places, work, as_json, named)
 
@@ -250,12 +257,6 @@ def _one_folder(asked: dict[str, Any], modes: dict[str, Path | None]) -> Path | 
             )
         return path
     return None
-
-
-def _arguments(**values: Any) -> Arguments:
-    from mgl.evaluation.runs.manifest import Arguments
-
-    return Arguments(**values)
 
 
 def _listed(written: list[str] | None) -> tuple[str, ...]:

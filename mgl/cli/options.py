@@ -21,10 +21,14 @@ __all__ = [
     "AllowHub",
     "AsJson",
     "BaseUrl",
+    "BertScoreModel",
     "ChunkTokens",
     "ConversationName",
     "Embedder",
     "Engine",
+    "JudgeRepeats",
+    "Judges",
+    "Memories",
     "MemoryKind",
     "Model",
     "ModelSettings",
@@ -40,6 +44,10 @@ __all__ = [
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 MemoryKind = Annotated[str, typer.Option("--memory", help="Kind of memory.")]
+Memories = Annotated[
+    list[str] | None,
+    typer.Option("--memory", metavar="NAME,…", help="What to compare, or LABEL=NAME."),
+]
 TalkMemory = Annotated[
     str | None,
     typer.Option(
@@ -69,6 +77,26 @@ Settings = Annotated[
 Engine = Annotated[
     Literal["openvino", "transformers", "openai"] | None,
     typer.Option("--engine", help="Run the model by this instead of the profile's engine."),
+]
+Judges = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--judge",
+        metavar="[JUDGE=]PROFILE,…",
+        help="Models that judge; the first one's verdict is the score.",
+    ),
+]
+BertScoreModel = Annotated[
+    str | None,
+    typer.Option(
+        "--bertscore",
+        metavar="MODEL[:LAYER]",
+        help="Score by BERTScore, too; LooGLE does by roberta-large:17.",
+    ),
+]
+JudgeRepeats = Annotated[
+    int | None,
+    typer.Option("--judge-repeats", min=1, help="Ask for each verdict so often again."),
 ]
 BaseUrl = Annotated[
     str | None,

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from mgl.cli.output import print_json, print_table, say
-from mgl.errors import InputError
+from mgl.errors import InputError, MglError
 
 if TYPE_CHECKING:
     from mgl.evaluation.runs.manifest import Manifest
     from mgl.evaluation.runs.replaying import Replay
+    from mgl.retrieval.matching import TokenMatcher
 
 __all__ = ["print_replay", "print_summary", "verify_scores"]
 
@@ -22,12 +23,12 @@ SHOWN = 20
 
 def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
     """The scores of each method of a run; those of several items together are a report's."""
-    from mgl.evaluation.metrics.scoring import SCORERS
+    from mgl.evaluation.metrics.aggregates import AGGREGATES
     from mgl.evaluation.runs.folder import RunFolder
     from mgl.evaluation.runs.summary import summaries
 
-    of_items = [name for name in manifest.scorers if name in SCORERS]
-    names = [*of_items, *([manifest.judge] if manifest.judge else [])]
+    of_items = [name for name in manifest.scorers if name not in AGGREGATES]
+    names = [*of_items, *manifest.judges]
     labels = [method.label for method in manifest.methods]
     found = summaries(RunFolder(path).records.values(), labels, names)
     if as_json:
@@ -53,11 +54,14 @@ def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
     typer.echo(f"records: {path}")
 
 
-def verify_scores(path: Path, as_json: bool) -> None:
-    """Compute the scores of a run anew; InputError, after what differs, where any does."""
+def verify_scores(path: Path, models: Path | None, as_json: bool) -> None:
+    """Compute the scores of a run anew; InputError, after what differs, where any does.
+
+    ``models`` is a folder of profiles.
+    """
     from mgl.evaluation.runs.checking import checked
 
-    found = checked(path)
+    found = checked(path, _matcher(path, models))
     if as_json:
         print_json([asdict(one) for one in found])
     elif found:
@@ -71,6 +75,28 @@ def verify_scores(path: Path, as_json: bool) -> None:
             hint="the records were changed, or the scorers: the manifest has the commit",
         )
     say(f"every score in {path} is what its record says")
+
+
+def _matcher(path: Path, models: Path | None) -> TokenMatcher | None:
+    """What the run's BERTScores are by, where its weights are on this machine; where they are not,
+    it is said that the scores are taken as they are."""
+    from mgl import resources
+    from mgl.evaluation.runs.manifest import Manifest
+    from mgl.retrieval.matching import open_matcher
+    from mgl.retrieval.models import Source
+
+    written = Manifest.read(path).arguments.bertscore
+    if written is None:
+        return None
+    try:
+        match = open_matcher(written, resources.home(), Source(models=models))
+        if match.at_hand:
+            return match
+        lacking = f"the weights of {written} are not on this machine"
+    except MglError as error:
+        lacking = error.message
+    say(f"BERTScores are not computed anew, but taken from the records: {lacking}")
+    return None
 
 
 def print_replay(found: Replay, path: Path, as_json: bool) -> None:

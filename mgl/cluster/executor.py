@@ -18,6 +18,7 @@ from uuid import uuid4
 from mgl.cluster.home import Home
 from mgl.cluster.worker import ANYONE, Worker
 from mgl.errors import EngineUnavailable, MglError, ResourceError, UsageError
+from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.runs.executing import Executor, OpenExecutor
 from mgl.evaluation.runs.records import BuildRecord, Record, VerdictRecord
 from mgl.evaluation.runs.working import Ask, Build, remove_store
@@ -140,8 +141,8 @@ class _Sharded:
             _write(path, stored)
         return record, seconds
 
-    async def judge(self, record: Record, name: str) -> tuple[VerdictRecord, dict[str, Any]]:
-        verdict, seconds = await self._sent(self._observer, ANYONE, "judge", record, name)
+    async def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, dict[str, Any]]:
+        verdict, seconds = await self._sent(self._observer, ANYONE, "judge", record, seat)
         return verdict, seconds
 
     async def _sent(self, observer: Observer, name: str, method: str, *arguments: Any) -> Any:

@@ -19,6 +19,7 @@ from uuid import uuid4
 from mgl import resources
 from mgl.cluster.home import HomeStore, Said
 from mgl.errors import UsageError
+from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.runs.records import BuildRecord, Record, VerdictRecord
 from mgl.evaluation.runs.working import Ask, Build, answer, build, judge, remove_store
 from mgl.memories.base import SilentObserver
@@ -83,9 +84,9 @@ class Worker:
             remove_store(path)
             remove_store(shared)
 
-    def judge(self, record: Record, name: str) -> tuple[VerdictRecord, Seconds]:
+    def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, Seconds]:
         """As ``working.judge``."""
-        return self._run(lambda place: judge(place, record, name))
+        return self._run(lambda place: judge(place, record, seat))
 
     def _run(self, make: Callable[[Workplace], Coroutine[Any, Any, ResultT]]) -> ResultT:
         with self._opening:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from mgl import resources
 from mgl.errors import ResourceError, UsageError
 from mgl.profiles import Embedding, FloatName, ModelProfile, Reranking
-from mgl.weights import Progress, fetch
+from mgl.weights import Progress, fetch, find
 from mgl.weights.hashes import sha256_of
 from mgl.weights.hub import is_complete_model
 
@@ -52,7 +52,8 @@ class Source:
 class RetrievalModel:
     """A model for retrieval. ``identity`` is its name and revision: what caches are keyed by.
 
-    ``names`` are what a server may call it. ``folder`` finds or fetches its weights. Of
+    ``names`` are what a server may call it. ``folder`` finds or fetches its weights, ``found``
+    says where they are on this machine, None where they are not. Of
     ``embedding`` and ``reranking`` one is set where it is known; a model that only a server knows
     has neither.
     """
@@ -61,6 +62,7 @@ class RetrievalModel:
     names: tuple[str, ...]
     context_tokens: int
     folder: Callable[[], Path]
+    found: Callable[[], Path | None]
     embedding: Embedding | None = None
     reranking: Reranking | None = None
 
@@ -111,6 +113,7 @@ def _of_profile(
             allow_hub=source.allow_hub,
             progress=source.progress,
         ),
+        found=partial(find, profile, home, source.weights),
         embedding=profile.embedding,
         reranking=profile.reranking,
     )
@@ -122,7 +125,7 @@ def _of_server(name: str) -> RetrievalModel:
             f"{name} is known to a server only", hint="write a profile of it into MGL_HOME/models"
         )
 
-    return RetrievalModel(f"{name}+openai", (name,), _FOLDER_TOKENS, none)
+    return RetrievalModel(f"{name}+openai", (name,), _FOLDER_TOKENS, none, lambda: None)
 
 
 def _of_folder(folder: Path, wanted: Wanted) -> RetrievalModel:
@@ -136,6 +139,7 @@ def _of_folder(folder: Path, wanted: Wanted) -> RetrievalModel:
         names=(folder.resolve().name,),
         context_tokens=_FOLDER_TOKENS,
         folder=lambda: folder,
+        found=lambda: folder,
         embedding=Embedding(dims=_dims(folder), matryoshka=True) if wanted == "embed" else None,
         reranking=Reranking(library=_library(folder)) if wanted == "rerank" else None,
     )

@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from mgl.benchmarks.base import Dataset
-from mgl.benchmarks.loogle import LOOGLE
+from mgl.benchmarks.loogle import LOOGLE, LOOGLE_CLOZE
 from mgl.errors import InputError
+from mgl.evaluation.metrics.answered import Answered
+from mgl.evaluation.metrics.cloze import filled
+from mgl.evaluation.metrics.scoring import scored
 
 PAIR = {"Q": "Who came?", "A": "Ann.", "S": "Ann came."}
 
@@ -19,7 +22,7 @@ def line(*pairs: object, text: str = "Ann came. Bo left.", **fields: object) -> 
 def read(folder: Path, *lines: str, task: str = "shortdep_qa") -> Dataset:
     path = folder / f"{task}.jsonl"
     path.write_text("\n".join(lines) + "\n")
-    return LOOGLE.read(path)
+    return (LOOGLE_CLOZE if task == "shortdep_cloze" else LOOGLE).read(path)
 
 
 def test_a_document_with_its_questions(tmp_path: Path) -> None:
@@ -54,6 +57,25 @@ def test_a_cloze_test_names_its_masks_and_has_one_gold(tmp_path: Path) -> None:
     [item] = read(tmp_path, line(pair), task="shortdep_cloze").items
     assert "[Passage]: <mask-0> met <mask-1>.\n" in item.question.text
     assert item.golds == ("<mask-0>: Ann\n<mask-1>: 7",)
+
+
+def test_cloze_tests_and_questions_are_benchmarks_of_their_own(tmp_path: Path) -> None:
+    read(tmp_path, line(PAIR), task="shortdep_qa")
+    read(tmp_path, line({"Q": "<mask-0>.", "A": {"<mask-0>": "Ann"}}), task="shortdep_cloze")
+    assert [item.id for item in LOOGLE.read(tmp_path).items] == ["shortdep_qa/0/q0"]
+    assert [item.id for item in LOOGLE_CLOZE.read(tmp_path).items] == ["shortdep_cloze/0/q0"]
+    with pytest.raises(InputError, match="of another benchmark, loogle-cloze"):
+        LOOGLE.read(tmp_path / "shortdep_cloze.jsonl")
+    with pytest.raises(InputError, match=r"of another benchmark, loogle(?!-)"):
+        LOOGLE_CLOZE.read(tmp_path / "shortdep_qa.jsonl")
+
+
+def test_a_gold_answer_has_all_of_its_masks_right(tmp_path: Path) -> None:
+    names = {"<mask-0>": "Ann", "<mask-1>": "St. Mary's"}
+    [item] = read(tmp_path, line({"Q": "…", "A": names}), task="shortdep_cloze").items
+    said = scored(LOOGLE_CLOZE.scorers, item, Answered(item.golds[0]))
+    assert said == {"cloze_exact_match": 1.0, "cloze_partial_match": 1.0}
+    assert scored(LOOGLE_CLOZE.scorers, item, Answered(str(names))) == said
 
 
 @pytest.mark.parametrize(
@@ -106,11 +128,13 @@ def test_a_name_that_tells_no_task_is_refused(tmp_path: Path) -> None:
 @pytest.mark.data
 def test_the_development_data(development_data: Path) -> None:
     dataset = LOOGLE.read(development_data / "loogle")
-    assert len(dataset.items) == 122
-    assert len(dataset.sources) == 8
     assert all(item.golds for item in dataset.items)
-    assert {item.category for item in dataset.items} == {
-        "longdep_qa",
-        "shortdep_qa",
-        "shortdep_cloze",
-    }
+    assert {item.category for item in dataset.items} == {"longdep_qa", "shortdep_qa"}
+    clozes = LOOGLE_CLOZE.read(development_data / "loogle")
+    assert len(dataset.items) + len(clozes.items) == 122
+    assert len(clozes.items) == 57
+    assert len({*dataset.sources, *clozes.sources}) == 8
+    for item in clozes.items:
+        masks = filled(item.golds[0])
+        assert len(masks) == len(item.golds[0].splitlines())
+        assert all(mask in item.question.text for mask in masks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.cli.test_interrupted import hear_ctrl_c
 from tests.evaluation.trial import plugin, result, rows, write_data
+from tests.retrieval import tiny
 
 __all__ = ["plugin"]
 pytestmark = pytest.mark.usefixtures("plugin")
@@ -59,6 +61,48 @@ def test_a_run_its_verification_and_its_replay(
     assert (summary["items"], summary["scored"], summary["unscored"]) == (3, 2, 1)
     assert len(server.seen) == 3
     assert result(out) == before
+
+
+def test_judges_are_listed_and_their_verdicts_asked_for_again(
+    mgl: Mgl, data: Path, server: Server, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    judges = f"correctness={SERVED},mindgraph_prompt={SERVED}"
+    ran = mgl(*new(data, server, out, "--judge", judges, "--judge-repeats", 1))
+    assert ran.exit_code == 0, ran.stderr
+    assert re.search(r"verdicts: 12 of 12", ran.stderr)
+    other = f"mindgraph_prompt by {SERVED}"
+    keys = ["correctness", "correctness, again 1", other, f"{other}, again 1"]
+    assert [list(row["verdicts"]) for row in rows(out)] == [keys] * 3
+    for key in ("exact_match", "correctness", other):
+        assert re.search(rf"direct +3 +\d +0 +{key} +\d\.\d{{3}} ", ran.stdout), ran.stdout
+    assert "again" not in ran.stdout
+    replayed = mgl("eval", "--replay", out)
+    assert replayed.exit_code == 0, replayed.stderr
+    refused = mgl("eval", "--resume", out, "--judge-repeats", 2)
+    assert "--judge-repeats is given" in refused.stderr
+
+
+@pytest.mark.retrieval
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_bertscore_is_verified_where_its_weights_are(
+    mgl: Mgl, data: Path, server: Server, tmp_path: Path
+) -> None:
+    out, folder = tmp_path / "run", tmp_path / "roberta"
+    folder.mkdir()
+    tiny.roberta(folder)
+    ran = mgl(*new(data, server, out, "--bertscore", f"{folder}:1"))
+    assert ran.exit_code == 0, ran.stderr
+    assert re.search(r"direct +3 +1 +0 +bertscore_f1:roberta@\w{12}:1 +", ran.stdout), ran.stdout
+    verified = mgl("eval", "--verify", out)
+    assert verified.exit_code == 0, verified.stderr
+    assert "taken from the records" not in verified.stderr
+    shutil.rmtree(folder)
+    verified = mgl("eval", "--verify", out)
+    assert verified.exit_code == 0, verified.stderr
+    assert "BERTScores are not computed anew, but taken from the records" in verified.stderr
+    refused = mgl("eval", "--resume", out, "--bertscore", folder)
+    assert "--bertscore is given" in refused.stderr
 
 
 def test_what_does_not_agree_is_an_error(

@@ -18,6 +18,7 @@ from mgl.cli.options import ModelSettings
 from mgl.cli.workplaces import Workplaces
 from mgl.cluster import connected, sharded
 from mgl.errors import UsageError
+from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.runs.executing import here
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.records import Record, item_json
@@ -153,16 +154,16 @@ def test_more_servers_than_workers(mgl: Mgl, data: Path, tmp_path: Path, server:
 def test_a_judge_asks_through_the_workers(ray: Any, data: Path, server: Server) -> None:
     item = TINY.read(data).items[0]
     record = Record("direct", item_json(item), "scored", answer="Asgardpolis")
-    name = "correctness"
+    seat = Seat("correctness", SERVED, "correctness")
     with Workplaces.opened(ModelSettings(base_url=server.url), SilentObserver()) as places:
         execute = sharded(
             ray, places.store.path, places.choice, [server.url], SilentObserver(), concurrency=1
         )
         with places.open(SERVED) as place, execute(place) as executor:
-            verdict, seconds = place.run(lambda: executor.judge(record, name))
+            verdict, seconds = place.run(lambda: executor.judge(record, seat))
         assert len(server.seen) > 0, verdict
         with places.open(SERVED) as place, here(place) as local:
-            again, _ = place.run(lambda: local.judge(record, name))
+            again, _ = place.run(lambda: local.judge(record, seat))
     assert (seconds["unit"], seconds["item"]) == ("verdict", item.id)
     assert verdict == again
 

@@ -5,7 +5,8 @@
     (3, 1, 0.67)
 
 - Repeats: the same verdicts asked again with other seeds at a temperature above 0; at 0 a judge
-  repeats itself whatever it is worth (``asked_again``, ``repeat_agreement``).
+  repeats itself whatever it is worth (``again``, ``asked_again``, ``repeat_agreement``). A run
+  holds them with its records (``mgl eval --judge-repeats``).
 - Scores by rule, where both apply: verdicts against ``cascade_mindgraph`` or ``choice_letter``; of
   an answer that is word for word the reference a judge should say nothing else (``agreement``).
 - Labels: verdicts against what people said (``mgl.evaluation.judges.labelled``, ``agreement``).
@@ -23,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +45,7 @@ __all__ = [
     "Agreement",
     "LengthBias",
     "PositionBias",
+    "again",
     "agreement",
     "asked_again",
     "length_bias",
@@ -51,7 +54,14 @@ __all__ = [
 ]
 
 Verdicts = Sequence[float | None]
-AGAIN = replace(JUDGING, temperature=0.7)
+
+WARM: Final = 0.7
+APART: Final = 100  # a reply that cannot be used is drawn anew with the seeds that follow
+
+
+def again(repeat: int) -> Sampling:
+    """How a verdict is asked for again: the first time is 1."""
+    return replace(JUDGING, temperature=WARM, seed=APART * repeat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +104,19 @@ async def asked_again(
     answers: Sequence[tuple[Item, Answered]],
     *,
     repeats: int = 3,
-    sampling: Sampling = AGAIN,
 ) -> list[list[float | None]]:
-    """The verdicts on some answers, once for each of ``repeats`` seeds: one list a seed.
+    """The verdicts on some answers, asked for ``repeats`` times: one list a time.
 
     Raises what Judge.judge raises.
     """
     asked = [
         asyncio.gather(
             *(
-                judge.judge(llm, item, answered, sampling=replace(sampling, seed=seed))
+                judge.judge(llm, item, answered, sampling=again(repeat))
                 for item, answered in answers
             )
         )
-        for seed in range(repeats)
+        for repeat in range(1, repeats + 1)
     ]
     return [[verdict.score for verdict in verdicts] for verdicts in await asyncio.gather(*asked)]
 

@@ -1,4 +1,4 @@
-"""Scores that many answers have together: pairs of claims, and F1 over labels.
+"""Scores that many answers have together: pairs of claims, F1 over labels, masks of cloze tests.
 
     >>> AGGREGATES["pair_accuracy"].compute(answers).mean           # doctest: +SKIP
     0.25
@@ -22,6 +22,7 @@ from mgl.evaluation.intervals import Interval, resampled_interval
 from mgl.evaluation.metrics.answered import Scored
 from mgl.evaluation.metrics.choices import gold_label, label_said
 from mgl.evaluation.metrics.claims import JudgedClaim, claim_scores, verdict
+from mgl.evaluation.metrics.cloze import filled, matched
 
 __all__ = ["AGGREGATES", "Aggregate"]
 
@@ -77,10 +78,38 @@ def _mean_f1(
     return float(np.mean(2 * hit / np.maximum(wanted + found, 1)))
 
 
+def _masks(answers: Sequence[Scored], *, partial: bool) -> Interval | None:
+    """The share of the masks of all tests; the interval is of tests drawn anew."""
+    told = [("" if each.answered is None else each.answered.text, each.item) for each in answers]
+    tests = [
+        matched(said, item.golds[0], partial=partial)
+        for said, item in told
+        if item.golds and filled(item.golds[0])
+    ]
+    if not tests:
+        return None
+    right, masks = np.array(tests, dtype=np.float64).T
+
+    def share(drawn: NDArray[np.int64]) -> float:
+        return float(right[drawn].sum() / masks[drawn].sum())
+
+    return resampled_interval(share, len(tests))
+
+
 _ALL: Final = (
     Aggregate("pair_accuracy", _pairs, "NoCha: pairs of which both claims are judged rightly"),
     Aggregate(
         "macro_f1", _macro_f1, "Prelude: the mean of the F1 of the labels that the golds have"
+    ),
+    Aggregate(
+        "cloze_exact_match_loogle",
+        partial(_masks, partial=False),
+        "LooGLE: the share of all masks whose name is given word for word",
+    ),
+    Aggregate(
+        "cloze_partial_match_loogle",
+        partial(_masks, partial=True),
+        "LooGLE: the share of all masks of whose name a word is given",
     ),
 )
 

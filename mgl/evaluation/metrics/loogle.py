@@ -14,7 +14,8 @@ METEOR is NLTK's on the words without repetitions. LooGLE gives it unordered set
 with it the score, changes from run to run; here each word comes where it stood first. Synonyms are
 WordNet's, which NLTK does not ship: ``meteor`` takes them, ``meteor_stems`` does without.
 
-BERTScore, LooGLE's fourth, is not here: it needs a model of its own.
+BERTScore, LooGLE's fourth, needs a model of its own (``mgl.evaluation.metrics.bertscore``), and
+cloze tests have other rules (``mgl.evaluation.metrics.cloze``).
 """
 
 from __future__ import annotations

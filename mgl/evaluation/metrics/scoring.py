@@ -23,6 +23,7 @@ from mgl.errors import UsageError
 from mgl.evaluation.intervals import Interval
 from mgl.evaluation.metrics.aggregates import AGGREGATES, Aggregate
 from mgl.evaluation.metrics.answered import Answered, Scored
+from mgl.evaluation.metrics.bertscore import bertscores_among
 from mgl.evaluation.metrics.cascade import cascade
 from mgl.evaluation.metrics.choices import (
     gold_label,
@@ -33,10 +34,12 @@ from mgl.evaluation.metrics.choices import (
     right_dialsim,
 )
 from mgl.evaluation.metrics.claims import verdict
+from mgl.evaluation.metrics.cloze import matched
+from mgl.evaluation.metrics.evidence import evidence_among, evidence_sessions_among
 from mgl.evaluation.metrics.extractive import exact_match, f1_squad
 from mgl.evaluation.metrics.loogle import bleu, meteor, meteor_stems, rouge_recall, wordnet
 from mgl.evaluation.metrics.nltktools import nltk_tools
-from mgl.evaluation.metrics.scores import amem_f1, bleu1, evidence_recall, locomo_f1
+from mgl.evaluation.metrics.scores import amem_f1, bleu1, locomo_f1
 
 __all__ = [
     "AGGREGATES",
@@ -72,14 +75,14 @@ class Scorer:
 
 
 def scorers(names: Iterable[str]) -> tuple[Scorer, ...]:
-    """The scorers among some names, aggregates passed over.
+    """The scorers among some names; aggregates, and what a model computes, passed over.
 
     Ask for them before a run: UsageError for a name that is neither, or where what a scorer needs
     is not installed.
     """
     wanted = list(names)
     known = SCORERS.keys() | AGGREGATES.keys()
-    for name in wanted:
+    for name in set(wanted) - {*bertscores_among(wanted)}:
         if name not in known:
             raise UsageError(
                 f"there is no scorer {name!r}", hint=f"take one of {', '.join(sorted(known))}"
@@ -165,32 +168,14 @@ def _any_substring(prediction: str, golds: Sequence[str]) -> float:
     return float(_substrings(prediction, golds) > 0)
 
 
-def _evidence(k: int | None) -> Score:
-    """Evidence that names a session is found with any turn of it: ``S7`` with ``S7:2``."""
+def _cloze(*, partial: bool) -> Score:
+    """By the first gold answer, which has all of a test's masks; None where it has none."""
 
     def of(item: Item, answered: Answered) -> float | None:
-        if not item.evidence or not answered.retrieved:
-            return None
-        read = answered.retrieved[:k]
-        found = [*read, *map(_session, read)]
-        return evidence_recall(found, item.evidence, len(found))
+        found = matched(answered.text, next(iter(item.golds), ""), partial=partial)
+        return found.right / found.masks if found.masks else None
 
     return of
-
-
-def _evidence_sessions(k: int) -> Score:
-    def of(item: Item, answered: Answered) -> float | None:
-        if not item.evidence or not answered.retrieved:
-            return None
-        sessions = list(dict.fromkeys(map(_session, answered.retrieved)))
-        return evidence_recall(sessions, map(_session, item.evidence), k)
-
-    return of
-
-
-def _session(id: str) -> str:
-    """The session of a turn, which its id begins with: ``D1`` of ``D1:3``."""
-    return id.partition(":")[0]
 
 
 def _verbatim(_item: Item, answered: Answered) -> float | None:
@@ -267,16 +252,28 @@ _ALL: Final = (
     Scorer("meteor", "mean", _best(meteor), "LooGLE: METEOR with WordNet's synonyms", wordnet),
     Scorer("meteor_stems", "mean", _best(meteor_stems), "METEOR without synonyms", nltk_tools),
     Scorer(
+        "cloze_exact_match",
+        "mean",
+        _cloze(partial=False),
+        "LooGLE: the share of a test's masks whose name is given word for word",
+    ),
+    Scorer(
+        "cloze_partial_match",
+        "mean",
+        _cloze(partial=True),
+        "LooGLE: the share of a test's masks of whose name a word is given",
+    ),
+    Scorer(
         "evidence_recall",
         "mean",
-        _evidence(None),
+        evidence_among(None),
         "LoCoMo, LongMemEval: share of the evidence among all that was read",
     ),
     *(
         Scorer(
             f"evidence_recall@{k}",
             "mean",
-            _evidence(k),
+            evidence_among(k),
             f"LoCoMo, LongMemEval: share of the evidence among the first {k}",
         )
         for k in CUTOFFS
@@ -285,7 +282,7 @@ _ALL: Final = (
         Scorer(
             f"evidence_session_recall@{k}",
             "mean",
-            _evidence_sessions(k),
+            evidence_sessions_among(k),
             f"LongMemEval: share of the evidence's sessions among the first {k} that were read",
         )
         for k in CUTOFFS

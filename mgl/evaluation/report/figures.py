@@ -27,6 +27,7 @@ from mgl.evaluation.intervals import (
     resampled_interval,
     wilson_interval,
 )
+from mgl.evaluation.metrics.bertscore import BERTSCORE, bertscores_among
 from mgl.evaluation.metrics.scoring import AGGREGATES, SCORERS, Answered, Scored
 from mgl.evaluation.report.runs import Group
 from mgl.evaluation.runs.records import Record, item_from
@@ -213,7 +214,8 @@ def _metric(name: str, records: Sequence[Record]) -> Metric:
         return Metric(name, "together", AGGREGATES[name].about)
     if name in SCORERS:
         return Metric(name, SCORERS[name].kind, SCORERS[name].about)
-    return Metric(name, _kind(name, records), "a scorer that this mgl does not know")
+    about = BERTSCORE if bertscores_among([name]) else "a scorer that this mgl does not know"
+    return Metric(name, _kind(name, records), about)
 
 
 def _kind(name: str, records: Iterable[Record]) -> Kind:

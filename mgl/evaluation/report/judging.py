@@ -1,17 +1,29 @@
-"""How far the judge of a run can be relied on, as far as its records can tell.
+"""How far the judges of a run can be relied on, as far as its records can tell.
 
-That is: replies that could not be read, agreement with the scores by rule, and whether longer
-answers get higher verdicts. Verdicts asked again, both orders of two answers, and people's labels
-need calls of their own (``mgl.evaluation.judges.reliability``), and no run holds them.
+That is, of each judge: replies that could not be read, agreement with itself where its verdicts
+were asked again, with the scores by rule, and whether longer answers get higher verdicts; and
+agreement between judges. Verdicts that a rule gave without a model (a cascade, a letter) are left
+out where judges are compared with themselves or others: they agree whatever the model is worth.
+Both orders of two answers, and people's labels, need calls of their own
+(``mgl.evaluation.judges.reliability``), and no run holds them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import combinations
+from statistics import fmean
 
-from mgl.evaluation.intervals import Interval, wilson_interval
-from mgl.evaluation.judges.reliability import agreement, length_bias
+from mgl.evaluation.intervals import Interval, bootstrap_interval, wilson_interval
+from mgl.evaluation.judges.panel import Seat
+from mgl.evaluation.judges.reliability import (
+    WARM,
+    Agreement,
+    agreement,
+    length_bias,
+    repeat_agreement,
+)
 from mgl.evaluation.report.figures import Metric
 from mgl.evaluation.report.runs import Group
 from mgl.evaluation.report.tables import NONE, Cell, Datum, Table, difference_cell, percent
@@ -20,55 +32,137 @@ from mgl.evaluation.runs.summary import value_of
 
 __all__ = ["judge_table"]
 
+_NEAR = 0.05  # of 1, within which graded verdicts (of 100) count as the same
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """One judge: the seat of its verdicts, those of the repeats, and what it judged."""
+
+    seat: Seat
+    again: tuple[Seat, ...]
+    judged: Sequence[Record]
+
+    @property
+    def who(self) -> str:
+        return self.seat.who
+
+    def score(self, record: Record) -> float | None:
+        return record.verdicts[self.seat.key].score
+
+    def asked(self, record: Record) -> bool:
+        """Whether a model said what the verdict is."""
+        return bool(record.verdicts[self.seat.key].reply)
+
 
 def judge_table(group: Group, metrics: Sequence[Metric]) -> Table | None:
-    """What the records say of the judge; None where there is none."""
-    judge = group.manifest.judge
-    records = [each for series in group.series for each in series.records]
-    judged = [record for record in records if judge in record.verdicts]
-    if judge is None or not judged:
+    """What the records say of the judges; None where there are none."""
+    judges = [one for one in _judges(group) if one.judged]
+    if not judges:
         return None
-    unread = sum(record.verdicts[judge].score is None for record in judged)
-    read = wilson_interval(len(judged) - unread, len(judged))
-    rows = [_share("replies that could be read, %", judge, read, f"{unread} could not be")]
-    rows += _agreements(judged, judge, [each for each in metrics if each.kind == "share"])
-    if (row := _length(judged, judge)) is not None:
-        rows.append(row)
+    by_rule = [each for each in metrics if each.kind == "share" and not each.judged]
+    rows = [row for one in judges for row in _of_judge(one, by_rule)]
+    rows += [row for pair in combinations(judges, 2) for row in _between(*pair)]
+    lacking = "two answers in both orders, and people's labels"
+    if not any(one.again for one in judges):
+        lacking = f"the same verdicts asked again, {lacking}"
+    names = [f"{one.seat.judge} by {one.seat.model}" for one in judges]
     return Table(
-        f"The judge: {judge} by {group.manifest.judge_model}",
-        ("what", "found", "beside"),
+        f"The judge{'s' * (len(judges) > 1)}: {', '.join(names)}",
+        ("judge", "what", "found", "beside"),
         tuple(rows),
-        (
-            "Not measured here: the same verdicts asked again, two answers in both orders, and "
-            "people's labels.",
-        ),
+        (f"Not measured here: {lacking}.",),
     )
 
 
-def _agreements(
-    judged: Sequence[Record], judge: str, metrics: Sequence[Metric]
-) -> Iterator[tuple[Cell, ...]]:
-    said = [record.verdicts[judge].score for record in judged]
-    for metric in metrics:
-        if metric.judged:
-            continue
-        by_rule = [value_of(record, metric.name) for record in judged]
-        if (found := agreement(said, by_rule)) is not None:
-            kappa = found.kappa
-            beside = "kappa " + (
-                NONE if kappa is None else f"{kappa.mean:.2f} [{kappa.low:.2f}, {kappa.high:.2f}]"
-            )
-            if found.one_higher is not None:
-                beside += f"; where they differ, the judge is higher in {found.one_higher:.0%}"
-            yield _share(f"agreement with {metric.name}, %", judge, found.share, beside)
+def _judges(group: Group) -> list[_Judge]:
+    """The judges of all runs, those of the first first."""
+    records = [each for series in group.series for each in series.records]
+    seats = {seat.key: seat for run in group.runs for seat in run.manifest.panel}
+    return [
+        _Judge(
+            seat,
+            tuple(one for one in seats.values() if one.who == seat.who and one.repeat),
+            [record for record in records if seat.key in record.verdicts],
+        )
+        for seat in seats.values()
+        if not seat.repeat
+    ]
 
 
-def _length(judged: Sequence[Record], judge: str) -> tuple[Cell, ...] | None:
+def _of_judge(judge: _Judge, by_rule: Sequence[Metric]) -> Iterator[tuple[Cell, ...]]:
+    unread = sum(judge.score(record) is None for record in judge.judged)
+    n = len(judge.judged)
+    read = wilson_interval(n - unread, n)
+    yield _share("replies that could be read, %", judge.who, read, f"{unread} could not be")
+    yield from _with_itself(judge)
+    said = [judge.score(record) for record in judge.judged]
+    for metric in by_rule:
+        ruled = [value_of(record, metric.name) for record in judge.judged]
+        if (found := agreement(said, ruled)) is not None:
+            beside = _beside(found, "the judge is higher")
+            yield _share(f"agreement with {metric.name}, %", judge.who, found.share, beside)
+    if (row := _length(judge)) is not None:
+        yield row
+
+
+def _with_itself(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
+    """What was asked again: with each other, and with the verdict that counts."""
+    records = [
+        record
+        for record in judge.judged
+        if judge.asked(record) and all(seat.key in record.verdicts for seat in judge.again)
+    ]
+    times = [[record.verdicts[seat.key].score for record in records] for seat in judge.again]
+    unread = sum(score is None for repeat in times for score in repeat)
+    found = repeat_agreement(times)
+    if found is not None:
+        asked = f"asked {len(times)} times at temperature {WARM}; {unread} could not be read"
+        yield _share("agreement with itself, asked again, %", judge.who, found, asked)
+    kept = [
+        fmean(score == first for score in again)
+        for record, *scores in zip(records, *times, strict=True)
+        if (first := judge.score(record)) is not None
+        and (again := [score for score in scores if score is not None])
+    ]
+    if kept:
+        what = "what was asked again and is the verdict that counts, %"
+        yield _share(what, judge.who, bootstrap_interval(kept), "averaged over answers")
+
+
+def _between(one: _Judge, other: _Judge) -> Iterator[tuple[Cell, ...]]:
+    shared = [
+        record
+        for record in one.judged
+        if other.seat.key in record.verdicts and (one.asked(record) or other.asked(record))
+    ]
+    said = [one.score(record) for record in shared]
+    others = [other.score(record) for record in shared]
+    graded = not {*said, *others} <= {0.0, 1.0, None}
+    found = agreement(said, others, tolerance=_NEAR if graded else 0.0)
+    if found is not None:
+        beside = _beside(found, f"{one.who} is higher")
+        if graded:
+            beside += f"; within {percent(_NEAR)} points"
+        yield _share(f"agreement with {other.who}, %", one.who, found.share, beside)
+
+
+def _beside(found: Agreement, higher: str) -> str:
+    kappa = found.kappa
+    text = "kappa " + (
+        NONE if kappa is None else f"{kappa.mean:.2f} [{kappa.low:.2f}, {kappa.high:.2f}]"
+    )
+    if found.one_higher is not None:
+        text += f"; where they differ, {higher} in {found.one_higher:.0%}"
+    return text
+
+
+def _length(judge: _Judge) -> tuple[Cell, ...] | None:
     """Longer answers to the same question, by several methods."""
     found = length_bias(
-        [record.answer for record in judged],
-        [record.verdicts[judge].score for record in judged],
-        [record.item["id"] for record in judged],
+        [record.answer for record in judge.judged],
+        [judge.score(record) for record in judge.judged],
+        [record.item["id"] for record in judge.judged],
     )
     if found is None:
         return None
@@ -76,7 +170,7 @@ def _length(judged: Sequence[Record], judge: str) -> tuple[Cell, ...] | None:
     none = slope.low <= 0 <= slope.high
     return _row(
         "verdict for twice the length, points",
-        judge,
+        judge.who,
         slope,
         "same questions; " + ("the interval holds 0: no bias shown" if none else "0 would be fair"),
         difference_cell(slope),
@@ -92,4 +186,4 @@ def _row(what: str, judge: str, found: Interval, beside: str, shown: Cell) -> tu
     datum = Datum(
         "agreement", what, found.mean, method=judge, low=found.low, high=found.high, n=found.n
     )
-    return Cell(what), replace(shown, data=(datum,)), Cell(beside)
+    return Cell(judge), Cell(what), replace(shown, data=(datum,)), Cell(beside)

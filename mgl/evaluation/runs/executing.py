@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.runs.records import BuildRecord, Record, VerdictRecord
 from mgl.evaluation.runs.working import Ask, Build, answer, build, judge
 from mgl.evaluation.runs.workplace import Workplace
@@ -23,7 +24,7 @@ __all__ = ["Executor", "OpenExecutor", "here"]
 
 
 class Executor(Protocol):
-    """Works on units as the functions of ``mgl.evaluation.runs.working`` do, and raises what they raise.
+    """Works on units as the functions of ``mgl.evaluation.runs.working`` do; raises what they do.
 
     ``path`` is where the store of a build lies afterwards; the store of an answer may lie there.
     """
@@ -34,7 +35,7 @@ class Executor(Protocol):
 
     async def answer(self, work: Ask, path: Path) -> tuple[Record, dict[str, Any]]: ...
 
-    async def judge(self, record: Record, name: str) -> tuple[VerdictRecord, dict[str, Any]]: ...
+    async def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, dict[str, Any]]: ...
 
 
 OpenExecutor = Callable[[Workplace], AbstractContextManager[Executor]]
@@ -59,5 +60,5 @@ class _Here:
     async def answer(self, work: Ask, path: Path) -> tuple[Record, dict[str, Any]]:
         return await answer(self._place, work, path, SilentObserver())
 
-    async def judge(self, record: Record, name: str) -> tuple[VerdictRecord, dict[str, Any]]:
-        return await judge(self._place, record, name)
+    async def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, dict[str, Any]]:
+        return await judge(self._place, record, seat)

@@ -7,14 +7,16 @@ None, which is no score and never counts as wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from mgl.errors import EngineError, EngineUnavailable, MglError
+from mgl.evaluation.judges.judging import JUDGES
+from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.metrics.answered import Answered
-from mgl.evaluation.judges.judging import Judge
-from mgl.evaluation.runs.records import Record, VerdictRecord, item_from
+from mgl.evaluation.metrics.bertscore import bertscores_among
 from mgl.evaluation.metrics.scoring import scored
+from mgl.evaluation.runs.records import Record, VerdictRecord, item_from
 from mgl.evaluation.runs.spending import spent
 from mgl.llm.client import Client
 from mgl.types import Citation, Document
@@ -22,15 +24,19 @@ from mgl.types import Citation, Document
 __all__ = ["due", "graded", "judged", "told", "verbatim"]
 
 
-def graded(record: Record, scorers: Sequence[str]) -> Record:
-    """The record with its scores, and the outcome that follows from them and its verdicts."""
+def graded(record: Record, scorers: Sequence[str], judges: Sequence[str]) -> Record:
+    """The record with its scores, and the outcome that follows from them and from its verdicts;
+    ``judges`` are the keys of those verdicts that are scores. Scores that a model computes are kept
+    as they are (``mgl.evaluation.runs.matching``)."""
     if record.outcome == "failed":
         return record
     scores = scored(scorers, item_from(record.item), Answered.of(record))
-    verdicts = record.verdicts.items()
-    if scores or any(verdict.score is not None for _, verdict in verdicts):
+    by_model = bertscores_among(scorers)
+    scores |= {name: record.scores[name] for name in by_model if name in record.scores}
+    verdicts = {key: record.verdicts[key] for key in judges if key in record.verdicts}
+    if scores or any(verdict.score is not None for verdict in verdicts.values()):
         return replace(record, scores=scores, outcome="scored", reason="")
-    why = [f"{name}: {verdict.reason or 'no verdict'}" for name, verdict in verdicts]
+    why = [f"{name}: {verdict.reason or 'no verdict'}" for name, verdict in verdicts.items()]
     return replace(
         record,
         scores=scores,
@@ -39,18 +45,22 @@ def graded(record: Record, scorers: Sequence[str]) -> Record:
     )
 
 
-def due(record: Record, judge: str | None) -> bool:
-    """Whether a judge has yet to say what the answer is worth."""
-    return judge is not None and record.outcome != "failed" and judge not in record.verdicts
+def due(record: Record, panel: Iterable[Seat]) -> list[Seat]:
+    """The verdicts that are still to be asked for of an answer; none where there is no answer."""
+    if record.outcome == "failed":
+        return []
+    return [seat for seat in panel if seat.key not in record.verdicts]
 
 
-async def judged(record: Record, judge: Judge, llm: Client) -> VerdictRecord:
+async def judged(record: Record, seat: Seat, llm: Client) -> VerdictRecord:
     """What a judge says of the answer; no score, and why, where the model gave no verdict.
 
     EngineUnavailable where there is no model to ask.
     """
     try:
-        verdict = await judge.judge(llm, item_from(record.item), Answered.of(record))
+        verdict = await JUDGES[seat.judge].judge(
+            llm, item_from(record.item), Answered.of(record), sampling=seat.sampling
+        )
     except EngineUnavailable:
         raise
     except EngineError as error:

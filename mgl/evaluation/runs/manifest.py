@@ -14,11 +14,21 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mgl.errors import InputError
+from mgl.evaluation.judges.panel import Seat, panel
 from mgl.evaluation.runs.lines import replace_file
 from mgl.evaluation.runs.methods import Method
 from mgl.recorded import ModelFacts
 
-__all__ = ["MANIFEST", "Arguments", "DatasetFacts", "ExecutorName", "Manifest", "Session", "now"]
+__all__ = [
+    "MANIFEST",
+    "Arguments",
+    "DatasetFacts",
+    "ExecutorName",
+    "Manifest",
+    "OtherJudge",
+    "Session",
+    "now",
+]
 
 MANIFEST = "manifest.json"
 
@@ -34,7 +44,8 @@ class Arguments(_Strict):
     """What was asked for, as it was written; ``data`` is None for what was made for the run.
 
     ``questions`` says what a memory whose build depends
-    on its questions is built for: each question by itself, or all of a source at once."""
+    on its questions is built for: each question by itself, or all of a source at once. A judge is
+    PROFILE or JUDGE=PROFILE, BERTScore's model MODEL or MODEL:LAYER."""
 
     benchmark: str
     data: Path | None
@@ -48,6 +59,16 @@ class Arguments(_Strict):
     labels: Mapping[str, str] = {}
     questions: Literal["each", "all"] = "each"
     judge: str | None = None
+    other_judges: tuple[str, ...] = ()
+    judge_repeats: int = 0
+    bertscore: str | None = None
+
+
+class OtherJudge(_Strict):
+    """A judge besides the first, and the profile of its model."""
+
+    judge: str
+    model: str
 
 
 class DatasetFacts(_Strict):
@@ -77,9 +98,8 @@ class Session(_Strict):
 
 
 class Manifest(_Strict):
-    """``judge`` is the judge's name, and ``judge_model`` its profile, of which ``models`` tells.
-
-    ``ended`` is when the run was complete.
+    """``judge`` is the first judge's name, and ``judge_model`` its profile, of which ``models``
+    tells, as of those of ``other_judges``. ``ended`` is when the run was complete.
     """
 
     arguments: Arguments
@@ -87,12 +107,25 @@ class Manifest(_Strict):
     scorers: tuple[str, ...]
     judge: str | None
     judge_model: str | None
+    other_judges: tuple[OtherJudge, ...] = ()
     methods: tuple[Method, ...]
     models: Mapping[str, ModelFacts]
     dataset: DatasetFacts
     sessions: tuple[Session, ...] = ()
     started: str
     ended: str | None = None
+
+    @property
+    def panel(self) -> tuple[Seat, ...]:
+        """Every verdict that is asked for of an answer."""
+        others = [(one.judge, one.model) for one in self.other_judges]
+        repeats = self.arguments.judge_repeats
+        return panel(self.judge, self.judge_model, others, repeats=repeats)
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """By what the records have the verdicts that are scores."""
+        return tuple(seat.key for seat in self.panel if not seat.repeat)
 
     @classmethod
     def read(cls, folder: Path) -> Self:

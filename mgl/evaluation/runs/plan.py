@@ -12,12 +12,13 @@ from pathlib import Path
 from mgl import registry
 from mgl.benchmarks.base import Benchmark, Dataset, Item
 from mgl.errors import InputError, UsageError
+from mgl.evaluation.judges.judging import JUDGES
+from mgl.evaluation.metrics.bertscore import bertscore_names
+from mgl.evaluation.metrics.scoring import scorers
 from mgl.evaluation.runs.datasets import dataset_of, parameters
 from mgl.evaluation.runs.drawing import chosen, drawn
-from mgl.evaluation.judges.judging import JUDGES
-from mgl.evaluation.runs.manifest import Arguments, DatasetFacts, Manifest, now
+from mgl.evaluation.runs.manifest import Arguments, DatasetFacts, Manifest, OtherJudge, now
 from mgl.evaluation.runs.methods import Method, methods
-from mgl.evaluation.metrics.scoring import scorers
 from mgl.evaluation.runs.workplace import OpenModel
 from mgl.memories.base import MemoryKind
 from mgl.recorded import ModelFacts
@@ -69,24 +70,20 @@ def planned(arguments: Arguments, open_model: OpenModel) -> Plan:
     )
     _check_reads(benchmark, compared)
     scorers(benchmark.scorers)
-    if arguments.judge is not None:
-        if benchmark.judge is None:
-            raise UsageError(
-                f"no judge is known for {arguments.benchmark}", hint="leave out --judge"
-            )
-        if benchmark.judge not in JUDGES:
-            raise UsageError(
-                f"there is no judge {benchmark.judge!r}", hint=f"known are: {', '.join(JUDGES)}"
-            )
-        models.setdefault(arguments.judge, _facts(arguments.judge, open_model))
+    matched = _bertscores(arguments, open_model)
+    judges = _judges(arguments, benchmark)
+    for _, name in judges:
+        models.setdefault(name, _facts(name, open_model))
+    judge, judge_model = judges[0] if judges else (None, None)
     dataset = dataset_of(benchmark, arguments.data, made_with, arguments.models[0], open_model)
     items = _items(arguments, dataset)
     manifest = Manifest(
         arguments=arguments,
         reads=benchmark.reads,
-        scorers=benchmark.scorers,
-        judge=None if arguments.judge is None else benchmark.judge,
-        judge_model=arguments.judge,
+        scorers=(*benchmark.scorers, *matched),
+        judge=judge,
+        judge_model=judge_model,
+        other_judges=tuple(OtherJudge(judge=name, model=by) for name, by in judges[1:]),
         methods=tuple(compared),
         models=models,
         dataset=DatasetFacts(
@@ -144,6 +141,44 @@ def _items(arguments: Arguments, dataset: Dataset) -> list[Item]:
 def _facts(name: str, open_model: OpenModel) -> ModelFacts:
     with open_model(name) as place:
         return place.facts
+
+
+def _bertscores(arguments: Arguments, open_model: OpenModel) -> tuple[str, ...]:
+    """The names of the scores by BERTScore's model, where one is asked for."""
+    if arguments.bertscore is None:
+        return ()
+    with open_model(arguments.models[0]) as place:
+        return bertscore_names(place.matcher(arguments.bertscore).model_id)
+
+
+def _judges(arguments: Arguments, benchmark: Benchmark) -> list[tuple[str, str]]:
+    """The judges that are asked for, the first first, each with its model's profile."""
+    written = [] if arguments.judge is None else [arguments.judge, *arguments.other_judges]
+    found = [_judge(one, benchmark) for one in written]
+    if arguments.judge_repeats and not found:
+        raise UsageError(
+            "there is no judge whose verdicts could be repeated", hint="give --judge PROFILE, too"
+        )
+    if twice := sorted({f"{name}={by}" for name, by in found if found.count((name, by)) > 1}):
+        raise UsageError(
+            f"{', '.join(twice)} judges twice",
+            hint="name each judge once; --judge-repeats N asks it again",
+        )
+    return found
+
+
+def _judge(written: str, benchmark: Benchmark) -> tuple[str, str]:
+    """The judge of ``PROFILE``, which is the benchmark's own, or of ``JUDGE=PROFILE``."""
+    given, _, profile = written.rpartition("=")
+    name = given or benchmark.judge
+    if name is None:
+        raise UsageError(
+            f"no judge is known for {benchmark.name}",
+            hint=f"leave out --judge, or name one: JUDGE={profile}",
+        )
+    if name not in JUDGES:
+        raise UsageError(f"there is no judge {name!r}", hint=f"known are: {', '.join(JUDGES)}")
+    return name, profile
 
 
 def _check_reads(benchmark: Benchmark, compared: Sequence[Method]) -> None:

@@ -56,12 +56,16 @@ def machine() -> dict[str, Any]:
 
 
 def prompts() -> dict[str, str]:
-    """The hash of every prompt of the modules that are imported, by its name."""
+    """The hash of every prompt of the modules that are imported, by its name.
+
+    Values are known by their type alone: those of other packages may load a library when they are
+    looked into.
+    """
     found: dict[str, str] = {}
     for module in list(sys.modules.values()):
         for value in list(vars(module).values()) if isinstance(module, type(sys)) else ():
-            parts = value.values() if isinstance(value, dict) else (value,)
-            found.update({one.name: one.hash for one in parts if isinstance(one, Prompt)})
+            parts = value.values() if type(value) is dict else (value,)
+            found.update({one.name: one.hash for one in parts if issubclass(type(one), Prompt)})
     return dict(sorted(found.items()))
 
 

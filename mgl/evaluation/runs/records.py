@@ -49,7 +49,8 @@ class Record:
 
     ``method`` is its label in the manifest. ``item`` is everything of the benchmark's item that a
     scorer needs. ``citations`` are as ``mgl.results.citation_json`` has them, each with
-    ``verbatim``: whether its span holds its quote. ``scores`` are by scorer, ``verdicts`` by judge.
+    ``verbatim``: whether its span holds its quote. ``scores`` are by scorer, ``verdicts``
+    by the key of the judge's ``Seat`` (``mgl.evaluation.judges.panel``).
     ``retrieved`` and ``trace`` are the answer's own.
     ``usage`` is by stage, of the answer alone where the memory is shared, and empty for one that
     failed: what was under way then is not the same each time. ``memory`` says what it

@@ -23,9 +23,11 @@ from pathlib import Path
 from mgl import registry
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
+from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.runs.executing import Executor, OpenExecutor, here
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.grading import due, graded
+from mgl.evaluation.runs.matching import match_all
 from mgl.evaluation.runs.methods import Method
 from mgl.evaluation.runs.plan import Plan
 from mgl.evaluation.runs.records import Record, item_json
@@ -79,9 +81,10 @@ class Run:
         for model in self._plan.manifest.arguments.models:
             if self._open_items(model):
                 self._at(model, lambda executor, model=model: self._work(executor, model))  # type: ignore[misc]
-        judge_model = self._plan.manifest.judge_model
-        if judge_model is not None and self._unjudged():
-            self._at(judge_model, self._judge_all)
+        for model in dict.fromkeys(seat.model for seat in self._plan.manifest.panel):
+            if self._unjudged(model):
+                self._at(model, lambda executor, model=model: self._judge_all(executor, model))  # type: ignore[misc]
+        match_all(self._plan.manifest, self._folder, self._open_model, self._observer)
         self._finish()
 
     # One model
@@ -159,7 +162,7 @@ class Run:
             )
             record, seconds = await executor.answer(unit, path)
             self._folder.add_seconds(seconds)
-            self._folder.add(graded(record, self._plan.manifest.scorers))
+            self._folder.add(self._graded(record))
             self._drop(path)
         self._waiting[key] -= 1
         if not self._waiting[key]:
@@ -173,25 +176,34 @@ class Run:
 
     # Judging
 
-    async def _judge_all(self, executor: Executor) -> None:
-        manifest, todo = self._plan.manifest, self._unjudged()
-        judge = manifest.judge or ""
-        count = _Count(self._observer, "verdicts", 0, len(todo))
+    async def _judge_all(self, executor: Executor, model: str) -> None:
+        """Every verdict that a model is still asked for: those on one answer one after the other,
+        so that a record has them in the same order each time."""
+        todo = self._unjudged(model)
+        count = _Count(self._observer, "verdicts", 0, sum(len(seats) for _, seats in todo))
 
-        async def one(record: Record) -> None:
-            verdict, seconds = await executor.judge(record, judge)
-            self._folder.add_seconds(seconds)
-            verdicts = {**record.verdicts, judge: verdict}
-            self._folder.add(graded(replace(record, verdicts=verdicts), manifest.scorers))
-            count.one_more()
+        async def one(work: tuple[Record, list[Seat]]) -> None:
+            record, seats = work
+            for seat in seats:
+                verdict, seconds = await executor.judge(record, seat)
+                self._folder.add_seconds(seconds)
+                verdicts = {**record.verdicts, seat.key: verdict}
+                record = self._graded(replace(record, verdicts=verdicts))
+                self._folder.add(record)
+                count.one_more()
 
         await each(todo, one, at_once=self._concurrency)
 
-    def _unjudged(self) -> list[Record]:
-        """What was answered and not judged, in the order of methods and items."""
-        judge, records = self._plan.manifest.judge, self._folder.records
+    def _unjudged(self, model: str) -> list[tuple[Record, list[Seat]]]:
+        """What was answered, with the verdicts that a model has yet to give, in the order of
+        methods and items."""
+        own = [seat for seat in self._plan.manifest.panel if seat.model == model]
+        records = self._folder.records
         known = [records[key] for key in self._keys() if key in records]
-        return [record for record in known if due(record, judge)]
+        return [(record, seats) for record in known if (seats := due(record, own))]
+
+    def _graded(self, record: Record) -> Record:
+        return graded(record, self._plan.manifest.scorers, self._plan.manifest.judges)
 
     # What there is to do
 

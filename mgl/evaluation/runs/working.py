@@ -18,8 +18,8 @@ from typing import Any
 from mgl import registry
 from mgl.benchmarks.base import Item
 from mgl.errors import EngineError, EngineUnavailable, InputError
+from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.runs.grading import judged, told, verbatim
-from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.runs.methods import Method
 from mgl.evaluation.runs.records import BuildRecord, Record, VerdictRecord, item_json
 from mgl.evaluation.runs.spending import spent, took
@@ -123,13 +123,13 @@ async def answer(
 
 
 async def judge(
-    place: Workplace, record: Record, name: str
+    place: Workplace, record: Record, seat: Seat
 ) -> tuple[VerdictRecord, dict[str, Any]]:
-    """What the judge of that name says of an answer; EngineUnavailable where there is no model."""
+    """What a judge says of an answer; EngineUnavailable where there is no model."""
     llm, began = place.client(), time.monotonic()
-    verdict = await judged(record, JUDGES[name], llm)
+    verdict = await judged(record, seat, llm)
     unit = {"unit": "verdict", "method": record.method, "item": record.item["id"]}
-    return verdict, {**unit, **took(llm, began)}
+    return verdict, {**unit, "judge": seat.key, **took(llm, began)}
 
 
 def remove_store(path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 from mgl.llm.client import Client
 from mgl.memories.base import MemoryKind, Observer, Tools
 from mgl.recorded import ModelFacts
+from mgl.retrieval.matching import TokenMatcher
 from mgl.store import Store
 
 __all__ = ["OpenModel", "Workplace"]
@@ -31,6 +32,10 @@ class Workplace(Protocol):
 
     def tools(self, llm: Client, kind: MemoryKind, store: Store, observer: Observer) -> Tools:
         """The tools of a memory that is kept in ``store``."""
+        ...
+
+    def matcher(self, written: str) -> TokenMatcher:
+        """What matches texts by ``MODEL[:LAYER]``; errors as of ``open_matcher``."""
         ...
 
     def run(self, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT: ...

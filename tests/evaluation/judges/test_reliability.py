@@ -113,7 +113,7 @@ class TestRepeats:
     async def test_each_repeat_is_asked_with_a_seed_of_its_own(self) -> None:
         def by_seed(request: Request) -> str:
             assert request.sampling.temperature > 0
-            return json.dumps({"reason": "so", "correct": request.sampling.seed != 1})
+            return json.dumps({"reason": "so", "correct": request.sampling.seed != 200})
 
         engine = ScriptedEngine([by_seed] * 6)
         answers = [

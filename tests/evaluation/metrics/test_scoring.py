@@ -31,6 +31,7 @@ def category(number: int) -> dict[str, str]:
 RED, TRUE = item("B", choices=COLOURS), item("TRUE", pair="p")
 CITED = ({"verbatim": True}, {"verbatim": True}, {"verbatim": False})
 READ = ("D1:3", "D9:1", "D1:1", "D7:7", "D7:8", "D2:2")
+MASKS = item("<mask-0>: Ann Lee\n<mask-1>: Rome")
 TURNS = item("x", evidence=("D1:3", "D2:2"))
 
 WORKED: list[tuple[str, Item, Answered, float]] = [
@@ -70,6 +71,8 @@ WORKED: list[tuple[str, Item, Answered, float]] = [
     ("bleu_1", item("a b"), Answered("a c"), 1 / 2),
     ("bleu_4", item("a b c d"), Answered("a b c d e"), 1 / 2),
     ("meteor_stems", item("a b c d"), Answered("a b c d"), 1 - 0.5 / 4**3),
+    ("cloze_exact_match", MASKS, Answered("<mask-0>: Ann, <mask-1>: Rome"), 1 / 2),
+    ("cloze_partial_match", MASKS, Answered("<mask-0>: Ann, <mask-1>: Rome"), 1),
     ("evidence_recall", TURNS, Answered("", READ), 1),
     ("evidence_recall@5", TURNS, Answered("", READ), 1 / 2),
     ("evidence_recall@10", TURNS, Answered("", READ), 1),

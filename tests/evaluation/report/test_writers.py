@@ -143,7 +143,8 @@ def test_cost_is_told_apart_for_building_answering_and_judging(report: Report) -
 
 
 def test_the_judges_unread_replies_are_counted(report: Report) -> None:
-    found = row(report, f"The judge: locomo by {MODEL}", "replies that could be read, %")
+    title = f"The judge: locomo by {MODEL}"
+    found = row(report, title, "locomo", "replies that could be read, %")
     assert found["found"].text == "60.0"
     assert found["beside"].text == "2 could not be"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import EngineUnavailable, InputError
-from mgl.evaluation.metrics.answered import Answered
 from mgl.evaluation.judges.judging import Judge
+from mgl.evaluation.metrics.answered import Answered
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.plan import resumed
 from mgl.evaluation.runs.records import VerdictRecord
@@ -97,7 +97,7 @@ def test_verdicts_replay(trial: Trial, tmp_path: Path, monkeypatch: pytest.Monke
 
     judges = {"strict": Judge("strict", "ours", (), strict)}
     monkeypatch.setattr("mgl.evaluation.runs.plan.JUDGES", judges)
-    monkeypatch.setattr("mgl.evaluation.runs.working.JUDGES", judges)
+    monkeypatch.setattr("mgl.evaluation.runs.grading.JUDGES", judges)
     out = trial.run(tmp_path / "run", judge=OTHER)
     assert trial.engines[OTHER].calls == 9
     assert again(trial, out) == Replay(9 + 3, (), ())

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import EngineUnavailable, InputError, UsageError
-from mgl.evaluation.metrics.answered import Answered
 from mgl.evaluation.judges.judging import JUDGES, Judge
+from mgl.evaluation.metrics.answered import Answered
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.records import VerdictRecord
 from mgl.llm.base import LLM, Message
@@ -329,7 +329,8 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> None:
         "mgl.evaluation.runs.plan.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", (), strict)}
     )
     monkeypatch.setattr(
-        "mgl.evaluation.runs.working.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", (), strict)}
+        "mgl.evaluation.runs.grading.JUDGES",
+        {**JUDGES, "strict": Judge("strict", "ours", (), strict)},
     )
 
 

@@ -1,0 +1,133 @@
+"""What a report says of judges, worked by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from mgl.evaluation.report.figures import metrics
+from mgl.evaluation.report.judging import judge_table
+from mgl.evaluation.report.runs import groups, read_run
+from mgl.evaluation.report.tables import Cell, Table
+from mgl.evaluation.runs.folder import RunFolder
+from mgl.evaluation.runs.manifest import Manifest, OtherJudge
+from mgl.evaluation.runs.records import VerdictRecord
+from tests.evaluation.report.folders import MODEL, Said, item, method, write_run
+
+Scores = Sequence[float | None]
+
+
+def table(
+    folder: Path, verdicts: Mapping[str, Scores], *, repeats: int = 0, reply: str = "said"
+) -> Table:
+    """The table of a run of one method; ``verdicts`` are by key, an item each."""
+    n = len(next(iter(verdicts.values())))
+    said = {"gam": [Said({"exact_match": float(place % 2)}) for place in range(n)]}
+    items = [item(f"q{place}") for place in range(n)]
+    write_run(folder, [method("gam")], items, said, judge="locomo")
+    manifest = Manifest.read(folder)
+    others = [OtherJudge(judge="correctness", model="b")] if len(verdicts) > 1 + repeats else []
+    arguments = manifest.arguments.model_copy(update={"judge_repeats": repeats})
+    manifest.model_copy(update={"arguments": arguments, "other_judges": tuple(others)}).write(
+        folder
+    )
+    rows = []
+    for place, record in enumerate(RunFolder(folder).records.values()):
+        own = {key: VerdictRecord(scores[place], reply) for key, scores in verdicts.items()}
+        rows.append(asdict(record) | {"verdicts": {key: asdict(one) for key, one in own.items()}})
+    (folder / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (group,) = groups([read_run(folder)])
+    found = judge_table(group, metrics(group))
+    assert found is not None
+    return found
+
+
+def row(found: Table, judge: str, what: str) -> tuple[Cell, Cell]:
+    (cells,) = [each for each in found.rows if (each[0].text, each[1].text) == (judge, what)]
+    return cells[2], cells[3]
+
+
+def whats(found: Table) -> set[str]:
+    return {each[1].text for each in found.rows}
+
+
+def test_one_judge_that_is_asked_once(tmp_path: Path) -> None:
+    found = table(tmp_path / "run", {"locomo": [1, 1, 0, None]})
+    assert found.title == f"The judge: locomo by {MODEL}"
+    assert "the same verdicts asked again, two answers" in found.notes[0]
+    read, beside = row(found, "locomo", "replies that could be read, %")
+    assert (read.text, beside.text) == ("75.0", "1 could not be")
+    ruled, beside = row(found, "locomo", "agreement with exact_match, %")
+    assert (ruled.text, ruled.beside) == ("66.7", "n 3")
+    assert beside.text.endswith("where they differ, the judge is higher in 100%")
+    assert whats(found) == {"replies that could be read, %", "agreement with exact_match, %"}
+
+
+def test_a_judge_that_is_asked_again(tmp_path: Path) -> None:
+    """Of four answers the two repeats agree on the first and third; one has a repeat that could
+    not be read, and one verdict that could not be read has repeats that agree with nothing."""
+    verdicts: dict[str, Scores] = {
+        "locomo": [1, 1, None, 0],
+        "locomo, again 1": [1, 1, 1, 0],
+        "locomo, again 2": [1, 0, 1, None],
+    }
+    found = table(tmp_path / "run", verdicts, repeats=2)
+    itself, beside = row(found, "locomo", "agreement with itself, asked again, %")
+    assert (itself.text, itself.beside) == ("66.7", "n 3")
+    assert "asked 2 times at temperature 0.7; 1 could not be read" in beside.text
+    kept, _ = row(found, "locomo", "what was asked again and is the verdict that counts, %")
+    assert (kept.text, kept.beside) == ("83.3", "n 3")
+    assert found.notes == ("Not measured here: two answers in both orders, and people's labels.",)
+
+
+def test_verdicts_that_no_model_gave_say_nothing_of_it(tmp_path: Path) -> None:
+    verdicts: dict[str, Scores] = {
+        "locomo": [1, 1],
+        "locomo, again 1": [1, 1],
+        "correctness by b": [1, 0],
+        "correctness by b, again 1": [1, 0],
+    }
+    found = table(tmp_path / "run", verdicts, repeats=1, reply="")
+    assert whats(found) == {"replies that could be read, %", "agreement with exact_match, %"}
+
+
+def test_two_judges_are_held_against_each_other(tmp_path: Path) -> None:
+    verdicts: dict[str, Scores] = {
+        "locomo": [1, 1, 0, 0, None],
+        "correctness by b": [1, 0, 0, 0, 1],
+    }
+    found = table(tmp_path / "run", verdicts)
+    assert found.title == f"The judges: locomo by {MODEL}, correctness by b"
+    shared, beside = row(found, "locomo", "agreement with correctness by b, %")
+    assert (shared.text, shared.beside) == ("75.0", "n 4")
+    assert beside.text.startswith("kappa 0.50 [")
+    assert beside.text.endswith("locomo is higher in 100%")
+    other, _ = row(found, "correctness by b", "replies that could be read, %")
+    assert other.text == "100.0"
+    assert row(found, "correctness by b", "agreement with exact_match, %")[0].beside == "n 5"
+
+
+def test_graded_verdicts_may_lie_a_little_apart(tmp_path: Path) -> None:
+    verdicts: dict[str, Scores] = {"locomo": [0.80, 0.5], "correctness by b": [0.75, 0.9]}
+    found = table(tmp_path / "run", verdicts)
+    shared, beside = row(found, "locomo", "agreement with correctness by b, %")
+    assert shared.text == "50.0"
+    assert beside.text.endswith("within 5.0 points")
+
+
+@pytest.mark.parametrize("key", ["locomo", "locomo, again 1"])
+def test_a_verdict_that_is_yet_to_come_is_not_compared(tmp_path: Path, key: str) -> None:
+    folder = tmp_path / "run"
+    table(folder, {"locomo": [1, 1], "locomo, again 1": [1, 0]}, repeats=1)
+    rows = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+    del rows[0]["verdicts"][key]
+    (folder / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (group,) = groups([read_run(folder)])
+    found = judge_table(group, metrics(group))
+    assert found is not None
+    kept, _ = row(found, "locomo", "what was asked again and is the verdict that counts, %")
+    assert (kept.text, kept.beside) == ("0.0", "n 1")

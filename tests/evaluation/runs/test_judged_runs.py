@@ -1,0 +1,182 @@
+"""Runs with several judges whose verdicts are asked again: kept, gone on with, and replayed."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mgl.errors import EngineUnavailable, UsageError
+from mgl.evaluation.judges.judging import JUDGES, Judge
+from mgl.evaluation.metrics.answered import Answered
+from mgl.evaluation.runs.checking import checked
+from mgl.evaluation.runs.folder import RunFolder
+from mgl.evaluation.runs.manifest import Manifest, OtherJudge
+from mgl.evaluation.runs.plan import resumed
+from mgl.evaluation.runs.records import VerdictRecord
+from mgl.evaluation.runs.replaying import Replay, replay
+from mgl.llm.base import LLM, Completion, Message, Request, Sampling, TokenUsage
+from mgl.llm.fakes import SchemaEngine
+from tests.evaluation.trial import (
+    MODEL,
+    OTHER,
+    SLOW,
+    Knowing,
+    Trial,
+    capital,
+    plugin,
+    result,
+    rows,
+    trial,
+    write_data,
+)
+
+__all__ = ["plugin", "trial"]
+pytestmark = pytest.mark.usefixtures("plugin", "judges")
+
+PANEL: dict[str, Any] = {"judge": OTHER, "other_judges": (f"kind={MODEL}",), "judge_repeats": 2}
+KEYS = [
+    "strict",
+    "strict, again 1",
+    "strict, again 2",
+    f"kind by {MODEL}",
+    f"kind by {MODEL}, again 1",
+    f"kind by {MODEL}, again 2",
+]
+
+
+@pytest.fixture
+def judges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two judges that ask in their own words, and go by their model's coin; of Mu, one says
+    nothing that can be read when it is first asked."""
+
+    def judging(name: str) -> Judge:
+        async def ask(
+            llm: LLM, _item: object, answered: Answered, sampling: Sampling
+        ) -> VerdictRecord:
+            asked = [Message("user", f"{name}: is {answered.text} right?")]
+            reply = (await llm.complete(asked, sampling=sampling, stage="judge")).text
+            if answered.text == capital("Mu") and name == "strict" and sampling.temperature == 0:
+                return VerdictRecord(None, reply, "its reply is prose")
+            return VerdictRecord(float(int(reply) % 2), reply)
+
+        return Judge(name, "ours", (), ask)
+
+    known = {**JUDGES, "strict": judging("strict"), "kind": judging("kind")}
+    for place in ("plan", "grading"):
+        monkeypatch.setattr(f"mgl.evaluation.runs.{place}.JUDGES", known)
+
+    async def generate(engine: Knowing, request: Request) -> Completion:
+        said = request.messages[-1].content
+        if "right?" not in said:
+            return await knows(engine, request)
+        engine.calls += 1
+        engine._heard()
+        coin = random.Random(f"{engine.model_id} {said} {request.sampling.seed}").randrange(100)
+        return Completion(str(coin), "stop", TokenUsage(7, 1))
+
+    knows = Knowing.generate
+    assert issubclass(Knowing, SchemaEngine)
+    monkeypatch.setattr(Knowing, "generate", generate)
+
+
+def test_every_verdict_is_kept_with_its_judge(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", **PANEL)
+    found = rows(out)
+    assert [list(row["verdicts"]) for row in found] == [KEYS] * 9
+    manifest = Manifest.read(out)
+    assert (manifest.judge, manifest.judge_model) == ("strict", OTHER)
+    assert manifest.other_judges == (OtherJudge(judge="kind", model=MODEL),)
+    assert manifest.judges == ("strict", f"kind by {MODEL}")
+    assert manifest.models.keys() == {MODEL, OTHER}
+    assert trial.engines[OTHER].calls == 9 * 3
+    assert trial.engines[MODEL].calls == 9 + 9 * 3
+    scores = {key: [row["verdicts"][key]["score"] for row in found] for key in KEYS}
+    assert len({tuple(one) for one in scores.values()}) == len(KEYS), "each is drawn by itself"
+    assert checked(out) == []
+    seconds = [json.loads(line) for line in (out / "seconds.jsonl").read_text().splitlines()]
+    assert {row["judge"] for row in seconds if row["unit"] == "verdict"} == set(KEYS)
+
+
+def test_a_verdict_that_cannot_be_read_is_unscored_whatever_its_repeats_say(
+    trial: Trial, tmp_path: Path
+) -> None:
+    trial.data = write_data(tmp_path / "tiny.json", {"none": ["Mu", "Thule", SLOW]})
+    out = trial.run(tmp_path / "run", judge=OTHER, judge_repeats=2)
+    mu, thule, slow = rows(out)
+    assert [mu["verdicts"][key]["score"] is None for key in KEYS[:3]] == [True, False, False]
+    assert (mu["outcome"], mu["reason"]) == ("unscored", "strict: its reply is prose")
+    assert thule["outcome"] == "scored"
+    assert (slow["outcome"], slow["verdicts"]) == ("failed", {})
+    assert checked(out) == []
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("calls", [9, 10, 20, 37, 62])
+def test_ended_between_two_verdicts_a_run_goes_on(
+    trial: Trial, tmp_path: Path, calls: int, concurrency: int
+) -> None:
+    """9 answers and 6 verdicts each are 63 calls, of which none is paid twice."""
+    whole = trial.run(tmp_path / "whole", **PANEL)
+    (tmp_path / "home").mkdir()
+    left = [calls]
+
+    def heard() -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise EngineUnavailable("the plug was pulled", hint="put it in")
+
+    cut = Trial(tmp_path / "home", trial.data, heard)
+    with pytest.raises(EngineUnavailable, match="the plug was pulled"):
+        cut.run(tmp_path / "run", concurrency=concurrency, **PANEL)
+    records = RunFolder(tmp_path / "run").records.values()
+    kept = sum(len(record.verdicts) for record in records)
+    assert calls - 9 - concurrency <= kept <= calls - 9
+    left[0] = 1000
+    before = cut.calls
+    cut.resume(tmp_path / "run")
+    assert result(tmp_path / "run") == result(whole)
+    assert 63 - calls <= cut.calls - before <= 63 - calls + concurrency
+
+
+def test_all_verdicts_replay(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", **PANEL)
+    calls = trial.calls
+    plan = resumed(Manifest.read(out), trial.recorded)
+    for concurrency in (1, 8):
+        found = replay(plan, out, trial.recorded, trial.observer, concurrency=concurrency)
+        assert found == Replay(9 + 3, (), ())
+    assert trial.calls == calls
+
+
+def test_a_verdict_that_is_missing_is_found(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", **PANEL)
+    found = rows(out)
+    del found[2]["verdicts"][KEYS[4]]
+    (out / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
+    (difference,) = checked(out)
+    assert (difference.what, difference.recorded) == (f"verdict of {KEYS[4]}", "none")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"judge": MODEL, "other_judges": (MODEL,)}, f"strict={MODEL} judges twice"),
+        ({"judge": MODEL, "other_judges": (f"strict={MODEL}",)}, "judges twice"),
+        ({"judge": MODEL, "other_judges": (f"harsh={OTHER}",)}, "no judge 'harsh'"),
+        ({"judge": MODEL, "benchmark": "unjudged"}, "no judge is known for unjudged"),
+        ({"judge_repeats": 2}, "no judge whose verdicts could be repeated"),
+        ({"judge": MODEL, "other_judges": ("nobody",)}, "nobody"),
+    ],
+)
+def test_a_panel_that_cannot_sit(trial: Trial, given: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        trial.plan(**given)
+
+
+def test_a_benchmark_without_a_judge_takes_one_that_is_named(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", benchmark="unjudged", judge=f"kind={OTHER}")
+    assert all(list(row["verdicts"]) == ["kind"] for row in rows(out))

@@ -1,0 +1,154 @@
+"""BERTScore in a run: a pass of its own, with its model in the name of the score."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mgl.errors import ResourceError, UsageError
+from mgl.evaluation.metrics.bertscore import bertscore_names, bertscores
+from mgl.evaluation.report.chapters import reported
+from mgl.evaluation.report.csv import to_csv
+from mgl.evaluation.report.runs import read_run
+from mgl.evaluation.runs.checking import checked
+from mgl.evaluation.runs.manifest import Manifest
+from mgl.evaluation.runs.plan import resumed
+from mgl.evaluation.runs.replaying import Replay, replay
+from mgl.retrieval.matching import Matching, TokenMatcher, open_matcher
+from mgl.retrieval.models import Source
+from tests.evaluation.trial import SLOW, Trial, plugin, result, rows, trial, write_data
+from tests.retrieval import tiny
+
+__all__ = ["plugin", "trial"]
+pytestmark = [
+    pytest.mark.retrieval,
+    pytest.mark.usefixtures("plugin"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    folder = tmp_path / "roberta"
+    folder.mkdir()
+    return tiny.roberta(folder)
+
+
+@pytest.fixture
+def plug(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Pulls the plug at the pair of that number."""
+
+    matches = TokenMatcher.__call__
+
+    def after(pairs: int) -> None:
+        left = [pairs]
+
+        def counted(matcher: TokenMatcher, said: str, wanted: str) -> Matching:
+            left[0] -= 1
+            if left[0] < 0:
+                raise ResourceError("the plug was pulled", hint="put it in")
+            return matches(matcher, said, wanted)
+
+        monkeypatch.setattr(TokenMatcher, "__call__", counted)
+
+    return after
+
+
+def test_of_several_gold_answers_the_best_counts() -> None:
+    class Matcher:
+        model_id = "m@1:last"
+
+        def __call__(self, _said: str, wanted: str) -> Matching:
+            return {"a": Matching(0.9, 0.1, 0.2), "b": Matching(0.3, 0.8, 0.4)}[wanted]
+
+    match: Any = Matcher()
+    names = ("bertscore_p:m@1:last", "bertscore_r:m@1:last", "bertscore_f1:m@1:last")
+    assert bertscores(match, "x", ["a", "b"]) == dict(zip(names, (0.9, 0.8, 0.4), strict=True))
+    assert bertscores(match, "x", []) == {}
+    assert bertscore_names("m@1:last") == names
+
+
+def test_scores_are_kept_under_the_name_of_their_model(
+    trial: Trial, tmp_path: Path, model: Path
+) -> None:
+    trial.data = write_data(tmp_path / "tiny.json", {"north": ["Asgard", SLOW], "none": ["Mu"]})
+    out = trial.run(tmp_path / "run", bertscore=f"{model}:1")
+    manifest = Manifest.read(out)
+    match = open_matcher(f"{model}:1", tmp_path, Source())
+    names = bertscore_names(match.model_id)
+    assert manifest.scorers == ("exact_match", *names)
+    assert manifest.arguments.bertscore == f"{model}:1"
+    asgard, slow, mu = rows(out)
+    assert asgard["scores"] == {"exact_match": 1.0, **dict.fromkeys(names, 1.0)}
+    assert (slow["outcome"], slow["scores"]) == ("failed", {})
+    assert (mu["outcome"], mu["scores"]) == ("unscored", {})
+    report = reported([read_run(out)])
+    assert any(names[2] in line for line in to_csv(report).splitlines())
+
+
+def test_it_is_verified_with_its_model_alone(trial: Trial, tmp_path: Path, model: Path) -> None:
+    out = trial.run(tmp_path / "run", bertscore=str(model))
+    match = open_matcher(str(model), tmp_path, Source())
+    assert checked(out) == checked(out, match) == []
+    found = rows(out)
+    name = bertscore_names(match.model_id)[2]
+    found[0]["scores"][name] -= 0.01
+    del found[1]["scores"][name]
+    (out / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
+    without = [(one.what, one.recorded, one.found) for one in checked(out)]
+    assert without == [(name, "none", "due")], "the records alone do not tell"
+    (changed, due) = checked(out, match)
+    assert (changed.what, changed.recorded, changed.found) == (name, "0.99", "1.0")
+    assert due.found == "due"
+    other = open_matcher(f"{model}:1", tmp_path, Source())
+    with pytest.raises(UsageError, match=r":1 is given"):
+        checked(out, other)
+
+
+def test_ended_within_it_a_run_goes_on(
+    trial: Trial, tmp_path: Path, model: Path, plug: Callable[[int], None]
+) -> None:
+    whole = trial.run(tmp_path / "whole", bertscore=str(model))
+    calls = trial.calls
+    plug(4)
+    with pytest.raises(ResourceError, match="the plug was pulled"):
+        trial.run(tmp_path / "run", bertscore=str(model))
+    plug(5)
+    trial.resume(tmp_path / "run")
+    assert result(tmp_path / "run") == result(whole)
+    assert trial.calls == calls
+
+
+def test_a_replay_needs_no_weights(trial: Trial, tmp_path: Path, model: Path) -> None:
+    out = trial.run(tmp_path / "run", bertscore=str(model))
+    plan = resumed(Manifest.read(out), trial.recorded)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mgl.retrieval.embedders.tokens.TokenEncoder", None)
+        found = replay(plan, out, trial.recorded, trial.observer, concurrency=4)
+    assert found == Replay(9 + 3, (), ())
+
+
+def test_other_weights_than_the_run_was_begun_with_are_refused(
+    trial: Trial, tmp_path: Path, model: Path, plug: Callable[[int], None]
+) -> None:
+    plug(4)
+    with pytest.raises(ResourceError):
+        trial.run(tmp_path / "run", bertscore=str(model))
+    shutil.rmtree(model)
+    model.mkdir()
+    tiny.roberta(model, labels=3)
+    with pytest.raises(UsageError, match="the run was begun with bertscore_f1:roberta@"):
+        trial.resume(tmp_path / "run")
+
+
+def test_a_model_that_is_not_there_is_refused_before_anything_is_asked(trial: Trial) -> None:
+    with pytest.raises(UsageError, match="no model profile called 'roberta-huge'"):
+        trial.plan(bertscore="roberta-huge")
+    with pytest.raises(ResourceError, match="holds no whole model"):
+        trial.plan(bertscore="./nowhere")
+    assert trial.calls == 0
