@@ -367,11 +367,16 @@ class Lab:
             return []
         if kind.per_question:
             return [asked]
+        tools = self._toolbox.tools(NoModel(self.model_id), kind)
+
+        def asks(record: MemoryRecord) -> list[Question]:
+            return [Question(text) for text in record.questions]
+
         alike = [
             record
             for record in self._store.memories()
-            if (record.kind, record.document_id, record.model_id, record.config)
-            == (memory, source.id, self.model_id, config.model_dump(mode="json"))
+            if (record.kind, record.document_id) == (memory, source.id)
+            and record.id == kind(tools, source, asks(record), config).id
         ]
         finished = [
             record for record in alike if len(self._store.chunks_done(record.id)) == record.chunks
@@ -382,7 +387,7 @@ class Lab:
         for record in (*own, *several, *anything):
             if record.questions != (asked.text,):
                 self._observer.note(f"answering from memory {record.id}, which is built already")
-            return [Question(text) for text in record.questions]
+            return asks(record)
         return [asked]
 
     def _run(

@@ -21,10 +21,18 @@ from mgl.graph.prompts import DESCRIBE, EXTRACT, GLEAN
 from mgl.llm.base import Message, Reply, Sampling
 from mgl.llm.fitting import fitted
 from mgl.memories.base import Tools
+from mgl.prompt import Prompt
 from mgl.store import EditRecord
 from mgl.types import Chunk, Document
 
-__all__ = ["EXTRACT_STAGE", "asked", "describe_all", "read_chunks", "schema_of"]
+__all__ = [
+    "EXTRACT_STAGE",
+    "asked",
+    "describe_all",
+    "read_chunks",
+    "schema_of",
+    "writing_prompts",
+]
 
 EXTRACT_STAGE: Final = "extract"
 _REASONS: Final[dict[type[EngineError], str]] = {
@@ -36,6 +44,13 @@ _FAILURES: Final = tuple(_REASONS)
 # Beyond the seeds of the client's own repairs, and warm, since greedy decoding repeats itself.
 _AGAIN_SEED, _AGAIN_TEMPERATURE = 1000, 0.3
 _JSON_TOKENS = 16
+
+
+def writing_prompts(config: GraphConfig) -> tuple[Prompt, ...]:
+    """The prompts that decide what stands in a graph of this configuration."""
+    if config.extraction == "terms":
+        return ()
+    return (EXTRACT, DESCRIBE, GLEAN) if config.gleanings else (EXTRACT, DESCRIBE)
 
 
 def asked(passage: Passage, config: GraphConfig) -> list[Message]:

@@ -16,11 +16,12 @@ from typing import Final
 from mgl.errors import InputError, ReplyInvalid, UsageError
 from mgl.graph import DocumentGraph, GraphConfig
 from mgl.graph.estimate import Estimate
+from mgl.graph.memory import graph_before
 from mgl.memories.base import Tools, memory_id
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.edits import Respond, edits_of, read
 from mgl.memories.hgmem.evidence import Evidence
-from mgl.memories.hgmem.loop import Loop, is_finished
+from mgl.memories.hgmem.loop import Loop, is_finished, writing_prompts
 from mgl.memories.hgmem.state import Memory, replay
 from mgl.memories.hgmem.view import drawn, trace
 from mgl.store import MemoryRecord
@@ -34,7 +35,8 @@ KIND = "hgmem"
 
 class HgMem:
     """The memory of one question. ``id`` is a hash of all that decides its log; without a question
-    it is the graph's."""
+    it is the graph's. One that is opened again by its ``identity`` stands on the graph that it was
+    begun over."""
 
     reads: Final = "document"
     retrieves: Final = True
@@ -69,7 +71,8 @@ class HgMem:
         self._question = questions[0] if questions else None
         self._config = config or HgMemConfig()
         self._identity = identity
-        self._graph = DocumentGraph(tools, source, (), GraphConfig.of(self._config))
+        known = None if identity is None else graph_before(tools.store, identity, self._config)
+        self._graph = DocumentGraph(tools, source, (), GraphConfig.of(self._config), identity=known)
 
     @property
     def id(self) -> str:
@@ -81,7 +84,9 @@ class HgMem:
             KIND,
             self._config.model_dump(mode="json"),
             self._tools.llm.model_id,
+            writing_prompts(self._config),
             document=self._document.id,
+            graph=self._graph.id,
             questions=[self._question.text],
             embedder=self._tools.required_embedder.model_id,
         )
