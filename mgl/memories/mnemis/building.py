@@ -6,6 +6,8 @@ meanwhile, what was made is thrown away and looked at again.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.describing import DESCRIBE, DESCRIBE_SEVERAL
@@ -75,9 +77,17 @@ async def _taken_in(tools: Tools, log: Log, config: MnemisConfig, *, ended: bool
             continue
         if log.step != step:
             return False
-        with log.minding(source):
+        asks = config.extraction == "model"
+        with log.minding(source) if asks else nullcontext():
             rows, _ = await ingest(
-                tools.llm, tools.required_embedder, source, log.state, episode, config, step=step
+                tools.llm,
+                tools.required_embedder,
+                source,
+                log.state,
+                episode,
+                config,
+                step=step,
+                places=log.places,
             )
             if not log.write(rows):
                 return False
