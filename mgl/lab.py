@@ -148,18 +148,25 @@ class Lab:
         *,
         memory: str = "mindgraph",
         conversation: str | None = None,
+        retry_failed: bool = False,
         **options: Any,
     ) -> BuildResult:
         """Read a document into a memory for these questions, or for whatever may be asked.
 
-        A memory of conversations is built for whatever may be asked.
+        A memory of conversations is built for whatever may be asked. With ``retry_failed`` the
+        parts of a document that gave no reply which could be used are read again; UsageError for a
+        kind of memory that cannot do so.
         """
         asked = [_question(question) for question in dict.fromkeys(questions)]
         kind, config = self._kind(memory, options)
+        if retry_failed and not hasattr(kind, "retry_failed"):
+            raise UsageError(
+                f"{memory} does not read again what failed", hint="--memory graph does"
+            )
         source = self._read(kind, Path(path), conversation)
 
-        async def work(built: Memory) -> None:
-            await built.build()
+        async def work(built: Any) -> None:
+            await (built.retry_failed() if retry_failed else built.build())
 
         built, _, usage = self._run(kind, source, asked, config, work)
         return BuildResult(built.id, self.stats(built.id), usage)

@@ -17,10 +17,12 @@ from typing import Any, Final, NoReturn
 from mgl.errors import UsageError
 from mgl.graph.by_terms import describe_by_sentences, read_terms
 from mgl.graph.config import GraphConfig
+from mgl.graph.edits import failures
 from mgl.graph.estimate import Estimate, estimated
 from mgl.graph.extract import describe_all, read_chunks, writing_prompts
 from mgl.graph.fold import fold
 from mgl.graph.index import GraphIndex
+from mgl.graph.retry import read_failed, undescribed
 from mgl.graph.state import EntityGraph
 from mgl.memories.base import Tools, memory_id
 from mgl.store import MemoryRecord, Store
@@ -115,6 +117,23 @@ class DocumentGraph:
         known = [memory for memory in self._tools.store.memories() if memory.id == self.id]
         return bool(known) and len(self._tools.store.chunks_done(self.id)) > known[0].chunks
 
+    async def retry_failed(self) -> None:
+        """Build what is missing, then read the chunks that failed once more.
+
+        What is in the log stays, and so does what was answered over the graph. Raises what
+        LLM.complete raises, but for the failures of one chunk.
+        """
+        await self.build()
+        store, observer = self._tools.store, self._tools.observer
+        failed = self.failed()
+        observer.note(f"{len(failed)} failed chunks are read again")
+        if failed:
+            await read_failed(self._tools, self.id, self._document, self.chunks(), self._config)
+        steps, count = store.steps(self.id), store.memory(self.id).chunks
+        if told := undescribed(store.edits(self.id), steps, count):
+            await describe_all(self._tools, self.id, steps, self._config, among=told)
+        self._known = self._index = None
+
     def graph(self) -> EntityGraph:
         """The graph as the log gives it."""
         return self._read()[0]
@@ -124,9 +143,9 @@ class DocumentGraph:
         return self._read()[1]
 
     def failed(self) -> tuple[int, ...]:
-        """The chunks that gave no reply that could be used, in reading order."""
-        rows = self._tools.store.edits(self.id)
-        return tuple(sorted(row.chunk for row in rows if row.op == "reply"))
+        """The chunks that gave no reply that could be used, in reading order; none of those that
+        did when they were read again."""
+        return tuple(failures(self._tools.store.edits(self.id)))
 
     async def index(self) -> GraphIndex:
         """The graph's vectors (builds what is missing first)."""

@@ -115,6 +115,12 @@ class HgMem:
         evidence = Evidence(graph, await self._graph.index(), self._tools.required_embedder, config)
         await Loop(self._tools, self.id, self._question.text, evidence, chunks, config).run()
 
+    async def retry_failed(self) -> None:
+        """Read the graph's failed chunks once more, then build; a question whose loop has ended
+        keeps its answer."""
+        await self._graph.retry_failed()
+        await self.build()
+
     async def estimate(self) -> Estimate:
         """What the graph would cost; what a question costs is known when it has been asked."""
         return await self._graph.estimate()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mgl.errors import EngineUnavailable, InputError, ReplyInvalid, UsageError
+from mgl.llm.base import Request
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.hgmem import HgMem
 from mgl.memories.hgmem.answering import NOTHING
@@ -401,3 +402,30 @@ async def test_the_view_shows_points_as_they_were(memory_for: Ask) -> None:
     assert first == {"point 0"}
     assert then == {"point 0, said anew in step 1", "point 1"}
     assert all(view.document.quote(node.span) for node in view.nodes)
+
+
+async def test_failed_chunks_are_read_again_and_an_answered_question_keeps_its_answer(
+    memory_for: Ask, store: Store
+) -> None:
+    class Failing(Teller):
+        def _reply(self, request: Request) -> str:
+            passage = request.messages[0].content.split("The text:")[-1]
+            return "no JSON" if "Thuria" in passage else super()._reply(request)
+
+    replies: dict[str, Any] = {"evolve": [{"inserted": [PUNISHED]}]}
+    memory = memory_for(Failing(**replies).engine)
+    before = await memory.answer(QUESTION)
+    rows, drawn = store.edits(memory.id), memory.view().nodes
+    assert "thuria" not in memory._graph.graph().entities
+    teller = Teller(**replies)
+    again = memory_for(teller.engine)
+    await again.retry_failed()
+    assert set(teller.asked) == {("graph", prompt) for prompt in teller.prompts("graph")}
+    assert "thuria" in again._graph.graph().entities
+    assert again.id == memory.id
+    assert store.edits(again.id) == rows
+    assert (await again.answer(QUESTION)).text == before.text
+    assert again.view().nodes == drawn
+    other = memory_for(Teller(**replies).engine, "What is Thuria?", entities=10)
+    await other.build()
+    assert "thuria" in said(other, store, Retrieve)[0].entities
