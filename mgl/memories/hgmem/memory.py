@@ -36,7 +36,7 @@ KIND = "hgmem"
 class HgMem:
     """The memory of one question. ``id`` is a hash of all that decides its log; without a question
     it is the graph's. One that is opened again by its ``identity`` stands on the graph that it was
-    begun over."""
+    begun over. ``graph`` is that of this document and configuration, where it is open already."""
 
     reads: Final = "document"
     retrieves: Final = True
@@ -52,6 +52,7 @@ class HgMem:
         config: HgMemConfig | None = None,
         *,
         identity: str | None = None,
+        graph: DocumentGraph | None = None,
     ) -> None:
         if not isinstance(source, Document):
             raise UsageError(
@@ -72,7 +73,8 @@ class HgMem:
         self._config = config or HgMemConfig()
         self._identity = identity
         known = None if identity is None else graph_before(tools.store, identity, self._config)
-        self._graph = DocumentGraph(tools, source, (), GraphConfig.of(self._config), identity=known)
+        own = GraphConfig.of(self._config)
+        self._graph = graph or DocumentGraph(tools, source, (), own, identity=known)
 
     @property
     def id(self) -> str:
@@ -142,7 +144,7 @@ class HgMem:
         if not question.text.strip():
             raise InputError("the question is empty", hint="say what you want to know")
         if question.text != (self._question and self._question.text):
-            own = HgMem(self._tools, self._document, [question], self._config)
+            own = HgMem(self._tools, self._document, [question], self._config, graph=self._graph)
             return await own.answer(question)
         await self.build()
         rows = self._tools.store.edits(self.id)

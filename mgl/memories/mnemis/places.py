@@ -44,13 +44,15 @@ class Places:
     """The terms of one text; that a picture was sent is none."""
 
     def __init__(self) -> None:
-        self._begin("")
+        self._text = self._seen = ""
+        self._settled = 0
+        self._names, self._nouns = GrowingNames(), GrowingNouns(min_count=LEAST)
 
     def read(self, text: str) -> None:
         """Take in a text, of which what was read is the beginning: whole lines follow it. Any
         other is read anew."""
         if not text.startswith(self._text):
-            self._begin("")
+            self.forget()
         new = text[len(self._text) :]
         if not new:
             return
@@ -89,8 +91,9 @@ class Places:
         starts = (start for start, _ in self._nouns.spans(stem))
         return [start for start in starts if start < end and not self._names.covers(start)]
 
-    def _begin(self, text: str) -> None:
-        self._text = self._seen = text
+    def forget(self) -> None:
+        """Forget what was read."""
+        self._text = self._seen = ""
         self._settled = 0
         self._names, self._nouns = GrowingNames(), GrowingNouns(min_count=LEAST)
 
