@@ -148,18 +148,25 @@ class Lab:
         *,
         memory: str = "mindgraph",
         conversation: str | None = None,
+        retry_failed: bool = False,
         **options: Any,
     ) -> BuildResult:
         """Read a document into a memory for these questions, or for whatever may be asked.
 
-        A memory of conversations is built for whatever may be asked.
+        A memory of conversations is built for whatever may be asked. With ``retry_failed`` the
+        parts of a document that gave no reply which could be used are read again; UsageError for a
+        kind of memory that cannot do so.
         """
         asked = [_question(question) for question in dict.fromkeys(questions)]
         kind, config = self._kind(memory, options)
+        if retry_failed and not hasattr(kind, "retry_failed"):
+            raise UsageError(
+                f"{memory} does not read again what failed", hint="--memory graph does"
+            )
         source = self._read(kind, Path(path), conversation)
 
-        async def work(built: Memory) -> None:
-            await built.build()
+        async def work(built: Any) -> None:
+            await (built.retry_failed() if retry_failed else built.build())
 
         built, _, usage = self._run(kind, source, asked, config, work)
         return BuildResult(built.id, self.stats(built.id), usage)
@@ -367,11 +374,16 @@ class Lab:
             return []
         if kind.per_question:
             return [asked]
+        tools = self._toolbox.tools(NoModel(self.model_id), kind)
+
+        def asks(record: MemoryRecord) -> list[Question]:
+            return [Question(text) for text in record.questions]
+
         alike = [
             record
             for record in self._store.memories()
-            if (record.kind, record.document_id, record.model_id, record.config)
-            == (memory, source.id, self.model_id, config.model_dump(mode="json"))
+            if (record.kind, record.document_id) == (memory, source.id)
+            and record.id == kind(tools, source, asks(record), config).id
         ]
         finished = [
             record for record in alike if len(self._store.chunks_done(record.id)) == record.chunks
@@ -382,7 +394,7 @@ class Lab:
         for record in (*own, *several, *anything):
             if record.questions != (asked.text,):
                 self._observer.note(f"answering from memory {record.id}, which is built already")
-            return [Question(text) for text in record.questions]
+            return asks(record)
         return [asked]
 
     def _run(

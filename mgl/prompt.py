@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["Prompt"]
+__all__ = ["Prompt", "hashes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +45,8 @@ class Prompt:
             return self.text
         pattern = "|".join(map(re.escape, self.variables))
         return re.sub(rf"\{{({pattern})\}}", lambda match: values[match[1]], self.text)
+
+
+def hashes(prompts: Iterable[Prompt]) -> dict[str, str]:
+    """The hash of each prompt by its name, in the order of the names."""
+    return dict(sorted((prompt.name, prompt.hash) for prompt in prompts))

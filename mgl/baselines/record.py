@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mgl.errors import InputError, UsageError
 from mgl.llm.base import Sampling
 from mgl.memories.base import Tools, memory_id
+from mgl.prompt import Prompt
 from mgl.reading import ANSWER_TOKENS, answer_from_passages
 from mgl.replying import ANSWER, UNMENTIONED, answer_from_lines
 from mgl.store import MemoryRecord
@@ -77,7 +78,11 @@ class Baseline:
         if self._identity is not None:
             return self._identity
         return memory_id(
-            self.kind, self._options, self._tools.llm.model_id, document=self._source.id
+            self.kind,
+            self._options,
+            self._tools.llm.model_id,
+            self._writing_prompts(),
+            document=self._source.id,
         )
 
     async def build(self) -> None:
@@ -109,6 +114,10 @@ class Baseline:
                 )
             )
         await self._read()
+
+    def _writing_prompts(self) -> tuple[Prompt, ...]:
+        """The prompts that decide what ``_read`` takes into the log."""
+        return ()
 
     async def _steps(self) -> int:
         """How many steps ``_read`` takes; 0 where it is not known beforehand."""

@@ -15,6 +15,7 @@ from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ReplyInvalid
 from mgl.noting import Note, check_room, noted
 from mgl.prompt import Prompt
+from mgl.reading import SYSTEM
 from mgl.store import EditRecord
 from mgl.types import Answer, Chunk, Question
 
@@ -57,6 +58,9 @@ class SlidingSummary(Baseline):
     reads = "either"
     Config = SlidingSummaryConfig
     _config: SlidingSummaryConfig
+
+    def _writing_prompts(self) -> tuple[Prompt, ...]:
+        return () if self._config.aware else (SYSTEM, SUMMARY)
 
     async def _steps(self) -> int:
         return 1 if self._config.aware else len(await self._chunks(self._config.chunk_tokens))

@@ -28,6 +28,7 @@ from mgl.cli.options import (
     opened,
 )
 from mgl.cli.output import print_estimate, print_json, print_stats, print_usage
+from mgl.errors import UsageError
 
 __all__ = ["build"]
 
@@ -55,6 +56,10 @@ def build(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would cost, and do nothing.")
     ] = False,
+    retry_failed: Annotated[
+        bool,
+        typer.Option("--retry-failed", help="Of a graph: what failed is read again, too."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Read a document into a memory, to ask it later.
@@ -67,11 +72,18 @@ def build(
     )
     options = chosen(settings, chunk_tokens=chunk_tokens, preset=preset)
     with opened(runs_on) as lab:
+        if dry_run and retry_failed:
+            raise UsageError("--dry-run does nothing", hint="leave out --retry-failed")
         if dry_run:
             print_estimate(lab.estimate(path, memory=memory, **options), as_json)
             return
         result = lab.build(
-            path, question or (), memory=memory, conversation=conversation, **options
+            path,
+            question or (),
+            memory=memory,
+            conversation=conversation,
+            retry_failed=retry_failed,
+            **options,
         )
         unit = lab.memory(result.memory_id).unit
     if as_json:

@@ -9,8 +9,9 @@ type ``UNKNOWN``, since nobody said what it is, and without a description.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from textwrap import shorten
 from typing import Annotated, Any, Final
@@ -25,7 +26,18 @@ from mgl.store.records import EditOutcome
 from mgl.text import numbered_sentences, sentence_spans
 from mgl.types import Chunk, Document, Span
 
-__all__ = ["UNKNOWN", "Extraction", "Passage", "Rows", "described", "description", "extraction"]
+__all__ = [
+    "UNKNOWN",
+    "Extraction",
+    "Passage",
+    "Rows",
+    "again",
+    "chunks_read_again",
+    "described",
+    "description",
+    "extraction",
+    "failures",
+]
 
 UNKNOWN: Final = "unknown"
 """The type of an entity that is only named as the end of a relation."""
@@ -178,6 +190,31 @@ class Rows:
         reason = rejected or repaired
         index = self._passage.chunk.index
         self.rows.append(EditRecord(index, op, payload, outcome, reason, span, call_key=call_key))
+
+
+def again(step: int, rows: Rows) -> list[EditRecord]:
+    """What a chunk that had failed gave when it was read once more, as a step behind all chunks:
+    its first row says which chunk that is."""
+    said, *found = rows.rows
+    mark = EditRecord(step, "again", {"chunk": said.chunk}, "applied")
+    return [mark, *(replace(row, chunk=step) for row in found)]
+
+
+def chunks_read_again(rows: Iterable[EditRecord]) -> dict[int, int]:
+    """The chunk of each step in which one was read once more."""
+    return {row.chunk: row.payload["chunk"] for row in rows if row.op == "again"}
+
+
+def failures(rows: Sequence[EditRecord]) -> dict[int, int]:
+    """The chunks that gave no reply which could be used, in reading order, each with how often that
+    was recorded; none that was read since."""
+    steps = chunks_read_again(rows)
+    failed = Counter(row.chunk for row in rows if row.op == "reply")
+    read = {chunk for step, chunk in steps.items() if step not in failed}
+    counts: Counter[int] = Counter()
+    for step, count in failed.items():
+        counts[steps.get(step, step)] += count
+    return {chunk: counts[chunk] for chunk in sorted(counts) if chunk not in read}
 
 
 def described(

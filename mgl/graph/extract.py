@@ -8,7 +8,7 @@ failed: it never stops the document. A chunk in which nothing is found is no fai
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -21,10 +21,22 @@ from mgl.graph.prompts import DESCRIBE, EXTRACT, GLEAN
 from mgl.llm.base import Message, Reply, Sampling
 from mgl.llm.fitting import fitted
 from mgl.memories.base import Tools
+from mgl.prompt import Prompt
 from mgl.store import EditRecord
 from mgl.types import Chunk, Document
 
-__all__ = ["EXTRACT_STAGE", "asked", "describe_all", "read_chunks", "schema_of"]
+__all__ = [
+    "EXTRACT_STAGE",
+    "FAILURES",
+    "again_sampling",
+    "asked",
+    "describe_all",
+    "extract",
+    "read_chunks",
+    "reason_of",
+    "schema_of",
+    "writing_prompts",
+]
 
 EXTRACT_STAGE: Final = "extract"
 _REASONS: Final[dict[type[EngineError], str]] = {
@@ -32,10 +44,18 @@ _REASONS: Final[dict[type[EngineError], str]] = {
     EngineTimeout: "timeout",
     ContextOverflow: "context_overflow",
 }
-_FAILURES: Final = tuple(_REASONS)
+FAILURES: Final = tuple(_REASONS)
+"""What ends one chunk and not the document."""
 # Beyond the seeds of the client's own repairs, and warm, since greedy decoding repeats itself.
 _AGAIN_SEED, _AGAIN_TEMPERATURE = 1000, 0.3
 _JSON_TOKENS = 16
+
+
+def writing_prompts(config: GraphConfig) -> tuple[Prompt, ...]:
+    """The prompts that decide what stands in a graph of this configuration."""
+    if config.extraction == "terms":
+        return ()
+    return (EXTRACT, DESCRIBE, GLEAN) if config.gleanings else (EXTRACT, DESCRIBE)
 
 
 def asked(passage: Passage, config: GraphConfig) -> list[Message]:
@@ -90,7 +110,10 @@ class _Reading:
     async def all(self, chunks: Iterable[Chunk]) -> None:
         """Read chunks, and keep those that fail for another time."""
         self._tools.observer.progress(EXTRACT_STAGE, self._done, self._total)
-        sampling = self._sampling(self._config.temperature, self._config.seed)
+        config = self._config
+        sampling = Sampling(
+            config.temperature, max_tokens=config.extraction_tokens, seed=config.seed
+        )
         await each(
             chunks, partial(self._read, sampling, last=False), at_once=self._config.in_flight
         )
@@ -98,24 +121,20 @@ class _Reading:
     async def again(self, chunks: Sequence[Chunk]) -> None:
         """Read those that failed once more, and log what fails again."""
         failed, self._failed = sorted(self._failed), []
-        warm = max(self._config.temperature, _AGAIN_TEMPERATURE)
-        sampling = self._sampling(warm, self._config.seed + _AGAIN_SEED)
+        sampling = again_sampling(self._config)
         await each(
             (chunks[index] for index in failed),
             partial(self._read, sampling, last=True),
             at_once=self._config.in_flight,
         )
 
-    def _sampling(self, temperature: float, seed: int) -> Sampling:
-        return Sampling(temperature, max_tokens=self._config.extraction_tokens, seed=seed)
-
     async def _read(self, sampling: Sampling, chunk: Chunk, *, last: bool) -> None:
         passage = Passage.of(self._document, chunk)
         rows = Rows(passage)
         if passage.sentences:
             try:
-                await self._extract(passage, rows, sampling)
-            except _FAILURES as error:
+                await extract(self._tools, passage, rows, sampling, self._config)
+            except FAILURES as error:
                 if not last:
                     if not self._failed:
                         self._tools.observer.note(
@@ -125,38 +144,62 @@ class _Reading:
                     self._failed.append(chunk.index)
                     return
                 self._tools.observer.note(f"chunk {chunk.index} failed: {error.message}")
-                rows.fail("reply", _reason(error), error.message)
+                rows.fail("reply", reason_of(error), error.message)
         self._tools.store.append_edits(self._memory_id, chunk.index, rows.rows)
         self._done += 1
         self._tools.observer.progress(EXTRACT_STAGE, self._done, self._total)
 
-    async def _extract(self, passage: Passage, rows: Rows, sampling: Sampling) -> None:
-        messages = asked(passage, self._config)
-        schema = schema_of(passage, self._config)
-        for gleaning in range(self._config.gleanings + 1):
-            try:
-                reply: Reply[Extraction] = await self._tools.llm.complete(
-                    messages, schema, sampling=sampling, stage=EXTRACT_STAGE
-                )
-            except _FAILURES as error:
-                if not gleaning:
-                    raise
-                rows.fail("gleaning", _reason(error), error.message)
-                return
-            assert reply.parsed is not None
-            rows.take(reply.parsed, reply.call_key)
-            if not (reply.parsed.entities or reply.parsed.relations):
-                return
-            messages += [Message("assistant", reply.text), Message("user", GLEAN.text)]
+
+async def extract(
+    tools: Tools, passage: Passage, rows: Rows, sampling: Sampling, config: GraphConfig
+) -> None:
+    """Ask what a passage, of one sentence at least, tells of, and put it into its rows.
+
+    Raises what LLM.complete raises; a gleaning that fails is a row.
+    """
+    messages = asked(passage, config)
+    schema = schema_of(passage, config)
+    for gleaning in range(config.gleanings + 1):
+        try:
+            reply: Reply[Extraction] = await tools.llm.complete(
+                messages, schema, sampling=sampling, stage=EXTRACT_STAGE
+            )
+        except FAILURES as error:
+            if not gleaning:
+                raise
+            rows.fail("gleaning", reason_of(error), error.message)
+            return
+        assert reply.parsed is not None
+        rows.take(reply.parsed, reply.call_key)
+        if not (reply.parsed.entities or reply.parsed.relations):
+            return
+        messages += [Message("assistant", reply.text), Message("user", GLEAN.text)]
 
 
-async def describe_all(tools: Tools, memory_id: str, step: int, config: GraphConfig) -> None:
-    """Summarise the descriptions that are longer than ``description_tokens``; one step of the log.
+def again_sampling(config: GraphConfig, time: int = 1) -> Sampling:
+    """How a chunk is read the ``time``-th time after the first: warm, and each time anew."""
+    warm = max(config.temperature, _AGAIN_TEMPERATURE)
+    seed = config.seed + time * _AGAIN_SEED
+    return Sampling(warm, max_tokens=config.extraction_tokens, seed=seed)
+
+
+async def describe_all(
+    tools: Tools,
+    memory_id: str,
+    step: int,
+    config: GraphConfig,
+    *,
+    among: Collection[tuple[Kind, str]] | None = None,
+) -> None:
+    """Summarise the descriptions, or some ``among`` them, that are longer than
+    ``description_tokens``; one step of the log.
 
     One that cannot be had leaves the several in their place, and says so in the log.
     """
     gathered = gather(tools.store.edits(memory_id))
-    several = gathered.several()
+    several = {
+        key: said for key, said in gathered.several().items() if among is None or key in among
+    }
     counts = await tools.llm.count_tokens([joined(said) for said in several.values()])
     long = [
         key
@@ -172,9 +215,9 @@ async def describe_all(tools: Tools, memory_id: str, step: int, config: GraphCon
         name = gathered.name(of, identity)
         try:
             text, call_key = await _described(tools, name, several[key], config)
-        except _FAILURES as error:
+        except FAILURES as error:
             tools.observer.note(f"the description of {name} stays long: {error.message}")
-            rows.append(described(step, of, identity, None, _reason(error), None))
+            rows.append(described(step, of, identity, None, reason_of(error), None))
         else:
             rows.append(described(step, of, identity, text, None, call_key))
         tools.observer.progress("describe", len(rows), len(long))
@@ -205,5 +248,6 @@ async def _described(
     return " ".join(reply.parsed.description.split()), reply.call_key
 
 
-def _reason(error: EngineError) -> str:
+def reason_of(error: EngineError) -> str:
+    """Why a chunk failed, as its row says it."""
     return next(reason for kind, reason in _REASONS.items() if isinstance(error, kind))

@@ -5,7 +5,9 @@ the spelling that is written most often, its type the one that is said most ofte
 only where nothing else is); of equals the first in the text. A ``describe`` row stands in place
 of the joined description.
 
-Chunks are folded in the order of the text, whatever the order in which they were read.
+Chunks are folded in the order of the text, whatever the order in which they were read; one that
+was read once more, after it had failed, at its place. The last ``describe`` row of a key holds,
+also where it says that no description could be had.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Literal
 
-from mgl.graph.edits import UNKNOWN
+from mgl.graph.edits import UNKNOWN, chunks_read_again
 from mgl.graph.names import entity_key
 from mgl.graph.state import Entity, EntityGraph, Mention, Relation, relation_id
 from mgl.store import EditRecord
@@ -35,10 +38,10 @@ class _Said:
     texts: dict[str, None] = field(default_factory=dict)
     mentions: dict[Mention, None] = field(default_factory=dict)
 
-    def mention(self, row: EditRecord) -> None:
+    def mention(self, row: EditRecord, chunk: int) -> None:
         if row.span is None:
-            raise ValueError(f"a row ({row.op}) of chunk {row.chunk} has no span")
-        self.mentions[Mention(row.chunk, row.span)] = None
+            raise ValueError(f"a row ({row.op}) of chunk {chunk} has no span")
+        self.mentions[Mention(chunk, row.span)] = None
         if text := row.payload["description"]:
             self.texts[text] = None
 
@@ -113,19 +116,24 @@ def gather(rows: Iterable[EditRecord]) -> Gathered:
             keys[name] = entity_key(name)
         return keys[name]
 
-    for row in sorted(rows, key=lambda row: row.chunk):
-        if row.outcome == "rejected":
-            continue
+    rows = list(rows)
+    again = chunks_read_again(rows)
+    placed = ((again.get(row.chunk, row.chunk), row) for row in rows)
+    for chunk, row in sorted(placed, key=itemgetter(0)):
         said = row.payload
+        if row.outcome == "rejected":
+            if row.op == "describe":
+                found.described.pop((said["of"], said["id"]), None)
+            continue
         match row.op:
             case "entity":
                 of = found.entities[key_of(said["name"])]
-                of.mention(row)
+                of.mention(row, chunk)
                 of.names[said["name"]] += 1
                 of.types[said["type"]] += 1
             case "relation":
                 identity = relation_id(key_of(said["source"]), key_of(said["target"]))
-                found.relations[identity].mention(row)
+                found.relations[identity].mention(row, chunk)
             case "describe":
                 found.described[said["of"], said["id"]] = said["description"]
     return found

@@ -17,18 +17,20 @@ from typing import Any, Final, NoReturn
 from mgl.errors import UsageError
 from mgl.graph.by_terms import describe_by_sentences, read_terms
 from mgl.graph.config import GraphConfig
+from mgl.graph.edits import failures
 from mgl.graph.estimate import Estimate, estimated
-from mgl.graph.extract import describe_all, read_chunks
+from mgl.graph.extract import describe_all, read_chunks, writing_prompts
 from mgl.graph.fold import fold
 from mgl.graph.index import GraphIndex
+from mgl.graph.retry import read_failed, undescribed
 from mgl.graph.state import EntityGraph
 from mgl.memories.base import Tools, memory_id
-from mgl.store import MemoryRecord
+from mgl.store import MemoryRecord, Store
 from mgl.text import window_document
 from mgl.types import Answer, Chunk, Document, Question, Source
 from mgl.web.view import GraphView, ViewEdge, ViewNode
 
-__all__ = ["KIND", "DocumentGraph"]
+__all__ = ["KIND", "DocumentGraph", "graph_before"]
 
 KIND = "graph"
 
@@ -76,6 +78,7 @@ class DocumentGraph:
             KIND,
             self._recorded,
             self._tools.llm.model_id,
+            writing_prompts(self._config),
             document=self._document.id,
         )
 
@@ -114,6 +117,23 @@ class DocumentGraph:
         known = [memory for memory in self._tools.store.memories() if memory.id == self.id]
         return bool(known) and len(self._tools.store.chunks_done(self.id)) > known[0].chunks
 
+    async def retry_failed(self) -> None:
+        """Build what is missing, then read the chunks that failed once more.
+
+        What is in the log stays, and so does what was answered over the graph. Raises what
+        LLM.complete raises, but for the failures of one chunk.
+        """
+        await self.build()
+        store, observer = self._tools.store, self._tools.observer
+        failed = self.failed()
+        observer.note(f"{len(failed)} failed chunks are read again")
+        if failed:
+            await read_failed(self._tools, self.id, self._document, self.chunks(), self._config)
+        steps, count = store.steps(self.id), store.memory(self.id).chunks
+        if told := undescribed(store.edits(self.id), steps, count):
+            await describe_all(self._tools, self.id, steps, self._config, among=told)
+        self._known = self._index = None
+
     def graph(self) -> EntityGraph:
         """The graph as the log gives it."""
         return self._read()[0]
@@ -123,9 +143,9 @@ class DocumentGraph:
         return self._read()[1]
 
     def failed(self) -> tuple[int, ...]:
-        """The chunks that gave no reply that could be used, in reading order."""
-        rows = self._tools.store.edits(self.id)
-        return tuple(sorted(row.chunk for row in rows if row.op == "reply"))
+        """The chunks that gave no reply that could be used, in reading order; none of those that
+        did when they were read again."""
+        return tuple(failures(self._tools.store.edits(self.id)))
 
     async def index(self) -> GraphIndex:
         """The graph's vectors (builds what is missing first)."""
@@ -201,8 +221,7 @@ class DocumentGraph:
 
     @property
     def _recorded(self) -> dict[str, Any]:
-        """The configuration without what decides the pace alone."""
-        return self._config.model_dump(mode="json", exclude={"in_flight"})
+        return _recorded(self._config)
 
     async def _windows(self) -> list[Chunk]:
         llm = self._tools.llm
@@ -210,3 +229,22 @@ class DocumentGraph:
         return await window_document(
             self._document, config.chunk_tokens, config.overlap_tokens, llm.count_tokens
         )
+
+
+def graph_before(store: Store, identity: str, config: GraphConfig) -> str | None:
+    """The id of the graph that a memory which is in the store stands on: of those of its document,
+    its model and this configuration, whatever prompts they were built with, the newest that was
+    begun before it. None where there is none."""
+    records = store.memories()
+    place = next(place for place, record in enumerate(records) if record.id == identity)
+    own, wanted = records[place], _recorded(GraphConfig.of(config))
+    for record in records[place + 1 :]:
+        of = record.kind, record.document_id, record.model_id, record.config
+        if of == (KIND, own.document_id, own.model_id, wanted):
+            return record.id
+    return None
+
+
+def _recorded(config: GraphConfig) -> dict[str, Any]:
+    """A configuration without what decides the pace alone."""
+    return config.model_dump(mode="json", exclude={"in_flight"})

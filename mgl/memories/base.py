@@ -6,7 +6,7 @@ A memory reads a source into a log of edits (``build``) and answers from what th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from mgl.errors import UsageError
 from mgl.llm.base import LLM
 from mgl.llm.calls import content_hash
+from mgl.llm.repairs import REPAIR
+from mgl.prompt import Prompt, hashes
 from mgl.retrieval.base import Embedder, Reranker
 from mgl.store import Store
 from mgl.types import Answer, Conversation, Question, Turn
@@ -34,9 +36,21 @@ __all__ = [
 ToolT = TypeVar("ToolT")
 
 
-def memory_id(kind: str, config: Mapping[str, Any], model_id: str, **rest: Any) -> str:
-    """The id of a memory: a hash of all that decides its log; ``rest`` says of what it is."""
-    return content_hash({"kind": kind, "config": config, "model": model_id, **rest})[:12]
+def memory_id(
+    kind: str,
+    config: Mapping[str, Any],
+    model_id: str,
+    prompts: Collection[Prompt],
+    **rest: Any,
+) -> str:
+    """The id of a memory: a hash of all that decides its log; ``rest`` says of what it is.
+
+    ``prompts`` are those that ask for what stands in the log, and none that only read it; where
+    there are any, the one that asks for a reply again (``mgl.llm.repairs``) is one of them.
+    """
+    asked = hashes((*prompts, REPAIR)) if prompts else {}
+    decided = {"kind": kind, "config": config, "model": model_id, "prompts": asked, **rest}
+    return content_hash(decided)[:12]
 
 
 class PresetConfig(BaseModel):

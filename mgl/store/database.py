@@ -54,6 +54,7 @@ class Store:
         self._connection = connection
         self._lock = threading.RLock()
         self._last_document: Document | None = None
+        self._last_version = 0
 
     @classmethod
     def open(cls, path: Path, *, busy_timeout_s: float = _BUSY_TIMEOUT_S) -> Self:
@@ -106,7 +107,10 @@ class Store:
     def document(self, identity: str) -> Document:
         """The document with this id, a conversation as its transcript; StoreError if none is."""
         with self._read() as connection:
-            if self._last_document is None or self._last_document.id != identity:
+            # Changes when another connection has written, which may have added or redacted turns.
+            (version,) = connection.execute("PRAGMA data_version").fetchone()
+            last = self._last_document
+            if last is None or last.id != identity or version != self._last_version:
                 row = connection.execute(
                     f"SELECT {rows.DOCUMENT_COLUMNS} FROM documents WHERE id = ?", (identity,)
                 ).fetchone()
@@ -114,9 +118,10 @@ class Store:
                     raise self._no_document(identity)
                 document = rows.document_from_row(row)
                 if document.media_type == CONVERSATION:
-                    return self.conversation(identity).transcript
-                self._last_document = document
-            return self._last_document
+                    document = self.conversation(identity).transcript
+                self._last_document, self._last_version = document, version
+                return document
+            return last
 
     # Conversations
 
@@ -127,6 +132,7 @@ class Store:
         """
         with self._write() as connection:
             turns.put_conversation(connection, conversation)
+            self._last_document = None
 
     def conversation(self, identity: str) -> Conversation:
         """The conversation with this id; StoreError if there is none."""
@@ -156,6 +162,7 @@ class Store:
         """
         with self._write() as connection:
             turns.append(connection, conversation_id, number, turn)
+            self._last_document = None
             self._append(connection, memory_id, edit.chunk, [edit])
 
     def redacted(self, conversation_id: str, *, since: int = 0) -> dict[int, Fate]:
@@ -192,6 +199,7 @@ class Store:
         heard of it: ``gone`` are the turns as they were. False as ``redact``."""
         with self._write() as connection:
             redaction.scrub_turns(connection, conversation_id, gone, derived)
+            self._last_document = None
         return self._wiped()
 
     def document_name(self, identity: str) -> str:

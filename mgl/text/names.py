@@ -11,13 +11,16 @@ It knows nothing of languages without capitals, and of none where common nouns c
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 
-__all__ = ["Name", "find_names", "mentioned"]
+__all__ = ["WORD", "GrowingNames", "Name", "find_names", "mentioned"]
 
-_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _TITLES = frozenset(
     "mr mrs miss ms mister dr sir lady lord king queen prince princess count countess baron "
     "baroness captain colonel major professor father mother brother sister uncle aunt duke "
@@ -49,11 +52,12 @@ def find_names(text: str, *, min_count: int = 2) -> list[Name]:
     """Names seen at least ``min_count`` times (once, if of several words), most frequent first."""
     places: dict[str, list[tuple[int, int]]] = {}
     inside: Counter[str] = Counter()
-    small = Counter(match.group() for match in _WORD.finditer(text) if match.group().islower())
-    for start, end in _sequences(text):
+    words = list(WORD.finditer(text))
+    small = Counter(match.group() for match in words if match.group().islower())
+    for start, end in chain.from_iterable(_trimmed(run) for run in _runs(text, words)):
         form = " ".join(text[start:end].split())
         places.setdefault(form, []).append((start, end))
-        inside[form] += _OPENS.search(text[max(0, start - 40) : start]) is None
+        inside[form] += _stands_inside(text, start)
     kept = {
         form: spans
         for form, spans in places.items()
@@ -79,10 +83,15 @@ def _is_name(form: str, count: int, inside: int, small: int, min_count: int) -> 
     return bool(inside) and count >= min_count and small <= count
 
 
-def _sequences(text: str) -> Iterator[tuple[int, int]]:
+def _stands_inside(text: str, start: int) -> bool:
+    """Whether no sentence, quotation or line begins at a place."""
+    return _OPENS.search(text[max(0, start - 40) : start]) is None
+
+
+def _runs(text: str, words: Iterable[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
     """Runs of capitalised words, joined across titles' full stops and particles."""
     run: list[re.Match[str]] = []
-    for match in _WORD.finditer(text):
+    for match in words:
         word = match.group()
         joins = (
             bool(run)
@@ -90,14 +99,15 @@ def _sequences(text: str) -> Iterator[tuple[int, int]]:
             and _MYSELF.match(text, match.start()) is None
         )
         if run and not joins:
-            yield from _trimmed(run)
+            yield run
             run = []
         if word[0].isupper() or (run and word in _PARTICLES):
             run.append(match)
         elif run:
-            yield from _trimmed(run)
+            yield run
             run = []
-    yield from _trimmed(run)
+    if run:
+        yield run
 
 
 def _joined(gap: str, before: str) -> bool:
@@ -119,6 +129,7 @@ def _trimmed(run: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
         yield run[first].start(), end
 
 
+@lru_cache(maxsize=10_000)
 def _core(form: str) -> frozenset[str]:
     words = form.replace(".", " ").split()
     return frozenset([word for word in words if word.lower() not in _TITLES] or words)
@@ -145,3 +156,109 @@ def _merge_aliases(places: dict[str, list[tuple[int, int]]]) -> list[Name]:
         for host, forms in hosts.items()
     ]
     return sorted(names, key=lambda name: (-len(name.spans), name.spans))
+
+
+class GrowingNames:
+    """The names of a text that grows: at each length those that ``find_names`` finds in all of it,
+    without reading again what was read.
+
+    Words come in the order of the text. The last may mean something else once more follows: from
+    ``open_from`` on they are taken for the time being (``stays`` False), and again with the next.
+    """
+
+    def __init__(self, *, min_count: int = 2) -> None:
+        self._min_count = min_count
+        self._spans: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        self._inside: Counter[str] = Counter()
+        self._small: Counter[str] = Counter()
+        self._places: list[tuple[int, int, str]] = []
+        self._forms_with: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self._hosts: dict[str, str] = {}
+        self._open_small: list[str] = []
+        self._open_forms: list[tuple[str, bool]] = []
+
+    @staticmethod
+    def open_from(text: str, words: Sequence[re.Match[str]]) -> int:
+        """Where what may still change begins: the run that the last word is in, or that word."""
+        last = words[-1]
+        for run in _runs(text, words):
+            if run[-1] is last:
+                return run[0].start()
+        return last.start()
+
+    def take(self, text: str, words: Sequence[re.Match[str]], *, stays: bool) -> None:
+        """Read further words; what was taken for the time being is forgotten first."""
+        self._hosts.clear()
+        self._take_back()
+        for word in (match.group() for match in words if match.group().islower()):
+            self._small[word] += 1
+            if not stays:
+                self._open_small.append(word)
+        for start, end in chain.from_iterable(_trimmed(run) for run in _runs(text, words)):
+            form, inside = " ".join(text[start:end].split()), _stands_inside(text, start)
+            self._spans[form].append((start, end))
+            self._inside[form] += inside
+            self._places.append((start, end, form))
+            for part in _core(form):
+                self._forms_with[part][form] = None
+            if not stays:
+                self._open_forms.append((form, inside))
+
+    def within(self, start: int, end: int) -> list[tuple[int, int, str]]:
+        """The places that begin in a range, each with the name that stands there."""
+        first, last = (bisect_left(self._places, (place,)) for place in (start, end))
+        found = self._places[first:last]
+        return [(start, end, self._host(form)) for start, end, form in found if self._keeps(form)]
+
+    def covers(self, place: int) -> bool:
+        """Whether a place lies inside a name."""
+        before = bisect_left(self._places, (place + 1,)) - 1
+        if before < 0:
+            return False
+        _, end, form = self._places[before]
+        return place < end and self._keeps(form)
+
+    def aliases(self, name: str) -> tuple[str, ...]:
+        """All forms of a name, itself first."""
+        core = _core(name)
+        near = {form for part in core for form in self._forms_with[part] if _core(form) <= core}
+        forms = [form for form in near if self._keeps(form) and self._host(form) == name]
+        return tuple(dict.fromkeys([name, *sorted(forms, key=self._rank)]))
+
+    def spans(self, name: str) -> list[tuple[int, int]]:
+        """All places of a name, in the order of the text."""
+        return sorted(span for form in self.aliases(name) for span in self._spans[form])
+
+    def _take_back(self) -> None:
+        for word in self._open_small:
+            self._small[word] -= 1
+        for form, inside in reversed(self._open_forms):
+            self._spans[form].pop()
+            self._inside[form] -= inside
+            self._places.pop()
+        self._open_small, self._open_forms = [], []
+
+    def _keeps(self, form: str) -> bool:
+        count = len(self._spans[form])
+        inside, small = self._inside[form], self._small[form.lower()]
+        return count > 0 and _is_name(form, count, inside, small, self._min_count)
+
+    def _rank(self, form: str) -> tuple[int, int, str]:
+        return -len(_core(form)), -len(self._spans[form]), form
+
+    def _host(self, form: str) -> str:
+        """The name that a form belongs to, as ``_merge_aliases`` joins them."""
+        if form not in self._hosts:
+            core, rank = _core(form), self._rank(form)
+            rarest = min((self._forms_with[part] for part in core), key=len)
+            longer = [
+                other
+                for other in rarest
+                if core <= _core(other)
+                and self._keeps(other)
+                and self._rank(other) < rank
+                and not _PARTICLES & set(other.split())
+                and self._host(other) == other
+            ]
+            self._hosts[form] = longer[0] if len(longer) == 1 else form
+        return self._hosts[form]

@@ -58,3 +58,24 @@ def test_a_memory_that_cannot_tell_its_cost_says_so(mgl: Mgl, book: Path) -> Non
     refused = mgl("build", book, "--memory", "mindgraph", "--dry-run")
     assert refused.exit_code == 2
     assert "cannot tell beforehand" in refused.output
+
+
+def test_failed_chunks_are_read_again_where_that_is_asked(
+    mgl: Mgl, book: Path, server: Server
+) -> None:
+    command = ("build", book, *SERVED, "--base-url", server.url, "--retry-failed")
+    made = mgl(*command)
+    assert made.exit_code == 0, made.output
+    assert "0 failed chunks" in made.output
+    asked = len(server.seen)
+    assert mgl(*command).exit_code == 0
+    assert len(server.seen) == asked
+    refused = mgl(*command, "--dry-run")
+    assert refused.exit_code == 2
+    assert "--dry-run does nothing" in refused.output
+
+
+def test_a_memory_that_reads_nothing_again_says_so(mgl: Mgl, book: Path) -> None:
+    refused = mgl("build", book, "--memory", "mindgraph", "--retry-failed")
+    assert refused.exit_code == 2
+    assert "does not read again" in refused.output

@@ -29,7 +29,8 @@ from mgl.flight import each
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import number
 from mgl.noting import check_room, noted
-from mgl.reading import flat, reader
+from mgl.prompt import Prompt
+from mgl.reading import SYSTEM, flat, reader
 from mgl.store import EditRecord
 from mgl.types import Answer, Chunk, Question, Span
 
@@ -70,6 +71,9 @@ class ReadAgent(Baseline):
     reads = "either"
     Config = ReadAgentConfig
     _config: ReadAgentConfig
+
+    def _writing_prompts(self) -> tuple[Prompt, ...]:
+        return (SYSTEM, PAUSE, GIST)
 
     async def _steps(self) -> int:
         return 0

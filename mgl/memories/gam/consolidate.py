@@ -18,17 +18,30 @@ from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.edits import Judged, Summary, judged_all_schema, record
 from mgl.memories.gam.extract import extracted
 from mgl.memories.gam.indicators import encode
-from mgl.memories.gam.prompts import RELATION, RELATIONS, SUMMARY
+from mgl.memories.gam.prompts import BOUNDARIES, CUES, RELATION, RELATIONS, SUMMARY
 from mgl.memories.gam.state import Check, Consolidate, Link, Rewrite, State, Topic, apply
 from mgl.memories.gam.texts import likeness_text, numbered
+from mgl.prompt import Prompt
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.likeness import nearest
 from mgl.store import EditRecord
 from mgl.types import Turn
 
-__all__ = ["consolidate", "renewed"]
+__all__ = ["consolidate", "renewed", "writing_prompts"]
 
 SUMMARY_TOKENS, RELATION_TOKENS = 260, 40
+
+
+def writing_prompts(config: GamConfig) -> tuple[Prompt, ...]:
+    """The prompts that decide what a memory of this configuration holds."""
+    semantic = config.partition == "semantic" and config.without != "ssm"
+    judging = {"five": (RELATION,), "one": (RELATIONS,), "similarity": ()}
+    return (
+        *((BOUNDARIES,) if semantic else ()),
+        *((SUMMARY,) if config.summaries == "prompt" else ()),
+        *(() if config.without == "tan" else judging[config.relations]),
+        *((CUES,) if config.indicators == "prompt" else ()),
+    )
 
 
 async def consolidate(

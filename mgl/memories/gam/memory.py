@@ -23,7 +23,7 @@ from mgl.errors import InputError, UsageError
 from mgl.memories.base import Tools, memory_id
 from mgl.memories.gam.boundaries import Look, cut, due
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.consolidate import consolidate, renewed
+from mgl.memories.gam.consolidate import consolidate, renewed, writing_prompts
 from mgl.memories.gam.control import Forgotten, chosen, freezing, rewriting, unlinking
 from mgl.memories.gam.export import exported
 from mgl.memories.gam.forgetting import DERIVED, Filter, filtered, private_parts, treated
@@ -96,6 +96,7 @@ class Gam:
             KIND,
             self._config.model_dump(mode="json"),
             self._tools.llm.model_id,
+            writing_prompts(self._config),
             conversation=self._source.id,
         )
 

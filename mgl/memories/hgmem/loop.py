@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mgl.claiming import CLAIM, SUPPORTED
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM
 from mgl.memories.base import Tools
@@ -29,17 +30,52 @@ from mgl.memories.hgmem.edits import (
 )
 from mgl.memories.hgmem.evidence import Evidence
 from mgl.memories.hgmem.evolving import Evolver
+from mgl.memories.hgmem.printed import CONCERNS, EVOLVE, MERGE, SUBQUERY
+from mgl.memories.hgmem.prompts import (
+    ANSWER,
+    CONCERNS_JSON,
+    EVOLVE_JSON,
+    FOLLOW_UP,
+    INSERT_JSON,
+    MERGE_JSON,
+    REPLACE_JSON,
+    SUBQUERY_JSON,
+    SUFFICIENT,
+)
 from mgl.memories.hgmem.proposals import Case, Concern, Concerns
 from mgl.memories.hgmem.scope import beyond, neighbourhood
 from mgl.memories.hgmem.small import SmallAsker
 from mgl.memories.hgmem.state import Memory, Restart, replay
+from mgl.prompt import Prompt
+from mgl.reading import SYSTEM
 from mgl.store import EditRecord
 from mgl.types import Chunk
 
-__all__ = ["Loop", "is_finished"]
+__all__ = ["Loop", "is_finished", "writing_prompts"]
 
 RESTARTS = 5
 _HOPS = {"paper": 1, "released_code": 2}
+
+
+def writing_prompts(config: HgMemConfig) -> tuple[Prompt, ...]:
+    """The prompts that decide what stands in the log of a question, which holds its answer, too;
+    those of the graph are the graph's."""
+    if config.preset == "small":
+        return (SYSTEM, CLAIM, SUPPORTED, SUFFICIENT, FOLLOW_UP, ANSWER)
+    if config.format == "delimiters":
+        evolving: tuple[Prompt, ...] = (EVOLVE,)
+        merge, judging = MERGE, (CONCERNS, SUBQUERY)
+    else:
+        evolving = (INSERT_JSON,)
+        if config.update:
+            evolving += (REPLACE_JSON if config.released else EVOLVE_JSON,)
+        merge, judging = MERGE_JSON, (CONCERNS_JSON, SUBQUERY_JSON)
+    return (
+        *evolving,
+        *((merge,) if config.merge else ()),
+        *(judging if config.steps else ()),
+        ANSWER,
+    )
 
 
 def is_finished(rows: Sequence[EditRecord]) -> bool:

@@ -16,11 +16,12 @@ from typing import Final
 from mgl.errors import InputError, ReplyInvalid, UsageError
 from mgl.graph import DocumentGraph, GraphConfig
 from mgl.graph.estimate import Estimate
+from mgl.graph.memory import graph_before
 from mgl.memories.base import Tools, memory_id
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.edits import Respond, edits_of, read
 from mgl.memories.hgmem.evidence import Evidence
-from mgl.memories.hgmem.loop import Loop, is_finished
+from mgl.memories.hgmem.loop import Loop, is_finished, writing_prompts
 from mgl.memories.hgmem.state import Memory, replay
 from mgl.memories.hgmem.view import drawn, trace
 from mgl.store import MemoryRecord
@@ -34,7 +35,8 @@ KIND = "hgmem"
 
 class HgMem:
     """The memory of one question. ``id`` is a hash of all that decides its log; without a question
-    it is the graph's."""
+    it is the graph's. One that is opened again by its ``identity`` stands on the graph that it was
+    begun over. ``graph`` is that of this document and configuration, where it is open already."""
 
     reads: Final = "document"
     retrieves: Final = True
@@ -50,6 +52,7 @@ class HgMem:
         config: HgMemConfig | None = None,
         *,
         identity: str | None = None,
+        graph: DocumentGraph | None = None,
     ) -> None:
         if not isinstance(source, Document):
             raise UsageError(
@@ -69,7 +72,9 @@ class HgMem:
         self._question = questions[0] if questions else None
         self._config = config or HgMemConfig()
         self._identity = identity
-        self._graph = DocumentGraph(tools, source, (), GraphConfig.of(self._config))
+        known = None if identity is None else graph_before(tools.store, identity, self._config)
+        own = GraphConfig.of(self._config)
+        self._graph = graph or DocumentGraph(tools, source, (), own, identity=known)
 
     @property
     def id(self) -> str:
@@ -81,7 +86,9 @@ class HgMem:
             KIND,
             self._config.model_dump(mode="json"),
             self._tools.llm.model_id,
+            writing_prompts(self._config),
             document=self._document.id,
+            graph=self._graph.id,
             questions=[self._question.text],
             embedder=self._tools.required_embedder.model_id,
         )
@@ -110,6 +117,12 @@ class HgMem:
         evidence = Evidence(graph, await self._graph.index(), self._tools.required_embedder, config)
         await Loop(self._tools, self.id, self._question.text, evidence, chunks, config).run()
 
+    async def retry_failed(self) -> None:
+        """Read the graph's failed chunks once more, then build; a question whose loop has ended
+        keeps its answer."""
+        await self._graph.retry_failed()
+        await self.build()
+
     async def estimate(self) -> Estimate:
         """What the graph would cost; what a question costs is known when it has been asked."""
         return await self._graph.estimate()
@@ -131,7 +144,7 @@ class HgMem:
         if not question.text.strip():
             raise InputError("the question is empty", hint="say what you want to know")
         if question.text != (self._question and self._question.text):
-            own = HgMem(self._tools, self._document, [question], self._config)
+            own = HgMem(self._tools, self._document, [question], self._config, graph=self._graph)
             return await own.answer(question)
         await self.build()
         rows = self._tools.store.edits(self.id)

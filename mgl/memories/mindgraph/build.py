@@ -29,11 +29,12 @@ from mgl.memories.mindgraph.prompts import (
     SEVERAL_QUESTIONS,
 )
 from mgl.memories.mindgraph.state import Graph, apply, replay, serialise
+from mgl.prompt import Prompt
 from mgl.store import EditRecord
 from mgl.text import sentence_spans
 from mgl.types import Chunk, Document, Question
 
-__all__ = ["build_graph", "question_text"]
+__all__ = ["build_graph", "question_text", "writing_prompts"]
 
 _PROMPTS = {
     ("quote", "paper"): BUILD,
@@ -41,6 +42,14 @@ _PROMPTS = {
     ("sentence", "paper"): BUILD_BY_SENTENCE,
     ("sentence", "cached"): BUILD_BY_SENTENCE_CACHED,
 }
+
+
+def writing_prompts(questions: Sequence[Question], config: MindGraphConfig) -> tuple[Prompt, ...]:
+    """The prompts that decide what stands in a graph for these questions."""
+    build = _PROMPTS[config.cite, config.prompt_order]
+    if len(questions) == 1:
+        return (build,)
+    return (build, SEVERAL_QUESTIONS if questions else NO_QUESTION)
 
 
 def question_text(questions: Sequence[Question]) -> str:

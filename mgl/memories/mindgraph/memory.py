@@ -17,13 +17,14 @@ from typing import Final
 from mgl.errors import InputError
 from mgl.memories.base import Tools, memory_id
 from mgl.memories.mindgraph.answer import answer_from_graph
-from mgl.memories.mindgraph.build import build_graph
+from mgl.memories.mindgraph.build import build_graph, writing_prompts
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.edits import resolved
 from mgl.memories.mindgraph.small.answer import answer_small
-from mgl.memories.mindgraph.small.build import build_small
+from mgl.memories.mindgraph.small.build import build_small, small_writing_prompts
 from mgl.memories.mindgraph.state import Graph, Node, replay
 from mgl.memories.mindgraph.tools import GraphTools
+from mgl.prompt import Prompt
 from mgl.store import MemoryRecord
 from mgl.text import chunk_document
 from mgl.types import Answer, Chunk, Document, Question
@@ -73,6 +74,7 @@ class MindGraph:
             KIND,
             self._config.model_dump(mode="json"),
             self._tools.llm.model_id,
+            self._writing_prompts(),
             document=self._document.id,
             questions=[question.text for question in self._questions],
         )
@@ -160,6 +162,11 @@ class MindGraph:
             ),
             answers=tuple(answers),
         )
+
+    def _writing_prompts(self) -> tuple[Prompt, ...]:
+        if self._config.preset == "small":
+            return small_writing_prompts(self._questions)
+        return writing_prompts(self._questions, self._config)
 
     def _label(self, node: Node) -> str:
         """The id, which a model chose to be readable; the small preset's claims have numbers."""

@@ -6,17 +6,43 @@ meanwhile, what was made is thrown away and looked at again.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.describing import DESCRIBE, DESCRIBE_SEVERAL
 from mgl.memories.mnemis.episodes import episodes_of
 from mgl.memories.mnemis.hierarchy import build_hierarchy
 from mgl.memories.mnemis.ingest import ingest
+from mgl.memories.mnemis.ingest_prompts import (
+    FACTS,
+    MORE_FACTS,
+    MORE_NAMES,
+    NAMES,
+    SAME_ENTITIES,
+    SAME_FACTS,
+    SUMMARIES,
+)
 from mgl.memories.mnemis.log import Log
+from mgl.memories.mnemis.printed import CATEGORIES, CATEGORIES_SYSTEM, GUIDANCE
 from mgl.memories.mnemis.renewing import renew
 from mgl.memories.mnemis.update import needs_rebuild, update_hierarchy
+from mgl.prompt import Prompt
 from mgl.store import EditRecord
 
-__all__ = ["categorise", "take_in"]
+__all__ = ["categorise", "take_in", "writing_prompts"]
+
+
+def writing_prompts(config: MnemisConfig) -> tuple[Prompt, ...]:
+    """The prompts that decide what a memory of this configuration holds, whichever routes read it:
+    those of the selection and of the answer are not among them."""
+    base: tuple[Prompt, ...] = (NAMES, SAME_ENTITIES, SUMMARIES, FACTS, SAME_FACTS)
+    return (
+        *(base if config.extraction == "model" else ()),
+        *((MORE_NAMES, MORE_FACTS) if config.extraction == "model" and config.reflect else ()),
+        *(CATEGORIES_SYSTEM, GUIDANCE, CATEGORIES, DESCRIBE),
+        *((DESCRIBE_SEVERAL,) if config.hierarchy == "incremental" else ()),
+    )
 
 
 async def take_in(tools: Tools, log: Log, config: MnemisConfig, *, ended: bool) -> None:
@@ -51,9 +77,17 @@ async def _taken_in(tools: Tools, log: Log, config: MnemisConfig, *, ended: bool
             continue
         if log.step != step:
             return False
-        with log.minding(source):
+        asks = config.extraction == "model"
+        with log.minding(source) if asks else nullcontext():
             rows, _ = await ingest(
-                tools.llm, tools.required_embedder, source, log.state, episode, config, step=step
+                tools.llm,
+                tools.required_embedder,
+                source,
+                log.state,
+                episode,
+                config,
+                step=step,
+                places=log.places,
             )
             if not log.write(rows):
                 return False

@@ -17,6 +17,7 @@ from mgl.memories.mnemis.facts import find_facts
 from mgl.memories.mnemis.joining import join
 from mgl.memories.mnemis.ledger import Ledger
 from mgl.memories.mnemis.nodes import Episode
+from mgl.memories.mnemis.places import Places
 from mgl.memories.mnemis.state import AddEpisode, State
 from mgl.memories.mnemis.terms import take_terms
 from mgl.retrieval.base import Embedder
@@ -35,8 +36,10 @@ async def ingest(
     config: MnemisConfig,
     *,
     step: int,
+    places: Places | None = None,
 ) -> tuple[list[EditRecord], State]:
     """The rows of an episode, and the state with it. One that is there already gives no row.
+    ``places`` are those of the source's terms as far as they were read (``terms``).
 
     Raises the EngineError family, but for ReplyInvalid.
     """
@@ -45,7 +48,7 @@ async def ingest(
     ledger = Ledger(step, state)
     ledger.put(AddEpisode(episode))
     if config.extraction == "terms":
-        take_terms(ledger, source, episode)
+        take_terms(ledger, source, episode, places or Places())
         return ledger.rows, ledger.state
     asker = Asker(llm, source, state, episode, config)
     found = await find(asker, ledger, episode.number, config)

@@ -15,6 +15,7 @@ from mgl.deletion import delete, minding
 from mgl.errors import InputError, StoreConflict
 from mgl.memories.base import Observer
 from mgl.memories.mnemis.edits import EVENTS, resolved
+from mgl.memories.mnemis.places import Places
 from mgl.memories.mnemis.state import EMPTY, State, replay
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.redaction import Redaction
@@ -24,13 +25,15 @@ __all__ = ["Log"]
 
 
 class Log:
-    """``state`` and the ``step`` that comes next, as of the last time that it caught up."""
+    """``state`` and the ``step`` that comes next, as of the last time that it caught up; ``places``
+    are those of the source's terms, as far as they were read."""
 
     def __init__(self, store: Store, identity: str, source: Source, observer: Observer) -> None:
         self._store = store
         self._id = identity
         self._source = source
         self._observer = observer
+        self.places = Places()
         self.state: State = EMPTY
         self.step = 0
 

@@ -22,7 +22,7 @@ from typing import Any, Final
 from mgl.errors import InputError, UsageError
 from mgl.memories.base import Tools, memory_id
 from mgl.memories.mnemis.answering import answer_from_document, as_memories, context, ranked
-from mgl.memories.mnemis.building import categorise, take_in
+from mgl.memories.mnemis.building import categorise, take_in, writing_prompts
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.control import Forgotten, chosen
 from mgl.memories.mnemis.episodes import shown
@@ -84,7 +84,10 @@ class Mnemis:
         decided = {"document": self._source.id}
         if self._config.extraction == "model":
             decided["embedder"] = self._tools.required_embedder.model_id
-        return memory_id(KIND, self._config.of_the_log(), self._tools.llm.model_id, **decided)
+        config = self._config
+        return memory_id(
+            KIND, config.of_the_log(), self._tools.llm.model_id, writing_prompts(config), **decided
+        )
 
     @property
     def state(self) -> State:

@@ -8,12 +8,10 @@ a document, which never grows. Where it decides late, earlier episodes get their
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import islice, pairwise
 from typing import Final
 
@@ -25,48 +23,33 @@ from mgl.memories.mnemis.ledger import Ledger
 from mgl.memories.mnemis.moments import moment
 from mgl.memories.mnemis.naming import by_key, key_of, keys_of
 from mgl.memories.mnemis.nodes import Entity, Episode, Mention
+from mgl.memories.mnemis.places import NAME, NOUN, SPEAKER, Place, Places
 from mgl.memories.mnemis.state import AddEntity, AddFact, Describe, Repeat, State
-from mgl.text.names import find_names
-from mgl.text.nouns import find_nouns
 from mgl.types import Document, Source
 
-__all__ = ["NAME", "NOUN", "SPEAKER", "take_terms", "told"]
-
-NAME: Final = "name"
-NOUN: Final = "noun"
-SPEAKER: Final = "speaker"
-"""Tags of entities of which no more is known."""
-
-_PICTURE: Final = re.compile(r"\[image:")
-LEAST: Final = 2
-"""Times that a noun is said before it is a term."""
+__all__ = ["take_terms", "told"]
 
 SENTENCES, SENTENCE_CHARS = 3, 200
 FACT_CHARS: Final = 500
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Place:
-    """Where a term stands, or a speaker speaks; ``names`` are what it goes by, as written first."""
+def take_terms(ledger: Ledger, source: Source, episode: Episode, places: Places) -> None:
+    """Put an episode, which the state has, into it: entities, what is known of them, facts.
 
-    start: int
-    names: tuple[str, ...]
-    kind: str
-
-
-def take_terms(ledger: Ledger, source: Source, episode: Episode) -> None:
-    """Put an episode, which the state has, into it: entities, what is known of them, facts."""
-    taking = _Taking(ledger, source, episode)
+    ``places`` are those of the source as far as it was read, and are read on.
+    """
+    taking = _Taking(ledger, source, episode, places)
     for number, (start, end) in enumerate(taking.passage.sentences, 1):
         taking.sentence(number, start, end)
     taking.describe()
 
 
 class _Taking:
-    def __init__(self, ledger: Ledger, source: Source, episode: Episode) -> None:
+    def __init__(self, ledger: Ledger, source: Source, episode: Episode, places: Places) -> None:
         self.passage = Passage.of(source, episode)
         text = self.passage.document.text
-        self._places = _places(text if isinstance(source, Document) else text[: episode.span.end])
+        places.read(text if isinstance(source, Document) else text[: episode.span.end])
+        self._places = places
         self._source = source
         self._ledger = ledger
         self._episode = episode
@@ -94,12 +77,12 @@ class _Taking:
                 span = entity.mentions[0].span
                 self._ledger.put(Describe(identity, summary, tags), span=span)
 
-    def _terms(self, number: int, start: int, end: int) -> list[_Place]:
+    def _terms(self, number: int, start: int, end: int) -> list[Place]:
         speaker = clean_name(self.passage.speakers[number - 1])
-        said = [_Place(start, (speaker,), SPEAKER)] if key_of(speaker) else []
-        return said + self._places[_first(self._places, start) : _first(self._places, end)]
+        said = [Place(start, (speaker,), SPEAKER)] if key_of(speaker) else []
+        return said + self._places.within(start, end)
 
-    def _take(self, place: _Place, mention: Mention) -> str:
+    def _take(self, place: Place, mention: Mention) -> str:
         """The id of a term's entity, which is made where there is none."""
         keys = [key_of(name) for name in place.names]
         identity = next((self._known[key] for key in keys if key in self._known), None)
@@ -128,16 +111,13 @@ class _Taking:
             Passage.of(self._source, self._ledger.state.episodes[mention.episode]), mention
         )
 
-    def _earlier(self, place: _Place) -> list[Mention]:
+    def _earlier(self, place: Place) -> list[Mention]:
         """The sentences of earlier episodes that have a term, which was none when they came."""
         if isinstance(self._source, Document):
             return []
-        form = place.names[-1]
-        starts = [
-            each.start
-            for each in self._places[: _first(self._places, self._episode.span.start)]
-            if each.names[-1] == form
-        ]
+        starts = self._places.before(place, self._episode.span.start)
+        if not starts:
+            return []
         known = sorted(self._ledger.state.episodes.values(), key=lambda each: each.span.start)
         begins = [each.span.start for each in known]
         found = []
@@ -159,27 +139,6 @@ class _Taking:
         identity = self._ledger.state.next_id("f")
         if self._ledger.put(replace(fact, id=identity)):
             known.append(self._ledger.state.facts[identity])
-
-
-@lru_cache(maxsize=1)
-def _places(text: str) -> list[_Place]:
-    """Where the terms of a text stand, in its order; that a picture was sent is none."""
-    text = _PICTURE.sub(lambda mark: " " * len(mark[0]), text)
-    names = find_names(text)
-    inside = {place for found in names for start, end in found.spans for place in range(start, end)}
-    places: list[_Place] = []
-    for kind, found in ((NAME, names), (NOUN, find_nouns(text, min_count=LEAST))):
-        for term in found:
-            for start, end in term.spans:
-                written = " ".join(text[start:end].split())
-                forms = tuple(
-                    form
-                    for form in dict.fromkeys((written, *term.aliases[1:], term.name))
-                    if form != term.name and key_of(form)
-                )
-                if (kind == NAME or start not in inside) and key_of(term.name):
-                    places.append(_Place(start, (*forms, term.name), kind))
-    return sorted(places)
 
 
 def told(source: Source, state: State, entity: Entity) -> Describe:
@@ -205,7 +164,3 @@ def _quoted(passage: Passage, mention: Mention) -> str:
 def _said(passage: Passage, number: int) -> str:
     speaker, text = passage.speakers[number - 1], passage.quote(number)
     return f"{speaker}: {text}" if speaker else text
-
-
-def _first(places: Sequence[_Place], start: int) -> int:
-    return bisect_left(places, start, key=lambda place: place.start)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mgl.errors import EngineUnavailable, InputError, ReplyInvalid, UsageError
+from mgl.graph import EntityGraph
+from mgl.graph.fold import fold
+from mgl.llm.base import Request
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.hgmem import HgMem
 from mgl.memories.hgmem.answering import NOTHING
 from mgl.memories.hgmem.edits import Respond, Retrieve, Stop, Subquery, read
-from mgl.store import Store
+from mgl.store import EditRecord, Store
 from mgl.types import Conversation, Document, Question
 from tests.memories.hgmem.conftest import Ask
 from tests.memories.hgmem.telling import DOCUMENT, Teller, case, point
@@ -401,3 +405,51 @@ async def test_the_view_shows_points_as_they_were(memory_for: Ask) -> None:
     assert first == {"point 0"}
     assert then == {"point 0, said anew in step 1", "point 1"}
     assert all(view.document.quote(node.span) for node in view.nodes)
+
+
+async def test_failed_chunks_are_read_again_and_an_answered_question_keeps_its_answer(
+    memory_for: Ask, store: Store
+) -> None:
+    class Failing(Teller):
+        def _reply(self, request: Request) -> str:
+            passage = request.messages[0].content.split("The text:")[-1]
+            return "no JSON" if "Thuria" in passage else super()._reply(request)
+
+    replies: dict[str, Any] = {"evolve": [{"inserted": [PUNISHED]}]}
+    memory = memory_for(Failing(**replies).engine)
+    before = await memory.answer(QUESTION)
+    rows, drawn = store.edits(memory.id), memory.view().nodes
+    assert "thuria" not in memory._graph.graph().entities
+    teller = Teller(**replies)
+    again = memory_for(teller.engine)
+    await again.retry_failed()
+    assert set(teller.asked) == {("graph", prompt) for prompt in teller.prompts("graph")}
+    assert "thuria" in again._graph.graph().entities
+    assert again.id == memory.id
+    assert store.edits(again.id) == rows
+    assert (await again.answer(QUESTION)).text == before.text
+    assert again.view().nodes == drawn
+    other = memory_for(Teller(**replies).engine, "What is Thuria?", entities=10)
+    await other.build()
+    assert "thuria" in said(other, store, Retrieve)[0].entities
+
+
+async def test_the_graph_is_folded_once_for_all_questions(
+    memory_for: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folded = 0
+
+    def counting(rows: Sequence[EditRecord]) -> EntityGraph:
+        nonlocal folded
+        folded += 1
+        return fold(rows)
+
+    monkeypatch.setattr("mgl.graph.memory.fold", counting)
+    teller = Teller(evolve=[{"inserted": [PUNISHED]}])
+    memory = memory_for(teller.engine, None)
+    questions = [QUESTION, Question("Who is Issus?"), Question("Whom does Phaidor love?")]
+    answers = [await memory.answer(question) for question in questions]
+    assert folded == 1
+    alone = [memory_for(teller.engine, question.text) for question in questions]
+    assert [await each.answer(q) for each, q in zip(alone, questions, strict=True)] == answers
+    assert folded == 1 + len(questions)

@@ -18,21 +18,24 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mgl.claiming import OPEN_QUESTION, claim_from
+from mgl.claiming import CLAIM, CLAIM_WITHOUT_QUESTION, OPEN_QUESTION, SUPPORTED, claim_from
 from mgl.llm.base import LLM
 from mgl.memories.base import Tools
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.edits import record, resolved
 from mgl.memories.mindgraph.small.evidence import evidence_span
 from mgl.memories.mindgraph.small.parts import all_parts
+from mgl.memories.mindgraph.small.prompts import RELEVANT
 from mgl.memories.mindgraph.small.ranking import rank_blocks
 from mgl.memories.mindgraph.state import AddEdge, AddNode, Graph, apply, replay
+from mgl.prompt import Prompt
+from mgl.reading import SYSTEM
 from mgl.store import EditRecord
 from mgl.text import sentence_spans
 from mgl.text.names import Name, find_names, mentioned
 from mgl.types import Chunk, Document, Question, Span
 
-__all__ = ["build_small", "claim_id", "claim_prefix"]
+__all__ = ["build_small", "claim_id", "claim_prefix", "small_writing_prompts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,12 @@ def claim_id(question: int, block: int) -> str:
     """The node id of the claim that a block makes for the n-th part of the questions; both count
     from 0."""
     return f"{claim_prefix(question)}{block + 1}"
+
+
+def small_writing_prompts(questions: Sequence[Question]) -> tuple[Prompt, ...]:
+    """The prompts that decide what stands in a graph for these questions."""
+    claiming = (RELEVANT, CLAIM) if questions else (CLAIM_WITHOUT_QUESTION,)
+    return (SYSTEM, *claiming, SUPPORTED)
 
 
 async def build_small(
