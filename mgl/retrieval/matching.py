@@ -98,5 +98,6 @@ def open_matcher(
     """
     name, _, last = written.rpartition(":")
     name, layer = (name, int(last)) if name and last.isdecimal() else (written, None)
+    model = find_model(name, "embed", source, home)
     require_package("transformers")
-    return TokenMatcher(find_model(name, "embed", source, home), layer, cache)
+    return TokenMatcher(model, layer, cache)
