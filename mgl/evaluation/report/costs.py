@@ -65,8 +65,9 @@ def size_table(group: Group) -> Table:
     rows = []
     for series in group.series:
         of, facts, answered = who(series), _memories(series), with_measures(series)
-        hyperedges = sum(_known(facts, "hyperedges"))
-        joined = sum(_known(facts, "hyperedge_nodes")) / hyperedges if hyperedges else None
+        asked = [one.memory for one in series.records]
+        hyperedges = sum(_known(asked, "hyperedges"))
+        joined = sum(_known(asked, "hyperedge_nodes")) / hyperedges if hyperedges else None
         rows.append(
             (
                 Cell(series.label),
@@ -84,7 +85,8 @@ def size_table(group: Group) -> Table:
         (*head, "compaction ratio, %", "citations verbatim, %"),
         tuple(rows),
         (
-            "Sizes are medians over memories, least and largest beside. The compaction ratio is "
+            "Sizes are medians over memories, least and largest beside; those of hyperedges the "
+            "mean over all that answers were made from. The compaction ratio is "
             "the tokens of the first answering call over those of the source. Both last columns "
             "are means over the answers that have them; every citation has to be verbatim (100).",
         ),
