@@ -43,8 +43,7 @@ class Direct(Baseline):
         await self.build()
         context = self._tools.llm.context_tokens
         used = min(self._config.context_tokens or context, context)
-        beyond = -await self._question_tokens(question) % ALIKE_TOKENS
-        reserve = await self._reserve(question) + beyond
+        reserve = await self._reserve(question, step=ALIKE_TOKENS)
         there = room(self._tools.llm, 1, reserve=reserve) - context + used
         if there < LEAST_TOKENS:
             raise ContextOverflow(

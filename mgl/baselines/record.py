@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -174,11 +175,12 @@ class Baseline:
         (tokens,) = await self._tools.llm.count_tokens([question.text])
         return tokens
 
-    async def _reserve(self, question: Question) -> int:
-        """Tokens of the call that answers which are not the excerpts': its reply, the question."""
+    async def _reserve(self, question: Question, *, step: int = 1) -> int:
+        """Tokens of the call that answers which are not the excerpts': its reply, the question,
+        which is given room in steps of so many tokens."""
         talks = isinstance(self._source, Conversation)
         budget: int = self._config.answer_tokens if talks else ANSWER_TOKENS
-        return budget + await self._question_tokens(question)
+        return budget + ceil(await self._question_tokens(question) / step) * step
 
     async def _answer(
         self,

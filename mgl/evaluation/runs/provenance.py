@@ -15,7 +15,7 @@ import psutil
 
 import mgl
 from mgl.commands import run
-from mgl.prompt import Prompt
+from mgl.prompt import Prompt, hashes
 
 __all__ = ["code", "machine", "packages", "prompts"]
 
@@ -61,12 +61,12 @@ def prompts() -> dict[str, str]:
     Values are known by their type alone: those of other packages may load a library when they are
     looked into.
     """
-    found: dict[str, str] = {}
+    found: list[Prompt] = []
     for module in list(sys.modules.values()):
         for value in list(vars(module).values()) if isinstance(module, type(sys)) else ():
             parts = value.values() if type(value) is dict else (value,)
-            found.update({one.name: one.hash for one in parts if issubclass(type(one), Prompt)})
-    return dict(sorted(found.items()))
+            found += [one for one in parts if issubclass(type(one), Prompt)]
+    return hashes(found)
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
