@@ -47,7 +47,7 @@ class Reader(Sorter):
             said = rule(asked) if callable(rule) else rule
             if "another name of" in asked:
                 said = merging(asked)
-            elif "List the entities" in asked:
+            elif "Which entities" in asked:
                 said = with_surnames(asked)
         elif '"memories"' in json.dumps(request.json_schema):
             said = {"memories": [1], "answer": "Rome"}
@@ -56,18 +56,11 @@ class Reader(Sorter):
         return Completion(json.dumps(said), "stop", TokenUsage(10, 2))
 
 
-def with_surnames(prompt: str) -> dict[str, list[dict[str, object]]]:
+def with_surnames(prompt: str) -> dict[str, list[str]]:
     """The names by rules, with Robert Miller as one."""
-    full = {n for n, text in sentences(prompt) if "Robert Miller" in text}
-    items = [item for item in named(prompt)["entities"] if item["name"] != "Miller"]
-    return {
-        "entities": [
-            {**item, "name": "Robert Miller"}
-            if item["name"] == "Robert" and item["src"] in full
-            else item
-            for item in items
-        ]
-    }
+    names = [name for name in named(prompt)["entities"] if name != "Miller"]
+    full = any("Robert Miller" in text for _, text in sentences(prompt))
+    return {"entities": ["Robert Miller" if full and name == "Robert" else name for name in names]}
 
 
 def merging(prompt: str) -> dict[str, str]:

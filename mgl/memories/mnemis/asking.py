@@ -62,7 +62,9 @@ class Asker:
         before = [each for each in state.episodes.values() if each.number < episode.number]
         first = max(0, len(before) - config.recent)
         self.recent = tuple(shown(source, each) for each in before[first:])
-        self.text = "\n".join((*self.recent, self.passage.numbered()))
+        passages = (*(Passage.of(source, each) for each in before[first:]), self.passage)
+        self.said = "\n".join(part for passage in passages for part in passage.said)
+        """What was said in it and the recent ones, and by whom; without times."""
         self._llm = llm
         self._config = config
 

@@ -19,10 +19,10 @@ from mgl.retrieval.base import Embedder, Hit
 from mgl.retrieval.bm25 import Bm25, all_stems
 from mgl.retrieval.fuse import fuse_hits
 
-__all__ = ["LEAST_LIKE", "alike", "candidates"]
+__all__ = ["LEAST_LIKE", "alike", "candidates", "cosines_of"]
 
 LEAST_LIKE: Final = 0.5
-"""Cosine of two names."""
+"""Cosine of two names, or two facts."""
 
 
 async def candidates(
@@ -33,7 +33,7 @@ async def candidates(
         return [[] for _ in names]
     forms = [(place, name) for place, entity in enumerate(entities) for name in entity.names]
     words = Bm25([f"{' '.join(entity.names)} {entity.summary}" for entity in entities])
-    cosines = await _cosines(embedder, names, [name for _, name in forms])
+    cosines = await cosines_of(embedder, names, [name for _, name in forms])
     owners = np.array([place for place, _ in forms])
     found = []
     for name, row in zip(names, cosines, strict=True):
@@ -50,7 +50,7 @@ async def alike(embedder: Embedder, names: Sequence[str], most: int) -> list[lis
     if len(names) < 2:
         return [[] for _ in names]
     stems = [frozenset(each) for each in all_stems(names)]
-    cosines = await _cosines(embedder, names, names)
+    cosines = await cosines_of(embedder, names, names)
     found: list[list[int]] = []
     for place, row in enumerate(cosines):
         before = [
@@ -62,9 +62,11 @@ async def alike(embedder: Embedder, names: Sequence[str], most: int) -> list[lis
     return found
 
 
-async def _cosines(
+async def cosines_of(
     embedder: Embedder, names: Sequence[str], others: Sequence[str]
 ) -> NDArray[np.float32]:
+    """How like some texts are to others, a row each."""
+
     def work() -> NDArray[np.float32]:
         made: NDArray[np.float32] = embedder.embed(names) @ embedder.embed(others).T
         return made

@@ -23,6 +23,8 @@ class MnemisConfig(PresetConfig):
     who finds entities and facts: the ``model``, or code, which knows ``terms`` alone.
     ``hierarchy`` says what becomes of the categories when the base graph grows: they are built
     anew (``rebuild``, §2.2) or taken further (``incremental``, ours).
+    ``described`` says when a model describes an entity: in each episode that names it (``always``,
+    §2.1), or in the first, second, fourth, eighth … of them (``doubling``, ours).
     ``routes`` and ``kinds`` are the rows of Table 4: System-1 similarity search, System-2 global
     selection or both, over episodes (``rag``), entities and edges (``graph``), or all.
     ``reranked`` says whether a re-ranker orders what System-1 alone has found; the union of both
@@ -33,7 +35,14 @@ class MnemisConfig(PresetConfig):
     ``READING`` are the options that decide how a memory is read, and nothing of what is in it.
     """
 
-    SMALL: ClassVar = {"extraction": "terms", "reflect": False}
+    SMALL: ClassVar = {
+        "extraction": "terms",
+        "recent": 1,
+        "reflect": False,
+        "most_entities": 8,
+        "most_facts": 6,
+        "described": "doubling",
+    }
     READING: ClassVar[frozenset[str]] = frozenset(
         "routes kinds reranked ranking k selection_tokens selection_calls answer_tokens".split()
     )
@@ -43,6 +52,7 @@ class MnemisConfig(PresetConfig):
     extraction: Literal["model", "terms"] = "model"
     recent: int = Field(4, ge=0, description="episodes shown as context (§2.1); the number ours")
     reflect: bool = Field(True, description="ask for what was missed, names and edges (§2.1)")
+    described: Literal["always", "doubling"] = "always"
     candidates: int = Field(
         5, ge=1, description="entities or edges a new one is held against; ours"
     )

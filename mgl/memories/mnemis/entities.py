@@ -24,7 +24,6 @@ from mgl.memories.mnemis.naming import Cleaned, by_key, cleaned, is_said, key_of
 from mgl.memories.mnemis.nodes import Entity, Mention
 from mgl.memories.mnemis.proposals import (
     NEW,
-    NamedEntity,
     Names,
     names_schema,
     same_entities_schema,
@@ -37,15 +36,15 @@ __all__ = ["Found", "describe", "find", "settle"]
 
 MOST_SUMMARY_CHARS, MOST_TAG_CHARS, SHOWN_CHARS = 600, 40, 300
 _EARLIER: Final = 2
-_UNKNOWN: Final = "(not known before)"
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A name in an episode: the sentence that it stands in, and how it came to be."""
+    """A name in an episode: the sentences that it stands in, first and last, and how it came to
+    be."""
 
     name: str
-    src: int
+    at: Part
     repaired: str | None = None
     call_key: str | None = None
 
@@ -60,19 +59,20 @@ async def find(asker: Asker, ledger: Ledger, number: int, config: MnemisConfig) 
     for speaker in _speakers(asker):
         found.setdefault(speaker.key, speaker)
     replies = await asyncio.gather(*(_named(asker, part, config) for part in asker.parts))
-    for said in (said for replies_of_part in replies for said in replies_of_part):
+    asked = zip(asker.parts, replies, strict=True)
+    for part, said in ((part, said) for part, made in asked for said in made):
         if said.proposal is None:
             ledger.fail(said.stage, said.problem)
             continue
-        for item in said.proposal.entities:
-            name = _checked(asker, item)
-            if name.rejected is not None:
-                mention = Mention(number, asker.passage.span(item.src))
-                edit = AddEntity("", name.name, mention)
-                ledger.put(edit, rejected=name.rejected, call_key=said.call_key)
+        for name in said.proposal.entities:
+            one = _checked(asker, part, name)
+            if one.rejected is not None:
+                edit = AddEntity("", one.name, Mention(number, asker.passage.span(*part)))
+                ledger.put(edit, rejected=one.rejected, call_key=said.call_key)
                 continue
-            one = _moved(asker, Found(name.name, item.src, name.repaired, said.call_key))
-            found.setdefault(one.key, one)
+            at, repaired = _placed(asker, part, one.name)
+            each = Found(one.name, at, one.repaired or repaired, said.call_key)
+            found.setdefault(each.key, each)
     return list(found.values())
 
 
@@ -85,20 +85,20 @@ async def settle(
     config: MnemisConfig,
     *,
     speakers: frozenset[str],
-) -> dict[str, int]:
+) -> dict[str, Part]:
     """Put the names into the state: as known entities, or as new ones.
 
-    Gives the ids of the episode's entities, each with the sentence that it is named in.
+    Gives the ids of the episode's entities, each with the sentences that it is named in.
     ``speakers`` are keys of all who spoke so far: none is another one.
     """
     known = by_key(ledger.state)
     unknown = {f"n{place}": each for place, each in enumerate(found, 1) if each.key not in known}
     same = await _decided(asker, embedder, ledger, unknown, config, speakers)
     labels = {each.key: label for label, each in unknown.items()}
-    ids: dict[str, int] = {}
+    ids: dict[str, Part] = {}
     placed: dict[str, str] = {}
     for each in found:
-        mention = Mention(number, asker.passage.span(each.src))
+        mention = Mention(number, asker.passage.span(*each.at))
         label = labels.get(each.key, "")
         target, call_key = same.get(label, (NEW, each.call_key))
         if each.key in known:
@@ -113,7 +113,7 @@ async def settle(
             new = AddEntity(identity, each.name, mention)
             ledger.put(new, repaired=each.repaired, call_key=each.call_key)
         placed[label] = identity
-        ids.setdefault(identity, each.src)
+        ids.setdefault(identity, each.at)
     return ids
 
 
@@ -141,7 +141,7 @@ async def describe(asker: Asker, ledger: Ledger, ids: Sequence[str]) -> None:
 
 
 async def _named(asker: Asker, part: Part, config: MnemisConfig) -> list[Said[Names]]:
-    schema = names_schema(*part, config.most_entities)
+    schema = names_schema(config.most_entities)
     return await asker.listed(NAMES, MORE_NAMES, part, schema, "entities")
 
 
@@ -177,7 +177,7 @@ async def _decided(
         lines = []
         for label in some:
             each = unknown[label]
-            sentence = clipped(asker.passage.quote(each.src), SHOWN_CHARS)
+            sentence = clipped(asker.passage.quote(each.at[0]), SHOWN_CHARS)
             lines.append(f'{label} "{each.name}" in: {sentence}')
             lines += [f"  {other} {_line(*told[other])}" for other in likely[label]]
         schema = same_entities_schema({label: likely[label] for label in some})
@@ -197,25 +197,29 @@ def _speakers(asker: Asker) -> Iterator[Found]:
     for src, speaker in enumerate(asker.passage.speakers, 1):
         name = cleaned(speaker, speaker)
         if name.rejected is None:
-            yield Found(name.name, src)
+            yield Found(name.name, (src, src))
 
 
-def _checked(asker: Asker, item: NamedEntity) -> Cleaned:
-    name = cleaned(item.name, asker.passage.speakers[item.src - 1])
-    if name.rejected is None and not is_said(name.name, asker.text):
+def _checked(asker: Asker, part: Part, said: str) -> Cleaned:
+    speakers = set(asker.passage.speakers[part[0] - 1 : part[1]])
+    name = cleaned(said, speakers.pop() if len(speakers) == 1 else "")
+    if name.rejected is None and not is_said(name.name, asker.said):
         return replace(name, rejected="not_said")
     return name
 
 
-def _moved(asker: Asker, found: Found) -> Found:
-    """A name that stands in another sentence than the one it cites, with that one."""
-    passage = asker.passage
-    if found.repaired == "speaker" or mentions(found.name, passage.quote(found.src)):
-        return found
-    for src in range(1, len(passage.sentences) + 1):
-        if mentions(found.name, passage.quote(src)):
-            return replace(found, src=src, repaired=found.repaired or "sentence_moved")
-    return found
+def _placed(asker: Asker, part: Part, name: str) -> tuple[Part, str | None]:
+    """The sentence of a part that has a name, or else most of its words; where none has any, as of
+    a name that only the context tells, the whole part."""
+    first, last = part
+    quotes = {number: asker.passage.quote(number) for number in range(first, last + 1)}
+    for number, quote in quotes.items():
+        if mentions(name, quote):
+            return (number, number), None
+    words = set(key_of(name).split())
+    shared = {n: len(words & set(key_of(quote).split())) for n, quote in quotes.items()}
+    best = max(shared, key=lambda n: shared[n])
+    return ((best, best), "sentence_guessed") if shared[best] else (part, "no_sentence")
 
 
 def _line(name: str, summary: str) -> str:
@@ -223,4 +227,4 @@ def _line(name: str, summary: str) -> str:
 
 
 def _known(entity: Entity) -> str:
-    return f"{entity.id} {_line(entity.name, entity.summary or _UNKNOWN)}"
+    return f"{entity.id} {_line(entity.name, entity.summary)}"

@@ -112,6 +112,12 @@ class Passage:
         """The same without numbers."""
         return self._written(first, last, "{1}")
 
+    @property
+    def said(self) -> tuple[str, ...]:
+        """Who speaks, and each sentence."""
+        quotes = (self.quote(number) for number in range(1, len(self.sentences) + 1))
+        return (*dict.fromkeys(self.speakers), *quotes)
+
     def _written(self, first: int, last: int, form: str) -> str:
         written: list[str] = []
         for number in range(first, last + 1):
@@ -121,9 +127,10 @@ class Passage:
             written.append(before + form.format(number, self.quote(number)))
         return "".join(written)
 
-    def span(self, number: int) -> Span:
-        """The characters of a sentence."""
-        return self.document.span(*self.sentences[number - 1])
+    def span(self, first: int, last: int | None = None) -> Span:
+        """The characters of a sentence, or from one to another."""
+        end = self.sentences[(last or first) - 1][1]
+        return self.document.span(self.sentences[first - 1][0], end)
 
     def quote(self, number: int) -> str:
         """What a sentence says, on one line."""

@@ -65,11 +65,11 @@ async def find_facts(
     ledger: Ledger,
     number: int,
     at: datetime | None,
-    ids: Mapping[str, int],
+    ids: Mapping[str, Part],
     config: MnemisConfig,
 ) -> list[Stated]:
     """The facts of the episode of this number and time; ``ids`` are its entities, each with the
-    sentence that names it."""
+    sentences that name it."""
     asked = [(part, some) for part in asker.parts for some in _together(asker, part, ledger, ids)]
     made = await asyncio.gather(*(_listed(asker, part, some, config) for part, some in asked))
     found: dict[tuple[frozenset[str], str], Stated] = {}
@@ -108,7 +108,7 @@ def _line(entity: Entity) -> str:
 
 
 def _together(
-    asker: Asker, part: Part, ledger: Ledger, ids: Mapping[str, int]
+    asker: Asker, part: Part, ledger: Ledger, ids: Mapping[str, Part]
 ) -> Iterator[list[Entity]]:
     """The entities that a part of the episode may join: those that it names, and who speaks."""
     first, last = part
@@ -122,11 +122,15 @@ def _together(
         others = [
             entity
             for entity in others
-            if first <= ids[entity.id] <= last or mentions(entity.name, text)
+            if _meet(ids[entity.id], part) or mentions(entity.name, text)
         ]
     for some in batches(others, ENTITIES) or [[]]:
         if len(speaking) + len(some) > 1:
             yield [*speaking, *some]
+
+
+def _meet(one: Part, other: Part) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]
 
 
 def _dated(fact: Stated, item: StatedFact, at: datetime | None) -> Stated:

@@ -16,7 +16,7 @@ from mgl.memories.mnemis.entities import describe, find, settle
 from mgl.memories.mnemis.facts import find_facts
 from mgl.memories.mnemis.joining import join
 from mgl.memories.mnemis.ledger import Ledger
-from mgl.memories.mnemis.nodes import Episode
+from mgl.memories.mnemis.nodes import Entity, Episode
 from mgl.memories.mnemis.places import Places
 from mgl.memories.mnemis.state import AddEpisode, State
 from mgl.memories.mnemis.terms import take_terms
@@ -54,12 +54,18 @@ async def ingest(
     found = await find(asker, ledger, episode.number, config)
     speakers = _speakers(source, episode)
     ids = await settle(asker, embedder, ledger, episode.number, found, config, speakers=speakers)
-    if ids:
-        await describe(asker, ledger, list(ids))
+    if due := [each for each in ids if _is_due(ledger.state.entities[each], config)]:
+        await describe(asker, ledger, due)
     at = episode.valid_at
     stated = await find_facts(asker, ledger, episode.number, at, ids, config)
-    await join(asker, ledger, at, stated, config)
+    await join(asker, embedder, ledger, at, stated, config)
     return ledger.rows, ledger.state
+
+
+def _is_due(entity: Entity, config: MnemisConfig) -> bool:
+    """Whether an entity that an episode names is described there."""
+    named = len(entity.episodes)
+    return config.described == "always" or not entity.summary or named.bit_count() == 1
 
 
 def _speakers(source: Source, episode: Episode) -> frozenset[str]:

@@ -1,8 +1,9 @@
 """The prompts of the base graph: ours, since the paper prints none for this part.
 
 What an entity and an edge is follows §2.1. Where calls about one episode have its text in common,
-it stands before the task, so that a server reads it once. An item names its sentence before it
-says anything.
+it stands before the task, so that a server reads it once. A fact names its sentence before it says
+anything; names are looked up in the sentences by code. No prompt offers an empty list: small models
+take that offer for every text.
 """
 
 from __future__ import annotations
@@ -34,21 +35,20 @@ NAMES = Prompt(
     "mnemis.names",
     source=_SOURCE,
     text=_OPENING
-    + """List the entities that the text tells of: each concrete person, organization, place, \
-object, event or well-defined concept. src is the number of the sentence of the text that tells of \
-it. name is its name, or the one to four words that stand for it, without an article. Do not list \
-pronouns, times, numbers, feelings or greetings; who says "I" is listed by name. The list stays \
-empty where there is nothing to list.
+    + """Which entities does the numbered text tell of? An entity is a person, organization, \
+place, object, event, activity or well-defined concept. Give the name of each, or the one to four \
+words of the text that stand for it, without an article. Leave out who speaks, pronouns, times, \
+numbers, feelings and greetings.
 
-{"entities": [{"src": number, "name": "..."}]}""",
+{"entities": ["...", "...", ...]}""",
     variables=("recent", "episode"),
 )
 
 MORE_NAMES = Prompt(
     "mnemis.more_names",
     source=_SOURCE,
-    text="""Read the numbered sentences again. List the entities that are missing from your list, \
-in the same form, and none that you have listed. Where none is missing, the list stays empty.""",
+    text="""Read the numbered text again. Which entities are missing from your list? Give these \
+alone, in the same form.""",
 )
 
 SAME_ENTITIES = Prompt(
@@ -76,9 +76,9 @@ Entities that it tells of, each with what was known of it before:
 {entities}
 
 Describe each entity, under its id. src is the number of the sentence that tells most about it. \
-summary says in one or two short sentences who or what it is, with what was known before and what \
-the text adds. tags are one to three words for its type or role. Say nothing that is neither in \
-the text nor known before.
+summary says in one or two short sentences what is known of it: what was known before, and what \
+the text tells that it is, has, does or feels. tags are one to three words for its type or role. \
+Say nothing that is neither in the text nor known before.
 
 {"id": {"src": number, "summary": "...", "tags": ["..."]}, ...}""",
     variables=("episode", "entities"),
@@ -91,23 +91,23 @@ FACTS = Prompt(
     + """Entities that it tells of:
 {entities}
 
-List the facts that the text states: relationships, actions or states that join two of these \
-entities. src is the number of the sentence that states it. source and target are two different \
-entities of the list. fact is one short sentence that says it in full, with names instead of \
-pronouns. valid_at is when that was or began, and invalid_at is when it ended, each in the words \
-of the text ("last week", "in 2021") or as a date; leave out what the text does not tell, and \
-invalid_at of what has not ended. The list stays empty where there is nothing to list.
+Which facts does the numbered text state? A fact is a relationship, action or state that joins \
+two of these entities. src is the number of the sentence that states it. source and target are \
+two different entities of the list. fact is one short sentence that says it in full, with names \
+instead of pronouns. valid_at is when that was or began, and invalid_at is when it ended, each in \
+the words of the text or as a date. Leave out valid_at where the text does not tell it, and \
+invalid_at where it has not ended.
 
 {"facts": [{"src": number, "source": "...", "target": "...", "fact": "...", "valid_at": "...", \
-"invalid_at": "..."}]}""",
+"invalid_at": "..."}, ...]}""",
     variables=("recent", "episode", "entities"),
 )
 
 MORE_FACTS = Prompt(
     "mnemis.more_facts",
     source=_SOURCE,
-    text="""Read the numbered sentences again. List the facts that are missing from your list, in \
-the same form, and none that you have listed. Where none is missing, the list stays empty.""",
+    text="""Read the numbered text again. Which facts are missing from your list? Give these \
+alone, in the same form.""",
 )
 
 SAME_FACTS = Prompt(

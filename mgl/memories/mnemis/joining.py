@@ -1,9 +1,9 @@
 """The facts of an episode held against the known ones of the same two entities.
 
 Source: Mnemis §2.1 de-duplicates edges as it does entities. That the model decides among the known
-ones, and that a contradicted fact is closed with the time of the new one and kept, is our reading.
-A fact that says letter for letter what is known costs no call, nor does the first between two
-entities.
+ones that are likest by their embeddings, and that a contradicted fact is closed with the time of
+the new one and kept, is our reading. A fact that says letter for letter what is known costs no
+call, nor does one that none is like.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from datetime import datetime
 from pydantic import BaseModel
 
 from mgl.memories.mnemis.asking import Asker, Said, batches
+from mgl.memories.mnemis.candidates import LEAST_LIKE, cosines_of
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.facts import Stated
 from mgl.memories.mnemis.ingest_prompts import SAME_FACTS
@@ -24,6 +25,7 @@ from mgl.memories.mnemis.ledger import Ledger, naive
 from mgl.memories.mnemis.nodes import Fact
 from mgl.memories.mnemis.proposals import NONE, Same, same_facts_schema
 from mgl.memories.mnemis.state import Close, Repeat, State
+from mgl.retrieval.base import Embedder
 
 __all__ = ["join", "known_between"]
 
@@ -32,6 +34,7 @@ _NEW = Same(same=NONE, contradicts=[])
 
 async def join(
     asker: Asker,
+    embedder: Embedder,
     ledger: Ledger,
     at: datetime | None,
     stated: Sequence[Stated],
@@ -41,7 +44,7 @@ async def join(
     close what they contradict."""
     between = known_between(ledger.state)
     labelled = {f"n{place}": fact for place, fact in enumerate(stated, 1)}
-    rivals: dict[str, list[Fact]] = {}
+    possible: dict[str, list[Fact]] = {}
     decided: dict[str, tuple[Same, str | None]] = {}
     for label, fact in labelled.items():
         known = between.get(fact.ends, [])
@@ -49,7 +52,8 @@ async def join(
         if exact:
             decided[label] = Same(same=exact[0].id, contradicts=[]), fact.call_key
         elif known:
-            rivals[label] = known[-config.candidates :]
+            possible[label] = known
+    rivals = await _likest(embedder, labelled, possible, config.candidates)
 
     async def one(some: Sequence[str]) -> Said[BaseModel]:
         shown = "\n".join(_shown(label, labelled[label], rivals[label]) for label in some)
@@ -72,6 +76,30 @@ def known_between(state: State) -> Mapping[frozenset[str], list[Fact]]:
     for fact in state.facts.values():
         between[frozenset((fact.source, fact.target))].append(fact)
     return between
+
+
+async def _likest(
+    embedder: Embedder,
+    labelled: Mapping[str, Stated],
+    possible: Mapping[str, Sequence[Fact]],
+    most: int,
+) -> dict[str, list[Fact]]:
+    """For each label at most so many of the facts that it may be like, the likest first; labels
+    that none is like are left out."""
+    if not possible:
+        return {}
+    known = list({fact.id: fact for facts in possible.values() for fact in facts}.values())
+    places = {fact.id: place for place, fact in enumerate(known)}
+    texts = [labelled[label].text for label in possible]
+    cosines = await cosines_of(embedder, texts, [fact.text for fact in known])
+    found: dict[str, list[Fact]] = {}
+    for (label, facts), row in zip(possible.items(), cosines, strict=True):
+        like = {fact.id: float(row[places[fact.id]]) for fact in facts}
+        near = [fact for fact in facts if like[fact.id] > LEAST_LIKE]
+        near.sort(key=lambda fact: -like[fact.id])
+        if near:
+            found[label] = near[:most]
+    return found
 
 
 def _put(

@@ -17,7 +17,6 @@ __all__ = [
     "NEW",
     "NONE",
     "Facts",
-    "NamedEntity",
     "Names",
     "Same",
     "StatedFact",
@@ -41,15 +40,10 @@ class _Proposal(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class NamedEntity(_Proposal):
-    """An entity by name, and the number of the sentence that tells of it."""
-
-    src: int
-    name: Annotated[str, bounded(NAME_CHARS)]
-
-
 class Names(_Proposal):
-    entities: list[NamedEntity]
+    """What an episode tells of, by name."""
+
+    entities: list[str]
 
 
 class Summary(_Proposal):
@@ -82,10 +76,10 @@ class Same(_Proposal):
     contradicts: list[str]
 
 
-def names_schema(first: int, last: int, most: int) -> type[Names]:
-    """Names from the sentences ``first`` to ``last``."""
-    item = create_model("entity", __base__=NamedEntity, src=(number(first, last), ...))
-    return create_model("names", __base__=Names, entities=(several(item, most), ...))
+def names_schema(most: int) -> type[Names]:
+    """At most so many names."""
+    names = Annotated[list[Annotated[str, bounded(NAME_CHARS)]], Field(max_length=most)]
+    return create_model("names", __base__=Names, entities=(names, ...))
 
 
 def same_entities_schema(candidates: Mapping[str, Sequence[str]]) -> type[BaseModel]:

@@ -25,10 +25,10 @@ from mgl.store import EditRecord
 from mgl.types import Conversation, Source, Turn
 
 MARKS = {
-    "entities": "List the entities that the text tells of",
+    "entities": "Which entities does the numbered text tell of",
     "entity_deduplication": "another name of",
     "entity_summaries": "Describe each entity",
-    "edges": "List the facts",
+    "edges": "Which facts does the numbered text state",
     "edge_deduplication": "New facts, each under a label",
 }
 _NAME = re.compile(r"\b[A-Z]\w+\b")
@@ -75,8 +75,8 @@ def sentences(prompt: str) -> list[tuple[int, str]]:
 
 
 def named(prompt: str) -> dict[str, Any]:
-    items = [{"src": n, "name": name} for n, text in sentences(prompt) for name in _names(text)]
-    return {"entities": items}
+    said = (name for _, text in sentences(prompt) for name in _names(text))
+    return {"entities": list(dict.fromkeys(said))}
 
 
 def stated(prompt: str) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def stated(prompt: str) -> dict[str, Any]:
 
 
 def described(prompt: str) -> dict[str, Any]:
-    ids = re.findall(r"^(e\d+) (.*?): ", prompt, re.MULTILINE)
+    ids = re.findall(r"^(e\d+) ([^:\n]*)", prompt, re.MULTILINE)
     return {
         each: {"src": 1, "summary": f"{name} is told of.", "tags": ["thing"]} for each, name in ids
     }

@@ -163,7 +163,7 @@ async def test_an_older_fact_is_ended_by_the_later_one_that_it_contradicts() -> 
 async def test_a_plan_that_is_given_up_ends_where_it_would_have_begun() -> None:
     verdict = {"same": "none", "contradicts": ["f1"]}
     _, facts = await changed(
-        fact("Ann will move to Rome.", valid_at="in 2024"), fact("Ann stays here."), verdict
+        fact("Ann will move to Rome.", valid_at="in 2024"), fact("Ann will not move."), verdict
     )
     assert facts[0].invalid_at == facts[0].valid_at == datetime(2024, 1, 1)
 
@@ -219,3 +219,22 @@ async def test_no_fact_ends_before_it_begins(
     for each in facts:
         if each.valid_at is not None and each.invalid_at is not None:
             assert each.valid_at.replace(tzinfo=None) <= each.invalid_at.replace(tzinfo=None)
+
+
+async def test_a_fact_is_held_against_the_likest_known_ones_alone() -> None:
+    known = [f"Ann saw the {place} of Rome." for place in ("tombs", "walls", "parks", "roads")]
+    other = "Nobody else came here."
+    ingestor = Ingestor(
+        edges=[
+            {"facts": [fact(text) for text in (other, *known)]},
+            {"facts": [fact("Ann saw the walls of Rome again.")]},
+            {"facts": [fact("They left by ferry later on.")]},
+        ]
+    )
+    turns = [turn("I am in Rome.", MAY, place) for place in range(3)]
+    await taken_in(ingestor, talk(*turns), candidates=2)
+    (asked,) = ingestor.prompts("edge_deduplication")
+    shown = [line.split(" ", 3)[3] for line in asked.splitlines() if line.startswith("  f")]
+    assert len(shown) == 2
+    assert shown[0].startswith("Ann saw the walls of Rome.")
+    assert other not in asked

@@ -79,7 +79,7 @@ class Reader(Sorter):
 def quoting(prompt: str) -> dict[str, object]:
     """Of each entity, all that was known of it and the last sentence."""
     text = re.findall(r"\[\d+\] (.*)", prompt.partition("Entities that it tells of")[0])[-1]
-    known = re.findall(r"^(e\d+) .*?: (.*)$", prompt, re.MULTILINE)
+    known = re.findall(r"^(e\d+) [^:\n]*(?:: (.*))?$", prompt, re.MULTILINE)
     return {
         each: {"src": 1, "summary": f"{before[-120:]} {text[:80]}", "tags": [text.split()[0][:20]]}
         for each, before in known

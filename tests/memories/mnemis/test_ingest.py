@@ -5,6 +5,7 @@ The engine follows rules (``ingesting``): capitalised words are entities.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from mgl.memories.mnemis.ingest import ingest
 from mgl.memories.mnemis.nodes import Entity, Fact
 from mgl.memories.mnemis.state import EMPTY, State, replay
 from mgl.retrieval.fakes import WordEmbedder
+from mgl.types import Turn
 from tests.memories.mnemis.ingesting import Ingestor, named, taken_in, talk
 
 TALK = talk(
@@ -76,14 +78,14 @@ async def test_recent_episodes_are_shown_as_context() -> None:
 
 
 async def test_reflection_adds_what_was_missed() -> None:
-    more = {"entities": [{"src": 1, "name": "support group"}]}
+    more = {"entities": ["support group"]}
     ingestor = Ingestor(entities_reflection=[more])
     _, state = await taken_in(ingestor, talk(("Ann", "I found a support group in Rome.")))
     assert names(state) == ["Ann", "Rome", "support group"]
 
 
 async def test_a_name_that_is_known_in_another_spelling_costs_no_call() -> None:
-    said = {"entities": [{"src": 1, "name": "the ROME"}]}
+    said = {"entities": ["the ROME"]}
     ingestor = Ingestor(entities=[named, said])
     source = talk(("Ann", "I went to Rome."), ("Ann", "Oh, ROME!"))
     _, state = await taken_in(ingestor, source)
@@ -93,7 +95,7 @@ async def test_a_name_that_is_known_in_another_spelling_costs_no_call() -> None:
 
 
 async def test_the_model_decides_among_likely_entities() -> None:
-    told = {"entities": [{"src": 1, "name": "Rome city"}, {"src": 1, "name": "Oslo"}]}
+    told = {"entities": ["Rome city", "Oslo"]}
     source = talk(("Ann", "I went to Rome."), ("Ann", "Rome city is not Oslo."))
     ingestor = Ingestor(entities=[named, told], entity_deduplication=[{"n2": "e2"}])
     _, state = await taken_in(ingestor, source)
@@ -108,7 +110,7 @@ async def test_the_model_decides_among_likely_entities() -> None:
 
 
 async def test_names_of_one_episode_may_be_one_entity() -> None:
-    told = {"entities": [{"src": 1, "name": "Rome"}, {"src": 2, "name": "Rome city"}]}
+    told = {"entities": ["Rome", "Rome city"]}
     source = talk(("Ann", "I went to Rome. Rome city is old."))
     ingestor = Ingestor(entities=[told], entity_deduplication=[{"n3": "n2"}])
     _, state = await taken_in(ingestor, source)
@@ -125,35 +127,65 @@ async def test_one_speaker_is_never_another() -> None:
 
 
 async def test_the_first_person_is_who_speaks_and_other_pronouns_are_refused() -> None:
-    told = [{"src": 2, "name": name} for name in ("I", "user", "she", "…", "x" * 10_000)]
+    told = ["I", "user", "she", "…", "x" * 10_000]
     ingestor = Ingestor(entities=[{"entities": told}])
     rows, state = await taken_in(ingestor, talk(("Ann", "Hello. I saw her, she is a user.")))
     assert names(state) == ["Ann"]
     refused = [row.reason for row in rows if row.outcome == "rejected"]
     assert refused == ["pronoun", "no_name", "name_too_long"]
     assert all(len(str(row.payload)) < 1000 for row in rows)
-    unknown = Ingestor(entities=[{"entities": [{"src": 1, "name": "I"}]}])
+    unknown = Ingestor(entities=[{"entities": ["I"]}])
     rows, state = await taken_in(unknown, talk(("", "I am here.")))
     assert not state.entities
 
 
 async def test_names_are_cleaned_and_made_up_ones_refused() -> None:
     told = [
-        {"src": 1, "name": "\n“The\nLouvre”"},
-        {"src": 1, "name": 'the "Big" Apple'},
-        {"src": 1, "name": "Melbourne"},
+        "\n“The\nLouvre”",
+        'the "Big" Apple',
+        "Melbourne",
     ]
     ingestor = Ingestor(entities=[{"entities": told}])
     source = talk(("Ann", 'Nice. I saw the Louvre, then the "Big" Apple.'))
     rows, state = await taken_in(ingestor, source)
     assert names(state) == ["Ann", "The Louvre", 'the "Big" Apple']
     assert [row.reason for row in rows if row.outcome == "rejected"] == ["not_said"]
-    assert [row.reason for row in rows if row.outcome == "repaired"] == [
-        "name_cleaned",
-        "sentence_moved",
-    ]
-    moved = state.entities["e3"].mentions[0].span
-    assert source.transcript.quote(moved).startswith("I saw the Louvre")
+    assert [row.reason for row in rows if row.outcome == "repaired"] == ["name_cleaned"]
+    stands = state.entities["e3"].mentions[0].span
+    assert source.transcript.quote(stands).startswith("I saw the Louvre")
+
+
+async def test_a_name_stands_in_the_sentence_that_has_most_of_it() -> None:
+    told = ["Rome trip", "Oslo"]
+    source = talk(("Ann", "I like Oslo."), ("Ann", "Nice. The trip to Rome was long."))
+    ingestor = Ingestor(entities=[{"entities": []}, {"entities": told}])
+    rows, state = await taken_in(ingestor, source, reflect=False)
+    places = {
+        entity.name: source.transcript.quote(entity.mentions[-1].span)
+        for entity in state.entities.values()
+    }
+    assert places["Rome trip"] == "The trip to Rome was long."
+    assert places["Oslo"] == "Nice. The trip to Rome was long."
+    reasons = [row.reason for row in rows if row.outcome == "repaired"]
+    assert reasons == ["sentence_guessed", "no_sentence"]
+
+
+async def test_a_time_that_only_the_head_of_a_turn_tells_is_no_entity() -> None:
+    at = datetime(2023, 5, 8, 13, 56)
+    turns = (Turn("0", "Ann", "Hello.", at), Turn("1", "Ann", "Rome is hot.", at))
+    ingestor = Ingestor(entities=[{"entities": ["08 May 2023", "Monday", "13:56", "Ann"]}])
+    rows, state = await taken_in(ingestor, talk(*turns), reflect=False)
+    assert names(state) == ["Ann"]
+    assert {row.reason for row in rows if row.outcome == "rejected"} == {"not_said"}
+
+
+async def test_an_entity_is_described_again_as_the_episodes_that_name_it_double() -> None:
+    source = talk(*(("Ann", f"Rome is {years} years old.") for years in range(9)))
+    always, doubling = Ingestor(), Ingestor()
+    await taken_in(always, source, reflect=False)
+    await taken_in(doubling, source, reflect=False, described="doubling")
+    assert len(always.prompts("entity_summaries")) == 9
+    assert len(doubling.prompts("entity_summaries")) == 4  # of episodes 1, 2, 4 and 8
 
 
 async def test_an_episode_without_an_entity_asks_for_no_facts() -> None:

@@ -19,16 +19,16 @@ from mgl.memories.mnemis.proposals import (
 from mgl.prompt import Prompt
 
 PINNED = {
-    "FACTS": "ba189e6f18f71728",
-    "MORE_FACTS": "4acba602529a788c",
-    "MORE_NAMES": "5b8318d03eb18c44",
-    "NAMES": "37036a530950b91d",
+    "FACTS": "fb467287e7f1e4c2",
+    "MORE_FACTS": "8432925d06e62cc1",
+    "MORE_NAMES": "ecf6ee078798a03f",
+    "NAMES": "27ff0ca6f3573a70",
     "SAME_ENTITIES": "d18a1b947a39fd8a",
     "SAME_FACTS": "3af56dae7c5bdd6a",
-    "SUMMARIES": "c406a1eaec5a64eb",
+    "SUMMARIES": "e4ac094b5fcb72a3",
 }
 SCHEMAS: list[type[BaseModel]] = [
-    names_schema(21, 40, 12),
+    names_schema(2),
     same_entities_schema({"n2": ["e1", "e7"], "n3": ["n2"]}),
     summaries_schema(["e1", "e12"], 3),
     facts_schema(["Ann", 'the "Big" Apple', "Émile"], 1, 3, 12),
@@ -54,7 +54,7 @@ def test_names_and_facts_begin_with_the_same_text() -> None:
     values = {"recent": "Ann: Hi.", "episode": "Bo: [1] Hm."}
     names = ingest_prompts.NAMES.render(**values)
     facts = ingest_prompts.FACTS.render(**values, entities="- Bo")
-    shared = names[: names.index("List the")]
+    shared = names[: names.index("Which")]
     assert facts.startswith(shared)
     assert "[1] Hm." in shared
 
@@ -77,7 +77,7 @@ def test_a_reply_is_held_to_what_there_is() -> None:
         {"n1": {"same": "f2", "contradicts": ["f1"]}, "n4": {"same": "none", "contradicts": []}}
     )
     wrong: list[tuple[type[BaseModel], dict[str, object]]] = [
-        (names, {"entities": [{"src": 20, "name": "Ann"}]}),
+        (names, {"entities": ["Ann", "Bo", "Cy"]}),
         (same, {"n2": "e2", "n3": "new"}),
         (same, {"n2": "e1"}),
         (summaries, {"e1": summary}),

@@ -199,6 +199,7 @@ def test_what_decides_the_log_is_part_of_the_id(memory_of: Open, option: str) ->
     default = MnemisConfig.model_fields[option].default
     others = {"preset": "small", "episode": "session", "hierarchy": "incremental"}
     others |= {"extraction": "model", "reflect": False, "drift": 0.9, "temperature": 0.5}
+    others |= {"described": "doubling"}
     value = others.get(option, default if option in others else default + 1 if default else 1)
     assert memory_of(**{option: value}).id != memory_of().id
 

@@ -23,10 +23,10 @@ def same_robert(prompt: str) -> dict[str, str]:
 
 
 async def test_a_name_that_was_decided_on_is_a_pair_and_one_that_is_written_alike_is_none() -> None:
-    names = {"entities": [{"src": 1, "name": "Robert Miller"}]}
-    rome = {"entities": [{"src": 1, "name": "Robert"}, {"src": 1, "name": "Rome"}]}
+    names = {"entities": ["Robert Miller"]}
+    rome = {"entities": ["Robert", "Rome"]}
     ingestor = Ingestor(
-        entities=[rome, names, {"entities": [{"src": 1, "name": "Robert"}]}],
+        entities=[rome, names, {"entities": ["Robert"]}],
         entity_deduplication=[same_robert],
     )
     rows, state = await taken_in(ingestor, TALK)
