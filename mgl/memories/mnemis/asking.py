@@ -6,7 +6,7 @@ lacks. A long episode is asked about part by part, with what stands before each 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -18,7 +18,6 @@ from mgl.llm.fitting import fitted
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.episodes import Passage, shown
 from mgl.memories.mnemis.nodes import Episode
-from mgl.memories.mnemis.state import State
 from mgl.prompt import Prompt
 from mgl.types import Source
 
@@ -56,13 +55,19 @@ class Asker:
     """Asks a model about one episode. All raise the EngineError family, ReplyInvalid excepted."""
 
     def __init__(
-        self, llm: LLM, source: Source, state: State, episode: Episode, config: MnemisConfig
+        self,
+        llm: LLM,
+        source: Source,
+        episodes: Iterable[Episode],
+        episode: Episode,
+        config: MnemisConfig,
     ) -> None:
+        """``episodes`` are those of the source, of which those before this one are context."""
         self.passage = Passage.of(source, episode)
-        before = [each for each in state.episodes.values() if each.number < episode.number]
-        first = max(0, len(before) - config.recent)
-        self.recent = tuple(shown(source, each) for each in before[first:])
-        passages = (*(Passage.of(source, each) for each in before[first:]), self.passage)
+        before = [each for each in episodes if each.number < episode.number]
+        recent = before[max(0, len(before) - config.recent) :]
+        self.recent = tuple(shown(source, each) for each in recent)
+        passages = (*(Passage.of(source, each) for each in recent), self.passage)
         self.said = "\n".join(part for passage in passages for part in passage.said)
         """What was said in it and the recent ones, and by whom; without times."""
         self._llm = llm

@@ -9,8 +9,11 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 from mgl.memories.base import Tools
+from mgl.memories.mnemis.ahead import Ahead
+from mgl.memories.mnemis.asking import Asker
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.describing import DESCRIBE, DESCRIBE_SEVERAL
+from mgl.memories.mnemis.entities import Named, ask_names
 from mgl.memories.mnemis.episodes import episodes_of
 from mgl.memories.mnemis.hierarchy import build_hierarchy
 from mgl.memories.mnemis.ingest import ingest
@@ -24,6 +27,7 @@ from mgl.memories.mnemis.ingest_prompts import (
     SUMMARIES,
 )
 from mgl.memories.mnemis.log import Log
+from mgl.memories.mnemis.nodes import Episode
 from mgl.memories.mnemis.printed import CATEGORIES, CATEGORIES_SYSTEM, GUIDANCE
 from mgl.memories.mnemis.renewing import renew
 from mgl.memories.mnemis.update import needs_rebuild, update_hierarchy
@@ -72,27 +76,33 @@ async def _taken_in(tools: Tools, log: Log, config: MnemisConfig, *, ended: bool
         first=log.state.counts.get("n", 0),
     )
     tools.observer.progress("episodes", len(known), len(episodes))
-    for place, episode in enumerate(episodes, 1):
-        if episode.number in known:
-            continue
-        if log.step != step:
-            return False
-        asks = config.extraction == "model"
-        with log.minding(source) if asks else nullcontext():
-            rows, _ = await ingest(
-                tools.llm,
-                tools.required_embedder,
-                source,
-                log.state,
-                episode,
-                config,
-                step=step,
-                places=log.places,
-            )
-            if not log.write(rows):
+    fresh = [episode for episode in episodes if episode.number not in known]
+    asks = config.extraction == "model"
+
+    async def name(episode: Episode) -> Named:
+        with log.minding(source):
+            return await ask_names(Asker(tools.llm, source, episodes, episode, config), config)
+
+    async with Ahead(fresh, name) as ahead:
+        for done, episode in enumerate(fresh, len(episodes) - len(fresh) + 1):
+            if log.step != step:
                 return False
-        step += 1
-        tools.observer.progress("episodes", place, len(episodes))
+            with log.minding(source) if asks else nullcontext():
+                rows, _ = await ingest(
+                    tools.llm,
+                    tools.required_embedder,
+                    source,
+                    log.state,
+                    episode,
+                    config,
+                    step=step,
+                    places=log.places,
+                    named=await ahead.of(episode) if asks else None,
+                )
+                if not log.write(rows):
+                    return False
+            step += 1
+            tools.observer.progress("episodes", done, len(episodes))
     return True
 
 

@@ -32,10 +32,13 @@ from mgl.memories.mnemis.proposals import (
 from mgl.memories.mnemis.state import AddEntity, Describe, Repeat
 from mgl.retrieval.base import Embedder
 
-__all__ = ["Found", "describe", "find", "settle"]
+__all__ = ["Found", "Named", "ask_names", "describe", "find", "settle"]
 
 MOST_SUMMARY_CHARS, MOST_TAG_CHARS, SHOWN_CHARS = 600, 40, 300
 _EARLIER: Final = 2
+
+Named = Sequence[Sequence[Said[Names]]]
+"""Replies about the parts of an episode: a list of names, and what reflection adds to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +56,16 @@ class Found:
         return key_of(self.name)
 
 
-async def find(asker: Asker, ledger: Ledger, number: int, config: MnemisConfig) -> list[Found]:
-    """The names of an episode, each once: its speakers, then what the model names."""
+async def ask_names(asker: Asker, config: MnemisConfig) -> Named:
+    """What a model names in each part of an episode."""
+    return await asyncio.gather(*(_named(asker, part, config) for part in asker.parts))
+
+
+def find(asker: Asker, ledger: Ledger, number: int, replies: Named) -> list[Found]:
+    """The names of an episode, each once: its speakers, then what the model named."""
     found: dict[str, Found] = {}
     for speaker in _speakers(asker):
         found.setdefault(speaker.key, speaker)
-    replies = await asyncio.gather(*(_named(asker, part, config) for part in asker.parts))
     asked = zip(asker.parts, replies, strict=True)
     for part, said in ((part, said) for part, made in asked for said in made):
         if said.proposal is None:

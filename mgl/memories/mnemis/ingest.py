@@ -12,7 +12,7 @@ from mgl.graph.names import entity_key
 from mgl.llm.base import LLM
 from mgl.memories.mnemis.asking import Asker
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.entities import describe, find, settle
+from mgl.memories.mnemis.entities import Named, ask_names, describe, find, settle
 from mgl.memories.mnemis.facts import find_facts
 from mgl.memories.mnemis.joining import join
 from mgl.memories.mnemis.ledger import Ledger
@@ -37,9 +37,11 @@ async def ingest(
     *,
     step: int,
     places: Places | None = None,
+    named: Named | None = None,
 ) -> tuple[list[EditRecord], State]:
     """The rows of an episode, and the state with it. One that is there already gives no row.
-    ``places`` are those of the source's terms as far as they were read (``terms``).
+    ``places`` are those of the source's terms as far as they were read (``terms``); ``named`` is
+    what the model named, where it was asked beforehand.
 
     Raises the EngineError family, but for ReplyInvalid.
     """
@@ -50,8 +52,9 @@ async def ingest(
     if config.extraction == "terms":
         take_terms(ledger, source, episode, places or Places())
         return ledger.rows, ledger.state
-    asker = Asker(llm, source, state, episode, config)
-    found = await find(asker, ledger, episode.number, config)
+    asker = Asker(llm, source, state.episodes.values(), episode, config)
+    replies = named if named is not None else await ask_names(asker, config)
+    found = find(asker, ledger, episode.number, replies)
     speakers = _speakers(source, episode)
     ids = await settle(asker, embedder, ledger, episode.number, found, config, speakers=speakers)
     if due := [each for each in ids if _is_due(ledger.state.entities[each], config)]:

@@ -64,7 +64,8 @@ async def _asked(
     for entity in entities:
         together.setdefault(entity.episodes[-LAST:], []).append(entity.id)
     for numbers, ids in together.items():
-        asker = Asker(llm, source, ledger.state, _joined(ledger.state, numbers), config)
+        episodes = ledger.state.episodes.values()
+        asker = Asker(llm, source, episodes, _joined(ledger.state, numbers), config)
         await describe(asker, ledger, ids)
 
 
