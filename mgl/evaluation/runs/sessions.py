@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mgl.errors import MglError
+from mgl.errors import MglError, UsageError
 from mgl.evaluation.runs.executing import OpenExecutor, here
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import ExecutorName, Manifest, Session, now
@@ -66,17 +66,20 @@ def resume(
     """Do what is left of a run, which is nothing where it is complete; errors as ``begin``.
 
     With ``retry_failed`` what failed is left, too; a reply that could not be used is in the log
-    of calls, though, and is not asked for again. Other code than the last session's is noted.
+    of calls, though, and is not asked for again. Other code than the last session's is noted;
+    other prompts are a UsageError, since half of the run would be of each.
     """
     folder = RunFolder(path)
     with folder.held():
-        before = plan.manifest.sessions[-1].code if plan.manifest.sessions else code()
-        if code() != before:
-            observer.note(f"the run was last worked on by other code: {before}")
+        for before in plan.manifest.sessions[-1:]:
+            if code() != before.code:
+                observer.note(f"the run was last worked on by other code: {before.code}")
+        if plan.manifest.ended is not None and not retry_failed:
+            return plan.manifest
+        for before in plan.manifest.sessions[-1:]:
+            _refuse_other_prompts(before)
         if retry_failed:
             observer.note(f"{folder.forget_failed()} failed items are tried again")
-        elif plan.manifest.ended is not None:
-            return plan.manifest
         return _session(
             plan,
             folder,
@@ -86,6 +89,18 @@ def resume(
             keep=keep,
             executor=executor,
             execute=execute,
+        )
+
+
+def _refuse_other_prompts(before: Session) -> None:
+    now_known = prompts()
+    changed = [
+        name for name, known in before.prompts.items() if now_known.get(name, known) != known
+    ]
+    if changed:
+        raise UsageError(
+            f"prompts have changed since the run was last worked on: {', '.join(changed)}",
+            hint="go on with the code that it was begun with, or begin another run (--out)",
         )
 
 

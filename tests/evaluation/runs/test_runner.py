@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -255,6 +256,26 @@ def test_other_code_is_noted(trial: Trial, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("mgl.evaluation.runs.sessions.code", lambda: {"commit": "another"})
     trial.resume(out)
     assert any("last worked on by other code" in note for note in heard.notes)
+
+
+def test_other_prompts_are_refused_unless_the_run_is_complete(
+    trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial.data = write_data(tmp_path / "tiny.json", {"east": ["Cathay", GONE]})
+    out = tmp_path / "run"
+    with pytest.raises(EngineUnavailable):
+        trial.run(out, concurrency=1)
+    trial.mends.add(GONE)
+    known = Manifest.read(out).sessions[-1].prompts
+    changed = next(iter(known))
+    with monkeypatch.context() as patch:
+        patch.setattr("mgl.evaluation.runs.sessions.prompts", lambda: {**known, changed: "other"})
+        with pytest.raises(UsageError, match=f"prompts have changed .*: {re.escape(changed)}"):
+            trial.resume(out)
+    assert len(Manifest.read(out).sessions) == 1
+    assert trial.resume(out).ended is not None
+    monkeypatch.setattr("mgl.evaluation.runs.sessions.prompts", lambda: {changed: "other"})
+    assert trial.resume(out).ended is not None
 
 
 def test_a_changed_file_is_refused(trial: Trial, tmp_path: Path) -> None:
