@@ -26,6 +26,7 @@ from mgl.memories.mnemis.ingest_prompts import (
     SAME_FACTS,
     SUMMARIES,
 )
+from mgl.memories.mnemis.likeness import NAME_CATEGORY
 from mgl.memories.mnemis.log import Log
 from mgl.memories.mnemis.nodes import Episode
 from mgl.memories.mnemis.printed import CATEGORIES, CATEGORIES_SYSTEM, GUIDANCE
@@ -40,11 +41,13 @@ __all__ = ["categorise", "take_in", "writing_prompts"]
 def writing_prompts(config: MnemisConfig) -> tuple[Prompt, ...]:
     """The prompts that decide what a memory of this configuration holds, whichever routes read it:
     those of the selection and of the answer are not among them."""
+    by_model = config.grouping == "model"
     base: tuple[Prompt, ...] = (NAMES, SAME_ENTITIES, SUMMARIES, FACTS, SAME_FACTS)
     return (
         *(base if config.extraction == "model" else ()),
         *((MORE_NAMES, MORE_FACTS) if config.extraction == "model" and config.reflect else ()),
-        *(CATEGORIES_SYSTEM, GUIDANCE, CATEGORIES, DESCRIBE),
+        *((CATEGORIES_SYSTEM, GUIDANCE, CATEGORIES) if by_model else (NAME_CATEGORY,)),
+        DESCRIBE,
         *((DESCRIBE_SEVERAL,) if config.hierarchy == "incremental" else ()),
     )
 
@@ -119,12 +122,13 @@ async def _categorised(tools: Tools, log: Log, config: MnemisConfig) -> bool:
     state, step = log.state, log.step
     if config.routes == "system1" or len(state.entities) == log.categorised:
         return True
+    llm, embedder = tools.llm, tools.required_embedder
     with log.minding(log.source):
         stopped = "updated"
         again = config.hierarchy == "rebuild" or not state.categories
         if again or needs_rebuild(state, config):
-            rows, made, stopped = await build_hierarchy(tools.llm, state, config, step=step)
+            rows, made, stopped = await build_hierarchy(llm, embedder, state, config, step=step)
         else:
-            rows, made = await update_hierarchy(tools.llm, state, config, step=step)
+            rows, made = await update_hierarchy(llm, embedder, state, config, step=step)
         told = {"stopped": stopped, "entities": len(made.entities), "layers": made.top}
         return log.write([*rows, EditRecord(step, "hierarchy", told, "applied")])

@@ -30,11 +30,13 @@ from mgl.llm.repairs import REPAIR
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
 from mgl.memories.mnemis.layers import Draft, Forming, Node
+from mgl.memories.mnemis.likeness import form_by_likeness
 from mgl.memories.mnemis.nodes import Category
 from mgl.memories.mnemis.printed import CATEGORIES, CATEGORIES_SYSTEM, GUIDANCE
 from mgl.memories.mnemis.rules import Group, broken, left_over, mended
 from mgl.memories.mnemis.state import PutCategory, State
 from mgl.reading import flat
+from mgl.retrieval.base import Embedder
 from mgl.store import EditRecord
 
 __all__ = ["form_layer", "told_of"]
@@ -62,6 +64,7 @@ class _Said:
 
 async def form_layer(
     llm: LLM,
+    embedder: Embedder,
     state: State,
     nodes: Sequence[Node],
     layer: int,
@@ -75,6 +78,10 @@ async def form_layer(
 
     Raises the EngineError family, but for ReplyInvalid.
     """
+    if config.grouping == "likeness":
+        return await form_by_likeness(
+            llm, embedder, state, nodes, layer, config, step=step, again=again
+        )
     forming = Forming(state, layer)
     rows: list[EditRecord] = []
     example = _example(state, layer - 1)

@@ -25,6 +25,10 @@ class MnemisConfig(PresetConfig):
     anew (``rebuild``, §2.2) or taken further (``incremental``, ours).
     ``described`` says when a model describes an entity: in each episode that names it (``always``,
     §2.1), or in the first, second, fourth, eighth … of them (``doubling``, ours).
+    ``grouping`` says what decides which nodes a category holds: the ``model``, for a batch in one
+    reply (Appendix E), or ``likeness``, by embeddings, the model naming each group (ours).
+    ``selecting`` is how System-2 asks: with the prompt of Appendix E as ``printed``, or for the
+    ``names`` of some nodes, the most helpful first (ours).
     ``routes`` and ``kinds`` are the rows of Table 4: System-1 similarity search, System-2 global
     selection or both, over episodes (``rag``), entities and edges (``graph``), or all.
     ``reranked`` says whether a re-ranker orders what System-1 alone has found; the union of both
@@ -42,9 +46,14 @@ class MnemisConfig(PresetConfig):
         "most_entities": 8,
         "most_facts": 6,
         "described": "doubling",
+        "grouping": "likeness",
+        "selecting": "names",
     }
     READING: ClassVar[frozenset[str]] = frozenset(
-        "routes kinds reranked ranking k selection_tokens selection_calls answer_tokens".split()
+        (
+            "routes kinds reranked ranking k "
+            "selecting most_selected selection_tokens selection_calls answer_tokens"
+        ).split()
     )
 
     episode: Literal["turn", "session"] = "turn"
@@ -61,6 +70,8 @@ class MnemisConfig(PresetConfig):
     compression: int = Field(2, ge=2, description="n: children of a category; the number ours")
     layers: int = Field(5, ge=1, description="the layer limit (§2.2); the number ours")
     batch: int = Field(40, ge=2, description="nodes categorised in one call; ours")
+    grouping: Literal["model", "likeness"] = "model"
+    cluster: int = Field(5, ge=2, description="nodes of a group on average, by likeness; ours")
     hierarchy: Literal["rebuild", "incremental"] = "rebuild"
     drift: float = Field(
         0.3,
@@ -74,6 +85,8 @@ class MnemisConfig(PresetConfig):
     ranking: Literal["rerank", "context"] = "rerank"
     k: int = Field(10, ge=1, description="episodes read; entities and edges 2k each (§3.1)")
     shown: int = Field(60, ge=2, description="nodes offered in one call of a selection; ours")
+    selecting: Literal["printed", "names"] = "printed"
+    most_selected: int = Field(6, ge=1, description="names that a reply may select; ours")
     selection_calls: int = Field(
         100, ge=1, description="calls of a selection, beyond which nothing is offered; ours"
     )

@@ -23,7 +23,9 @@ GROUPS: Final[Mapping[str, frozenset[str]]] = {
             *("entity_deduplication", "entity_summaries", "edge_deduplication"),
         )
     ),
-    "hierarchy": frozenset(("categorise", "categorise_again", "describe_category")),
+    "hierarchy": frozenset(
+        ("categorise", "name_category", "categorise_again", "describe_category")
+    ),
     "selection": frozenset(("select",)),
 }
 """The stages of a model's calls as Table 3 puts them together; answers are in none."""

@@ -21,6 +21,7 @@ from mgl.memories.mnemis.describing import describe
 from mgl.memories.mnemis.edits import record
 from mgl.memories.mnemis.layers import carried_out
 from mgl.memories.mnemis.state import DropHierarchy, State, apply
+from mgl.retrieval.base import Embedder
 from mgl.store import EditRecord
 
 __all__ = ["Stopped", "build_hierarchy"]
@@ -29,7 +30,7 @@ Stopped = Literal["no_entities", "too_few", "one_node", "layer_limit", "compress
 
 
 async def build_hierarchy(
-    llm: LLM, state: State, config: MnemisConfig, *, step: int
+    llm: LLM, embedder: Embedder, state: State, config: MnemisConfig, *, step: int
 ) -> tuple[list[EditRecord], State, Stopped]:
     """Build all categories anew: the rows, the state after them, and why it stopped.
 
@@ -42,7 +43,7 @@ async def build_hierarchy(
     layer = 0
     while (stopped := _stopped(state, layer, config)) is None:
         nodes = state.layer(layer)
-        forming, made = await form_layer(llm, state, nodes, layer + 1, config, step=step)
+        forming, made = await form_layer(llm, embedder, state, nodes, layer + 1, config, step=step)
         rows += made
         plan = forming.settled(nodes, config.compression)
         if not plan.groups or (layer and plan.count > len(nodes)):

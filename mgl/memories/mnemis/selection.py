@@ -4,7 +4,8 @@ Source: Mnemis §2.3, prompt in Appendix E. A selected category offers its child
 below; with ``get_all_children`` all below it is taken, without being offered. The entities are the
 last layer that is offered (the released loop never offers them: the paper does). A promotion is
 the node below it under the same name: one that is selected is not asked about again. A model that
-selects everything is stopped after ``selection_calls`` (ours).
+selects everything is stopped after ``selection_calls`` (ours). With ``selecting = names`` (ours) a
+small model is asked for some names in place of objects.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, WithJsonSchema, create_model
 
@@ -24,13 +25,31 @@ from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.layers import Node
 from mgl.memories.mnemis.printed import SELECTION
 from mgl.memories.mnemis.state import State
+from mgl.prompt import Prompt
 from mgl.reading import flat
 
-__all__ = ["LayerCount", "Selection", "select"]
+__all__ = ["SELECT_NAMES", "LayerCount", "Selection", "select"]
 
 WITHOUT_HIERARCHY = 4  # calls over entities that no category holds together
 
+SELECT_NAMES: Final = Prompt(
+    "mnemis.select_names",
+    source="ours, after the selection of Appendix E",
+    text="""Nodes of a knowledge graph, with what they are:
+{nodes}
+
+A question: {query}
+
+Which of these nodes would help to answer the question, or lead to what does? Give the names of up \
+to {most} of them, the most helpful first.
+
+{"nodes": ["...", ...]}""",
+    variables=("nodes", "query", "most"),
+)
+
 Path = tuple[str, ...]
+Picks = list[tuple[str, bool]]
+"""The selected nodes, each with whether all below it is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +85,14 @@ class _Picked(BaseModel):
     name: str
     uuid: str
     get_all_children: bool
+
+
+class _Selected(BaseModel):
+    """Names of nodes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    nodes: list[str]
 
 
 async def select(llm: LLM, state: State, query: str, config: MnemisConfig) -> Selection:
@@ -105,16 +132,44 @@ async def _picked(
 ) -> tuple[dict[str, bool], int]:
     """The selected nodes, each with whether all below it is taken, and how many replies failed."""
     parts = [nodes[place : place + config.shown] for place in range(0, len(nodes), config.shown)]
-    replies = await asyncio.gather(*(_asked(llm, part, query, config) for part in parts))
+    ask = _asked if config.selecting == "printed" else _asked_for_names
+    replies = await asyncio.gather(*(ask(llm, part, query, config) for part in parts))
     picked: dict[str, bool] = {}
-    for node in (node for reply in replies for node in reply or ()):
-        picked[node.uuid] = node.get_all_children or picked.get(node.uuid, False)
+    for uuid, whole in (pick for reply in replies for pick in reply or ()):
+        picked[uuid] = whole or picked.get(uuid, False)
     return picked, sum(reply is None for reply in replies)
 
 
-async def _asked(
+async def _asked_for_names(
     llm: LLM, nodes: Sequence[Node], query: str, config: MnemisConfig
-) -> list[_Picked] | None:
+) -> Picks | None:
+    """The nodes come first, so that a server reads them once for all questions."""
+    by_name: dict[str, list[str]] = {}
+    for node in nodes:
+        by_name.setdefault(flat(node.name), []).append(node.id)
+    prompt = SELECT_NAMES.render(
+        nodes="\n".join(f"- {flat(node.name)} ({told_of(node)})" for node in nodes),
+        query=query,
+        most=str(config.most_selected),
+    )
+    name: Any = one_of(list(by_name))
+    names = Annotated[list[name], Field(max_length=config.most_selected)]
+    schema: type[_Selected] = create_model("selected", __base__=_Selected, nodes=(names, ...))
+    try:
+        reply = await llm.complete(
+            [Message("user", prompt)],
+            schema,
+            sampling=config.sampling(config.selection_tokens),
+            stage="select",
+        )
+    except ReplyInvalid:
+        return None
+    assert reply.parsed is not None
+    chosen = reply.parsed.nodes
+    return [(uuid, False) for name in chosen for uuid in by_name[name]]
+
+
+async def _asked(llm: LLM, nodes: Sequence[Node], query: str, config: MnemisConfig) -> Picks | None:
     info = "\n".join(
         f'- name: "{flat(node.name)}", uuid: "{node.id}", tag: [{told_of(node)}]' for node in nodes
     )
@@ -130,7 +185,7 @@ async def _asked(
         return None
     assert reply.parsed is not None
     picked: list[_Picked] = reply.parsed.root
-    return picked
+    return [(node.uuid, node.get_all_children) for node in picked]
 
 
 def _schema(nodes: Sequence[Node]) -> type[RootModel[Any]]:

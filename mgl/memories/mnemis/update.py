@@ -19,6 +19,7 @@ from mgl.memories.mnemis.layers import Node, carried_out
 from mgl.memories.mnemis.nodes import Category
 from mgl.memories.mnemis.rules import is_speaker
 from mgl.memories.mnemis.state import State
+from mgl.retrieval.base import Embedder
 from mgl.store import EditRecord
 
 __all__ = ["needs_rebuild", "update_hierarchy"]
@@ -27,7 +28,7 @@ TOGETHER = 6  # categories described in one call
 
 
 async def update_hierarchy(
-    llm: LLM, state: State, config: MnemisConfig, *, step: int
+    llm: LLM, embedder: Embedder, state: State, config: MnemisConfig, *, step: int
 ) -> tuple[list[EditRecord], State]:
     """Take the hierarchy further to the entities that are in no category; where there is no
     hierarchy, nothing.
@@ -43,7 +44,9 @@ async def update_hierarchy(
             break
         room = -len(fresh) % config.batch
         again = alone[max(0, len(alone) - room) :]
-        forming, made = await form_layer(llm, state, fresh, layer, config, step=step, again=again)
+        forming, made = await form_layer(
+            llm, embedder, state, fresh, layer, config, step=step, again=again
+        )
         rows += made
         plan = forming.settled(fresh, config.compression)
         if layer > 1 and plan.count > len(state.layer(layer - 1)):

@@ -18,6 +18,7 @@ from mgl.memories.mnemis.edits import resolved
 from mgl.memories.mnemis.hierarchy import build_hierarchy
 from mgl.memories.mnemis.nodes import Category
 from mgl.memories.mnemis.state import Assign, PutCategory, State, apply, replay
+from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import EditRecord
 from tests.memories.mnemis.sorting import Groups, Sorter, client, state_of
 
@@ -31,7 +32,9 @@ def config(**options: Any) -> MnemisConfig:
 async def build(
     names: Sequence[str], engine: Sorter, **options: Any
 ) -> tuple[list[EditRecord], State, str]:
-    return await build_hierarchy(client(engine), state_of(names), config(**options), step=7)
+    return await build_hierarchy(
+        client(engine), WordEmbedder(), state_of(names), config(**options), step=7
+    )
 
 
 def tree(state: State, layer: int) -> dict[str, list[str]]:
@@ -92,7 +95,9 @@ async def test_the_log_gives_the_same_state_again() -> None:
 
 async def test_building_again_drops_what_was_there_and_gives_new_ids() -> None:
     _, state, _ = await build(ANIMALS, Sorter())
-    rows, again, _ = await build_hierarchy(client(Sorter()), state, config(), step=8)
+    rows, again, _ = await build_hierarchy(
+        client(Sorter()), WordEmbedder(), state, config(), step=8
+    )
     assert rows[0].op == "drop_hierarchy"
     assert [tree(again, layer) for layer in (1, 2, 3)] == [tree(state, n) for n in (1, 2, 3)]
     assert not set(again.categories) & set(state.categories)

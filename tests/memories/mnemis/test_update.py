@@ -15,6 +15,7 @@ from mgl.memories.mnemis.edits import resolved
 from mgl.memories.mnemis.hierarchy import build_hierarchy
 from mgl.memories.mnemis.state import State, replay
 from mgl.memories.mnemis.update import needs_rebuild, update_hierarchy
+from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import EditRecord
 from tests.memories.mnemis.sorting import Groups, Sorter, by_first_word, client, state_of
 from tests.memories.mnemis.test_hierarchy import (
@@ -27,13 +28,16 @@ from tests.memories.mnemis.test_hierarchy import (
     tree,
 )
 
+EMBEDDER = WordEmbedder()
+
 
 async def built(names: list[str] = ANIMALS, **options: Any) -> State:
-    return (await build_hierarchy(client(Sorter()), state_of(names), config(**options), step=1))[1]
+    state, own = state_of(names), config(**options)
+    return (await build_hierarchy(client(Sorter()), EMBEDDER, state, own, step=1))[1]
 
 
 async def update(state: State, engine: Sorter, **options: Any) -> tuple[list[EditRecord], State]:
-    return await update_hierarchy(client(engine), state, config(**options), step=2)
+    return await update_hierarchy(client(engine), EMBEDDER, state, config(**options), step=2)
 
 
 async def test_nothing_new_asks_nothing() -> None:
@@ -206,9 +210,9 @@ async def test_it_needs_a_quarter_of_the_calls_of_rebuilding_after_each_session(
         for names in sessions:
             state = state_of(names, state)
             if way == "rebuild" or needs_rebuild(state, own):
-                _, state, _ = await build_hierarchy(client(engine), state, own, step=1)
+                _, state, _ = await build_hierarchy(client(engine), EMBEDDER, state, own, step=1)
             else:
-                _, state = await update_hierarchy(client(engine), state, own, step=1)
+                _, state = await update_hierarchy(client(engine), EMBEDDER, state, own, step=1)
         check(state, 2)
         grown[way] = len(engine.asked)
     assert grown["incremental"] <= 0.25 * grown["rebuild"], grown
@@ -228,9 +232,9 @@ async def test_whatever_a_model_says_the_rules_hold_as_it_grows(
     for cut in cuts:
         state, place = state_of(NAMES[place : place + cut], state), place + cut
         before = state
-        rows, state = await update_hierarchy(client(engine), state, own, step=1)
+        rows, state = await update_hierarchy(client(engine), EMBEDDER, state, own, step=1)
         if not state.categories:
-            rows, state, _ = await build_hierarchy(client(engine), state, own, step=1)
+            rows, state, _ = await build_hierarchy(client(engine), EMBEDDER, state, own, step=1)
         edits = [edit for row in rows if (edit := resolved(row)) is not None]
         assert replay(edits, before) == state
         check(state, least)

@@ -1,0 +1,169 @@
+"""Nodes are grouped by how like they are, and a model says what each group is.
+
+Ours, for models that cannot sort some dozens of nodes in one reply: where Appendix E has the model
+decide what belongs together, here the embeddings of names and tags do (Ward's linkage), and each
+group costs one short call. A group that is given the name of a category joins it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from typing import Annotated, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from mgl.errors import ReplyInvalid, UsageError
+from mgl.flight import each
+from mgl.llm.base import LLM, Message
+from mgl.llm.constraints import bounded
+from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.edits import Failed, record
+from mgl.memories.mnemis.layers import Forming, Node
+from mgl.memories.mnemis.nodes import Category
+from mgl.memories.mnemis.rules import Group, mended
+from mgl.memories.mnemis.state import PutCategory, State
+from mgl.prompt import Prompt
+from mgl.reading import flat
+from mgl.retrieval.base import Embedder
+from mgl.store import EditRecord
+
+__all__ = ["NAME_CATEGORY", "form_by_likeness", "groups_of"]
+
+MEMBERS, EXISTING, NAME_CHARS, TOKENS, CALLS = 12, 12, 32, 40, 32
+MOST_AT_ONCE: Final = 2000
+"""Nodes that are compared with each other; more are grouped in runs of so many."""
+
+NAME_CATEGORY: Final = Prompt(
+    "mnemis.name_category",
+    source="ours, after the rules of Appendix E",
+    text="""Some nodes of a knowledge graph belong together. What kind of things are all of them? \
+Name their category with a general noun, or a phrase of two or three words, without "and". Where \
+one of the categories that are there says it, give its name.
+
+Categories that are there: {existing}
+
+The nodes:
+{nodes}
+
+{"category": "..."}""",
+    variables=("existing", "nodes"),
+)
+
+
+class _Named(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    category: Annotated[str, Field(min_length=1), bounded(NAME_CHARS)]
+
+
+async def form_by_likeness(
+    llm: LLM,
+    embedder: Embedder,
+    state: State,
+    nodes: Sequence[Node],
+    layer: int,
+    config: MnemisConfig,
+    *,
+    step: int,
+    again: Sequence[Node] = (),
+) -> tuple[Forming, list[EditRecord]]:
+    """As ``categorise.form_layer``: the layer as it forms, and the rows of what could not be used.
+
+    A group of one is named only where it may join a category that is there. Raises the
+    EngineError family, but for ReplyInvalid, and UsageError where scipy is missing.
+    """
+    forming = Forming(state, layer)
+    known = frozenset(forming.offered)
+    together = [*nodes, *again]
+    vectors = await asyncio.to_thread(embedder.embed, [_told(node) for node in together])
+    found = await asyncio.to_thread(groups_of, vectors, config.cluster)
+    asked = [members for members in found if len(members) > 1 or known]
+    made: dict[int, tuple[str, str | None]] = {}
+    failed: dict[int, str] = {}
+
+    async def name(place: int) -> None:
+        members = [together[index] for index in asked[place]]
+        there = [draft.name for draft in forming.like(members, EXISTING)]
+        prompt = NAME_CATEGORY.render(
+            existing=", ".join(there) or "none",
+            nodes="\n".join(f"- {_told(node)}" for node in members[:MEMBERS]),
+        )
+        try:
+            reply = await llm.complete(
+                [Message("user", prompt)],
+                _Named,
+                sampling=config.sampling(TOKENS),
+                stage="name_category",
+            )
+        except ReplyInvalid as error:
+            failed[place] = error.message
+            return
+        assert reply.parsed is not None
+        made[place] = flat(reply.parsed.category), reply.call_key
+
+    await each(range(len(asked)), name, at_once=CALLS)
+    rows = [
+        record(step, Failed("name_category", failed[place]), rejected="reply_invalid")
+        for place in sorted(failed)
+    ]
+    rows += _taken(forming, state, layer, together, asked, made, known, step)
+    return forming, rows
+
+
+def groups_of(vectors: NDArray[np.float32], size: int) -> list[list[int]]:
+    """Vectors of unit length, shape (n, dims), in groups of ``size`` on average: their places, each
+    in one group. UsageError where scipy is missing."""
+    try:
+        from scipy.cluster.hierarchy import fcluster, linkage
+    except ImportError as error:
+        raise UsageError(
+            "grouping by likeness needs scipy", hint="python -m pip install 'mgl[retrieval]'"
+        ) from error
+    groups: list[list[int]] = []
+    for first in range(0, len(vectors), MOST_AT_ONCE):
+        part = vectors[first : first + MOST_AT_ONCE]
+        wanted = -(-len(part) // size)
+        labels = [1] * len(part)
+        if wanted > 1:
+            labels = fcluster(linkage(part, "ward"), wanted, criterion="maxclust").tolist()
+        held: dict[int, list[int]] = {}
+        for place, label in enumerate(labels, first):
+            held.setdefault(label, []).append(place)
+        groups += held.values()
+    return groups
+
+
+def _taken(
+    forming: Forming,
+    state: State,
+    layer: int,
+    nodes: Sequence[Node],
+    asked: Sequence[Sequence[int]],
+    made: dict[int, tuple[str, str | None]],
+    known: Collection[str],
+    step: int,
+) -> list[EditRecord]:
+    """Take the groups into the layer; the rows of those that are refused."""
+    rows: list[EditRecord] = []
+    proposed = [Group(name, tuple(asked[place])) for place, (name, _) in sorted(made.items())]
+    calls: dict[str, Any] = {}
+    for group, (_, (_, key)) in zip(proposed, sorted(made.items()), strict=True):
+        calls.setdefault(group.key, key)
+    usable, refused = mended(proposed, [node.name for node in nodes], known)
+    for group, reason in refused:
+        children = tuple(nodes[index].id for index in group.indexes)
+        edit = PutCategory(state.next_id("c"), layer, group.name, children)
+        rows.append(record(step, edit, rejected=reason, call_key=calls.get(group.key)))
+    for group in usable:
+        forming.take([group], nodes, calls.get(group.key))
+    return rows
+
+
+def _told(node: Node) -> str:
+    tags = ", ".join(node.tags)
+    if not tags and isinstance(node, Category):
+        tags = node.summary
+    return flat(f"{node.name} ({tags})" if tags else node.name)

@@ -1,0 +1,140 @@
+"""Nodes grouped by likeness: the groups, what they are called, and what becomes of bad names."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mgl.llm.base import Completion, Request, TokenUsage
+from mgl.memories.mnemis import likeness
+from mgl.memories.mnemis.hierarchy import build_hierarchy
+from mgl.memories.mnemis.likeness import NAME_CATEGORY, groups_of
+from mgl.memories.mnemis.nodes import Category
+from mgl.memories.mnemis.state import State
+from mgl.memories.mnemis.update import update_hierarchy
+from mgl.retrieval.fakes import WordEmbedder
+from mgl.store import EditRecord
+from tests.memories.mnemis.sorting import Sorter, client, state_of
+from tests.memories.mnemis.test_hierarchy import ANIMALS, NAMES, check, config, tree
+
+EMBEDDER = WordEmbedder(64)
+
+
+class Namer(Sorter):
+    """Calls a group what its first node is called first, or says what it is told."""
+
+    def __init__(self, *said: str) -> None:
+        super().__init__()
+        self._told = list(said)
+        self.named: list[str] = []
+
+    async def generate(self, request: Request) -> Completion:
+        prompt = request.messages[0].content
+        if not prompt.startswith("Some nodes of a knowledge graph belong together"):
+            return await super().generate(request)
+        self.named.append(prompt)
+        first = re.findall(r"^- (\w+)", prompt, re.MULTILINE)[0]
+        name = self._told[min(len(self.named), len(self._told)) - 1] if self._told else first
+        text = name if name == "prose" else json.dumps({"category": name})
+        return Completion(text, "stop", TokenUsage(1, 1))
+
+
+async def built(
+    names: list[str], engine: Namer, **options: Any
+) -> tuple[list[EditRecord], State, str]:
+    own = config(grouping="likeness", **options)
+    return await build_hierarchy(client(engine), EMBEDDER, state_of(names), own, step=1)
+
+
+def test_the_prompt_is_pinned() -> None:
+    assert NAME_CATEGORY.hash[:16] == "f3f87607db3c44c4"
+    assert NAME_CATEGORY.source.startswith("ours")
+
+
+@settings(max_examples=50, deadline=None)
+@given(count=st.integers(0, 60), size=st.integers(2, 9), seed=st.integers(0, 99))
+def test_every_vector_is_in_one_group_and_there_are_as_many_as_asked_at_most(
+    count: int, size: int, seed: int
+) -> None:
+    vectors = np.random.default_rng(seed).normal(size=(count, 8)).astype(np.float32)
+    groups = groups_of(vectors, size)
+    assert sorted(place for group in groups for place in group) == list(range(count))
+    assert all(groups)
+    assert len(groups) <= -(-count // size)
+
+
+def test_like_vectors_are_together_also_where_there_are_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(likeness, "MOST_AT_ONCE", 6)
+    vectors = np.eye(2, dtype=np.float32)[[0, 1, 0, 1, 0, 1, 1, 1, 0, 0]]
+    assert sorted(map(sorted, groups_of(vectors, 3))) == [[0, 2, 4], [1, 3, 5], [6, 7], [8, 9]]
+
+
+async def test_what_is_alike_is_one_category_named_by_the_model() -> None:
+    engine = Namer()
+    rows, state, stopped = await built(ANIMALS, engine, cluster=4)
+    assert {name: len(held) for name, held in tree(state, 1).items()} == dict.fromkeys(
+        ("Cat", "Cow", "Dog", "Duck", "Fox"), 4
+    )
+    assert stopped in ("one_node", "compression")
+    assert all(row.outcome == "applied" for row in rows)
+    assert "- Cat 0 (animal)\n- Cat 1 (animal)" in engine.named[0]
+    assert not any(stage == "categorise" for stage in engine.stages())
+    check(state, 2)
+
+
+async def test_groups_of_one_name_are_one_category() -> None:
+    _, state, _ = await built(ANIMALS, Namer("Animal"), cluster=4, layers=1)
+    assert {name: len(held) for name, held in tree(state, 1).items()} == {"Animal": 20}
+
+
+@pytest.mark.parametrize(("said", "reason"), [("cats and dogs", "and_in_name"), ("…", "no_name")])
+async def test_nodes_of_a_group_without_a_usable_name_are_promoted(said: str, reason: str) -> None:
+    engine = Namer(said, *(f"Kind {n}" for n in range(9)))
+    rows, state, _ = await built(ANIMALS, engine, cluster=4, layers=1)
+    promoted = [each for each in state.categories.values() if each.promoted]
+    assert len(promoted) == 4
+    refused = [row.reason for row in rows if row.outcome == "rejected"]
+    assert refused == [reason]
+    check(state, 2)
+
+
+async def test_replies_that_name_nothing_leave_no_layer() -> None:
+    rows, state, stopped = await built(ANIMALS, Namer("prose"), cluster=4)
+    assert (state.categories, stopped) == ({}, "compression")
+    assert [row.reason for row in rows] == ["reply_invalid"] * 5
+
+
+async def test_a_new_node_may_join_a_category_that_is_there() -> None:
+    _, state, _ = await built(ANIMALS, Namer(), cluster=4)
+    grown = state_of(["Cat 9|animal"], state)
+    engine = Namer()
+    own = config(grouping="likeness", hierarchy="incremental")
+    _, grown = await update_hierarchy(client(engine), EMBEDDER, grown, own, step=2)
+    assert len(tree(grown, 1)["Cat"]) == 5
+    assert "Categories that are there: Cat, " in engine.named[0]
+    check(grown, 2)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    count=st.integers(0, 40),
+    cluster=st.integers(2, 8),
+    said=st.lists(st.sampled_from(["Cat", "A and B", "", "Thing", "Speaker", "prose"]), max_size=5),
+)
+async def test_the_rules_of_a_hierarchy_hold_whatever_is_said(
+    count: int, cluster: int, said: list[str]
+) -> None:
+    _, state, _ = await built(NAMES[:count], Namer(*said), cluster=cluster)
+    check(state, 2)
+    held = {
+        child for each in state.layer(1) if isinstance(each, Category) for child in each.children
+    }
+    assert held == (set(state.entities) if state.top else set())
