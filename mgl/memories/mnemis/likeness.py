@@ -2,13 +2,15 @@
 
 Ours, for models that cannot sort some dozens of nodes in one reply: where Appendix E has the model
 decide what belongs together, here the embeddings of names and tags do (Ward's linkage), and each
-group costs one short call. A group that is given the name of a category joins it.
+group costs one short call. A group that is given the name of a category joins it. Where there are
+categories, a node joins the one that it is likest to, without a call, if it is no less like it than
+the least like of its children.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -23,18 +25,20 @@ from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
 from mgl.memories.mnemis.layers import Forming, Node
 from mgl.memories.mnemis.nodes import Category
-from mgl.memories.mnemis.rules import Group, mended
+from mgl.memories.mnemis.rules import Group, is_speaker, mended
 from mgl.memories.mnemis.state import PutCategory, State
 from mgl.prompt import Prompt
 from mgl.reading import flat
 from mgl.retrieval.base import Embedder
 from mgl.store import EditRecord
 
-__all__ = ["NAME_CATEGORY", "form_by_likeness", "groups_of"]
+__all__ = ["NAME_CATEGORY", "form_by_likeness", "groups_of", "homes_of"]
 
 MEMBERS, EXISTING, NAME_CHARS, TOKENS, CALLS = 12, 12, 32, 40, 32
 MOST_AT_ONCE: Final = 2000
 """Nodes that are compared with each other; more are grouped in runs of so many."""
+
+ROUNDING: Final = 1e-5
 
 NAME_CATEGORY: Final = Prompt(
     "mnemis.name_category",
@@ -72,23 +76,32 @@ async def form_by_likeness(
 ) -> tuple[Forming, list[EditRecord]]:
     """As ``categorise.form_layer``: the layer as it forms, and the rows of what could not be used.
 
-    A group of one is named only where it may join a category that is there. Raises the
-    EngineError family, but for ReplyInvalid, and UsageError where scipy is missing.
+    Raises the EngineError family, but for ReplyInvalid, and UsageError where scipy is missing.
     """
     forming = Forming(state, layer)
-    known = frozenset(forming.offered)
     together = [*nodes, *again]
-    vectors = await asyncio.to_thread(embedder.embed, [_told(node) for node in together])
-    found = await asyncio.to_thread(groups_of, vectors, config.cluster)
-    asked = [members for members in found if len(members) > 1 or known]
+    there = _there(state, layer)
+
+    def work() -> tuple[list[int | None], list[list[int]]]:
+        vectors = embedder.embed([_told(node) for node in together])
+        held = [embedder.embed(list(map(_told, map(state.node, each.children)))) for each in there]
+        homes = homes_of(vectors, held)
+        rest = [place for place, home in enumerate(homes) if home is None]
+        groups = groups_of(vectors[rest], config.cluster)
+        return homes, [[rest[place] for place in group] for group in groups if len(group) > 1]
+
+    homes, asked = await asyncio.to_thread(work)
+    for place, home in enumerate(homes):
+        if home is not None and not is_speaker(together[place].name):
+            forming.take([Group(there[home].name, (place,))], together, None)
     made: dict[int, tuple[str, str | None]] = {}
     failed: dict[int, str] = {}
 
     async def name(place: int) -> None:
         members = [together[index] for index in asked[place]]
-        there = [draft.name for draft in forming.like(members, EXISTING)]
+        known = [draft.name for draft in forming.like(members, EXISTING)]
         prompt = NAME_CATEGORY.render(
-            existing=", ".join(there) or "none",
+            existing=", ".join(known) or "none",
             nodes="\n".join(f"- {_told(node)}" for node in members[:MEMBERS]),
         )
         try:
@@ -109,8 +122,24 @@ async def form_by_likeness(
         record(step, Failed("name_category", failed[place]), rejected="reply_invalid")
         for place in sorted(failed)
     ]
-    rows += _taken(forming, state, layer, together, asked, made, known, step)
+    rows += _taken(forming, state, layer, together, asked, made, step)
     return forming, rows
+
+
+def homes_of(vectors: NDArray[np.float32], held: Sequence[NDArray[np.float32]]) -> list[int | None]:
+    """For each vector the place of the group that it is likest to, if it is no less like it than
+    the least like of the group's own, ``held``. All are of unit length."""
+    if not held or not len(vectors):
+        return [None] * len(vectors)
+    means = np.stack([own.mean(axis=0) for own in held])
+    means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), np.finfo(np.float32).eps)
+    floors = np.array([(own @ mean).min() for own, mean in zip(held, means, strict=True)])
+    like = vectors @ means.T
+    best = like.argmax(axis=1)
+    return [
+        int(place) if like[number, place] >= floors[place] - ROUNDING else None
+        for number, place in enumerate(best)
+    ]
 
 
 def groups_of(vectors: NDArray[np.float32], size: int) -> list[list[int]]:
@@ -143,7 +172,6 @@ def _taken(
     nodes: Sequence[Node],
     asked: Sequence[Sequence[int]],
     made: dict[int, tuple[str, str | None]],
-    known: Collection[str],
     step: int,
 ) -> list[EditRecord]:
     """Take the groups into the layer; the rows of those that are refused."""
@@ -152,6 +180,7 @@ def _taken(
     calls: dict[str, Any] = {}
     for group, (_, (_, key)) in zip(proposed, sorted(made.items()), strict=True):
         calls.setdefault(group.key, key)
+    known = frozenset(forming.offered)
     usable, refused = mended(proposed, [node.name for node in nodes], known)
     for group, reason in refused:
         children = tuple(nodes[index].id for index in group.indexes)
@@ -160,6 +189,12 @@ def _taken(
     for group in usable:
         forming.take([group], nodes, calls.get(group.key))
     return rows
+
+
+def _there(state: State, layer: int) -> list[Category]:
+    """The categories of a layer that are no promotions."""
+    found = (each for each in state.layer(layer) if isinstance(each, Category))
+    return [category for category in found if not category.promoted]
 
 
 def _told(node: Node) -> str:

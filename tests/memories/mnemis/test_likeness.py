@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.memories.mnemis import likeness
 from mgl.memories.mnemis.hierarchy import build_hierarchy
-from mgl.memories.mnemis.likeness import NAME_CATEGORY, groups_of
+from mgl.memories.mnemis.likeness import NAME_CATEGORY, groups_of, homes_of
 from mgl.memories.mnemis.nodes import Category
 from mgl.memories.mnemis.state import State
 from mgl.memories.mnemis.update import update_hierarchy
@@ -112,15 +112,37 @@ async def test_replies_that_name_nothing_leave_no_layer() -> None:
     assert [row.reason for row in rows] == ["reply_invalid"] * 5
 
 
-async def test_a_new_node_may_join_a_category_that_is_there() -> None:
+async def test_a_new_node_joins_the_category_that_it_is_likest_to_without_a_call() -> None:
     _, state, _ = await built(ANIMALS, Namer(), cluster=4)
-    grown = state_of(["Cat 9|animal"], state)
+    grown = state_of(["Cat 9|animal", "Harbour|place", "Old harbour|place"], state)
     engine = Namer()
     own = config(grouping="likeness", hierarchy="incremental")
     _, grown = await update_hierarchy(client(engine), EMBEDDER, grown, own, step=2)
     assert len(tree(grown, 1)["Cat"]) == 5
-    assert "Categories that are there: Cat, " in engine.named[0]
+    (asked,) = engine.named
+    assert "Harbour (place)" in asked
+    assert "Cat 9" not in asked
+    assert "Categories that are there: Cat, " in asked
+    assert tree(grown, 1)["Harbour"] == ["Harbour", "Old harbour"]
     check(grown, 2)
+
+
+async def test_a_new_group_may_be_given_the_name_of_a_category() -> None:
+    _, state, _ = await built(ANIMALS, Namer(), cluster=4)
+    grown = state_of(["Harbour|place", "Old harbour|place"], state)
+    own = config(grouping="likeness", hierarchy="incremental")
+    _, grown = await update_hierarchy(client(Namer("Dog")), EMBEDDER, grown, own, step=2)
+    assert tree(grown, 1)["Dog"][-2:] == ["Harbour", "Old harbour"]
+    check(grown, 2)
+
+
+def test_a_vector_goes_to_the_likest_group_unless_it_is_less_like_than_all_of_it() -> None:
+    east, north = np.eye(2, dtype=np.float32)
+    between = (east + north) / np.float32(np.sqrt(2))
+    held = [np.stack([east, between]), np.stack([north])]
+    assert homes_of(np.stack([east, north, between, -east]), held) == [0, 1, 0, None]
+    assert homes_of(np.stack([east, north]), []) == [None, None]
+    assert homes_of(np.zeros((0, 2), dtype=np.float32), held) == []
 
 
 @settings(max_examples=25, deadline=None)
