@@ -22,7 +22,7 @@ from mgl.retrieval.fuse import fuse_hits
 __all__ = ["LEAST_LIKE", "alike", "candidates", "cosines_of"]
 
 LEAST_LIKE: Final = 0.5
-"""Cosine of two names, or two facts."""
+"""Cosine of two names."""
 
 
 async def candidates(

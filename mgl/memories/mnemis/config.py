@@ -46,6 +46,7 @@ class MnemisConfig(PresetConfig):
         "most_entities": 8,
         "most_facts": 6,
         "described": "doubling",
+        "fact_likeness": 0.85,
         "grouping": "likeness",
         "selecting": "names",
     }
@@ -64,6 +65,9 @@ class MnemisConfig(PresetConfig):
     described: Literal["always", "doubling"] = "always"
     candidates: int = Field(
         5, ge=1, description="entities or edges a new one is held against; ours"
+    )
+    fact_likeness: float = Field(
+        0.5, ge=0.0, le=1.0, description="cosine above which a known fact may be a new one; ours"
     )
     most_entities: int = Field(12, ge=1, description="names a reply may hold; ours")
     most_facts: int = Field(12, ge=1, description="edges a reply may hold; ours")

@@ -17,7 +17,7 @@ from datetime import datetime
 from pydantic import BaseModel
 
 from mgl.memories.mnemis.asking import Asker, Said, batches
-from mgl.memories.mnemis.candidates import LEAST_LIKE, cosines_of
+from mgl.memories.mnemis.candidates import cosines_of
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.facts import Stated
 from mgl.memories.mnemis.ingest_prompts import SAME_FACTS
@@ -53,7 +53,7 @@ async def join(
             decided[label] = Same(same=exact[0].id, contradicts=[]), fact.call_key
         elif known:
             possible[label] = known
-    rivals = await _likest(embedder, labelled, possible, config.candidates)
+    rivals = await _likest(embedder, labelled, possible, config)
 
     async def one(some: Sequence[str]) -> Said[BaseModel]:
         shown = "\n".join(_shown(label, labelled[label], rivals[label]) for label in some)
@@ -82,7 +82,7 @@ async def _likest(
     embedder: Embedder,
     labelled: Mapping[str, Stated],
     possible: Mapping[str, Sequence[Fact]],
-    most: int,
+    config: MnemisConfig,
 ) -> dict[str, list[Fact]]:
     """For each label at most so many of the facts that it may be like, the likest first; labels
     that none is like are left out."""
@@ -95,10 +95,10 @@ async def _likest(
     found: dict[str, list[Fact]] = {}
     for (label, facts), row in zip(possible.items(), cosines, strict=True):
         like = {fact.id: float(row[places[fact.id]]) for fact in facts}
-        near = [fact for fact in facts if like[fact.id] > LEAST_LIKE]
+        near = [fact for fact in facts if like[fact.id] > config.fact_likeness]
         near.sort(key=lambda fact: -like[fact.id])
         if near:
-            found[label] = near[:most]
+            found[label] = near[: config.candidates]
     return found
 
 
