@@ -35,7 +35,8 @@ POINTS = 7
 
 
 def plain(text: str) -> bool:
-    return text == text.strip() and not any(mark in f"#{text}#" for mark in (TUPLE, OBJECT, RECORD))
+    marks = (TUPLE, OBJECT, RECORD, DONE)
+    return text == text.strip() and not any(mark in f"#{text}#" for mark in marks)
 
 
 texts = (

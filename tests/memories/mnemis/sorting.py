@@ -19,6 +19,8 @@ NODE = re.compile(r"(?m)^(\d+)\. (.*): \[(.*)\]$")
 EXISTING = re.compile(r"(?m)^- (.*): \[(.*)\]$")
 OFFERED = re.compile(r'(?m)^- name: "(.*)", uuid: "(\w+)", tag: \[(.*)\]$')
 SEVERAL = re.compile(r"(?m)^(c\d+), (.*)\. Its nodes:$")
+LISTED = re.compile(r"(?m)^- (.*?)(?: \(.*\))?$")
+MOST = re.compile(r"up to (\d+) of them")
 LAYER = re.compile(r"You are currently at Layer (\d+)")
 
 Groups = list[dict[str, Any]]
@@ -95,6 +97,11 @@ class Sorter(SchemaEngine):
                 if whole is not None
             ]
             return "select", first, picked
+        if first.startswith("Some nodes of a knowledge graph belong together"):
+            return "name_category", first, {"category": f"{LISTED.findall(first)[0]} kind"}
+        if first.startswith("Nodes of a knowledge graph"):
+            chosen = [name for name in LISTED.findall(first) if self._select(name) is not None]
+            return "select", first, {"nodes": chosen[: int(MOST.findall(first)[0])]}
         if several := SEVERAL.findall(first):
             told: Any = {identity: self._about(name) for identity, name in several}
             return "describe", first, "no" if self._describe else told

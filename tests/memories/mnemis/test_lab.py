@@ -25,12 +25,12 @@ def test_asking_by_another_route_reads_the_memory_that_is_there(
     told = {"memory": "mnemis", "extraction": "terms"}
     with Lab.open() as lab:
         first = lab.ask(path, "What was late?", **told, routes="system1", kinds="rag")
-        assert "categorise" not in engine.stages()
+        assert "name_category" not in engine.stages()
         both = lab.ask(path, "What was late?", **told, k=2)
-        made = engine.stages().count("categorise")
+        made = engine.stages().count("name_category")
         assert made > 0
         alone = lab.ask(path, "What was closed?", **told, routes="system2")
-        assert engine.stages().count("categorise") == made
+        assert engine.stages().count("name_category") == made
         assert {first.memory_id, both.memory_id} == {alone.memory_id}
         [memory] = lab.memories()
         assert memory.record.config["kinds"] == "rag"

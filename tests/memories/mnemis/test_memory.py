@@ -173,6 +173,8 @@ READING: dict[str, Any] = {
     "reranked": True,
     "ranking": "context",
     "k": 3,
+    "selecting": "names",
+    "most_selected": 2,
     "selection_tokens": 99,
     "selection_calls": 9,
     "answer_tokens": 99,
@@ -199,7 +201,7 @@ def test_what_decides_the_log_is_part_of_the_id(memory_of: Open, option: str) ->
     default = MnemisConfig.model_fields[option].default
     others = {"preset": "small", "episode": "session", "hierarchy": "incremental"}
     others |= {"extraction": "model", "reflect": False, "drift": 0.9, "temperature": 0.5}
-    others |= {"described": "doubling"}
+    others |= {"described": "doubling", "grouping": "likeness", "fact_likeness": 0.9}
     value = others.get(option, default if option in others else default + 1 if default else 1)
     assert memory_of(**{option: value}).id != memory_of().id
 
