@@ -71,13 +71,13 @@ def resume(
     """
     folder = RunFolder(path)
     with folder.held():
-        for before in plan.manifest.sessions[-1:]:
-            if code() != before.code:
-                observer.note(f"the run was last worked on by other code: {before.code}")
+        last = plan.manifest.sessions[-1] if plan.manifest.sessions else None
+        if last is not None and code() != last.code:
+            observer.note(f"the run was last worked on by other code: {last.code}")
         if plan.manifest.ended is not None and not retry_failed:
             return plan.manifest
-        for before in plan.manifest.sessions[-1:]:
-            _refuse_other_prompts(before)
+        if last is not None:
+            _refuse_other_prompts(last)
         if retry_failed:
             observer.note(f"{folder.forget_failed()} failed items are tried again")
         return _session(
@@ -93,10 +93,8 @@ def resume(
 
 
 def _refuse_other_prompts(before: Session) -> None:
-    now_known = prompts()
-    changed = [
-        name for name, known in before.prompts.items() if now_known.get(name, known) != known
-    ]
+    current = prompts()
+    changed = [name for name, known in before.prompts.items() if current.get(name, known) != known]
     if changed:
         raise UsageError(
             f"prompts have changed since the run was last worked on: {', '.join(changed)}",

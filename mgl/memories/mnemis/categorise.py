@@ -29,12 +29,12 @@ from mgl.llm.constraints import bounded, index_set
 from mgl.llm.repairs import REPAIR
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
-from mgl.memories.mnemis.layers import Draft, Forming, Node
+from mgl.memories.mnemis.layers import Draft, Forming, Node, refusals
 from mgl.memories.mnemis.likeness import form_by_likeness
 from mgl.memories.mnemis.nodes import Category
 from mgl.memories.mnemis.printed import CATEGORIES, CATEGORIES_SYSTEM, GUIDANCE
 from mgl.memories.mnemis.rules import Group, broken, left_over, mended
-from mgl.memories.mnemis.state import PutCategory, State
+from mgl.memories.mnemis.state import State
 from mgl.reading import flat
 from mgl.retrieval.base import Embedder
 from mgl.store import EditRecord
@@ -91,10 +91,8 @@ async def form_layer(
         said = await _categorised(llm, batch, free, forming, layer, example, config)
         if said.failed is not None:
             rows.append(record(step, Failed("categorise", said.failed), rejected="reply_invalid"))
-        for group, reason in said.refused:
-            children = tuple(batch[i].id for i in group.indexes if 0 <= i < len(batch))
-            edit = PutCategory(state.next_id("c"), layer, group.name, children)
-            rows.append(record(step, edit, rejected=reason, call_key=said.call_key))
+        calls = {group.key: said.call_key for group, _ in said.refused}
+        rows += refusals(said.refused, batch, state, layer, step, calls)
         forming.take(said.groups, batch, said.call_key)
     return forming, rows
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
@@ -22,7 +22,7 @@ from mgl.memories.mnemis.rules import SPEAKER_KEY, Group
 from mgl.memories.mnemis.state import Assign, Edit, PutCategory, State, replay
 from mgl.store import EditRecord
 
-__all__ = ["Draft", "Forming", "Node", "Plan", "carried_out"]
+__all__ = ["Draft", "Forming", "Node", "Plan", "carried_out", "refusals"]
 
 Node = Entity | Category
 
@@ -162,6 +162,29 @@ class Forming:
             holders[key] = None
             if len(holders) > _HOLDERS:
                 holders.pop(next(iter(holders)))
+
+
+def refusals(
+    refused: Iterable[tuple[Group, str]],
+    nodes: Sequence[Node],
+    state: State,
+    layer: int,
+    step: int,
+    call_keys: Mapping[str, str | None],
+) -> list[EditRecord]:
+    """The rows of groups of some nodes that cannot be categories of a layer, each with the reason
+    and the call that proposed it, by the key of its name."""
+    return [
+        record(
+            step,
+            PutCategory(
+                state.next_id("c"), layer, group.name, tuple(nodes[i].id for i in group.indexes)
+            ),
+            rejected=reason,
+            call_key=call_keys.get(group.key),
+        )
+        for group, reason in refused
+    ]
 
 
 def carried_out(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,10 @@ from mgl.llm.base import LLM, Message
 from mgl.llm.constraints import bounded
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
-from mgl.memories.mnemis.layers import Forming, Node
+from mgl.memories.mnemis.layers import Forming, Node, refusals
 from mgl.memories.mnemis.nodes import Category
 from mgl.memories.mnemis.rules import Group, is_speaker, mended
-from mgl.memories.mnemis.state import PutCategory, State
+from mgl.memories.mnemis.state import State
 from mgl.prompt import Prompt
 from mgl.reading import flat
 from mgl.retrieval.base import Embedder
@@ -84,8 +84,9 @@ async def form_by_likeness(
 
     def work() -> tuple[list[int | None], list[list[int]]]:
         vectors = embedder.embed([_told(node) for node in together])
-        held = [embedder.embed(list(map(_told, map(state.node, each.children)))) for each in there]
-        homes = homes_of(vectors, held)
+        own = [_told(state.node(child)) for category in there for child in category.children]
+        ends = np.cumsum([len(category.children) for category in there])[:-1]
+        homes = homes_of(vectors, np.split(embedder.embed(own), ends) if there else [])
         rest = [place for place, home in enumerate(homes) if home is None]
         groups = groups_of(vectors[rest], config.cluster)
         return homes, [[rest[place] for place in group] for group in groups if len(group) > 1]
@@ -122,7 +123,15 @@ async def form_by_likeness(
         record(step, Failed("name_category", failed[place]), rejected="reply_invalid")
         for place in sorted(failed)
     ]
-    rows += _taken(forming, state, layer, together, asked, made, step)
+    proposed = [Group(made[place][0], tuple(asked[place])) for place in sorted(made)]
+    calls: dict[str, str | None] = {}
+    for group, place in zip(proposed, sorted(made), strict=True):
+        calls.setdefault(group.key, made[place][1])
+    names, offered = [node.name for node in together], frozenset(forming.offered)
+    usable, refused = mended(proposed, names, offered)
+    rows += refusals(refused, together, state, layer, step, calls)
+    for group in usable:
+        forming.take([group], together, calls.get(group.key))
     return forming, rows
 
 
@@ -163,32 +172,6 @@ def groups_of(vectors: NDArray[np.float32], size: int) -> list[list[int]]:
             held.setdefault(label, []).append(place)
         groups += held.values()
     return groups
-
-
-def _taken(
-    forming: Forming,
-    state: State,
-    layer: int,
-    nodes: Sequence[Node],
-    asked: Sequence[Sequence[int]],
-    made: dict[int, tuple[str, str | None]],
-    step: int,
-) -> list[EditRecord]:
-    """Take the groups into the layer; the rows of those that are refused."""
-    rows: list[EditRecord] = []
-    proposed = [Group(name, tuple(asked[place])) for place, (name, _) in sorted(made.items())]
-    calls: dict[str, Any] = {}
-    for group, (_, (_, key)) in zip(proposed, sorted(made.items()), strict=True):
-        calls.setdefault(group.key, key)
-    known = frozenset(forming.offered)
-    usable, refused = mended(proposed, [node.name for node in nodes], known)
-    for group, reason in refused:
-        children = tuple(nodes[index].id for index in group.indexes)
-        edit = PutCategory(state.next_id("c"), layer, group.name, children)
-        rows.append(record(step, edit, rejected=reason, call_key=calls.get(group.key)))
-    for group in usable:
-        forming.take([group], nodes, calls.get(group.key))
-    return rows
 
 
 def _there(state: State, layer: int) -> list[Category]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, WithJsonSchema, create_model
 
@@ -47,6 +47,7 @@ to {most} of them, the most helpful first.
     variables=("nodes", "query", "most"),
 )
 
+SchemaT = TypeVar("SchemaT", bound=BaseModel)
 Path = tuple[str, ...]
 Picks = list[tuple[str, bool]]
 """The selected nodes, each with whether all below it is taken."""
@@ -155,18 +156,10 @@ async def _asked_for_names(
     name: Any = one_of(list(by_name))
     names = Annotated[list[name], Field(max_length=config.most_selected)]
     schema: type[_Selected] = create_model("selected", __base__=_Selected, nodes=(names, ...))
-    try:
-        reply = await llm.complete(
-            [Message("user", prompt)],
-            schema,
-            sampling=config.sampling(config.selection_tokens),
-            stage="select",
-        )
-    except ReplyInvalid:
+    said = await _said(llm, prompt, schema, config)
+    if said is None:
         return None
-    assert reply.parsed is not None
-    chosen = reply.parsed.nodes
-    return [(uuid, False) for name in chosen for uuid in by_name[name]]
+    return [(uuid, False) for chosen in said.nodes for uuid in by_name[chosen]]
 
 
 async def _asked(llm: LLM, nodes: Sequence[Node], query: str, config: MnemisConfig) -> Picks | None:
@@ -174,18 +167,25 @@ async def _asked(llm: LLM, nodes: Sequence[Node], query: str, config: MnemisConf
         f'- name: "{flat(node.name)}", uuid: "{node.id}", tag: [{told_of(node)}]' for node in nodes
     )
     prompt = SELECTION.render(query=query, nodes_info=info)
+    said = await _said(llm, prompt, _schema(nodes), config)
+    if said is None:
+        return None
+    picked: list[_Picked] = said.root
+    return [(node.uuid, node.get_all_children) for node in picked]
+
+
+async def _said(
+    llm: LLM, prompt: str, schema: type[SchemaT], config: MnemisConfig
+) -> SchemaT | None:
+    """The reply of a selection, None where it cannot be used."""
+    sampling = config.sampling(config.selection_tokens)
     try:
         reply = await llm.complete(
-            [Message("user", prompt)],
-            _schema(nodes),
-            sampling=config.sampling(config.selection_tokens),
-            stage="select",
+            [Message("user", prompt)], schema, sampling=sampling, stage="select"
         )
     except ReplyInvalid:
         return None
-    assert reply.parsed is not None
-    picked: list[_Picked] = reply.parsed.root
-    return [(node.uuid, node.get_all_children) for node in picked]
+    return reply.parsed
 
 
 def _schema(nodes: Sequence[Node]) -> type[RootModel[Any]]:
