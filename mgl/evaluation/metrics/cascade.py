@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from math import isfinite
 from typing import Literal
 
 from mgl.evaluation.metrics.overlap import f1, stands_in
@@ -73,9 +74,10 @@ def _number(word: str) -> float | None:
     if word in _NUMBERS:
         return _NUMBERS[word]
     try:
-        return float(word.replace(",", ""))
+        number = float(word.replace(",", ""))
     except ValueError:
         return None
+    return number if isfinite(number) else None  # Nan is a name
 
 
 def _f1(said: Sequence[str], wanted: Sequence[str]) -> float:

@@ -38,10 +38,16 @@ _LONGBENCH = (
     re.compile(r"The correct answer is \(([A-D])\)"),
     re.compile(r"The correct answer is ([A-D])"),
 )
-_FIRST = re.compile(r"[\W_]*([A-Za-z])(?:[).:\]*]+(?:\s|\Z)(?!\s*(?:or|and)\b)|[\W_]*(?:\n|\Z))")
-_NAMED = re.compile(
-    r"\b(?i:answer|option|choice)(?:\s+is)?\s*:?\s*[(\[*]*([A-Z])\b(?!['’]|(?<=A)\s+[a-z])"
+_WHY = r"(?:as|because|due|for|given|since)\b"
+_LETTER = rf"([A-Z])\b(?!['’]|(?<=A)\s+(?!{_WHY})[a-z])"  # and not "A man"
+_SENTENCE = re.compile(rf"The correct answer is \(?{_LETTER}")
+_FIRST = re.compile(
+    r"[\W_]*([A-Za-z])"
+    r"(?:[).:\]*]+(?:\s|\Z)(?!\s*(?:or|and)\b)|[\W_]*(?:\n|\Z)"
+    rf"|[,;]\s+(?!(?:[A-Za-z]|or|and)\b)|\s+[-–—]\s|\s+{_WHY})"
 )
+_NAMED = re.compile(rf"\b(?i:answer|option|choice)(?:\s+is)?\s*:?\s*[(\[*]*{_LETTER}")
+_UN = r"(?:in|non-?)"
 _BRACKETS = re.compile(r"[(\[]([A-Za-z])[)\]]")
 
 
@@ -64,14 +70,16 @@ def right_dialsim(reply: str, letter: str, count: int = 5) -> bool:
 def letter_said(reply: str, choices: Sequence[str]) -> str | None:
     """The letter that a reply of a few words chooses.
 
-    In this order: LongBench's sentence; a letter that the reply begins with and that a bracket, a
-    full stop, a colon or the end of the line closes; the only letter after "answer", "option" or
-    "choice"; the only letter in brackets; the only choice whose words the reply is, or else holds.
+    In this order: LongBench's sentence with a letter that is no word's first; a letter that the
+    reply begins with and that a bracket, a mark, a dash, the end of the line or a reason
+    ("because") follows; the only letter after "answer", "option" or "choice"; the only letter in
+    brackets; the only choice whose words the reply is, or else holds.
     """
     letters = ascii_uppercase[: len(choices)]
+    sentence = _SENTENCE.search(reply.replace("*", ""))
     first = _FIRST.match(reply)
     for found in (
-        letter_longbench(reply),
+        sentence and sentence[1],
         first and first[1].upper(),
         _only(_NAMED, reply),
         _only(_BRACKETS, reply),
@@ -99,22 +107,34 @@ def gold_letter(item: Item) -> str | None:
 
 def label_said(reply: str, labels: Sequence[str]) -> str | None:
     """The one label that a reply names and does not deny: its first word, else a word that begins
-    with it (``contradicts``)."""
+    with it (``contradicts``). Where it denies the one of two ("not consistent", "inconsistent"),
+    the other."""
     words = squad_words(reply)
     for label in labels:
         if words and words[0] == label.lower():
             return label
-    named = [label for label in labels if re.search(rf"\b{re.escape(label)}", reply, re.I)]
+    named = [label for label in labels if re.search(rf"\b{_UN}?{re.escape(label)}", reply, re.I)]
     if len(named) != 1:
         return None
-    denied = rf"(?:\b(?:not|never|no)|n['’]t)\s+(?:\w+\s+)?{re.escape(named[0])}"
-    return None if re.search(denied, reply, re.I) else named[0]
+    if not _denied(named[0], reply):
+        return named[0]
+    others = [label for label in labels if label != named[0]]
+    return others[0] if len(others) == 1 else None
 
 
 def gold_label(item: Item) -> str | None:
     """The gold answer as it stands among the choices, whatever its case; None where it does not."""
     wanted = [gold.strip().lower() for gold in item.golds[:1]]
     return next((each for each in item.choices if each.lower() in wanted), None)
+
+
+def _denied(label: str, reply: str) -> bool:
+    """Whether the label is said with one denial of the two that a reply can have, before it and in
+    the word itself."""
+    word = re.escape(label)
+    before = re.search(rf"(?:\b(?:not|never|no)|n['’]t)\s+(?:\w+\s+)?{_UN}?{word}", reply, re.I)
+    within = re.search(rf"\b{_UN}{word}", reply, re.I)
+    return (before is None) != (within is None)
 
 
 def _only(pattern: re.Pattern[str], reply: str) -> str | None:

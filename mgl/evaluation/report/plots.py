@@ -128,16 +128,19 @@ def _sweeps(group: Group, metric: Metric) -> Iterator[Plot]:
 
 
 def _lines(series: Sequence[Series], option: str) -> dict[str, list[Series]]:
-    """Those that differ in this option alone, by what they have in common, in its order."""
+    """Those that differ in this option alone, by what they have in common, in its order; runs from
+    before there was such an option are not among them."""
     alike: dict[str, list[Series]] = {}
     for each in series:
+        if option not in each.method.config:
+            continue
         rest = {name: value for name, value in each.method.config.items() if name != option}
         common = json.dumps([each.method.model, each.questions, rest], sort_keys=True)
         alike.setdefault(common, []).append(each)
     found: dict[str, list[Series]] = {}
     for own in alike.values():
-        if len({json.dumps(each.method.config.get(option)) for each in own}) > 1:
-            numeric = all(_numeric(each.method.config.get(option)) for each in own)
+        if len({json.dumps(each.method.config[option]) for each in own}) > 1:
+            numeric = all(_numeric(each.method.config[option]) for each in own)
             ordered = sorted(own, key=lambda one: one.method.config[option]) if numeric else own
             found[f"{ordered[0].method.model}, {ordered[0].label} …"] = ordered
     return found

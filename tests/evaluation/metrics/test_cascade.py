@@ -16,6 +16,7 @@ from mgl.evaluation.metrics.cascade import cascade
         ("There were 13 of them.", ["12"], None),
         ("She married a lawyer named Norton.", ["Norton"], "containment"),
         ("She married Nortons.", ["Norton"], None),
+        ("It was Nan.", ["Nan"], "containment"),
         ("Lord Wotton and Henry", ["Lord Henry Wotton"], "key_phrase"),
         ("He wants beauty.", ["Beauty. Nothing else matters to him."], "first_sentence"),
         ("He is her brother", ["She is his sister", "brother"], "containment"),

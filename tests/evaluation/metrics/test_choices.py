@@ -76,6 +76,13 @@ def test_dialsim_wants_the_option_and_no_other(reply: str, right: bool) -> None:
         ("B\nThe text says so.", "B"),
         ("The correct answer is (C)", "C"),
         ("The answer is C because it rained", "C"),
+        ("The answer is A because it rained", "A"),
+        ("The correct answer is A, since it rained", "A"),
+        ("The correct answer is Brown, the red one", "B"),
+        ("B, because it rained", "B"),
+        ("B - it rained", "B"),
+        ("B because it rained", "B"),
+        ("A as it rained", "A"),
         ("Answer: C", "C"),
         ("I take option D.", "D"),
         ("It must be (D), clearly", "D"),
@@ -83,7 +90,10 @@ def test_dialsim_wants_the_option_and_no_other(reply: str, right: bool) -> None:
         ("It was the red one.", "B"),
         ("The red one, not the blue one", None),
         ("(A) or (B)", None),
+        ("A, B and C are all wrong", None),
         ("A man did it", None),
+        ("B-movies did it", None),
+        ("The correct answer is Athens", None),
         ("The answer is A man", None),
         ("at 9 a.m. sharp", None),
         ("E", None),
@@ -116,10 +126,12 @@ def test_the_gold_answer_is_a_letter_or_a_choice(gold: str, letter: str | None) 
         ("Contradict. It is not consistent with the book.", "Contradict"),
         ("It contradicts the book.", "Contradict"),
         ("The story is consistent with the book", "Consistent"),
-        ("It does not contradict the book", None),
-        ("It doesn't really contradict it", None),
-        ("not consistent", None),
-        ("inconsistent", None),
+        ("It does not contradict the book", "Consistent"),
+        ("It doesn't really contradict it", "Consistent"),
+        ("not consistent", "Contradict"),
+        ("INCONSISTENT", "Contradict"),
+        ("The story is inconsistent with the book.", "Contradict"),
+        ("It is not inconsistent", "Consistent"),
         ("consistent? no: they contradict", "Consistent"),
         ("Either they contradict or are consistent", None),
         ("", None),
@@ -127,6 +139,10 @@ def test_the_gold_answer_is_a_letter_or_a_choice(gold: str, letter: str | None) 
 )
 def test_a_label_is_named_and_not_denied(reply: str, label: str | None) -> None:
     assert label_said(reply, LABELS) == label
+
+
+def test_of_three_labels_a_denied_one_leaves_two() -> None:
+    assert label_said("not consistent", (*LABELS, "Unknown")) is None
 
 
 def test_the_gold_label_is_that_of_the_choices() -> None:

@@ -54,6 +54,14 @@ def test_methods_that_differ_in_two_options_are_on_no_line(tmp_path: Path) -> No
     assert titles(report(tmp_path / "run", *two)) == []
 
 
+def test_a_run_from_before_an_option_is_on_no_line_of_it(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    three = [method("old", "gam"), method("k-5", "gam", k=5), method("k-10", "gam", k=10)]
+    (plot,) = report(tmp_path / "run", *three).plots()
+    assert plot.title == "exact_match by k of gam"
+    assert "old" not in plot.svg
+
+
 def test_options_that_are_words_stand_beside_each_other(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     words = [method(each, "gam", partition=each) for each in ("semantic", "session", "window")]
