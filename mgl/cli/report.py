@@ -36,11 +36,12 @@ def report(
     Runs of the same items stand in one table. Markdown written with --out has its plots beside it.
     """
     from mgl.evaluation.papers.references import load_references
+    from mgl.evaluation.papers.suites import load_suites
     from mgl.evaluation.report.chapters import reported
     from mgl.evaluation.report.runs import read_run
 
     runs = [read_run(folder) for folder in folders]
-    found = reported(runs, load_references().values())
+    found = reported(runs, load_references().values(), load_suites().values())
     chosen = format_ or _ending(out)
     if out is None:
         typer.echo(_text(found, chosen, None), nl=False)

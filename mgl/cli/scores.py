@@ -39,8 +39,8 @@ def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
         [
             (
                 *(one.method, str(one.items), str(one.unscored), str(one.failed), name),
-                f"{score.mean:.3f}",
-                "-" if score.of_scored is None else f"{score.of_scored:.3f}",
+                _shown(score.mean),
+                _shown(score.of_scored),
                 str(score.n),
             )
             for one in found
@@ -49,9 +49,13 @@ def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
     )
     typer.echo(
         "the mean is over all items, of which those without a score and those that failed count 0; "
-        "beside it that over the N with a score"
+        "beside it that over the N with a score; recall of evidence is over items that name any"
     )
     typer.echo(f"records: {path}")
+
+
+def _shown(mean: float | None) -> str:
+    return "-" if mean is None else f"{mean:.3f}"
 
 
 def verify_scores(path: Path, models: Path | None, as_json: bool) -> None:

@@ -5,7 +5,8 @@
     [('w/o TAN', 35.07), ('w/o MFR', 35.94)]
 
 ``eval/references/NAME.yaml`` has a paper; a file of that name in the home folder goes before it. A
-row's numbers stand in one line, as the paper prints them: ``~99`` is about 99, ``_`` is a place
+row's numbers stand in one line, as the paper prints them: ``~99`` is about 99, ``87.7(1387)`` is
+of other items than the column's, ``78.5(?)`` of how many is not said; ``_`` is a place
 that the paper leaves empty, or whose value stands in a figure alone. No number is here that the
 paper's text does not have: of a figure without printed values the entry says just that.
 
@@ -40,7 +41,10 @@ __all__ = [
 ]
 
 EMPTY: Final = "_"
-_NUMBER: Final = re.compile(r"(~?)([+-]?\d+(?:\.\d+)?)(?:×10\^(\d+))?%?")
+_NUMBER: Final = re.compile(
+    r"(?P<text>(?P<about>~?)(?P<value>[+-]?\d+(?:\.\d+)?)(?:×10\^(?P<power>\d+))?%?)"
+    r"(?:\((?P<n>\d+|\?)\))?"
+)
 
 Unit = Literal[
     "percent", "fraction", "points", "tokens", "seconds", "count", "correlation", "nodes"
@@ -75,12 +79,14 @@ class Column(_Strict):
 
 class Group(_Strict):
     """Rows by their names, each a line of printed numbers, of one ``model`` (the paper's name for
-    it; ``profile`` is ours) or with one ``setting``."""
+    it; ``profile`` is ours) or with one ``setting``. ``averaging`` is the table's, where not their
+    own."""
 
     rows: Mapping[str, str] = Field(min_length=1)
     model: str | None = None
     profile: str | None = None
     setting: Mapping[str, str] = {}
+    averaging: Averaging | None = None
 
 
 class Table(_Strict):
@@ -192,19 +198,20 @@ class Paper(_Strict):
         text: str,
         categories: Mapping[str | None, set[str]],
     ) -> Cell:
-        value, about = _number(text)
+        number = _number(text)
+        own_n = column.n if column.n is not None else table.n
         benchmark = column.benchmark or table.benchmark
-        averaging = table.averaging if not column.part else "questions"
+        averaging = (group.averaging or table.averaging) if not column.part else "questions"
         return Cell(
             paper=self.name,
             table=table.id,
             method=name,
             column=column.name,
             metric=column.metric,
-            value=value,
-            text=text,
+            value=float(number["value"]) * 10 ** int(number["power"] or 0),
+            text=number["text"],
             unit=column.unit,
-            about=about,
+            about=bool(number["about"]),
             averaging=averaging,
             categories=next(iter(categories[benchmark])) if averaging == "categories" else None,
             scorer=column.ours,
@@ -213,7 +220,7 @@ class Paper(_Strict):
             model=group.model,
             profile=group.profile,
             memory=self.memories.get(name),
-            n=column.n if column.n is not None else table.n,
+            n=own_n if number["n"] is None else int(number["n"]) if number["n"] != "?" else None,
             part=column.part,
             setting=group.setting,
             notes=table.notes,
@@ -272,12 +279,12 @@ def beside(
     ]
 
 
-def _number(text: str) -> tuple[float, bool]:
-    """The value of a printed number, and whether it is given as approximate."""
+def _number(text: str) -> re.Match[str]:
+    """The parts of a printed number."""
     found = _NUMBER.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is no number")
-    return float(found[2]) * 10 ** int(found[3] or 0), bool(found[1])
+    return found
 
 
 _PAPERS: Final = resources.Shipped(

@@ -43,8 +43,9 @@ def run_arguments(
     judge: str | None = None,
 ) -> Arguments:
     """What the runner is asked for. ``data`` is None for a benchmark that is made for the run;
-    ``limit`` is held to the run's own; ``judge`` is the profile of the model that judges, where the
-    table is judged."""
+    ``limit`` is held to the run's own; ``judge`` is the profile of the model that judges by all of
+    the run's judges, where the table is judged."""
+    judges = () if judge is None else tuple(f"{name}={judge}" for name in run.judges)
     own = [(run.benchmark, run.parameters)] if data is None else []
     set_ = [*own, *((method.label, method.settings) for method in run.methods)]
     return Arguments(
@@ -60,7 +61,8 @@ def run_arguments(
         limit=limit_of(run, limit),
         seed=seed,
         labels=run.labels,
-        judge=judge if run.judges else None,
+        judge=judges[0] if judges else None,
+        other_judges=judges[1:],
     )
 
 
@@ -76,7 +78,7 @@ def besides(table: Table, run: Run, paper: Paper, group: Group) -> list[Beside]:
     for series in group.series:
         method = by_label[series.method.label.partition("@")[0]]
         for metric in metrics(group) if series.records else ():
-            cells = tuple(_cells(table, run, paper, method, metric.name))
+            cells = tuple(_cells(table, run, paper, method, metric.printed))
             over = cells[0].categories if cells else None
             own = measured(metric, series.records)
             value = averaged(metric, series.records, over) if own else None

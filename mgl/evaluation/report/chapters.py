@@ -1,6 +1,7 @@
 """A report made from runs: one chapter a benchmark, and what a reader has to know first.
 
->>> report = reported([read_run(Path("runs/locomo"))], load_references().values())  # doctest: +SKIP
+>>> report = reported([read_run(Path("runs/locomo"))], load_references().values(),
+...     load_suites().values())                                 # doctest: +SKIP
 >>> to_markdown(report)                                         # doctest: +SKIP
 """
 
@@ -12,6 +13,8 @@ from typing import Any, Final
 from mgl.errors import UsageError
 from mgl.evaluation.intervals import wilson_interval
 from mgl.evaluation.papers.references import Paper
+from mgl.evaluation.papers.rows import Rows
+from mgl.evaluation.papers.suites import Suite
 from mgl.evaluation.report.costs import cost_table, failure_table, size_table, stage_table
 from mgl.evaluation.report.differences import (
     Comparison,
@@ -44,13 +47,16 @@ READING: Final = (
 )
 
 
-def reported(runs: Sequence[StoredRun], papers: Iterable[Paper] = ()) -> Report:
-    """What runs have shown; ``papers`` are those whose numbers may stand beside.
+def reported(
+    runs: Sequence[StoredRun], papers: Iterable[Paper] = (), suites: Iterable[Suite] = ()
+) -> Report:
+    """What runs have shown; ``papers`` are those whose numbers may stand beside, ``suites`` say
+    which of them are of which settings.
 
     Plots and tests need the extra ``evaluation``; where it is not installed, a note says so.
     InputError where two runs are of the same name.
     """
-    known = tuple(papers)
+    known, rows = tuple(papers), Rows(suites)
     grouped = groups(runs)
     scored_by = [metrics(group) for group in grouped]
     missing: list[str] = []
@@ -72,7 +78,7 @@ def reported(runs: Sequence[StoredRun], papers: Iterable[Paper] = ()) -> Report:
         Chapter(
             _heading(group, grouped),
             tuple(_notes(group)),
-            (*_tables(group, own, family, together, known), *plotted, *_provenance(group)),
+            (*_tables(group, own, family, together, known, rows), *plotted, *_provenance(group)),
         )
         for group, own, family, plotted in zip(grouped, scored_by, families, drawn, strict=True)
     )
@@ -107,13 +113,14 @@ def _tables(
     family: Sequence[Comparison],
     together: int,
     papers: Sequence[Paper],
+    rows: Rows,
 ) -> Iterator[Table]:
     yield from score_tables(group, own)
     if family:
         yield difference_table(family, together)
     if (failures := failure_table(group)) is not None:
         yield failures
-    yield from reference_tables(group, own, papers)
+    yield from reference_tables(group, own, papers, rows)
     yield from part_tables(group, own)
     found = (
         cost_table(group),

@@ -27,11 +27,12 @@ from mgl.evaluation.intervals import (
     resampled_interval,
     wilson_interval,
 )
+from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.metrics.bertscore import BERTSCORE, bertscores_among
 from mgl.evaluation.metrics.scoring import AGGREGATES, SCORERS, Answered, Scored
 from mgl.evaluation.report.runs import Group
 from mgl.evaluation.runs.records import Record, item_from
-from mgl.evaluation.runs.summary import value_of
+from mgl.evaluation.runs.summary import asks, value_of
 
 __all__ = [
     "CATEGORY",
@@ -60,12 +61,23 @@ FEW: Final = 10
 @dataclass(frozen=True, slots=True)
 class Metric:
     """``kind`` is ``share`` where all values are 0 or 1, ``together`` where many items have the
-    score in common (``mgl.evaluation.metrics.aggregates``). ``judged`` where a model says it."""
+    score in common (``mgl.evaluation.metrics.aggregates``). ``judge`` is whose verdict it is, a
+    name of ``JUDGES``, empty for a scorer; records have it by ``name``."""
 
     name: str
     kind: Kind
     about: str = ""
-    judged: bool = False
+    judge: str = ""
+
+    @property
+    def judged(self) -> bool:
+        """Whether a model says it."""
+        return bool(self.judge)
+
+    @property
+    def printed(self) -> str:
+        """What ``eval/references`` calls it."""
+        return self.judge or self.name
 
     @property
     def shown(self) -> str:
@@ -83,7 +95,7 @@ class Metric:
             return value_of(record, self.name) is not None
         if self.judged:  # what a run that goes on has yet to judge is not wrong
             return record.outcome == "failed" or self.name in record.verdicts
-        return not self.name.startswith("evidence_") or bool(record.item.get("evidence"))
+        return asks(record, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +122,18 @@ class Figure:
 
 
 def metrics(group: Group) -> list[Metric]:
-    """What the runs of a group were scored by, the judge after what comes first."""
+    """What the runs of a group were scored by, the judges after what comes first. Of models that
+    judge by the same words the first one's verdict is the score."""
     records = [record for series in group.series for record in series.records]
     manifest = group.manifest
     found = [_metric(name, records) for name in manifest.scorers]
-    if manifest.judge is not None:
-        about = f"verdicts of {manifest.judge_model}"
-        found.insert(1, Metric(manifest.judge, _kind(manifest.judge, records), about, judged=True))
+    seats: dict[str, Seat] = {}
+    for seat in manifest.panel:
+        seats.setdefault(seat.judge, seat)
+    found[1:1] = [
+        Metric(seat.key, _kind(seat.key, records), f"verdicts of {seat.model}", seat.judge)
+        for seat in seats.values()
+    ]
     return found
 
 

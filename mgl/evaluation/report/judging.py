@@ -131,6 +131,7 @@ def _with_itself(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
 
 
 def _between(one: _Judge, other: _Judge) -> Iterator[tuple[Cell, ...]]:
+    """Grades by different criteria need not agree."""
     shared = [
         record
         for record in one.judged
@@ -139,6 +140,8 @@ def _between(one: _Judge, other: _Judge) -> Iterator[tuple[Cell, ...]]:
     said = [one.score(record) for record in shared]
     others = [other.score(record) for record in shared]
     graded = not {*said, *others} <= {0.0, 1.0, None}
+    if graded and one.seat.judge != other.seat.judge:
+        return
     found = agreement(said, others, tolerance=_NEAR if graded else 0.0)
     if found is not None:
         beside = _beside(found, f"{one.who} is higher")

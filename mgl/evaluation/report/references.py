@@ -1,7 +1,8 @@
 """The papers' numbers beside ours: each with its model, judge and averaging rule, and never mixed.
 
 A printed number stands beside a method of ours where it is of the same benchmark, measured by what
-we measure by the same name, and of the same memory. That the model, the judge or the items are
+we measure by the same name, and of the same row (``mgl.evaluation.papers.rows``): an ablation of
+ours beside the paper's, and not beside its whole system. That the model, the judge or the items are
 others is shown in its row; it is a reason to compare with care and not to leave it out.
 """
 
@@ -13,6 +14,7 @@ from typing import Any
 
 from mgl.evaluation.papers.references import Cell as Printed
 from mgl.evaluation.papers.references import Paper, beside
+from mgl.evaluation.papers.rows import Rows
 from mgl.evaluation.report.figures import Metric, averaged, measured
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.report.scores import common, of_part, parts
@@ -30,29 +32,28 @@ NOTE = (
 
 
 def reference_tables(
-    group: Group, metrics: Sequence[Metric], papers: Iterable[Paper]
+    group: Group, metrics: Sequence[Metric], papers: Iterable[Paper], rows: Rows
 ) -> Iterator[Table]:
-    """Ours beside what is printed of the same memory: first of all items as the paper runs it, then
-    of parts of them and under other settings; then what is printed of methods not run here."""
+    """Ours beside what is printed of the same row: first of all items as the paper runs it, then
+    of parts of them and under other settings; then what is printed of rows not run here."""
     known = tuple(papers)
     wholes: list[dict[str, str]] = [{}, *({name: value} for name, value in common(group).items())]
-    ours = {series.method.memory for series in group.series}
     head = ("method", "metric", "ours, %", *PRINT)
     found = [
         (metric, [one for part in wholes for one in beside(known, benchmark, name, part=part)])
-        for metric, benchmark, name in ((each, group.benchmark, each.name) for each in metrics)
+        for metric, benchmark, name in ((each, group.benchmark, each.printed) for each in metrics)
     ]
     plain = [
         row
         for metric, printed in found
-        for row in _rows(group, metric, [one for one in printed if not one.setting])
+        for row in _rows(group, metric, [one for one in printed if not one.setting], rows)
     ]
     if plain:
         yield Table("Beside the papers", head, tuple(plain), (NOTE,))
     further = [
         row
         for metric, printed in found
-        for row in _rows(group, metric, [one for one in printed if one.setting])
+        for row in _rows(group, metric, [one for one in printed if one.setting], rows)
     ]
     further += (
         row
@@ -62,7 +63,8 @@ def reference_tables(
         for row in _rows(
             group,
             metric,
-            beside(known, group.benchmark, metric.name, part={name: value}),
+            beside(known, group.benchmark, metric.printed, part={name: value}),
+            rows,
             name,
             value,
         )
@@ -73,20 +75,29 @@ def reference_tables(
     others = [
         (Cell(alike[0].method), Cell(metric.shown), *_printed(alike))
         for metric, printed in found
-        for alike in _once(one for one in printed if one.memory not in ours)
+        for alike in _once(
+            one
+            for one in printed
+            if not any(rows.same(series.method, one) for series in group.series)
+        )
     ]
     if others:
-        title = "Methods in print that are not run here"
-        yield Table(title, ("method in print", "metric", *PRINT), tuple(others), folded=True)
+        title = "In print, of methods and settings that are not run here"
+        yield Table(title, ("in print as", "metric", *PRINT), tuple(others), folded=True)
 
 
 def _rows(
-    group: Group, metric: Metric, printed: Sequence[Printed], name: str = "", value: str = ""
+    group: Group,
+    metric: Metric,
+    printed: Sequence[Printed],
+    rows: Rows,
+    name: str = "",
+    value: str = "",
 ) -> Iterator[tuple[Cell, ...]]:
-    """Each method beside what is printed of its memory: of its own model first, and of a part of
+    """Each method beside what is printed of its row: of its own model first, and of a part of
     the items of that alone where there is one."""
     for series in group.series:
-        own = [one for one in printed if one.memory == series.method.memory]
+        own = [one for one in printed if rows.same(series.method, one)]
         same_model = [one for one in own if one.profile == series.method.model]
         others = [one for one in own if one.profile != series.method.model]
         for alike in _once(same_model if name and same_model else same_model + others):

@@ -1,7 +1,8 @@
 """What came of each method in a few figures.
 
 The denominator of every mean is all items of the method: what failed or has no score counts 0.
-The mean over those that have the score stands beside it.
+The mean over those that have the score stands beside it. Recall of evidence is over the items whose
+evidence the benchmark names, and what retrieves nothing has none.
 """
 
 from __future__ import annotations
@@ -9,17 +10,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from mgl.evaluation.runs.records import Record
 
-__all__ = ["Score", "Summary", "summaries", "value_of"]
+__all__ = ["Score", "Summary", "asks", "summaries", "value_of"]
+
+_EVIDENCE: Final = "evidence_"
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The mean of a score over all items, and over the ``n`` that have it (None where none do)."""
+    """The mean of a score over all items that ask for it (None where none do, or the method has no
+    such score), and over the ``n`` that have it (None where none do)."""
 
-    mean: float
+    mean: float | None
     of_scored: float | None
     n: int
 
@@ -59,9 +64,18 @@ def _summary(method: str, records: Sequence[Record], names: Sequence[str]) -> Su
 
 
 def _score(name: str, records: Sequence[Record]) -> Score:
-    found = [value for record in records if (value := value_of(record, name)) is not None]
+    asking = [record for record in records if asks(record, name)]
+    found = [value for record in asking if (value := value_of(record, name)) is not None]
+    answered = any(record.outcome != "failed" for record in asking)
+    if not asking or (answered and not found and name.startswith(_EVIDENCE)):
+        return Score(None, None, 0)
     total = sum(found)
-    return Score(total / len(records), total / len(found) if found else None, len(found))
+    return Score(total / len(asking), total / len(found) if found else None, len(found))
+
+
+def asks(record: Record, name: str) -> bool:
+    """Whether an item can have a score: recall of evidence, only where it names evidence."""
+    return not name.startswith(_EVIDENCE) or bool(record.item.get("evidence"))
 
 
 def value_of(record: Record, name: str) -> float | None:

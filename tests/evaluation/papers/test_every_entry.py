@@ -63,11 +63,12 @@ def test_a_run_of_a_suite_goes_from_its_data_to_its_scores(
     assert any(record.outcome != "failed" for record in records.values())
     for record in records.values():
         assert record.outcome != "failed" or "no valid reply" in record.reason, record.reason
-        assert not run.judges or record.outcome == "failed" or manifest.judge in record.verdicts
+        assert record.outcome == "failed" or set(manifest.judges) <= record.verdicts.keys()
+    assert tuple(seat.judge for seat in manifest.panel) == run.judges
     paper = load_references()[suite.name]
     (group,) = groups([read_run(out)])
     found = besides(paper.table(entry.id), run, paper, group)
-    wanted = {*run.scorers, *([manifest.judge] if manifest.judge else [])}
+    wanted = {*run.scorers, *manifest.judges}
     assert {(one.method, one.metric) for one in found} >= {
         (label, name) for label in labels for name in wanted
     }

@@ -123,9 +123,10 @@ def test_a_run_asks_the_runner_for_what_it_says(tmp_path: Path) -> None:
     assert asked.settings == ("five.k=5",)
     assert (asked.benchmark, asked.limit, asked.seed) == ("locomo", 3, 7)
     assert asked.judge is None, "a table without a judge is not judged"
-    judged = run.model_copy(update={"judges": ("locomo",), "limit": 2})
+    judged = run.model_copy(update={"judges": ("locomo", "correctness"), "limit": 2})
     asked = run_arguments(judged, tmp_path, ("m",), limit=3, judge="m")
-    assert (asked.judge, asked.limit) == ("m", 2)
+    assert (asked.judge, asked.other_judges) == ("locomo=m", ("correctness=m",))
+    assert asked.limit == 2
     assert (limit_of(run, None), limit_of(judged, 1)) == (None, 1)
 
 

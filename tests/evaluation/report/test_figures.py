@@ -93,7 +93,7 @@ def test_what_no_answer_has_was_not_measured_and_what_failed_throughout_is_nough
 def test_a_verdict_that_is_yet_to_come_is_not_wrong_and_one_that_cannot_be_read_counts_nought() -> (
     None
 ):
-    judge = Metric("locomo", "share", judged=True)
+    judge = Metric("locomo", "share", judge="locomo")
     judged = [record("m", item("a"), Said({}, verdict=1.0), judge.name)]
     unread = [record("m", item("b"), Said({}, verdict=None), judge.name)]
     to_come, failed = records(1.0), records(None)

@@ -30,7 +30,8 @@ def table(
     items = [item(f"q{place}") for place in range(n)]
     write_run(folder, [method("gam")], items, said, judge="locomo")
     manifest = Manifest.read(folder)
-    others = [OtherJudge(judge="correctness", model="b")] if len(verdicts) > 1 + repeats else []
+    written = [key.partition(" by ") for key in verdicts if ", again" not in key]
+    others = [OtherJudge(judge=name, model=model) for name, _, model in written if model]
     arguments = manifest.arguments.model_copy(update={"judge_repeats": repeats})
     manifest.model_copy(update={"arguments": arguments, "other_judges": tuple(others)}).write(
         folder
@@ -112,11 +113,16 @@ def test_two_judges_are_held_against_each_other(tmp_path: Path) -> None:
 
 
 def test_graded_verdicts_may_lie_a_little_apart(tmp_path: Path) -> None:
-    verdicts: dict[str, Scores] = {"locomo": [0.80, 0.5], "correctness by b": [0.75, 0.9]}
+    verdicts: dict[str, Scores] = {"locomo": [0.80, 0.5], "locomo by b": [0.75, 0.9]}
     found = table(tmp_path / "run", verdicts)
-    shared, beside = row(found, "locomo", "agreement with correctness by b, %")
+    shared, beside = row(found, "locomo", "agreement with locomo by b, %")
     assert shared.text == "50.0"
     assert beside.text.endswith("within 5.0 points")
+
+
+def test_grades_by_different_criteria_are_not_held_against_each_other(tmp_path: Path) -> None:
+    found = table(tmp_path / "run", {"locomo": [0.8, 0.5], "correctness by b": [0.75, 0.9]})
+    assert not any("agreement with correctness" in what for what in whats(found))
 
 
 @pytest.mark.parametrize("key", ["locomo", "locomo, again 1"])

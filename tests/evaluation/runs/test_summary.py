@@ -25,6 +25,20 @@ def test_what_failed_or_has_no_score_counts_nothing_in_the_mean_over_all() -> No
     assert found.scores["strict"] == Score(0.125, 0.5, 1)
 
 
+def test_recall_of_evidence_is_over_the_items_that_name_evidence() -> None:
+    name = "evidence_recall@10"
+    told = {"id": "q", "evidence": [["s", 1]]}
+    records = [
+        Record("m", told, "scored", scores={name: 1.0}),
+        Record("m", told, "failed"),
+        Record("m", {"id": "q", "evidence": []}, "unscored"),
+        Record("blind", told, "scored", scores={"exact_match": 1.0}),
+    ]
+    found, blind = summaries(records, ["m", "blind"], [name])
+    assert found.scores[name] == Score(0.5, 1.0, 1)
+    assert blind.scores[name] == Score(None, None, 0)
+
+
 def test_a_score_that_nothing_has_has_no_mean_over_those_that_have_it() -> None:
     (found,) = summaries([record("failed")], ["m"], ["exact_match"])
     assert found.scores["exact_match"] == Score(0.0, None, 0)
