@@ -16,14 +16,14 @@ import hashlib
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from mgl.errors import UsageError
-from mgl.evaluation.runs.lines import JsonLines
+from mgl.evaluation.runs.lines import JsonLines, scratch_of
 from mgl.evaluation.runs.manifest import MANIFEST
 from mgl.evaluation.runs.records import BuildRecord, Record
 from mgl.weights.lock import exclusive
@@ -62,7 +62,8 @@ class RunFolder:
             )
         try:
             path.mkdir(parents=True, exist_ok=True)
-            empty = all(file.name == _LOCK for file in path.iterdir())
+            left = {_LOCK, scratch_of(path / MANIFEST).name}
+            empty = all(file.name in left for file in path.iterdir())
         except OSError as error:
             raise UsageError(
                 f"{path} cannot be a run's folder: {error.strerror}", hint="name another --out"
@@ -94,14 +95,22 @@ class RunFolder:
     def add_seconds(self, row: Mapping[str, Any]) -> None:
         self._seconds.add(row)
 
-    def forget_failed(self) -> int:
-        """Take what failed as not done, and say how many items that are."""
+    def forget_failed(self) -> tuple[int, int]:
+        """Take what failed as not done, and verdicts that judges failed to give as not asked for;
+        how many items, and how many verdicts that are."""
         failed = [key for key, record in self.records.items() if record.outcome == "failed"]
         for key in failed:
             del self.records[key]
         for key in [key for key, record in self.builds.items() if record.reason]:
             del self.builds[key]
-        return len(failed)
+        lacking = 0
+        for key, record in self.records.items():
+            given = {
+                seat: verdict for seat, verdict in record.verdicts.items() if not verdict.failed
+            }
+            lacking += len(record.verdicts) - len(given)
+            self.records[key] = replace(record, verdicts=given)
+        return len(failed), lacking
 
     def finish(self, items: Iterable[Key], builds: Iterable[Key]) -> None:
         """Put the lines into this order, one each."""

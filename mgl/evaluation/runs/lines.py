@@ -18,7 +18,7 @@ from typing import Any
 
 from mgl.errors import InputError, UsageError
 
-__all__ = ["JsonLines", "json_line", "replace_file"]
+__all__ = ["JsonLines", "json_line", "replace_file", "scratch_of"]
 
 
 class JsonLines:
@@ -77,12 +77,17 @@ def json_line(row: Mapping[str, Any]) -> bytes:
         return (json.dumps(row) + "\n").encode()
 
 
+def scratch_of(path: Path) -> Path:
+    """Where a file that replaces another is written first."""
+    return path.with_name(f".{path.name}.new")
+
+
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file so that there is the old one or the new one at every moment.
 
     UsageError where it cannot be written.
     """
-    scratch = path.with_name(f".{path.name}.new")
+    scratch = scratch_of(path)
     try:
         scratch.write_bytes(data)
         scratch.replace(path)

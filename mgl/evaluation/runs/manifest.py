@@ -146,6 +146,11 @@ class Manifest(_Strict):
                 hint="restore the file, or begin the run anew",
             ) from error
 
+    def as_left(self, folder: Path) -> Self:
+        """The manifest with what another process has written of sessions since it was read."""
+        left = Manifest.read(folder)
+        return self.model_copy(update={"sessions": left.sessions, "ended": left.ended})
+
     def write(self, folder: Path) -> None:
         """Put it into a run's folder, in place of the one that is there."""
         replace_file(folder / MANIFEST, (self.model_dump_json(indent=1) + "\n").encode())

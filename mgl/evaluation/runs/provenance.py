@@ -1,4 +1,4 @@
-"""What a run was made with, as far as this process knows: code, packages, machine, prompts."""
+"""What a run was made with: code, packages, machine, and the prompts that its parts can ask by."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import platform
 import re
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
+from pkgutil import walk_packages
+from types import FunctionType, ModuleType
 from typing import Any
 
 import psutil
@@ -55,18 +59,48 @@ def machine() -> dict[str, Any]:
     }
 
 
-def prompts() -> dict[str, str]:
-    """The hash of every prompt of the modules that are imported, by its name.
+def prompts(parts: Iterable[object]) -> dict[str, str]:
+    """The hash of every prompt that memories, benchmarks and judges have, by its name: those of
+    their modules (of the whole package where a package has one by its name) and of all that these
+    import from the same project.
 
-    Values are known by their type alone: those of other packages may load a library when they are
-    looked into.
+    What else this process has imported makes no difference. Values are known by their type alone:
+    those of other projects may load a library when they are looked into.
     """
     found: list[Prompt] = []
-    for module in list(sys.modules.values()):
-        for value in list(vars(module).values()) if isinstance(module, type(sys)) else ():
-            parts = value.values() if type(value) is dict else (value,)
-            found += [one for one in parts if issubclass(type(one), Prompt)]
+    seen: dict[str, ModuleType] = {}
+    ahead = [module for part in parts for module in _own(part)]
+    while ahead:
+        module = ahead.pop()
+        if module.__name__ in seen:
+            continue
+        seen[module.__name__] = module
+        for value in list(vars(module).values()):
+            held = value.values() if type(value) is dict else (value,)
+            found += [one for one in held if issubclass(type(one), Prompt)]
+            name = _home(value)
+            if name.partition(".")[0] == module.__name__.partition(".")[0] and name in sys.modules:
+                ahead.append(sys.modules[name])
     return hashes(found)
+
+
+def _own(part: object) -> Iterator[ModuleType]:
+    """The modules of a class, or of the class of what else it is."""
+    kind = part if isinstance(part, type) else type(part)
+    yield sys.modules[kind.__module__]
+    package = sys.modules.get(kind.__module__.rpartition(".")[0])
+    if package is not None and vars(package).get(kind.__name__) is kind:
+        for one in walk_packages(package.__path__, f"{package.__name__}."):
+            yield import_module(one.name)
+
+
+def _home(value: object) -> str:
+    """The name of the module that a class or a function is of, or that a module is; else none."""
+    if type(value) is ModuleType:
+        return value.__name__
+    if type(value) is FunctionType or issubclass(type(value), type):
+        return str(value.__module__)
+    return ""
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -42,6 +42,11 @@ class VerdictRecord:
     reason: str = ""
     usage: Mapping[str, Spent] = field(default_factory=dict)
 
+    @property
+    def failed(self) -> bool:
+        """Whether the judge gave no reply at all."""
+        return self.score is None and not self.reply
+
 
 @dataclass(frozen=True)
 class Record:

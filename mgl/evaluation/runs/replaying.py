@@ -1,14 +1,17 @@
 """A run made again from the log of its calls, without a model: it must give the same bytes.
 
 What an item's model did then, it does again: also its time-outs and refusals, which the log has.
-Only an item that failed by a time-out may differ, where the same call was answered to another.
+Only an item of which a call timed out, its judge's too, may differ, where the same call was
+answered to another.
 """
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mgl.errors import InputError
 from mgl.evaluation.runs.folder import RunFolder
@@ -70,12 +73,16 @@ def _compared(recorded: Path, made: Path) -> Replay:
 
 
 def _lines(path: Path) -> dict[str, tuple[str, bytes]]:
-    """The reason and the bytes of each line, by what it is of."""
+    """The reasons and the bytes of each line, by what it is of."""
     lines = path.read_bytes().split(b"\n")
     return {
         f"{row['method']}: {row['source'] if 'source' in row else row['item']['id']}": (
-            row["reason"],
+            " ".join([row["reason"], *_reasons(row.get("verdicts", {}))]),
             line,
         )
         for row, line in zip(JsonLines(path).rows, lines, strict=False)
     }
+
+
+def _reasons(verdicts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    return [verdict["reason"] for verdict in verdicts.values()]

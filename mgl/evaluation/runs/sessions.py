@@ -6,9 +6,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from mgl.errors import MglError, UsageError
+from mgl import registry
+from mgl.errors import MglError, ResourceError, UsageError
+from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.runs.executing import OpenExecutor, here
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import ExecutorName, Manifest, Session, now
@@ -65,21 +69,24 @@ def resume(
 ) -> Manifest:
     """Do what is left of a run, which is nothing where it is complete; errors as ``begin``.
 
-    With ``retry_failed`` what failed is left, too; a reply that could not be used is in the log
-    of calls, though, and is not asked for again. Other code than the last session's is noted;
-    other prompts are a UsageError, since half of the run would be of each.
+    With ``retry_failed`` what failed is left, too, and verdicts that a judge failed to give; a
+    reply that could not be used is in the log of calls, though, and is not asked for again. Other
+    code than the last session's is noted; other prompts are a UsageError, since half of the run
+    would be of each.
     """
     folder = RunFolder(path)
     with folder.held():
+        plan = replace(plan, manifest=plan.manifest.as_left(path))
         last = plan.manifest.sessions[-1] if plan.manifest.sessions else None
         if last is not None and code() != last.code:
             observer.note(f"the run was last worked on by other code: {last.code}")
         if plan.manifest.ended is not None and not retry_failed:
             return plan.manifest
         if last is not None:
-            _refuse_other_prompts(last)
+            _refuse_other_prompts(last, prompts(_parts(plan)))
         if retry_failed:
-            observer.note(f"{folder.forget_failed()} failed items are tried again")
+            items, verdicts = folder.forget_failed()
+            observer.note(f"{items} failed items and {verdicts} verdicts are tried again")
         return _session(
             plan,
             folder,
@@ -92,9 +99,18 @@ def resume(
         )
 
 
-def _refuse_other_prompts(before: Session) -> None:
-    current = prompts()
-    changed = [name for name, known in before.prompts.items() if current.get(name, known) != known]
+def _parts(plan: Plan) -> list[object]:
+    """What has prompts in a run."""
+    manifest = plan.manifest
+    return [
+        *(registry.load("memory", method.memory) for method in manifest.methods),
+        registry.load("benchmark", manifest.arguments.benchmark),
+        *(JUDGES[seat.judge] for seat in manifest.panel),
+    ]
+
+
+def _refuse_other_prompts(before: Session, current: Mapping[str, str]) -> None:
+    changed = [name for name, known in before.prompts.items() if current.get(name) != known]
     if changed:
         raise UsageError(
             f"prompts have changed since the run was last worked on: {', '.join(changed)}",
@@ -116,7 +132,7 @@ def _session(
     session = Session(
         code=code(),
         packages=packages(),
-        prompts=prompts(),
+        prompts=prompts(_parts(plan)),
         machine=machine(),
         concurrency=concurrency,
         executor=executor,
@@ -128,11 +144,16 @@ def _session(
     run = Run(
         plan, folder, open_model, observer, concurrency=concurrency, keep=keep, execute=execute
     )
+    goes_on = f"`mgl eval --resume {folder.path}` goes on"
     try:
         run.go()
     except MglError as error:
-        hint = f"{error.hint}; `mgl eval --resume {folder.path}` goes on"
-        raise type(error)(error.message, hint=hint) from error
+        raise type(error)(error.message, hint=f"{error.hint}; {goes_on}") from error
+    except OSError as error:
+        raise ResourceError(
+            f"cannot write {error.filename or folder.path} ({error.strerror})",
+            hint=f"make room for the run's stores; {goes_on}",
+        ) from error
     ended = now()
     session = session.model_copy(update={"ended": ended})
     manifest = manifest.model_copy(update={"sessions": (*before, session), "ended": ended})

@@ -4,9 +4,9 @@
     labels.stable, labels.kept
 
 Source: MindGraph §4.1 ("labels … produced by an LLM judge …; we keep only items whose labels are
-stable across two judging passes"). How its passes differ is not printed: here each has a seed of
-its own at a temperature. A reply that cannot be read leaves a label out, and such an item is not
-stable.
+stable across two judging passes"). How its passes differ is not printed: here each has seeds of its
+own at a temperature, also where a reply that cannot be read is drawn anew. One that still cannot be
+read leaves a label out, and such an item is not stable.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Final
 
 from mgl.benchmarks.base import Item
 from mgl.errors import ContextOverflow, ReplyInvalid
+from mgl.evaluation.judges.reliability import APART
 from mgl.evaluation.sets.taxonomy import (
     BREADTH,
     DEPTH,
@@ -31,7 +32,7 @@ from mgl.evaluation.sets.taxonomy import (
 from mgl.llm.base import LLM, Message, Sampling
 from mgl.prompt import Prompt
 
-__all__ = ["LABEL_TOKENS", "AxisLabel", "ItemLabels", "frame_tokens", "label_item"]
+__all__ = ["LABEL_TOKENS", "AxisLabel", "ItemLabels", "frame_tokens", "label_item", "unread"]
 
 LABEL_TOKENS: Final = 256
 _AXES: Final[Mapping[str, tuple[Prompt, type[AxisReply]]]] = {
@@ -86,7 +87,7 @@ async def label_item(
 
     async def one(axis: str, number: int) -> AxisLabel:
         schema = _AXES[axis][1]
-        sampling = Sampling(temperature=temperature, max_tokens=LABEL_TOKENS, seed=number)
+        sampling = Sampling(temperature=temperature, max_tokens=LABEL_TOKENS, seed=APART * number)
         try:
             reply = await llm.complete(
                 _messages(axis, item, kind, reading), schema, sampling=sampling, stage=axis
@@ -100,6 +101,12 @@ async def label_item(
     asked = [one(axis, number) for axis in _AXES for number in range(passes)]
     labels = await asyncio.gather(*asked)
     return ItemLabels(item.id, tuple(labels[:passes]), tuple(labels[passes:]))
+
+
+def unread(item: Item, reason: str, *, passes: int) -> ItemLabels:
+    """The labels of an item whose document could not be read."""
+    labels = (AxisLabel(None, reason),) * passes
+    return ItemLabels(item.id, labels, labels)
 
 
 async def frame_tokens(llm: LLM, items: Sequence[Item]) -> int:

@@ -27,8 +27,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.benchmarks.base import Dataset, Item
 from mgl.benchmarks.longbench import CODE
-from mgl.errors import UsageError
-from mgl.evaluation.sets.labelling import ItemLabels, frame_tokens, label_item
+from mgl.errors import ContextOverflow, ReplyInvalid, UsageError
+from mgl.evaluation.sets.labelling import ItemLabels, frame_tokens, label_item, unread
 from mgl.evaluation.sets.reading import SummaryConfig, cut, summarised
 from mgl.evaluation.sets.taxonomy import BREADTH, DEPTH, LABEL, SUMMARY
 from mgl.evaluation.sets.writing import MadeSet
@@ -191,21 +191,38 @@ async def _labelled(
                 f"a context of {llm.context_tokens:,} tokens has no room for a text to judge by",
                 hint="take a judge with a longer context",
             )
-        document = _document(dataset.sources[source]())
-        if config.reads == "summary":
-            sizes = SummaryConfig(
-                chunk_tokens=config.chunk_tokens, summary_tokens=config.summary_tokens
-            )
-            kind, read = "Summary", await summarised(llm, document, room, sizes, observer)
+        kind = "Summary" if config.reads == "summary" else "Text"
+        try:
+            read = await _read(llm, _document(dataset.sources[source]()), room, config, observer)
+        except (ReplyInvalid, ContextOverflow) as error:
+            left = [unread(item, error.message, passes=config.passes) for item in own]
         else:
-            kind, read = "Text", await cut(llm, document.text, room)
-        judging = (
-            label_item(llm, item, kind, read, passes=config.passes, temperature=config.temperature)
-            for item in own
-        )
-        found.update({labels.item: labels for labels in await asyncio.gather(*judging)})
+            left = await asyncio.gather(
+                *(
+                    label_item(
+                        llm,
+                        item,
+                        kind,
+                        read,
+                        passes=config.passes,
+                        temperature=config.temperature,
+                    )
+                    for item in own
+                )
+            )
+        found.update({labels.item: labels for labels in left})
         observer.progress(f"labels of {part.name}", len(found), len(items))
     return found
+
+
+async def _read(
+    llm: LLM, document: Document, tokens: int, config: LongReasonConfig, observer: Observer
+) -> str:
+    """What the judge reads of a document; what ``summarised`` raises."""
+    if config.reads == "text":
+        return await cut(llm, document.text, tokens)
+    sizes = SummaryConfig(chunk_tokens=config.chunk_tokens, summary_tokens=config.summary_tokens)
+    return await summarised(llm, document, tokens, sizes, observer)
 
 
 def _stability(labels: Sequence[ItemLabels]) -> dict[str, int]:

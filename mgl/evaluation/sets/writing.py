@@ -1,6 +1,6 @@
 """A set that was made, in a folder of its own: items and documents, what was decided, by what.
 
-    check_folder(folder, settings)
+    check_folder(folder, settings)      # before what it will hold is made
     write_set(folder, made, settings)
 
 ``items.jsonl`` and ``documents`` are what ``mgl.benchmarks.made`` reads. ``decisions.jsonl`` keeps
@@ -12,6 +12,7 @@ in it: the same calls give the same bytes.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,18 +60,26 @@ def check_folder(folder: Path, settings: Mapping[str, Any]) -> None:
 
 
 def write_set(folder: Path, made: MadeSet, settings: Mapping[str, Any]) -> None:
-    """Write the folder, the manifest last; ResourceError where it cannot be written."""
+    """Write the folder, all of it or nothing; ResourceError where it cannot be written, and errors
+    as ``check_folder``."""
+    check_folder(folder, settings)
     manifest = {
         "settings": settings,
         "prompts": {prompt.name: prompt.hash for prompt in made.prompts},
         "items": len(made.items),
         "counts": made.counts,
     }
+    rows = "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in made.rows)
+    scratch = folder.with_name(f".{folder.name}.new")
     try:
-        write_made(folder, made.items, made.documents)
-        rows = "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in made.rows)
-        (folder / "decisions.jsonl").write_text(rows, encoding="utf-8", newline="")
-        (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        if scratch.exists():
+            shutil.rmtree(scratch)
+        write_made(scratch, made.items, made.documents)
+        (scratch / "decisions.jsonl").write_text(rows, encoding="utf-8", newline="")
+        (scratch / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        if folder.exists():
+            shutil.rmtree(folder)
+        scratch.rename(folder)
     except OSError as error:
         raise ResourceError(
             f"cannot write {folder} ({error.strerror})",

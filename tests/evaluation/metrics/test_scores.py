@@ -120,6 +120,14 @@ def test_what_holds_for_every_answer_score(one: str, other: str) -> None:
     assert amem_f1(one, one) == bleu1(one, one) == float(bool(one))
 
 
+def test_no_clock_ends_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nltk import redos
+
+    monkeypatch.setattr(redos, "DEFAULT_TIMEOUT", 1e-9)
+    nltk_tools.cache_clear()
+    assert bleu1("“a” " * 10_000, "a") > 0
+
+
 def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     nltk_tools.cache_clear()
     monkeypatch.setitem(sys.modules, "punkt", None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mgl.errors import EngineUnavailable, UsageError
+from mgl.errors import EngineTimeout, EngineUnavailable, UsageError
 from mgl.evaluation.judges.judging import JUDGES, Judge
 from mgl.evaluation.metrics.answered import Answered
 from mgl.evaluation.runs.checking import checked
@@ -66,7 +66,7 @@ def judges(monkeypatch: pytest.MonkeyPatch) -> None:
         return Judge(name, "ours", (), ask)
 
     known = {**JUDGES, "strict": judging("strict"), "kind": judging("kind")}
-    for place in ("plan", "grading"):
+    for place in ("plan", "grading", "sessions"):
         monkeypatch.setattr(f"mgl.evaluation.runs.{place}.JUDGES", known)
 
     async def generate(engine: Knowing, request: Request) -> Completion:
@@ -140,6 +140,33 @@ def test_ended_between_two_verdicts_a_run_goes_on(
     cut.resume(tmp_path / "run")
     assert result(tmp_path / "run") == result(whole)
     assert 63 - calls <= cut.calls - before <= 63 - calls + concurrency
+
+
+def test_a_verdict_that_timed_out_is_asked_for_again_and_need_not_replay(
+    trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate, slow = Knowing.generate, [True]
+
+    async def slowly(engine: Knowing, request: Request) -> Completion:
+        if slow[0] and "strict: is" in request.messages[-1].content:
+            raise EngineTimeout("no answer within 1 s", hint="wait")
+        return await generate(engine, request)
+
+    monkeypatch.setattr(Knowing, "generate", slowly)
+    trial.data = write_data(tmp_path / "tiny.json", {"east": ["Cathay"]})
+    out = trial.run(tmp_path / "run", judge=MODEL)
+    [row] = rows(out)
+    assert (row["outcome"], row["reason"]) == ("scored", "")
+    assert row["verdicts"]["strict"]["reason"].startswith("EngineTimeout")
+    slow[0] = False
+    trial.resume(out)
+    assert rows(out) == [row]
+    trial.run(tmp_path / "later", judge=MODEL)
+    plan = resumed(Manifest.read(out), trial.recorded)
+    found = replay(plan, out, trial.recorded, trial.observer, concurrency=1)
+    assert (found.differing, found.exempt) == ((), ("direct: east/Cathay",))
+    trial.resume(out, retry_failed=True)
+    assert rows(out)[0]["verdicts"]["strict"]["score"] is not None
 
 
 def test_all_verdicts_replay(trial: Trial, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from collections import OrderedDict
 from collections.abc import ValuesView
@@ -9,7 +11,6 @@ from types import ModuleType
 
 import pytest
 
-from mgl.evaluation.judges.judge_prompts import CORRECTNESS
 from mgl.evaluation.runs.provenance import prompts
 from mgl.prompt import Prompt
 
@@ -29,13 +30,47 @@ class Deprecated:
         raise FutureWarning("old")
 
 
+def module(name: str, monkeypatch: pytest.MonkeyPatch, **values: object) -> ModuleType:
+    made = ModuleType(name)
+    vars(made).update(values)
+    monkeypatch.setitem(sys.modules, name, made)
+    return made
+
+
 def test_prompts_are_found_and_nothing_else_is_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
     own = Prompt("test.own", source="ours", text="Say {what}", variables=("what",))
     listed = Prompt("test.listed", source="ours", text="Say so", variables=())
-    module = ModuleType("someone_elses")
-    vars(module).update(own=own, table={"a": listed, "b": 1}, lazy=Lazy(a=own), old=Deprecated())
-    monkeypatch.setitem(sys.modules, "someone_elses", module)
-    found = prompts()
-    assert found["test.own"] == own.hash
-    assert found["test.listed"] == listed.hash
-    assert found[CORRECTNESS.name] == CORRECTNESS.hash
+    shared = Prompt("test.shared", source="ours", text="Say it")
+    other = Prompt("test.other", source="ours", text="Say no")
+    helper = module("elses.helper", monkeypatch, shared=shared)
+    module("elses.other", monkeypatch, other=other)
+    module("torch", monkeypatch, foreign=Prompt("test.foreign", source="ours", text="No"))
+    tools = {"helper": helper, "torch": sys.modules["torch"]}
+    held = {"own": own, "table": {"a": listed, "b": 1}, "lazy": Lazy(a=own), "old": Deprecated()}
+    memory = type("Memory", (), {"__module__": "elses.memory"})
+    module("elses.memory", monkeypatch, Memory=memory, **held, **tools)
+    for part in (memory, memory()):
+        assert prompts([part]) == {one.name: one.hash for one in (listed, own, shared)}
+
+
+ALONE = """
+import json, sys
+from mgl import registry
+from mgl.evaluation.judges.judging import JUDGES
+from mgl.evaluation.runs.provenance import prompts
+if len(sys.argv) > 1:
+    registry.load("memory", "hgmem")
+parts = [registry.load("memory", "mindgraph"), registry.load("memory", "direct"), JUDGES["locomo"]]
+print(json.dumps(prompts(parts)))
+"""
+
+
+def test_what_is_not_yet_used_is_found_and_what_is_of_others_is_not() -> None:
+    alone, among = (
+        json.loads(subprocess.check_output([sys.executable, "-c", ALONE, *more], timeout=120))
+        for more in ((), ("others",))
+    )
+    assert alone == among
+    assert {"mindgraph.build", "mindgraph.small.relevant", "reading.answer"} <= alone.keys()
+    assert any(name.startswith("judging.") for name in alone)
+    assert not any(name.startswith(("gam.", "mnemis.")) for name in alone)

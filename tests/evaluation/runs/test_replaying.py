@@ -96,8 +96,8 @@ def test_verdicts_replay(trial: Trial, tmp_path: Path, monkeypatch: pytest.Monke
         return VerdictRecord(len(reply) % 2, reply)
 
     judges = {"strict": Judge("strict", "ours", (), strict)}
-    monkeypatch.setattr("mgl.evaluation.runs.plan.JUDGES", judges)
-    monkeypatch.setattr("mgl.evaluation.runs.grading.JUDGES", judges)
+    for place in ("plan", "grading", "sessions"):
+        monkeypatch.setattr(f"mgl.evaluation.runs.{place}.JUDGES", judges)
     out = trial.run(tmp_path / "run", judge=OTHER)
     assert trial.engines[OTHER].calls == 9
     assert again(trial, out) == Replay(9 + 3, (), ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from collections import Counter
@@ -10,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from mgl.errors import EngineUnavailable, InputError, UsageError
+from mgl.errors import EngineUnavailable, InputError, ResourceError, UsageError
 from mgl.evaluation.judges.judging import JUDGES, Judge
 from mgl.evaluation.metrics.answered import Answered
 from mgl.evaluation.runs.manifest import Manifest
+from mgl.evaluation.runs.plan import resumed
 from mgl.evaluation.runs.records import VerdictRecord
+from mgl.evaluation.runs.sessions import resume
 from mgl.llm.base import LLM, Message
 from mgl.memories.base import SilentObserver
 from tests.evaluation.trial import (
@@ -269,13 +272,44 @@ def test_other_prompts_are_refused_unless_the_run_is_complete(
     known = Manifest.read(out).sessions[-1].prompts
     changed = next(iter(known))
     with monkeypatch.context() as patch:
-        patch.setattr("mgl.evaluation.runs.sessions.prompts", lambda: {**known, changed: "other"})
+        patch.setattr("mgl.evaluation.runs.sessions.prompts", lambda _: {**known, changed: "other"})
         with pytest.raises(UsageError, match=f"prompts have changed .*: {re.escape(changed)}"):
             trial.resume(out)
     assert len(Manifest.read(out).sessions) == 1
     assert trial.resume(out).ended is not None
-    monkeypatch.setattr("mgl.evaluation.runs.sessions.prompts", lambda: {changed: "other"})
+    monkeypatch.setattr("mgl.evaluation.runs.sessions.prompts", lambda _: {changed: "other"})
     assert trial.resume(out).ended is not None
+
+
+def test_ended_before_it_has_a_manifest_a_run_is_begun_in_the_same_folder(
+    trial: Trial, tmp_path: Path
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".manifest.json.new").write_text("{")
+    assert len(rows(trial.run(tmp_path / "run", limit=1))) == 1
+
+
+def test_a_full_disk_ends_a_run_with_what_goes_on(
+    trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "work/item.sqlite")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mgl.evaluation.runs.working.remove_store", full)
+        with pytest.raises(ResourceError, match=r"item\.sqlite .No space left") as caught:
+            trial.run(tmp_path / "run", limit=1)
+    assert f"--resume {tmp_path / 'run'}" in caught.value.hint
+    assert trial.resume(tmp_path / "run").ended is not None
+
+
+def test_what_another_process_wrote_before_the_lock_is_kept(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", limit=1)
+    ended = Manifest.read(out)
+    stale = ended.model_copy(update={"sessions": (), "ended": None})
+    plan = resumed(stale, trial.open)
+    resume(plan, out, trial.open, trial.observer, concurrency=1)
+    assert Manifest.read(out) == ended
 
 
 def test_a_changed_file_is_refused(trial: Trial, tmp_path: Path) -> None:
@@ -346,13 +380,9 @@ async def strict(llm: LLM, _item: object, answered: Answered, _sampling: object)
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "mgl.evaluation.runs.plan.JUDGES", {**JUDGES, "strict": Judge("strict", "ours", (), strict)}
-    )
-    monkeypatch.setattr(
-        "mgl.evaluation.runs.grading.JUDGES",
-        {**JUDGES, "strict": Judge("strict", "ours", (), strict)},
-    )
+    for place in ("plan", "grading", "sessions"):
+        known = {**JUDGES, "strict": Judge("strict", "ours", (), strict)}
+        monkeypatch.setattr(f"mgl.evaluation.runs.{place}.JUDGES", known)
 
 
 @pytest.mark.usefixtures("judged")

@@ -10,7 +10,7 @@ from mgl.benchmarks.longbench import CODE
 from mgl.errors import EngineUnavailable, UsageError
 from mgl.evaluation.sets.longreason import LongReasonConfig, build_longreason, estimated_tokens
 from mgl.evaluation.sets.writing import MadeSet
-from mgl.llm.base import Request
+from mgl.llm.base import Completion, Request
 from mgl.memories.base import SilentObserver
 from tests.evaluation.sets.judging import (
     Judge,
@@ -75,7 +75,7 @@ async def test_the_judge_sees_the_text_the_scale_the_question_and_the_gold() -> 
         assert text.startswith(f"Text of a document:\n{LONG}\n\n")
         assert "# The question\nWhy did it rain?\n\n# Its gold answer\nRain\n" in text
         assert ("local. The answer lives" in text) == (axis_of(request) == "breadth")
-    assert {request.sampling.seed for request in judge.requests} == {0, 1}
+    assert {request.sampling.seed for request in judge.requests} == {0, 100}
     assert {request.sampling.temperature for request in judge.requests} == {0.7}
 
 
@@ -108,7 +108,7 @@ async def test_which_labels_are_kept(breadth: str, depth: str, kept: bool) -> No
 async def test_labels_that_change_between_passes_leave_an_item_out() -> None:
     def wavering(request: Request) -> str:
         if asked_of(request) == "Why?" and axis_of(request) == "depth":
-            return label(("set aggregation", "global synthesis")[request.sampling.seed])
+            return label(("set aggregation", "global synthesis")[request.sampling.seed // 100])
         return hard(request)
 
     made = await build(Judge(wavering), {"loogle": loogle("Why?", "How?")})
@@ -124,7 +124,7 @@ async def test_labels_that_change_between_passes_leave_an_item_out() -> None:
 
 async def test_more_passes_must_all_agree() -> None:
     def late(request: Request) -> str:
-        return label("local") if request.sampling.seed == 2 else hard(request)
+        return label("local") if request.sampling.seed == 200 else hard(request)
 
     two = await build(Judge(hard), {"loogle": loogle("Why?")}, passes=3)
     assert len(two.items) == 1
@@ -254,6 +254,35 @@ async def test_a_summary_may_be_read_instead_and_once_for_all_questions() -> Non
     assert 3 <= len(summaries) <= 12
     assert len(labels) == 8
     assert all("Ann came, often." in prompt for prompt in labels)
+
+
+async def test_a_reply_drawn_anew_is_no_other_passes_reply() -> None:
+    drawn: Counter[int] = Counter()
+
+    def reply(request: Request) -> str:
+        drawn[request.sampling.seed] += 1
+        return "prose" if request.sampling.seed == 0 else hard(request)
+
+    await build(Judge(reply), {"loogle": loogle("Why?")})
+    assert drawn == {0: 2, 1: 2, 100: 2}
+
+
+async def test_a_document_whose_summary_cannot_be_read_leaves_its_questions_out() -> None:
+    def reply(request: Request) -> str | Completion:
+        prompt = request.messages[0].content
+        if "Summarise the text above" in prompt:
+            return "prose" if "Bo" in prompt else '{"summary": "Ann came, often."}'
+        return hard(request)
+
+    texts = {name: f"{name} came in the year. " * 200 for name in ("Ann", "Bo")}
+    items = [item(name, name, category="longdep_qa") for name in texts]
+    options = {"reads": "summary", "reading_tokens": 100, "chunk_tokens": 200, "summary_tokens": 32}
+    made = await build(Judge(reply), {"loogle": dataset(texts, *items)}, **options)
+    assert [kept.id for kept in made.items] == ["loogle/Ann"]
+    assert made.counts["loogle"]["unread"] == 1
+    [left] = [row for row in made.rows if row["id"] == "loogle/Bo"]
+    assert left["breadth"][0]["label"] is None
+    assert "no valid reply" in left["breadth"][0]["reason"]
 
 
 async def test_what_cannot_work_is_said() -> None:

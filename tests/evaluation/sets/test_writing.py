@@ -63,6 +63,26 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "documents").write_text("a file")
+    (tmp_path / "file").write_text("a file")
     with pytest.raises(ResourceError, match="cannot write"):
-        write_set(tmp_path, MADE, SETTINGS)
+        write_set(tmp_path / "file" / "set", MADE, SETTINGS)
+
+
+def test_ended_while_it_is_written_a_set_is_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "set"
+
+    def killed(_folder: Path, *_: object) -> None:
+        _folder.mkdir(exist_ok=True)
+        (_folder / "items.jsonl").write_text("half")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mgl.evaluation.sets.writing.write_made", killed)
+        with pytest.raises(KeyboardInterrupt):
+            write_set(folder, MADE, SETTINGS)
+    check_folder(folder, SETTINGS)
+    write_set(folder, MADE, SETTINGS)
+    assert [read.id for read in LONGREASON.read(folder).items] == ["a"]
+    assert [path.name for path in tmp_path.iterdir()] == ["set"]
