@@ -13,6 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 from mgl.errors import ReplyInvalid
@@ -122,8 +123,15 @@ def _ended(before: Turn, turn: Turn, config: GamConfig) -> Trigger | None:
         return "session_end"
     if before.time is None or turn.time is None:
         return None
-    gap = turn.time.replace(tzinfo=None) - before.time.replace(tzinfo=None)
-    return "pause" if gap.total_seconds() > 60 * config.pause_minutes else None
+    pause = timedelta(minutes=config.pause_minutes)
+    return "pause" if _gap(before.time, turn.time) > pause else None
+
+
+def _gap(before: datetime, time: datetime) -> timedelta:
+    """The time between two times; as clocks show them where one of them has no zone."""
+    if before.tzinfo is None or time.tzinfo is None:
+        return time.replace(tzinfo=None) - before.replace(tzinfo=None)
+    return time - before
 
 
 async def _over(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -20,6 +20,7 @@ from mgl.memories.gam.state import Append, Check, State, replay
 from mgl.types import Turn
 
 START = datetime(2023, 5, 8, 9, 0)
+EAST = timezone(timedelta(hours=2))
 
 
 def turn(number: int, *, session: str | None = "1", minutes: int | None = None) -> Turn:
@@ -74,6 +75,23 @@ async def test_a_turn_without_a_time_or_with_an_offset_makes_no_pause_and_no_err
     aware = Turn("1", "Bo", "two", START.astimezone(), "1")
     for turns in ([turn(0, minutes=0), turn(1)], [turn(0, minutes=0), aware]):
         assert await due(appended(2), turns, GamConfig(pause_minutes=24 * 60), words) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "pauses"),
+    [
+        (datetime(2023, 5, 8, 8, 0, tzinfo=UTC), datetime(2023, 5, 8, 10, 1, tzinfo=EAST), False),
+        (datetime(2023, 5, 8, 10, 0, tzinfo=EAST), datetime(2023, 5, 8, 11, 0, tzinfo=UTC), True),
+        (datetime(2023, 5, 8, 10, 0, tzinfo=EAST), datetime(2023, 5, 8, 11, 0), False),
+        (datetime(2023, 5, 8, 10, 0), datetime(2023, 5, 8, 11, 1, tzinfo=UTC), True),
+    ],
+)
+async def test_a_gap_between_zones_is_what_passed_and_else_what_clocks_show(
+    before: datetime, after: datetime, pauses: bool
+) -> None:
+    turns = [Turn("1", "Ann", "one", before, "1"), Turn("2", "Bo", "two", after, "1")]
+    expected = Look("pause", (0,)) if pauses else None
+    assert await due(appended(2), turns, GamConfig(), words) == expected
 
 
 async def test_what_was_looked_at_is_not_looked_at_again() -> None:
