@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mgl.graph.names import entity_key
 from mgl.memories.mnemis.nodes import Category, Entity, Fact
-from mgl.memories.mnemis.rules import is_speaker
+from mgl.memories.mnemis.rules import SPEAKER_KEY
 
 if TYPE_CHECKING:
     from mgl.memories.mnemis.state import State
@@ -119,7 +120,7 @@ def _layer(
     whole = {
         one.id
         for one in categories
-        if len(children[one.id]) >= (1 if is_speaker(one.name) else least)
+        if len(children[one.id]) >= (1 if entity_key(one.name) == SPEAKER_KEY else least)
     }
     covered = {child for name in whole for child in children[name]}
     kept: dict[str, Category] = {}

@@ -17,6 +17,7 @@ from mgl.memories.mnemis.state import (
     Describe,
     DropHierarchy,
     Edit,
+    Forget,
     PutCategory,
     Repeat,
     apply,
@@ -104,6 +105,24 @@ def test_a_category_takes_another_child_and_ids_are_never_used_again() -> None:
 def test_an_edit_that_cannot_be_is_refused(edit: Edit) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         apply(replay(BASE), edit)
+
+
+def test_a_category_of_speakers_keeps_its_name_and_its_one_child_when_another_goes() -> None:
+    state = replay(
+        [
+            *BASE[:2],
+            AddEntity("e1", "user", at(0)),
+            AddEntity("e2", "Rome", at(0)),
+            AddEntity("e3", "Oslo", at(1)),
+            PutCategory("c1", 1, "Speaker", ("e1",)),
+            PutCategory("c2", 1, "Cities", ("e2", "e3")),
+        ]
+    )
+    left = apply(state, Forget((1,))).categories
+    assert [(each.id, each.name, each.children) for each in left.values()] == [
+        ("c1", "Speaker", ("e1",)),
+        ("c2", "Rome", ("e2",)),
+    ]
 
 
 def test_nothing_is_there_before_the_first_edit() -> None:
