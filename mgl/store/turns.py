@@ -13,7 +13,7 @@ from mgl.errors import StoreConflict, StoreError
 from mgl.store import rows
 from mgl.types import CONVERSATION, Conversation, Document, Turn
 
-__all__ = ["append", "conversation", "count", "put_conversation", "turns"]
+__all__ = ["append", "conversation", "count", "is_same", "put_conversation", "turns"]
 
 _COLUMNS = "id, speaker, text, time, session"
 
@@ -40,6 +40,12 @@ def put_conversation(connection: sqlite3.Connection, conversation: Conversation)
             )
     for number, turn in enumerate(conversation.turns[len(there) :], len(there)):
         append(connection, conversation.id, number, turn)
+
+
+def is_same(one: Turn, other: Turn) -> bool:
+    """Whether two turns are kept alike: their times as they are written, since one in the hour that
+    a time change repeats equals no other in Python."""
+    return _row(one) == _row(other)
 
 
 def append(connection: sqlite3.Connection, document_id: str, number: int, turn: Turn) -> None:

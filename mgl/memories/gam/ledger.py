@@ -21,6 +21,7 @@ from mgl.memories.gam.edits import record, resolved
 from mgl.memories.gam.state import EMPTY, Append, Edit, Forget, Mask, State, apply
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.redaction import Fate, Redaction
+from mgl.store.turns import is_same
 from mgl.types import Conversation, Turn
 
 __all__ = ["Ledger"]
@@ -92,7 +93,7 @@ class Ledger:
         number = self._numbers.get(turn.id)
         if number is None:
             return False
-        if self.turns[number] != turn and number not in self._redacted:
+        if not is_same(self.turns[number], turn) and number not in self._redacted:
             raise InputError(
                 f"the conversation has another turn with the id {turn.id!r}",
                 hint="give each turn an id of its own",

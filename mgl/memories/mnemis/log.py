@@ -19,6 +19,7 @@ from mgl.memories.mnemis.places import Places
 from mgl.memories.mnemis.state import EMPTY, State, replay
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.redaction import Redaction
+from mgl.store.turns import is_same
 from mgl.types import Conversation, Source, Turn
 
 __all__ = ["Log"]
@@ -117,7 +118,7 @@ class Log:
         number = numbers.get(turn.id)
         if number is None:
             return False
-        if turns[number] != turn and number not in self._store.redacted(self._source.id):
+        if not is_same(turns[number], turn) and number not in self._store.redacted(self._source.id):
             raise InputError(
                 f"the conversation has another turn with the id {turn.id!r}",
                 hint="give each turn an id of its own",

@@ -6,6 +6,7 @@ import contextlib
 import json
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -21,6 +22,7 @@ from mgl.memories.gam.edits import boundaries_schema, resolved
 from mgl.memories.gam.state import Check, Link, State, replay
 from mgl.store import Store
 from mgl.types import Conversation, Document, Question, Turn
+from tests.memories.clocks import TWICE
 
 Open = Callable[..., Gam]
 DAY = datetime(2023, 5, 8, 13, 56)
@@ -191,6 +193,19 @@ async def test_a_turn_that_is_there_changes_nothing_and_another_of_its_id_is_ref
         await memory.append(Turn("1", "Ann", "Something else."))
     with pytest.raises(InputError, match="no text"):
         await memory.append(Turn("2", "Ann", "  "))
+
+
+@pytest.mark.parametrize("fold", [0, 1])
+async def test_a_turn_of_the_hour_that_comes_twice_is_the_one_that_was_kept(
+    memory_of: Open, fold: int
+) -> None:
+    memory = memory_of(Conversation.named("autumn"))
+    turn = Turn("1", "Ann", "Still awake.", TWICE.replace(fold=fold))
+    for _ in range(2):
+        await memory.append(turn)
+    assert memory.state.turns == 1
+    with pytest.raises(InputError, match="another turn"):
+        await memory.append(replace(turn, time=TWICE.replace(fold=1 - fold)))
 
 
 async def test_a_document_is_no_conversation(memory_of: Open) -> None:

@@ -28,6 +28,7 @@ from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Conversation, Document, Question, Source, Turn
 from mgl.web.export import to_html
+from tests.memories.clocks import TWICE
 from tests.memories.mnemis.sorting import Sorter
 
 SAID = [
@@ -262,6 +263,19 @@ async def test_it_is_told_turn_by_turn(memory_of: Open) -> None:
         await memory.append(replace(TURNS[0], text="other"))
     with pytest.raises(InputError, match="no text"):
         await memory.append(Turn("t9", "Ann", " "))
+
+
+@pytest.mark.parametrize("fold", [0, 1])
+async def test_a_turn_of_the_hour_that_comes_twice_is_the_one_that_was_kept(
+    memory_of: Open, fold: int
+) -> None:
+    memory = memory_of(Conversation.named("autumn"))
+    turn = Turn("t1", "Ann", "Still awake in Rome.", TWICE.replace(fold=fold))
+    for _ in range(2):
+        await memory.append(turn)
+    assert sorted(memory.state.episodes) == [0]
+    with pytest.raises(InputError, match="another turn"):
+        await memory.append(replace(turn, time=TWICE.replace(fold=1 - fold)))
 
 
 async def test_sessions_are_episodes_when_they_have_ended(memory_of: Open) -> None:
