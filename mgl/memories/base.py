@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from mgl.errors import UsageError
+from mgl.errors import InputError, UsageError
 from mgl.llm.base import LLM
 from mgl.llm.calls import content_hash
 from mgl.llm.repairs import REPAIR
@@ -30,6 +30,7 @@ __all__ = [
     "PresetConfig",
     "SilentObserver",
     "Tools",
+    "check_ids",
     "memory_id",
 ]
 
@@ -51,6 +52,17 @@ def memory_id(
     asked = hashes((*prompts, REPAIR)) if prompts else {}
     decided = {"kind": kind, "config": config, "model": model_id, "prompts": asked, **rest}
     return content_hash(decided)[:12]
+
+
+def check_ids(conversation: Conversation) -> None:
+    """InputError where a turn has the id of another."""
+    ids: set[str] = set()
+    for turn in conversation.turns:
+        if turn.id in ids:
+            raise InputError(
+                f"two turns have the id {turn.id!r}", hint="give each turn an id of its own"
+            )
+        ids.add(turn.id)
 
 
 class PresetConfig(BaseModel):

@@ -20,7 +20,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from mgl.errors import InputError, UsageError
-from mgl.memories.base import Tools, memory_id
+from mgl.memories.base import Tools, check_ids, memory_id
 from mgl.memories.gam.boundaries import Look, cut, due
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.consolidate import consolidate, renewed, writing_prompts
@@ -392,12 +392,7 @@ class Gam:
 
 def _check(conversation: Conversation) -> None:
     """InputError where a turn has no text, or the id of another."""
-    ids: set[str] = set()
+    check_ids(conversation)
     for turn in conversation.turns:
         if not turn.text.strip():
             raise InputError(f"turn {turn.id!r} has no text", hint="leave it out")
-        if turn.id in ids:
-            raise InputError(
-                f"two turns have the id {turn.id!r}", hint="give each turn an id of its own"
-            )
-        ids.add(turn.id)

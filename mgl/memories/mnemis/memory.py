@@ -20,7 +20,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from mgl.errors import InputError, UsageError
-from mgl.memories.base import Tools, memory_id
+from mgl.memories.base import Tools, check_ids, memory_id
 from mgl.memories.mnemis.answering import answer_from_document, as_memories, context, ranked
 from mgl.memories.mnemis.building import categorise, take_in, writing_prompts
 from mgl.memories.mnemis.config import MnemisConfig
@@ -69,6 +69,8 @@ class Mnemis:
         identity: str | None = None,
     ) -> None:
         del questions  # it is built for whatever may be asked
+        if isinstance(source, Conversation):
+            check_ids(source)
         self._tools = tools
         self._source = source
         self._config = config or MnemisConfig()

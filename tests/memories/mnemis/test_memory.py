@@ -265,6 +265,12 @@ async def test_it_is_told_turn_by_turn(memory_of: Open) -> None:
         await memory.append(Turn("t9", "Ann", " "))
 
 
+def test_two_turns_of_one_id_are_named(memory_of: Open, store: Store) -> None:
+    with pytest.raises(InputError, match="two turns have the id 't0'"):
+        memory_of(Conversation.from_turns("twins", [TURNS[0], replace(TURNS[1], id="t0")]))
+    assert store.memories() == []
+
+
 @pytest.mark.parametrize("fold", [0, 1])
 async def test_a_turn_of_the_hour_that_comes_twice_is_the_one_that_was_kept(
     memory_of: Open, fold: int
