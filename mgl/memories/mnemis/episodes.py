@@ -73,13 +73,15 @@ class Passage:
     """An episode as something is read off it: its sentences, numbered from 1.
 
     ``sentences`` are ranges of the text, none reaches from one turn into another. For each there
-    is whose words it is (``speakers``, "" where that is not known) and what stands before the line
-    that it begins or goes on with (``heads``; ``lines`` numbers these).
+    is whose words it is (``speakers``, "" where that is not known), when it was said (``times``)
+    and what stands before the line that it begins or goes on with (``heads``; ``lines`` numbers
+    these).
     """
 
     document: Document
     sentences: tuple[tuple[int, int], ...]
     speakers: tuple[str, ...]
+    times: tuple[datetime | None, ...]
     heads: tuple[str, ...]
     lines: tuple[int, ...]
 
@@ -87,8 +89,8 @@ class Passage:
     def of(cls, source: Source, episode: Episode) -> Passage:
         if isinstance(source, Document):
             spans = sentence_spans(source.text, episode.span.start, episode.span.end)
-            none = ("",) * len(spans)
-            return cls(source, tuple(spans), none, none, tuple(range(len(spans))))
+            none, never = ("",) * len(spans), (None,) * len(spans)
+            return cls(source, tuple(spans), none, never, none, tuple(range(len(spans))))
         said = [
             (sentence, number)
             for number in episode.turns
@@ -100,6 +102,7 @@ class Passage:
             source.transcript,
             tuple(sentence for sentence, _ in said),
             tuple(source.turns[number].speaker for _, number in said),
+            tuple(source.turns[number].time for _, number in said),
             tuple(_head(source, number) for _, number in said),
             tuple(number for _, number in said),
         )

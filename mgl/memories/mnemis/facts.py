@@ -1,6 +1,7 @@
 """The facts of an episode, as the model states them between two of its entities.
 
-Source: Mnemis §2.1. Times are given in words, and resolved against the episode's own.
+Source: Mnemis §2.1. Times are given in words, and resolved against the time of the turn that states
+the fact.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ MOST_CHARS, SHOWN_CHARS, ALIASES = 500, 200, 4
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A fact that an episode states, its entities by id."""
+    """A fact that an episode states, its entities by id; ``said_at`` is when it was stated."""
 
     source: str
     target: str
     text: str
     mention: Mention
+    said_at: datetime | None = None
     valid_at: datetime | None = None
     invalid_at: datetime | None = None
     repaired: str | None = None
@@ -64,12 +66,11 @@ async def find_facts(
     asker: Asker,
     ledger: Ledger,
     number: int,
-    at: datetime | None,
     ids: Mapping[str, Part],
     config: MnemisConfig,
 ) -> list[Stated]:
-    """The facts of the episode of this number and time; ``ids`` are its entities, each with the
-    sentences that name it."""
+    """The facts of the episode of this number; ``ids`` are its entities, each with the sentences
+    that name it."""
     asked = [(part, some) for part in asker.parts for some in _together(asker, part, ledger, ids)]
     made = await asyncio.gather(*(_listed(asker, part, some, config) for part, some in asked))
     found: dict[tuple[frozenset[str], str], Stated] = {}
@@ -83,9 +84,10 @@ async def find_facts(
                 mention = Mention(number, asker.passage.span(item.src))
                 ends = by_name[item.source], by_name[item.target]
                 text = clipped(item.fact, MOST_CHARS)
-                fact = Stated(*ends, text, mention, call_key=said.call_key)
+                at = asker.passage.times[item.src - 1]
+                fact = Stated(*ends, text, mention, at, call_key=said.call_key)
                 if text and len(fact.ends) == 2:
-                    found.setdefault((fact.ends, text.casefold()), _dated(fact, item, at))
+                    found.setdefault((fact.ends, text.casefold()), _dated(fact, item))
                 else:
                     reason = "same_ends" if text else "empty"
                     ledger.put(fact.edit(""), rejected=reason, call_key=said.call_key)
@@ -133,8 +135,9 @@ def _meet(one: Part, other: Part) -> bool:
     return one[0] <= other[1] and other[0] <= one[1]
 
 
-def _dated(fact: Stated, item: StatedFact, at: datetime | None) -> Stated:
+def _dated(fact: Stated, item: StatedFact) -> Stated:
     """A fact with the times that are given for it; those that cannot be are dropped."""
+    at = fact.said_at
     begin = None if says_nothing(item.valid_at) else moment(str(item.valid_at), at)
     end = None if says_nothing(item.invalid_at) else moment(str(item.invalid_at), at, end=True)
     if begin is not None and end is not None and naive(end) < naive(begin):

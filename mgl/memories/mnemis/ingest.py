@@ -59,9 +59,8 @@ async def ingest(
     ids = await settle(asker, embedder, ledger, episode.number, found, config, speakers=speakers)
     if due := [each for each in ids if _is_due(ledger.state.entities[each], config)]:
         await describe(asker, ledger, due)
-    at = episode.valid_at
-    stated = await find_facts(asker, ledger, episode.number, at, ids, config)
-    await join(asker, embedder, ledger, at, stated, config)
+    stated = await find_facts(asker, ledger, episode.number, ids, config)
+    await join(asker, embedder, ledger, stated, config)
     return ledger.rows, ledger.state
 
 

@@ -36,12 +36,11 @@ async def join(
     asker: Asker,
     embedder: Embedder,
     ledger: Ledger,
-    at: datetime | None,
     stated: Sequence[Stated],
     config: MnemisConfig,
 ) -> None:
-    """Put the facts of an episode of this time into the state: as known ones, or as new ones that
-    close what they contradict."""
+    """Put the facts of an episode into the state: as known ones, or as new ones that close what
+    they contradict."""
     between = known_between(ledger.state)
     labelled = {f"n{place}": fact for place, fact in enumerate(stated, 1)}
     possible: dict[str, list[Fact]] = {}
@@ -67,7 +66,7 @@ async def join(
         decided |= {label: (verdict, said.call_key) for label, verdict in said.proposal}
     for label, fact in labelled.items():
         verdict, call_key = decided.get(label, (_NEW, None))
-        _put(ledger, fact, verdict, call_key, at)
+        _put(ledger, fact, verdict, call_key)
 
 
 def known_between(state: State) -> Mapping[frozenset[str], list[Fact]]:
@@ -102,9 +101,7 @@ async def _likest(
     return found
 
 
-def _put(
-    ledger: Ledger, fact: Stated, verdict: Same, call_key: str | None, at: datetime | None
-) -> None:
+def _put(ledger: Ledger, fact: Stated, verdict: Same, call_key: str | None) -> None:
     """A fact that began before one that it contradicts is itself ended by that one."""
     ended = [each for each in dict.fromkeys(verdict.contradicts) if each != verdict.same]
     if verdict.same != NONE:
@@ -116,7 +113,7 @@ def _put(
         new = fact.edit(ledger.state.next_id("f"))
         ledger.put(new, repaired=fact.repaired, call_key=fact.call_key)
     for identity in ended:
-        _close(ledger, ledger.state.facts[identity], fact.valid_at, at, call_key)
+        _close(ledger, ledger.state.facts[identity], fact, call_key)
 
 
 def _later(state: State, fact: Stated, contradicted: Sequence[str]) -> datetime | None:
@@ -128,20 +125,14 @@ def _later(state: State, fact: Stated, contradicted: Sequence[str]) -> datetime 
     return min((each for each in begins if each and naive(each) > begun), key=naive, default=None)
 
 
-def _close(
-    ledger: Ledger,
-    known: Fact,
-    begin: datetime | None,
-    at: datetime | None,
-    call_key: str | None,
-) -> None:
+def _close(ledger: Ledger, known: Fact, by: Stated, call_key: str | None) -> None:
     """Close a fact at the time of what contradicts it: when that began, or else was said."""
-    end = begin or at
+    end = by.valid_at or by.said_at
     if end is None:
         ledger.fail(f"close {known.id}", "no time is known", reason="no_time")
         return
     if known.valid_at is not None and naive(end) < naive(known.valid_at):
-        if begin is not None:
+        if by.valid_at is not None:
             return
         end = known.valid_at
     if known.invalid_at is None or naive(end) < naive(known.invalid_at):

@@ -5,8 +5,8 @@
     >>> moment("31 February 2023", None) is None
     True
 
-Words are read by ``mgl.text.times`` against the time of the episode; a fact begins with the first
-day that is meant, and ends with the last.
+Words are read by ``mgl.text.times`` against the time at which they were said; a fact begins with
+the first day that is meant, and ends with the last.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class _Taking:
         mention = Mention(self._episode.number, self.passage.span(number))
         ids = [self._take(place, mention) for place in self._terms(number, start, end)]
         text = clipped(_said(self.passage, number), FACT_CHARS)
-        begin = moment(self.passage.quote(number), self._episode.valid_at)
+        begin = moment(self.passage.quote(number), self.passage.times[number - 1])
         for one, other in pairwise(dict.fromkeys(each for each in ids if each)):
             self._join(AddFact("", one, other, text, mention, begin))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -94,6 +95,21 @@ async def test_times_have_the_zone_of_their_episode() -> None:
         fact("Ann moved to Rome.", valid_at="yesterday"), at=MAY.replace(tzinfo=zone)
     )
     assert state.facts["f1"].valid_at == datetime(2023, 5, 7, tzinfo=zone)
+
+
+async def test_in_a_session_words_of_time_are_read_against_their_own_turn() -> None:
+    times = [MAY, NEXT, NEXT + timedelta(days=30), NEXT + timedelta(days=60)]
+    texts = ["I live in Rome.", "Rome is hot.", "I left Rome.", "I miss Rome."]
+    said = enumerate(zip(texts, times, strict=True))
+    turns = [replace(turn(text, at, n), session=f"{n // 2}") for n, (text, at) in said]
+    moved = fact("Ann moved to Rome.", valid_at="yesterday")
+    ingestor = Ingestor(
+        edges=[{"facts": [moved]}, {"facts": [fact("Ann has left Rome.")]}],
+        edge_deduplication=[{"n1": {"same": "none", "contradicts": ["f1"]}}],
+    )
+    _, state = await taken_in(ingestor, talk(*turns), episode="session")
+    assert state.facts["f1"].valid_at == datetime(2023, 5, 7)
+    assert state.facts["f1"].invalid_at == times[2]
 
 
 async def test_without_a_time_only_dates_with_a_year_are_read() -> None:

@@ -52,6 +52,21 @@ async def test_a_sentence_joins_the_terms_that_follow_each_other_in_it() -> None
     assert {each.valid_at for each in last} == {datetime(2023, 5, 1)}
 
 
+async def test_in_a_session_words_of_time_are_read_against_their_own_turn() -> None:
+    source = talk(
+        Turn("1", "Ann", "I saw Rome yesterday, and Rome was hot.", datetime(2023, 5, 8)),
+        Turn("2", "Bo", "I saw Oslo yesterday, and Oslo was hot.", datetime(2023, 8, 20)),
+        Turn("3", "Ann", "I saw Quito yesterday, and Quito was hot."),
+    )
+    _, state = await taken_in(Ingestor(), source, extraction="terms", episode="session")
+    times = {state.entities[fact.target].name: fact.valid_at for fact in state.facts.values()}
+    assert times == {
+        "Rome": datetime(2023, 5, 7),
+        "Oslo": datetime(2023, 8, 19),
+        "Quito": None,
+    }
+
+
 async def test_an_entity_keeps_its_id_when_the_conversation_grows() -> None:
     draw = random.Random(3)
     words = ["Rome", "Mel", "Melanie Poe", "the painting", "my dog", "saw", "and", "Dr. Poe", "ran"]
