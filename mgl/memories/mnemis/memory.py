@@ -77,7 +77,7 @@ class Mnemis:
         self._identity = identity
         self._log = Log(tools.store, self.id, source, tools.observer)
         self._writing = asyncio.Lock()
-        self._indexed: tuple[int, Texts, Similarity] | None = None
+        self._indexed: tuple[int, State, Texts, Similarity] | None = None
 
     @property
     def id(self) -> str:
@@ -188,28 +188,28 @@ class Mnemis:
     # Reading
 
     async def read(self, question: Question) -> Reading:
-        """What the configured routes find, by kind."""
+        """What the configured routes find, by kind; all of it is in the state when this returns."""
         if not question.text.strip():
             raise InputError("the question is empty", hint="say what you want to know")
         self._log.open(self._record)
-        texts, similarity = await self._similarity()
-        return await read(
+        state, texts, similarity = await self._similarity()
+        reading = await read(
             self._tools.llm,
             self._tools.required_reranker,
             similarity,
             texts,
-            self._log.state,
+            state,
             question.text,
             self._config,
         )
+        return reading.within(self._log.state)
 
     async def answer(self, question: Question) -> Answer:
         """Answer from what is remembered, citing turns, or passages of a document."""
         await self.build()
-        source = self._log.source
-        with self._log.minding(source):
+        with self._log.minding(self._log.source):
             reading = await self.read(question)
-            state = self._log.state
+            source, state = self._log.source, self._log.state
             items = context(reading, state, self._shown())
             best = ranked(items, reading)
             told = (self._judged_by, *trace(reading, state))
@@ -309,15 +309,15 @@ class Mnemis:
         }
         return {number: min(own) for number, own in said.items() if len(own) == 1}
 
-    async def _similarity(self) -> tuple[Texts, Similarity]:
-        if self._indexed is None or self._indexed[0] != self._log.step:
-            texts = Texts.of(self._log.state, self._shown(), self._speakers())
-            self._indexed = (
-                self._log.step,
-                texts,
-                await Similarity.open(self._tools.required_embedder, texts),
-            )
-        return self._indexed[1:]
+    async def _similarity(self) -> tuple[State, Texts, Similarity]:
+        """The state with the index of it, which is made once a step."""
+        indexed = self._indexed
+        if indexed is None or indexed[0] != self._log.step:
+            step, state = self._log.step, self._log.state
+            texts = Texts.of(state, self._shown(), self._speakers())
+            opened = await Similarity.open(self._tools.required_embedder, texts)
+            self._indexed = indexed = step, state, texts, opened
+        return indexed[1:]
 
     @property
     def _judged_by(self) -> str:

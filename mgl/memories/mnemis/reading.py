@@ -10,8 +10,8 @@ facts and entities that were found in them, and what was selected in them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from mgl.llm.base import LLM
@@ -52,6 +52,25 @@ class Reading:
     @property
     def episodes(self) -> tuple[int, ...]:
         return tuple(int(number) for number in self.found.get("episodes", ()))
+
+    def within(self, state: State) -> Reading:
+        """The same without what a state lacks, which may have lost nodes since it was begun."""
+        nodes = state.entities.keys() | state.categories.keys()
+        there: dict[Kind, Collection[str]] = {
+            "episodes": {str(number) for number in state.episodes},
+            "entities": nodes,
+            "facts": state.facts.keys(),
+        }
+        found = {
+            kind: tuple(each for each in ids if each in there[kind])
+            for kind, ids in self.found.items()
+        }
+        selection = self.selection
+        if selection is not None:
+            ways = selection.paths.items()
+            left = {each: path for each, path in ways if nodes >= {each, *path}}
+            selection = replace(selection, entities=tuple(left), paths=left)
+        return replace(self, found=found, selection=selection)
 
 
 async def read(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from functools import partialmethod
@@ -22,11 +22,12 @@ from mgl.memories.mnemis import Mnemis, MnemisConfig
 from mgl.memories.mnemis.edits import record
 from mgl.memories.mnemis.log import Log
 from mgl.memories.mnemis.reading import of_the_graph
-from mgl.memories.mnemis.similarity import Kind
+from mgl.memories.mnemis.similarity import Kind, Similarity, Texts
 from mgl.memories.mnemis.state import AddEpisode
+from mgl.retrieval.base import Embedder
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
-from mgl.types import Conversation, Document, Question, Source, Turn
+from mgl.types import Answer, Conversation, Document, Question, Source, Turn
 from mgl.web.export import to_html
 from tests.memories.clocks import TWICE
 from tests.memories.mnemis.sorting import Sorter
@@ -362,6 +363,63 @@ async def test_a_reply_is_remembered(memory_of: Open) -> None:
     turns = memory.conversation.turns
     assert [turn.speaker for turn in turns] == ["Ann", "Bo", "mgl"]
     assert turns[-1].text == said.text
+
+
+class Interrupted(Teller):
+    """Selects everything; ``meanwhile`` happens once, as it is asked to."""
+
+    def __init__(self) -> None:
+        super().__init__(everything)
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
+
+    async def generate(self, request: Request) -> Completion:
+        happens = self.meanwhile
+        if happens is not None and "hierarchical knowledge graph" in request.messages[0].content:
+            self.meanwhile = None
+            await happens()
+        return await super().generate(request)
+
+
+async def answered(memory: Mnemis) -> Answer:
+    return await memory.answer(QUESTION)
+
+
+async def replied(memory: Mnemis) -> Answer:
+    return await memory.reply(Turn("t9", "Ann", "Which cities did I see?", None, "3"), "mgl")
+
+
+@pytest.mark.parametrize("ask", [answered, replied])
+async def test_what_is_forgotten_while_it_selects_is_not_answered_from(
+    memory_of: Open, ask: Callable[[Mnemis], Awaitable[Answer]]
+) -> None:
+    engine = Interrupted()
+    memory = memory_of(engine=engine, k=50)
+    await memory.build()
+    engine.meanwhile = lambda: memory.forget(["t2"])
+    answer = await ask(memory)
+    assert engine.meanwhile is None
+    assert "t2" not in {*answer.retrieved, *(citation.node_id for citation in answer.citations)}
+    state = memory.state
+    known = state.entities.keys() | state.categories.keys()
+    assert all(known >= {*path} for path in answer.paths)
+
+
+async def test_what_is_forgotten_while_it_is_indexed_is_not_answered_from(
+    memory_of: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = memory_of(engine=Teller(everything), k=50)
+    await memory.build()
+    opened = Similarity.open
+
+    async def forgetting(embedder: Embedder, texts: Texts) -> Similarity:
+        await memory.forget(["t2"])
+        return await opened(embedder, texts)
+
+    monkeypatch.setattr(Similarity, "open", forgetting)
+    reading = await memory.read(QUESTION)
+    assert reading.episodes
+    assert set(reading.episodes) <= memory.state.episodes.keys()
+    assert set(reading.found["facts"]) <= memory.state.facts.keys()
 
 
 async def test_an_empty_question_is_refused(memory_of: Open) -> None:
