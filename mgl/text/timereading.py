@@ -24,7 +24,7 @@ from mgl.text.ranges import (
     stretch,
     weekend,
 )
-from mgl.text.timewords import MONTHS, NUMBERS, PARTS, VAGUE, WEEKDAYS, YEAR
+from mgl.text.timewords import HALVES, MONTHS, NUMBERS, PARTS, VAGUE, WEEKDAYS, YEAR
 
 __all__ = ["read_expression"]
 
@@ -43,6 +43,8 @@ def read_expression(kind: str, phrase: str, said: date) -> Days:
 
     Raises ValueError or OverflowError where no calendar has such a day.
     """
+    for half, whole in HALVES.items():
+        phrase = phrase.replace(half, whole)
     return _READERS[kind](phrase, said)
 
 
@@ -251,12 +253,11 @@ def _coming(said: date, weekday: int) -> date:
 
 def _count(phrase: str) -> tuple[int, int]:
     """How many units are counted, at least and at most: ``a few weeks`` are 2 to 4."""
-    words = phrase.split()
+    words = phrase.replace("-", " ").split()
     for word, vague in VAGUE.items():
         if word in words:
             return vague
-    numbers = [int(word) if word.isdigit() else NUMBERS.get(word, 0) for word in words[:-1]]
-    number = max(numbers, default=0) or 1
+    number = sum(int(word) if word.isdigit() else NUMBERS.get(word, 0) for word in words[:-1]) or 1
     return number, number
 
 

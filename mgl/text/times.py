@@ -11,6 +11,7 @@ What the words leave open is decided so: a date without a year, or a month, is t
 was, but one that begins within the next 31 days is the coming one; ``on Friday`` is the last one;
 ``5/8/2023`` is 8 May; how long something took is taken as the time up to now. Times of the day,
 holidays and other languages are not known, and nothing is told of times that a text only implies.
+Nor is it of a part of an expression that is not known as a whole (``the week before last week``).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from datetime import date, datetime
 from typing import Literal
 
 from mgl.text.timereading import read_expression
-from mgl.text.timewords import EXPRESSION, YEAR
+from mgl.text.timewords import EXPRESSION, YEAR, is_part
 
 __all__ = ["TimeMention", "time_mentions"]
 
@@ -52,8 +53,9 @@ def time_mentions(text: str, at: datetime | date | None) -> list[TimeMention]:
     expressions with a year are read.
     """
     said = at.date() if isinstance(at, datetime) else at
-    found = (_mention(expression, said) for expression in EXPRESSION.finditer(text))
-    return [mention for mention in found if mention is not None]
+    whole = (found for found in EXPRESSION.finditer(text) if not is_part(found))
+    mentions = (_mention(found, said) for found in whole)
+    return [mention for mention in mentions if mention is not None]
 
 
 def _mention(found: re.Match[str], said: date | None) -> TimeMention | None:

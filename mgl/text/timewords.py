@@ -10,22 +10,44 @@ business of ``mgl.text.times``.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["EXPRESSION", "MONTHS", "NUMBERS", "PARTS", "SEASON_WORDS", "VAGUE", "WEEKDAYS", "YEAR"]
+__all__ = [
+    "EXPRESSION",
+    "HALVES",
+    "MONTHS",
+    "NUMBERS",
+    "PARTS",
+    "SEASON_WORDS",
+    "VAGUE",
+    "WEEKDAYS",
+    "YEAR",
+    "is_part",
+]
 
 MONTHS: Final = (
     "january february march april may june july august september october november december".split()
 )
 WEEKDAYS: Final = "monday tuesday wednesday thursday friday saturday sunday".split()
+_ONES: Final = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen".split()
+)
+_TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 NUMBERS: Final = {
-    word: value
-    for value, word in enumerate(
-        "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-        "sixteen seventeen eighteen nineteen twenty".split(),
-        start=1,
-    )
-} | {"a": 1, "an": 1}
+    **{word: value for value, word in enumerate(_ONES, start=1)},
+    **{word: 10 * value for value, word in enumerate(_TENS, start=2)},
+    "a": 1,
+    "an": 1,
+}
+"""Words that a number is the sum of."""
+HALVES: Final = {
+    "half a year": "six months",
+    "a year and a half": "eighteen months",
+    "half a decade": "five years",
+}
+"""Amounts with a half, in whole units."""
 VAGUE: Final = {"couple": (2, 3), "few": (2, 4), "several": (3, 7)}
 """How many are meant, at least and at most."""
 SEASON_WORDS: Final = ("spring", "summer", "autumn", "fall", "winter")
@@ -56,8 +78,10 @@ _MONTH_DAY = rf"(?:(?:the )?{_NUMBER}(?: of | )?{_MONTH}\.?|{_MONTH}\.? (?:the )
 _IN_NUMBERS = rf"(?:\d{{4}}-\d\d?-\d\d?|\d\d?/\d\d?/{YEAR})"
 _DATE = rf"(?:{_IN_NUMBERS}|{_MONTH_DAY}(?:,? {YEAR})?|{_MONTH},? (?:of )?{YEAR})"
 _MONTH_OR_DATE = rf"(?:{_DATE}|{_MONTH})"
-_COUNT = rf"(?:\d{{1,3}}|{_any(*NUMBERS)}|(?:a )?(?:couple(?: of)?|few)|several)"
+_IN_WORDS = rf"(?:{_any(*_TENS)}(?:(?:-| ){_any(*_ONES[:9])})?|{_any(*_ONES, 'an?')})"
+_COUNT = rf"(?:\d{{1,3}}|{_IN_WORDS}|(?:a )?(?:couple(?: of)?|few)|several)"
 _UNIT = r"(?:day|night|week|weekend|month|year|decade)"
+_AMOUNT = rf"(?:{_any(*HALVES)}|{_COUNT} {_UNIT}s?)"
 _ABOUT = r"(?:(?:about|around|almost|over|nearly|only|just|under|like|the|past|last|at least) )*"
 _WHICH = r"(?:last|next|this past|this coming|this|past|coming)"
 _SEASON = _any(*SEASON_WORDS)
@@ -75,8 +99,8 @@ _KINDS = {
     "rolling": rf"(?:(?:in|over|during|for|within) the (?:last|past|next|coming)(?: {_COUNT})? "
     rf"{_UNIT}s?|(?:the )?(?:last|past|next) {_COUNT} {_UNIT}s?)",
     "which": rf"{_WHICH} (?:night|week|month|year|decade|{_WEEKDAY}|{_MONTH})",
-    "ago": rf"{_COUNT} (?:more )?{_UNIT}s? (?:ago|back|from now)|in {_ABOUT}{_COUNT} {_UNIT}s?",
-    "lasted": rf"(?:for|been) {_ABOUT}{_COUNT} {_UNIT}s?(?! old)|{_COUNT} {_UNIT}s (?:now|already)",
+    "ago": rf"(?:{_AMOUNT}|{_COUNT} more {_UNIT}s?) (?:ago|back|from now)|in {_ABOUT}{_AMOUNT}",
+    "lasted": rf"(?:for|been) {_ABOUT}{_AMOUNT}(?! old)|{_COUNT} {_UNIT}s (?:now|already)",
     "date": _DATE,
     "named": r"(?:the )?day (?:before yesterday|after tomorrow)|yesterday|today|tonight|tomorrow"
     r"|this (?:morning|afternoon|evening)|the other (?:day|night|week)",
@@ -87,9 +111,50 @@ _KINDS = {
     "monthday": rf"on the (?:[12]?[1-9]|[123]0|31)(?:st|nd|rd|th){_NO_NOUN}",
 }
 
-EXPRESSION: Final = re.compile(
-    r"(?<![\w'’])(?<!\d[.,])(?:"
-    + "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items()).replace(" ", r"\s+")
-    + r")(?!\w)",
-    re.IGNORECASE,
+_WHEN = rf"(?:{_UNIT}|{_SEASON}|{_any(*WEEKDAYS)}|morning|afternoon|evening|fortnight)s?"
+_RECKONED = (
+    rf"{_WHEN} {_BEFORE} \S",
+    rf"{_WHEN} from (?!{_MONTH_OR_DATE} (?:and|to|until|till|through) )\S",
+    rf"{_UNIT}s? ago (?:today|yesterday|(?:on )?(?:{_WHICH}|{_WEEKDAY})|in {_MONTH}(?!,? {YEAR}))",
 )
+"""What another time is reckoned from: ``two days before yesterday``."""
+_LONGER = (
+    rf"{_AMOUNT}(?:(?:(?:,? and|,) {_COUNT}| \d{{1,3}}) {_UNIT}s?)+",
+    rf"{_COUNT} (?:or|to) {_COUNT} {_UNIT}",
+    rf"(?:hundred|thousand|point)(?: and)? {_COUNT} {_UNIT}",
+    rf"(?:half|third|quarter)s?(?: of)?(?: {_COUNT})? {_UNIT}|\d/\d+ {_UNIT}",
+    rf"{_UNIT}s? and a half\b|{_WHEN} (?:before last|after next)\b|the weekend {_BEFORE}\b",
+)
+"""Expressions that no kind reads, which have some of a kind at their beginning or end."""
+_NEAR: Final = 60  # characters on either side
+_JOINED: Final = re.compile(r"\w[-‐‑–]")
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern.replace(" ", r"\s+"), re.IGNORECASE)
+
+
+EXPRESSION: Final = _compiled(
+    r"(?<![\w'’])(?<!\d[.,])(?:"
+    + "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items())
+    + r")(?!\w)"
+)
+_BEGINNINGS, _WHOLES = (
+    tuple(_compiled(rf"\b(?:{pattern})") for pattern in patterns)
+    for patterns in (_RECKONED, _LONGER)
+)
+
+
+def is_part(found: re.Match[str]) -> bool:
+    """Whether an expression is a part of a longer one that is not known, and so means another time:
+    ``two months ago`` in ``a year and two months ago``."""
+    text, (start, end) = found.string, found.span()
+    if start > 1 and _JOINED.match(text, start - 2):
+        return True
+
+    def across(place: int, patterns: Sequence[re.Pattern[str]]) -> bool:
+        near = max(0, start - _NEAR), end + _NEAR
+        longer = (match for pattern in patterns for match in pattern.finditer(text, *near))
+        return any(match.start() < place < match.end() for match in longer)
+
+    return across(start, _BEGINNINGS + _WHOLES) or across(end, _WHOLES)

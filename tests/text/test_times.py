@@ -62,12 +62,19 @@ def read(text: str, at: datetime | date | None = SAID) -> list[tuple[str, str]]:
         ("a few weeks ago", "2023-04-10/2023-04-30"),
         ("a couple of days ago", "2023-05-05/2023-05-06"),
         ("five years ago", "2018-01-01/2018-12-31"),
+        ("twenty-two years ago", "2001-01-01/2001-12-31"),
+        ("Twenty-one days ago", "2023-04-17"),
+        ("ninety two days ago", "2023-02-05"),
+        ("forty years ago", "1983-01-01/1983-12-31"),
+        ("half a year ago", "2022-11-01/2022-11-30"),
+        ("in about a year and a half", "2024-11-01/2024-11-30"),
         ("a month back", "2023-04-01/2023-04-30"),
         ("in 3 months", "2023-08-01/2023-08-31"),
         ("two days from now", "2023-05-10"),
         ("in the last month", "2023-04-08/2023-05-08"),
         ("over the past three months", "2023-02-08/2023-05-08"),
         ("the next two weeks", "2023-05-08/2023-05-22"),
+        ("the last twenty-two years", "2001-05-08/2023-05-08"),
         ("8 May 2023", "2023-05-08"),
         ("7 May, 2023", "2023-05-07"),
         ("Sept. 5", "2022-09-05"),
@@ -96,6 +103,7 @@ def read(text: str, at: datetime | date | None = SAID) -> list[tuple[str, str]]:
         ("a month before 9 June 2023", "2023-05-09/2023-06-08"),
         ("the day before 9 June 2023", "2023-06-08"),
         ("two weeks before August 11, 2023", "2023-07-24/2023-07-30"),
+        ("twenty-five days before 9 June 2023", "2023-05-15"),
         ("the Sunday before 25 October, 2022", "2022-10-23"),
         ("the Friday after June 2022", "2022-07-01"),
         ("last weekend before April 10, 2023", "2023-04-08/2023-04-09"),
@@ -116,6 +124,8 @@ def test_what_is_meant(expression: str, days: str) -> None:
         ("for over ten years", date(2013, 5, 8)),
         ("been a few days", date(2023, 5, 4)),
         ("5 years already", date(2018, 5, 8)),
+        ("for twenty-five years", date(1998, 5, 8)),
+        ("for half a decade", date(2018, 5, 8)),
     ],
 )
 def test_how_long_something_took_is_the_time_up_to_now(expression: str, begin: date) -> None:
@@ -143,6 +153,50 @@ def test_how_long_something_took_is_the_time_up_to_now(expression: str, begin: d
 )
 def test_what_is_no_time(text: str) -> None:
     assert read(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a year and two months ago",
+        "1 year 2 months ago",
+        "a year, two months\nand three days ago",
+        "for two years and three months",
+        "in a month and a half",
+        "over the past year and a half",
+        "2 1/2 years ago",
+        "2½ years ago",
+        "half a month ago, three quarters of a year ago",
+        "two and a half weeks before 9 June 2023",
+        "two or three years ago, two to three weeks ago",
+        "2-3 weeks ago, 10–12 June 2023, pre-last week",
+        "a hundred and twenty-five days ago, two hundred five years ago",
+        "the week before last week",
+        "the weekend before last, the weekend after next, on the weekend before Easter",
+        "the Friday before last Friday, two days before yesterday",
+        "the day before the day before yesterday",
+        "two years before 2020, the morning after 8 May 2023",
+        "a week from tomorrow, two weeks from 8 May",
+    ],
+)
+def test_of_what_cannot_be_read_as_a_whole_no_part_is_read(text: str) -> None:
+    assert read(f"It was {text}.") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expressions"),
+    [
+        ("I turned 30 five years ago", ["five years ago"]),
+        ("last year and two months ago", ["last year", "two months ago"]),
+        ("last Friday after work, this morning before work", ["last Friday", "this morning"]),
+        ("we lost the first half yesterday", ["yesterday"]),
+        ("a week ago last Friday in May 2021", ["a week ago", "May 2021"]),
+        ("two weeks from June to August 2022", ["from June to August 2022"]),
+        ("it was great last week-we met", ["last week"]),
+    ],
+)
+def test_what_stands_beside_other_words_of_time_is_whole(text: str, expressions: list[str]) -> None:
+    assert [expression for expression, _ in read(text)] == expressions
 
 
 def test_several_in_one_turn() -> None:
