@@ -231,31 +231,33 @@ class Mnemis:
             return replace(answer, paths=reading.paths)
 
     async def reply(self, turn: Turn, name: str) -> Answer:
-        """Take in what somebody says, reply as ``name``, and take that in, too."""
+        """Take in what somebody says, reply as ``name``, and take that in, too.
+
+        What came after the turn is left out of it. One that was replied to has that reply.
+        """
         await self.append(turn)
-        heard = self.conversation
-        with self._log.minding(heard):
-            reading = await self.read(Question(turn.text, turn.time, turn.speaker or None))
-            forgotten = self._log.forgotten
-            recent = [n for n in range(len(heard.turns)) if n not in forgotten][-RECENT:]
-            first = recent[0] if recent else len(heard.turns)
-            earlier = tuple(
-                str(number)
-                for number in reading.episodes
-                if self._log.state.episodes[number].turns[-1] < first
-            )
-            reading = replace(reading, found={**reading.found, "episodes": earlier})
-            items = context(reading, self._log.state, self._shown())
+        talk, own = self.conversation, f"{turn.id}+"
+        numbers = {each.id: number for number, each in enumerate(talk.turns)}
+        last, given = numbers[turn.id], numbers.get(own)
+        heard = talk.turns[last]
+        if given is not None and given not in self._log.forgotten:
+            return Answer(heard.text, talk.turns[given].text, "low", (), ("replied to before",))
+        with self._log.minding(talk):
+            reading = await self.read(Question(heard.text, heard.time, heard.speaker or None))
+            talk, state, forgotten = self.conversation, self._log.state, self._log.forgotten
+            before = [number for number in range(last) if number not in forgotten]
+            recent = [*before[1 - RECENT :], last]
+            reading = reading.until(last, state, shown=recent[0])
             said = await reply_in_talk(
                 self._tools.llm,
-                heard,
-                as_memories(items, self._log.state),
+                talk,
+                as_memories(context(reading, state, self._shown()), state),
                 recent,
                 name=name,
                 sampling=self._config.sampling(self._config.answer_tokens),
-                trace=trace(reading, self._log.state),
+                trace=trace(reading, state),
             )
-        await self.append(Turn(f"{turn.id}+", name, said.text, turn.time, turn.session))
+        await self.append(Turn(own, name, said.text, turn.time, turn.session))
         return replace(said, paths=reading.paths)
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:

@@ -72,6 +72,24 @@ class Reading:
             selection = replace(selection, entities=tuple(left), paths=left)
         return replace(self, found=found, selection=selection)
 
+    def until(self, last: int, state: State, *, shown: int) -> Reading:
+        """What of it a reply to the turn ``last`` stands on: episodes that end before ``shown``,
+        from where turns are shown as they are; facts that a turn up to ``last`` states; and entities
+        of which no later one tells, since what is known of an entity is of all that do.
+        """
+        later = {n for n, episode in state.episodes.items() if episode.turns[0] > last}
+        ended = (n for n in self.episodes if state.episodes[n].turns[-1] < shown)
+        facts, entities = self.found.get("facts", ()), self.found.get("entities", ())
+        spoilt = {
+            each.id for each in state.entities.values() if not later.isdisjoint(each.episodes)
+        }
+        found: dict[Kind, tuple[str, ...]] = {
+            "episodes": tuple(map(str, ended)),
+            "facts": tuple(f for f in facts if not later.issuperset(state.facts[f].episodes)),
+            "entities": tuple(each for each in entities if each not in spoilt),
+        }
+        return replace(self, found=found)
+
 
 async def read(
     llm: LLM,

@@ -365,6 +365,46 @@ async def test_a_reply_is_remembered(memory_of: Open) -> None:
     assert turns[-1].text == said.text
 
 
+class Talker(Teller):
+    """Numbers its replies; ``heard`` has what each was asked with."""
+
+    def __init__(self) -> None:
+        super().__init__(everything)
+        self.heard: list[str] = []
+
+    async def generate(self, request: Request) -> Completion:
+        if '"memories"' not in json.dumps(request.json_schema):
+            return await super().generate(request)
+        self.heard.append(request.messages[0].content)
+        said = json.dumps({"memories": [], "answer": f"Reply {len(self.heard)}."})
+        return Completion(said, "stop", TokenUsage(1, 1))
+
+
+async def test_a_turn_that_was_replied_to_has_that_reply(memory_of: Open) -> None:
+    engine, talk = Talker(), Conversation.named("talks")
+    said = await memory_of(talk, engine).reply(TURNS[0], "mgl")
+    memory = memory_of(talk, engine)
+    again = await memory.reply(TURNS[0], "mgl")
+    assert said.text == again.text == "Reply 1."
+    assert len(engine.heard) == 1
+    await memory.append(TURNS[1])
+    assert (await memory.reply(TURNS[0], "mgl")).text == "Reply 1."
+    assert [turn.id for turn in memory.conversation.turns] == ["t0", "t0+", "t1"]
+    await memory.forget(["t0+"])
+    assert (await memory.reply(TURNS[0], "mgl")).text == "Reply 2."
+
+
+async def test_a_reply_that_is_late_stands_on_what_was_said_before(memory_of: Open) -> None:
+    engine = Talker()
+    memory = memory_of(Conversation.named("talks"), engine, k=50)
+    for turn in TURNS:
+        await memory.append(turn)
+    await memory.reply(TURNS[1], "mgl")
+    [prompt] = engine.heard
+    assert TURNS[1].text in prompt.partition("The conversation now:")[2]
+    assert not any(word in prompt for word in ("Detroit", "Cy", "cars"))
+
+
 class Interrupted(Teller):
     """Selects everything; ``meanwhile`` happens once, as it is asked to."""
 
