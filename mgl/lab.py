@@ -374,7 +374,8 @@ class Lab:
             return []
         if kind.per_question:
             return [asked]
-        tools = self._toolbox.tools(NoModel(self.model_id), kind)
+        client, _ = self._toolbox.client()
+        tools = self._toolbox.tools(client, kind)
 
         def asks(record: MemoryRecord) -> list[Question]:
             return [Question(text) for text in record.questions]

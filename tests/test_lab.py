@@ -8,8 +8,10 @@ import pytest
 import mgl
 from mgl.errors import InputError, StoreError, UsageError
 from mgl.lab import Lab
+from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import SilentObserver
 from mgl.model import ModelChoice, NoModel
+from mgl.toolbox import Toolbox
 from tests.cli.server import Server, serving, story
 
 SERVED = "qwen2.5-7b-instruct"
@@ -62,6 +64,19 @@ def test_ask_build_and_look(server: Server, book: Path) -> None:
         assert len(lab.calls(built.memory_id)) == len(server.seen)
     chunks = built.stats.chunks
     assert [step for step in hearing.steps if step[0] == "build"][-1] == ("build", chunks, chunks)
+
+
+def test_a_memory_whose_chunks_a_short_context_made_smaller_is_found_again(
+    book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Toolbox, "engine", SchemaEngine(context_tokens=8192))
+    hearing = Hearing()
+    with Lab.open(observer=hearing) as lab:
+        built = lab.build(book, [QUESTION, "Who met P3?"], preset="paper")
+        assert lab.memory(built.memory_id).record.config["chunk_tokens"] == 4096
+        assert any("chunks have 4,096 tokens" in note for note in hearing.notes)
+        assert lab.ask(book, QUESTION, preset="paper").memory_id == built.memory_id
+        assert lab.view(built.memory_id).nodes
 
 
 def test_what_is_stored_needs_no_model_profile_or_server(server: Server, book: Path) -> None:

@@ -13,6 +13,7 @@ __all__ = ["MindGraphConfig"]
 
 PAPER_CHUNK_TOKENS = 8192
 SMALL_CHUNK_TOKENS = 300
+LEAST_CHUNK_TOKENS = 16
 
 
 class MindGraphConfig(BaseModel):
@@ -34,7 +35,10 @@ class MindGraphConfig(BaseModel):
     quote: Literal["sentence", "part"] = "sentence"
     prompt_order: Literal["paper", "cached"] = "paper"
     chunk_tokens: int | None = Field(
-        None, ge=16, description="tokens a chunk; None: 8,192 (§4.2), or 300 in preset small"
+        None,
+        ge=LEAST_CHUNK_TOKENS,
+        description="tokens a chunk, half of the model's context at most; None: 8,192 (§4.2), or "
+        "300 in preset small",
     )
     max_operations: int = Field(
         40, ge=1, description="edits a reply may hold, fewer if its budget is short; ours"
@@ -63,3 +67,11 @@ class MindGraphConfig(BaseModel):
         if self.chunk_tokens is not None:
             return self.chunk_tokens
         return PAPER_CHUNK_TOKENS if self.preset == "paper" else SMALL_CHUNK_TOKENS
+
+    def within(self, context_tokens: int) -> MindGraphConfig:
+        """This configuration, or where its chunks would fill more than half of such a context,
+        one whose chunks fill half: prompt, graph and reply need room beside them."""
+        most = max(LEAST_CHUNK_TOKENS, context_tokens // 2)
+        if self.tokens_per_chunk <= most:
+            return self
+        return self.model_copy(update={"chunk_tokens": most})

@@ -27,7 +27,7 @@ from mgl.memories.mindgraph.tools import GraphTools
 from mgl.prompt import Prompt
 from mgl.store import MemoryRecord
 from mgl.text import chunk_document
-from mgl.types import Answer, Chunk, Document, Question
+from mgl.types import Answer, Document, Question
 from mgl.web.view import GraphView, ViewEdge, ViewNode
 
 __all__ = ["KIND", "MindGraph"]
@@ -39,8 +39,8 @@ LABEL_CHARACTERS = 40
 class MindGraph:
     """A concept graph of one document.
 
-    ``id`` is a hash of all that decides its log; ``identity`` stands for it where a memory that is
-    in the store is opened again.
+    ``id`` is a hash of all that decides its log, the size of chunks that a short context allows
+    among it; ``identity`` stands for it where a memory that is in the store is opened again.
     """
 
     reads: Final = "document"
@@ -72,7 +72,7 @@ class MindGraph:
             return self._identity
         return memory_id(
             KIND,
-            self._config.model_dump(mode="json"),
+            self._building.model_dump(mode="json"),
             self._tools.llm.model_id,
             self._writing_prompts(),
             document=self._document.id,
@@ -85,7 +85,15 @@ class MindGraph:
         store.put_document(self._document)
         if self.is_built():
             return
-        chunks = await self._chunks()
+        config = self._building
+        if config != self._config:
+            self._tools.observer.note(
+                f"chunks have {config.tokens_per_chunk:,} tokens, half of the model's context, "
+                f"in place of {self._config.tokens_per_chunk:,}"
+            )
+        chunks = await chunk_document(
+            self._document, config.tokens_per_chunk, self._tools.llm.count_tokens
+        )
         store.put_memory(
             MemoryRecord(
                 id=self.id,
@@ -93,13 +101,13 @@ class MindGraph:
                 document_id=self._document.id,
                 questions=tuple(question.text for question in self._questions),
                 model_id=self._tools.llm.model_id,
-                config=self._config.model_dump(mode="json"),
+                config=config.model_dump(mode="json"),
                 chunks=len(chunks),
                 tokens=sum(chunk.tokens for chunk in chunks),
             )
         )
-        build = build_small if self._config.preset == "small" else build_graph
-        await build(self._tools, self.id, self._document, chunks, self._questions, self._config)
+        build = build_small if config.preset == "small" else build_graph
+        await build(self._tools, self.id, self._document, chunks, self._questions, config)
 
     def is_built(self) -> bool:
         """Whether every chunk of the document is in the log."""
@@ -163,6 +171,11 @@ class MindGraph:
             answers=tuple(answers),
         )
 
+    @property
+    def _building(self) -> MindGraphConfig:
+        """The configuration that the log is written with, by this model's context."""
+        return self._config.within(self._tools.llm.context_tokens)
+
     def _writing_prompts(self) -> tuple[Prompt, ...]:
         if self._config.preset == "small":
             return small_writing_prompts(self._questions)
@@ -181,8 +194,3 @@ class MindGraph:
             for row in self._tools.store.edits(self.id)
             if row.op == "add_node" and row.outcome == "applied" and row.score is not None
         }
-
-    async def _chunks(self) -> list[Chunk]:
-        llm = self._tools.llm
-        limit = min(self._config.tokens_per_chunk, llm.context_tokens // 2)
-        return await chunk_document(self._document, limit, llm.count_tokens)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+from contextlib import suppress
 from itertools import takewhile
 from typing import Any, Literal
 
@@ -130,6 +132,50 @@ async def test_a_block_that_does_not_fit_says_which(make_tools: MakeTools, tale:
     with pytest.raises(ContextOverflow, match=r"block 1 of \d") as caught:
         await memory.build()
     assert "--chunk-tokens" in caught.value.hint
+
+
+@pytest.mark.parametrize(("first", "then"), [(1600, 1800), (1800, 1600)])
+async def test_a_build_that_goes_on_with_another_context_reads_everything(
+    make_tools: MakeTools, first: int, then: int
+) -> None:
+    text = "".join(f"In year {year} Ann met Bo. " for year in range(300))
+    chronicle, config = Document.from_text("chronicle.txt", text), MindGraphConfig(build_tokens=64)
+
+    async def build(context: int, replies: int) -> tuple[MindGraph, list[str]]:
+        engine = ScriptedEngine(['{"operations": []}'] * replies, context_tokens=context)
+        memory = MindGraph(make_tools(engine), chronicle, [QUESTION], config)
+        with suppress(EngineRejected):
+            await memory.build()
+        read = [request.messages[0].content.split('"""')[1] for request in engine.requests]
+        return memory, [year for block in read for year in re.findall(r"year \d+", block)]
+
+    years = [f"year {year}" for year in range(300)]
+    cut, _ = await build(first, 1)
+    memory, read = await build(then, 9)
+    assert not cut.is_built()
+    assert memory.is_built()
+    assert read == years
+    record = make_tools(ScriptedEngine([])).store.memory(memory.id)
+    assert record.config["chunk_tokens"] == then // 2
+    same, rest = await build(first, 9)
+    assert (same.id, same.is_built()) == (cut.id, True)
+    assert 0 < len(rest) < len(years)
+    assert rest == years[-len(rest) :]
+
+
+async def test_a_context_of_two_chunks_leaves_the_papers_chunks_and_their_memory(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    ids = []
+    for context in (16_384, 131_072):
+        tools = make_tools(ScriptedEngine(['{"operations": []}'], context_tokens=context))
+        memory = MindGraph(tools, tale, [QUESTION])
+        await memory.build()
+        ids.append(memory.id)
+        assert tools.store.memory(memory.id).config == MindGraphConfig().model_dump(mode="json")
+    assert len(set(ids)) == 1
+    assert MindGraphConfig().within(16_383).tokens_per_chunk == 8191
+    assert MindGraphConfig(preset="small").within(8192).tokens_per_chunk == 300
 
 
 async def test_sentence_citation_is_exact_by_construction(
