@@ -21,6 +21,8 @@ from mgl.types import Document, Span
 
 __all__ = ["NATIVE_TOOLS", "GraphTools", "passage_around"]
 
+WORD_CHARACTERS = 40
+
 NATIVE_TOOLS = (
     Tool(
         "lookup_source",
@@ -61,14 +63,15 @@ NATIVE_TOOLS = (
 
 
 def passage_around(document: Document, span: Span, characters: int) -> Span:
-    """About ``characters`` of the original centred on a span, ending between words; the whole
-    span where it is longer than that."""
+    """About ``characters`` of the original centred on a span, ending between words where white
+    space is near, as it is not in every script; the whole span where it is longer than that."""
+    text = document.text
     margin = max(0, characters - (span.end - span.start)) // 2
-    start, end = max(0, span.start - margin), min(len(document.text), span.end + margin)
-    while 0 < start < span.start and not document.text[start - 1].isspace():
-        start += 1
-    while span.end < end < len(document.text) and not document.text[end].isspace():
-        end -= 1
+    first, last = max(0, span.start - margin), min(len(text), span.end + margin)
+    starts = range(first, min(span.start, first + WORD_CHARACTERS) + 1)
+    ends = range(last, max(span.end, last - WORD_CHARACTERS) - 1, -1)
+    start = next((at for at in starts if at == 0 or text[at - 1].isspace()), first)
+    end = next((at for at in ends if at == len(text) or text[at].isspace()), last)
     return document.span(start, end)
 
 
