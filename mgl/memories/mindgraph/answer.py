@@ -8,7 +8,8 @@ count. A cited node that does not exist is dropped, and the trace says so.
 
 Where graph and prompt exceed the model's context, the graph is left to subgraph_summary and the
 answer is marked ``graph_exceeds_context``; where tool results outgrow it, the oldest are dropped
-and the answer is marked ``tool_results_dropped``.
+and the answer is marked ``tool_results_dropped``. Where a subgraph's report fails, its nodes stand
+for it, and the answer is marked ``reports_failed``.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ async def answer_from_graph(
         confidence=final.confidence,
         citations=citations(tools.document, tools.graph, known),
         trace=tuple(loop.trace),
-        marks=tuple(loop.marks),
+        marks=(*loop.marks, *(("reports_failed",) if tools.reports_failed else ())),
         compaction_ratio=loop.first_input_tokens / source_tokens,
         retrieved=_passages(tools, loop.looked_up, known),
     )

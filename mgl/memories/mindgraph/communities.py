@@ -20,11 +20,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mgl.llm.base import LLM, Message, Sampling
+from mgl.errors import ContextOverflow, ReplyInvalid
+from mgl.llm.base import Message, Sampling
 from mgl.llm.constraints import bounded
+from mgl.memories.base import Tools
 from mgl.memories.mindgraph.prompts import REPORT
 from mgl.memories.mindgraph.state import Graph, Node
-from mgl.store import Store
 
 __all__ = ["MAX_FINDINGS", "MIN_FINDINGS", "Finding", "Report", "Subgraph", "partition", "reports"]
 
@@ -86,25 +87,22 @@ def partition(graph: Graph, *, max_cluster_size: int, seed: int) -> tuple[Subgra
 
 
 async def reports(
-    graph: Graph,
-    subgraphs: Sequence[Subgraph],
-    *,
-    llm: LLM,
-    store: Store,
-    memory_id: str,
-    seed: int,
-) -> tuple[Report, ...]:
-    """One report a subgraph: from the store where this graph had one written by this model."""
+    tools: Tools, graph: Graph, subgraphs: Sequence[Subgraph], *, memory_id: str, seed: int
+) -> tuple[Report | None, ...]:
+    """One report a subgraph: from the store where this graph had one written by this model.
+
+    None, which is not stored, where the subgraph does not fit the model's context or the reply
+    cannot be used.
+    """
     return tuple(
-        await asyncio.gather(
-            *(_report(graph, part, llm, store, memory_id, seed) for part in subgraphs)
-        )
+        await asyncio.gather(*(_report(tools, graph, part, memory_id, seed) for part in subgraphs))
     )
 
 
 async def _report(
-    graph: Graph, part: Subgraph, llm: LLM, store: Store, memory_id: str, seed: int
-) -> Report:
+    tools: Tools, graph: Graph, part: Subgraph, memory_id: str, seed: int
+) -> Report | None:
+    llm, store = tools.llm, tools.store
     key = f"mindgraph.report/{REPORT.hash[:16]}/{llm.model_id}/{graph.hash}/{seed}/{part.id}"
     kept = store.report(key)
     if kept is not None:
@@ -114,12 +112,16 @@ async def _report(
         min_findings=str(MIN_FINDINGS),
         max_findings=str(MAX_FINDINGS),
     )
-    reply = await llm.complete(
-        [Message("user", prompt)],
-        Report,
-        sampling=Sampling(max_tokens=REPORT_TOKENS, seed=seed),
-        stage="report",
-    )
+    try:
+        reply = await llm.complete(
+            [Message("user", prompt)],
+            Report,
+            sampling=Sampling(max_tokens=REPORT_TOKENS, seed=seed),
+            stage="report",
+        )
+    except (ContextOverflow, ReplyInvalid) as error:
+        tools.observer.note(f"subgraph {part.id} has no report: {error.message}")
+        return None
     assert reply.parsed is not None
     store.put_report(key, memory_id, reply.parsed.model_dump_json())
     return reply.parsed

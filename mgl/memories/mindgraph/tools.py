@@ -84,7 +84,7 @@ class GraphTools:
     document: Document
     graph: Graph
     config: MindGraphConfig
-    _overview: tuple[tuple[Subgraph, Report], ...] | None = field(default=None, init=False)
+    _overview: tuple[tuple[Subgraph, Report | None], ...] | None = field(default=None, init=False)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
         """The result of a tool call, as text for the model."""
@@ -112,26 +112,24 @@ class GraphTools:
         overview = await self.overview()
         if mode == "index":
             return "\n".join(
-                json.dumps(
-                    {
-                        "subgraph_id": part.id,
-                        "title": report.title,
-                        "impact_rating": report.impact_rating,
-                        "n_nodes": len(part.nodes),
-                    },
-                    ensure_ascii=False,
-                )
-                for part, report in overview
+                json.dumps(_entry(part, report), ensure_ascii=False) for part, report in overview
             )
         if subgraph_id is None or not 0 <= subgraph_id < len(overview):
             return f"mode='detail' needs a subgraph_id from 0 to {len(overview) - 1}."
         part, report = overview[subgraph_id]
         nodes = ", ".join(node.id for node in part.nodes)
+        if report is None:
+            return f"The report on subgraph {part.id} failed.\nnodes: {nodes}"
         findings = "\n".join(f"- {item.headline}: {item.explanation}" for item in report.findings)
         return f"{report.title}\n{report.summary}\n{findings}\nnodes: {nodes}"
 
-    async def overview(self) -> tuple[tuple[Subgraph, Report], ...]:
-        """Every subgraph with its report."""
+    @property
+    def reports_failed(self) -> bool:
+        """Whether the reports were asked for and one of them failed."""
+        return any(report is None for _, report in self._overview or ())
+
+    async def overview(self) -> tuple[tuple[Subgraph, Report | None], ...]:
+        """Every subgraph with its report; None where it failed."""
         if self._overview is None:
             parts = partition(
                 self.graph,
@@ -139,12 +137,24 @@ class GraphTools:
                 seed=self.config.leiden_seed,
             )
             written = await reports(
+                self.tools,
                 self.graph,
                 parts,
-                llm=self.tools.llm,
-                store=self.tools.store,
                 memory_id=self.memory_id,
                 seed=self.config.seed,
             )
             self._overview = tuple(zip(parts, written, strict=True))
         return self._overview
+
+
+def _entry(part: Subgraph, report: Report | None) -> dict[str, Any]:
+    """A subgraph's line of the index."""
+    if report is None:
+        nodes = [node.id for node in part.nodes]
+        return {"subgraph_id": part.id, "report": "failed", "n_nodes": len(nodes), "nodes": nodes}
+    return {
+        "subgraph_id": part.id,
+        "title": report.title,
+        "impact_rating": report.impact_rating,
+        "n_nodes": len(part.nodes),
+    }

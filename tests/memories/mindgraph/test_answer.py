@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mgl.errors import ContextOverflow
 from mgl.evaluation.report.tools import ToolUse
 from mgl.llm.base import Completion, Request, TokenUsage, ToolCall
 from mgl.llm.fakes import Scripted, ScriptedEngine
@@ -221,6 +222,46 @@ async def test_index_and_detail_come_from_reports_made_once(
     again, more = await ask(make_tools, tale, graph, [*script[:1], *script[2:3], script[4]])
     assert len(more) == 0, "every call and report is in the store"
     assert again.text == answer.text
+
+
+@pytest.mark.parametrize("failure", ["not a report", ContextOverflow("too long", hint="")])
+async def test_a_report_that_fails_is_told_by_its_nodes_and_does_not_end_the_answer(
+    make_tools: MakeTools, tale: Document, graph: Graph, failure: Scripted
+) -> None:
+    apart = replay([node(tale, f"n{number}", "Ann met Bo") for number in range(2)], graph)
+    index = step("subgraph_summary", mode="index", subgraph_id=None)
+    script: list[Scripted] = [
+        index,
+        REPORT,
+        failure,
+        step("subgraph_summary", mode="detail", subgraph_id=1),
+        step("subgraph_summary", mode="detail", subgraph_id=0),
+        answer_step("bo"),
+    ]
+    answer, requests = await ask(make_tools, tale, apart, script)
+    results = [request.messages[-1].content for request in requests]
+    titled, failed = results[3].splitlines()[-2:]
+    assert '"title": "Ann and Bo"' in titled
+    assert json.loads(failed) == {
+        "subgraph_id": 1,
+        "report": "failed",
+        "n_nodes": 2,
+        "nodes": ["n0", "n1"],
+    }
+    assert results[4].endswith("The report on subgraph 1 failed.\nnodes: n0, n1")
+    assert "- h4: e" in results[5]
+    assert (answer.text, answer.marks) == ("Bo forgave Ann.", ("reports_failed",))
+
+
+async def test_a_failed_report_is_not_kept(
+    make_tools: MakeTools, tale: Document, graph: Graph
+) -> None:
+    index = step("subgraph_summary", mode="index", subgraph_id=None)
+    failed = ContextOverflow("too long", hint="")
+    first, _ = await ask(make_tools, tale, graph, [index, failed, answer_step("bo")])
+    second, requests = await ask(make_tools, tale, graph, [REPORT, answer_step("ann")])
+    assert (first.marks, second.marks) == (("reports_failed",), ())
+    assert '"title": "Ann and Bo"' in requests[1].messages[-1].content
 
 
 async def test_a_graph_beyond_the_context_is_left_to_the_summaries_and_marked(
