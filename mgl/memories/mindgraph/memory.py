@@ -80,7 +80,14 @@ class MindGraph:
         )
 
     async def build(self) -> None:
-        """Read the document into the log, from where the log ends."""
+        """Read the document into the log, from where the log ends.
+
+        InputError for a document without text.
+        """
+        if not self._document.text.strip():
+            raise InputError(
+                f"{self._document.name} holds no text", hint="give a document that says something"
+            )
         store = self._tools.store
         store.put_document(self._document)
         if self.is_built():

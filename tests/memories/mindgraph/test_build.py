@@ -222,6 +222,18 @@ def test_an_empty_question_is_refused(make_tools: MakeTools, tale: Document) -> 
         MindGraph(make_tools(ScriptedEngine([])), tale, [Question(" \n")], CONFIG)
 
 
+@pytest.mark.parametrize("preset", ["paper", "small"])
+@pytest.mark.parametrize("text", ["", " \n "])
+async def test_a_document_without_text_is_refused(
+    make_tools: MakeTools, text: str, preset: Literal["paper", "small"]
+) -> None:
+    tools = make_tools(SchemaEngine())
+    empty, config = Document.from_text("empty.txt", text), MindGraphConfig(preset=preset)
+    with pytest.raises(InputError, match=r"empty\.txt holds no text"):
+        await MindGraph(tools, empty, [QUESTION], config).answer(QUESTION)
+    assert tools.store.memories() == []
+
+
 def test_the_questions_place_in_the_prompt() -> None:
     assert question_text([QUESTION]) == QUESTION.text
     assert question_text([]) == NO_QUESTION.text
