@@ -9,6 +9,7 @@ turns, model calls, vectors, answers (``mgl.store.redaction``).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -18,6 +19,7 @@ from mgl import registry
 from mgl.errors import InputError
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.redaction import Redaction, Treated
+from mgl.store.scrubbing import Derived
 from mgl.types import Turn
 
 __all__ = ["Forgets", "delete", "is_before", "minding", "numbered"]
@@ -26,10 +28,10 @@ __all__ = ["Forgets", "delete", "is_before", "minding", "numbered"]
 @runtime_checkable
 class Forgets(Protocol):
     """A kind of memory whose log tells of turns. ``derived`` names the stages of its model calls
-    whose replies later calls quote."""
+    whose replies later calls quote, each with the fields that they quote."""
 
     @property
-    def derived(self) -> Collection[str]: ...
+    def derived(self) -> Derived: ...
 
     def treated(
         self,
@@ -104,8 +106,17 @@ def is_before(turn: Turn, time: datetime) -> bool:
     return turn.time is not None and turn.time.replace(tzinfo=None) < time.replace(tzinfo=None)
 
 
-def _derived(store: Store, conversation_id: str) -> frozenset[str]:
+def _derived(store: Store, conversation_id: str) -> Derived:
     """The stages whose replies are quoted, of all kinds that remember a conversation."""
-    records = (each for each in store.memories() if each.document_id == conversation_id)
-    kinds: list[Any] = [registry.load("memory", kind) for kind in {each.kind for each in records}]
-    return frozenset(stage for kind in kinds if isinstance(kind, Forgets) for stage in kind.derived)
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for kind in _kinds(store, conversation_id):
+        for stage, fields in kind.derived.items():
+            found[stage].update(fields)
+    return found
+
+
+def _kinds(store: Store, conversation_id: str) -> list[Forgets]:
+    """The kinds of memory that remember a conversation in a log."""
+    names = {each.kind for each in store.memories() if each.document_id == conversation_id}
+    kinds: list[Any] = [registry.load("memory", name) for name in sorted(names)]
+    return [kind for kind in kinds if isinstance(kind, Forgets)]

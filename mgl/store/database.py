@@ -20,9 +20,10 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -36,6 +37,7 @@ from mgl.store.migrations import migrate
 from mgl.store.pace import Pace, pace
 from mgl.store.records import EditRecord, MemoryRecord
 from mgl.store.redaction import Fate, Redaction, Treat
+from mgl.store.scrubbing import Derived
 from mgl.types import CONVERSATION, Conversation, Document, Turn
 
 if TYPE_CHECKING:
@@ -176,12 +178,12 @@ class Store:
         what: Redaction,
         treat: Treat,
         *,
-        derived: Collection[str] = (),
+        derived: Derived = MappingProxyType({}),
     ) -> bool:
         """Delete turns, or parts of them, and all that was made of them, in one transaction.
 
         ``treat`` rewrites the log of each memory of the conversation and gives the step that says
-        what went; ``derived`` names the stages of model calls whose replies later calls quote.
+        what went; ``derived`` are stages whose replies later calls quote (``mgl.store.scrubbing``).
         False where another process was reading, so that the file's log still holds what went: it
         goes when that is next taken in, at the latest when the last process closes the file.
         """
@@ -193,7 +195,7 @@ class Store:
         return self._wiped()
 
     def scrub(
-        self, conversation_id: str, gone: Sequence[Turn], *, derived: Collection[str] = ()
+        self, conversation_id: str, gone: Sequence[Turn], *, derived: Derived = MappingProxyType({})
     ) -> bool:
         """Delete what was asked of models about turns after they were deleted, by one who had not
         heard of it: ``gone`` are the turns as they were. False as ``redact``."""

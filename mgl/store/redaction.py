@@ -16,11 +16,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, Literal
 
 from mgl.store import rows, turns
 from mgl.store.records import EditRecord, MemoryRecord
-from mgl.store.scrubbing import Gone, scrub
+from mgl.store.scrubbing import Derived, Gone, scrub
 from mgl.store.traces import collapsed
 from mgl.types import Turn
 
@@ -65,14 +66,15 @@ class Treated:
     """What becomes of a memory's log: its rows, one for one, without what went (payload, outcome
     and reason may change); the rows of the step that says so (none where the memory keeps no log);
     the texts that it had ``made``, which go wherever they are; those that it had ``embedded``,
-    whose vectors go; and single ``words`` of these, levelled by ``casefold``, that nothing else
-    has."""
+    whose vectors go; single ``words`` of these, levelled by ``casefold``, that nothing else has;
+    and the ``keys`` of calls that go though their rows stay as they are."""
 
     log: Sequence[EditRecord]
     step: Sequence[EditRecord] = ()
     made: Collection[str] = ()
     embedded: Collection[str] = ()
     words: Collection[str] = ()
+    keys: Collection[str] = ()
 
 
 Treat = Callable[[MemoryRecord, int, Sequence[EditRecord], Sequence[Turn]], Treated]
@@ -102,12 +104,11 @@ def redact(
     document_id: str,
     what: Redaction,
     treat: Treat,
-    derived: Collection[str] = (),
+    derived: Derived = MappingProxyType({}),
 ) -> list[tuple[str, int, Sequence[EditRecord]]]:
     """Delete from a conversation and from all that its memories made of it.
 
-    ``derived`` names the stages of model calls whose replies later calls quote. Gives the steps
-    that are to be appended: memory, step, rows.
+    ``derived`` as ``scrub`` has it. Gives the steps that are to be appended: memory, step, rows.
     """
     before = turns.turns(connection, document_id)
     traces = _overwrite(connection, document_id, before, what)
@@ -123,6 +124,7 @@ def redact(
         traces.update(treated.made)
         texts.update(treated.made, treated.embedded)
         words.update(treated.words)
+        keys.update(treated.keys)
         logs += zip(numbers, treated.log, strict=True)
         keys.update(
             old.call_key
@@ -153,7 +155,7 @@ def scrub_turns(
     connection: sqlite3.Connection,
     document_id: str,
     gone: Sequence[Turn],
-    derived: Collection[str] = (),
+    derived: Derived = MappingProxyType({}),
 ) -> None:
     """Delete what models were asked about turns by one who had not heard yet that they are gone;
     ``gone`` are the turns as they were."""

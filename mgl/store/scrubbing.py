@@ -12,14 +12,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from mgl.llm.base import Message
+from mgl.llm.replies import clean
 from mgl.store import rows
 from mgl.store.traces import Traces, collapsed, strings
 
-__all__ = ["Gone", "scrub"]
+__all__ = ["Derived", "Gone", "scrub"]
+
+Derived = Mapping[str, Collection[str]]
+"""Stages of model calls whose replies later calls quote, each with the fields that are quoted."""
 
 _TELLING = 12  # a keyword is held by many texts that were not made of it
 
@@ -48,17 +53,21 @@ class _Call:
 
 
 def scrub(
-    connection: sqlite3.Connection, memories: Sequence[str], gone: Gone, derived: Collection[str]
+    connection: sqlite3.Connection, memories: Sequence[str], gone: Gone, derived: Derived
 ) -> dict[str, str]:
     """Clean what belongs to some memories, or to none; the new keys of emptied calls by the old.
 
-    ``derived`` names stages whose replies are texts that later calls quote: where such a call is
-    emptied, its reply is a trace, too.
+    Where a call of a ``derived`` stage is emptied, what later calls quote of it is a trace, too.
     """
     traces = Traces(gone.traces, gone.words)
     calls = _calls(connection, memories, gone.keys)
     hit = [call for call in calls if call.key in gone.keys or traces.found_in(call.held)]
-    told = {text for call in hit if call.stage in derived for text in _said(call.reply)}
+    told = {
+        text
+        for call in hit
+        if call.stage in derived
+        for text in _quoted(call.reply, derived[call.stage])
+    }
     known = {call.number for call in hit}
     quoted = Traces(text for text in told if len(text) >= _TELLING)
     hit += [call for call in calls if call.number not in known and quoted.found_in(call.held)]
@@ -97,13 +106,24 @@ def _call(row: rows.Row) -> _Call:
     return _Call(number, key, stage, asked, said, (*held, wrong))
 
 
-def _said(reply: str) -> list[str]:
-    """The texts of a reply in JSON, without its keys; the reply where it is none."""
+def _quoted(reply: str, fields: Collection[str]) -> Iterator[str]:
+    """The texts of some fields of a reply in JSON, at any depth, each also on one line, as
+    memories keep them. Nothing quotes a reply that is none."""
     try:
-        value = json.loads(reply)
+        value = json.loads(clean(reply))
     except ValueError:
-        return [reply]
-    return list(strings(list(value.values()) if isinstance(value, dict) else value))
+        return
+    for text in _of_fields(value, fields):
+        yield from (text, collapsed(text))
+
+
+def _of_fields(value: Any, fields: Collection[str]) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from strings(inner) if name in fields else _of_fields(inner, fields)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _of_fields(inner, fields)
 
 
 def _emptied(connection: sqlite3.Connection, call: _Call) -> str:

@@ -148,11 +148,29 @@ def test_what_later_calls_quoted_of_an_emptied_one_goes_too(filled: Store) -> No
     filled.add_call(later, "one")
     filled.add_call(untouched, "one")
     filled.put_vectors("e", ["Ann has a secret hobby."], np.ones((1, 2), np.float32))
-    filled.redact(TALK.id, ONLY_TWO, unchanged, derived={"summary"})
+    filled.redact(TALK.id, ONLY_TWO, unchanged, derived={"summary": ("summary",)})
     assert not holds(filled.path, "Ann has a secret hobby.")
     assert filled.find_call(later.key) is None
     assert filled.find_call(untouched.key) == untouched
     assert filled.vectors("e", ["Ann has a secret hobby."]) == [None]
+
+
+def test_what_a_reply_says_beside_the_quoted_fields_is_no_trace(filled: Store) -> None:
+    fact = {"source": "Caroline Smith", "fact": "Caroline  Smith\npaints in secret."}
+    told = f"<think>Well.</think>{json.dumps({'facts': [fact]})}"
+    cut = json.dumps({"facts": [fact]})[:60]
+    for reply in (told, cut):
+        filled.add_call(call(f"{reply}: Ann: {SECRET}", reply, stage="edges"), "one")
+    named = call("Of Caroline Smith there is more.", json.dumps({"facts": []}), stage="edges")
+    asked = call("n1 Caroline Smith paints in secret.")
+    filled.add_call(named, "one")
+    filled.add_call(asked, "one")
+    kept = "Caroline Smith paints in secret."
+    filled.put_vectors("e", [kept, "Caroline Smith"], np.ones((2, 2), np.float32))
+    filled.redact(TALK.id, ONLY_TWO, unchanged, derived={"edges": ("fact",)})
+    assert filled.find_call(asked.key) is None
+    assert filled.find_call(named.key) == named
+    assert [each is None for each in filled.vectors("e", [kept, "Caroline Smith"])] == [True, False]
 
 
 def test_vectors_and_token_counts_of_it_go_for_every_model(filled: Store) -> None:

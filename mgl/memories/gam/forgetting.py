@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from mgl.errors import UsageError
@@ -22,8 +23,8 @@ from mgl.types import Turn
 
 __all__ = ["DERIVED", "Filter", "filtered", "private_parts", "treated"]
 
-DERIVED: Final = frozenset({"summary"})
-"""The stages whose replies later calls quote."""
+DERIVED: Final = MappingProxyType({"summary": ("summary", "keywords")})
+"""The stages whose replies later calls quote, and the fields that they quote."""
 
 Filter = Callable[[Turn], Sequence[tuple[int, int]]]
 """The characters of a turn's text that must not be remembered: ranges, ends exclusive."""

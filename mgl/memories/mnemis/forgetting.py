@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from mgl.memories.mnemis.edits import EVENTS, record, resolved
@@ -44,8 +45,17 @@ from mgl.types import Turn
 
 __all__ = ["DERIVED", "after", "treated"]
 
-DERIVED: Final = frozenset({"entity_summaries", "describe_category"})
-"""The stages whose replies later calls quote."""
+_DESCRIPTION: Final = ("summary", "tags")
+DERIVED: Final = MappingProxyType(
+    {
+        "entity_summaries": _DESCRIPTION,
+        "describe_category": _DESCRIPTION,
+        "edges": ("fact",),
+        "edges_reflection": ("fact",),
+    }
+)
+"""The stages whose replies later calls quote, and the fields that they quote. A fact that repeats
+a known one is nowhere else in its own words."""
 
 _SHOWN_CHILDREN: Final = 2
 _TELLING: Final = 12  # a shorter text is in many that have nothing of it
@@ -71,18 +81,22 @@ def treated(
     words = {word for text in dropped for word in words_of(text)} & losses.words
     made = {text for text in dropped if len(text) >= _TELLING}
     made.update(losses.traces())
-    return Treated(rows, said, made, {*dropped, *losses.shown()}, words)
+    embedded = {*dropped, *losses.shown()}
+    return Treated(rows, said, made, embedded, words, rewriting.keys)
 
 
 class _Rewriting:
     """Row by row in the order of the log; what was known at a row is known to the next.
 
-    ``stale`` are nodes that lost a description, ``dropped`` all texts that went.
+    ``stale`` are nodes that lost a description, ``dropped`` all texts that went, and ``keys`` those
+    of the calls that episodes which go were taken in with: one that found nothing new was asked
+    about their words all the same.
     """
 
     def __init__(self, losses: Losses) -> None:
         self.stale: dict[str, None] = {}
         self.dropped: set[str] = set()
+        self.keys: set[str] = set()
         self._losses = losses
         self._touched: set[str] = set()
         self._children: dict[str, set[str]] = {}
@@ -108,6 +122,8 @@ class _Rewriting:
         edit = resolved(row)
         if isinstance(edit, AddEpisode) and edit.episode.number in self._losses.episodes:
             self._going.add(row.chunk)
+        if row.chunk in self._going and row.call_key is not None:
+            self.keys.add(row.call_key)
         if edit is None:
             return self._unused(row)
         if isinstance(edit, Describe):

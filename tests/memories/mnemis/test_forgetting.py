@@ -34,6 +34,7 @@ from mgl.memories.mnemis.state import (
     apply,
     replay,
 )
+from mgl.retrieval.embedders.cached import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.store.redaction import MASK
@@ -49,14 +50,15 @@ PLACES = ("Rome", "Detroit", "Lisbon", "Osaka", "Quito")
 class Reader(Sorter):
     """Names capitalised words, joins neighbours, tells of an entity what a sentence says of it, and
     sorts in pairs. It answers from the first line that it is given. ``facts`` gives what new facts
-    are to known ones, by their labels, and ``entities`` what new names are; ``before`` is called
-    with each prompt."""
+    are to known ones, by their labels, and ``entities`` what new names are; ``words`` are what it
+    says instead of a fact's sentence; ``before`` is called with each prompt."""
 
     def __init__(self) -> None:
         super().__init__(in_pairs, lambda _: True)
         self.facts: Callable[[list[str]], object] | None = None
         self.entities: Callable[[list[str]], object] | None = None
         self.before: Callable[[str], Awaitable[None]] | None = None
+        self.words: dict[str, str] = {}
 
     async def generate(self, request: Request) -> Completion:
         first = request.messages[0].content
@@ -69,6 +71,10 @@ class Reader(Sorter):
             told = {"edge_deduplication": self.facts, "entity_deduplication": self.entities}
             if (decides := told.get(stage)) is not None:
                 said = decides(re.findall(r"^(n\d+) ", first, re.MULTILINE))
+            for own, other in self.words.items() if stage == "edges" else ():
+                said = json.loads(
+                    json.dumps(said).replace(f'"fact": "{own}"', f'"fact": "{other}"')
+                )
             return Completion(json.dumps(said), "stop", TokenUsage(1, 1))
         if '"memories"' in json.dumps(request.json_schema):
             said = {"memories": [1], "answer": first.split("[1] ")[1].splitlines()[0]}
@@ -276,6 +282,34 @@ async def test_a_fact_that_another_episode_repeats_is_what_that_one_says(
     await memory.forget(["t1"])
     assert memory.state.facts == {}
     assert held(store, ["at home"]) == []
+    check(memory, store)
+
+
+async def test_a_repeated_fact_goes_in_its_own_words_too(memory_of: Open, store: Store) -> None:
+    said = talk("Cy gladly lives in Rome.", "Cy quietly lives in Rome.", speakers="Ann")
+    memory = memory_of(said, fact_likeness=0.1)
+    memory._tools = replace(memory._tools, embedder=CachedEmbedder(WordEmbedder(64), store))
+    reader: Reader = memory._tools.llm._engine  # type: ignore[attr-defined]
+    repeating = {"same": "f1", "contradicts": []}
+    reader.facts = lambda labels: dict.fromkeys(labels, repeating)
+    reader.words = {"Cy quietly lives in Rome.": "Cy, gone bankrupt, lives in Rome."}
+    await memory.build()
+    assert memory.state.facts["f1"].episodes == (0, 1)
+    (row,) = (
+        row
+        for row in store.edits(memory.id)
+        if row.payload.get("id") == "f1" and row.op == "repeat"
+    )
+    told = "Cy, gone bankrupt, lives in Rome."
+    embedder = WordEmbedder(64).model_id
+    assert held(store, ["bankrupt"]) == ["bankrupt"]
+    assert [vector is None for vector in store.vectors(embedder, [told])] == [False]
+    assert store.find_call(row.call_key or "") is not None
+    await memory.forget(["t1"])
+    assert held(store, ["bankrupt"]) == []
+    assert store.vectors(embedder, [told]) == [None]
+    assert store.find_call(row.call_key or "") is None
+    assert memory.state.facts["f1"].text == "Cy gladly lives in Rome."
     check(memory, store)
 
 
