@@ -71,9 +71,9 @@ def treated(
     topics = replay(edit for edit in edits if edit is not None).topics
     lost = {name for name, topic in topics.items() if not what.turns.isdisjoint(topic.turns)}
     made: set[str] = set()
-    speakers = {turn.speaker for turn in turns if turn.speaker}
     embedded = {raw_text(topics[name], turns) for name in lost}
-    embedded |= {without_names(turns[number].text, speakers) for number in what.turns}
+    heard = _heard(turns)
+    embedded |= {without_names(turns[n].text, names) for n in what.turns for names in heard}
     rows: list[EditRecord] = []
     for row, edit in zip(log, edits, strict=True):
         match edit:
@@ -103,3 +103,13 @@ def treated(
     if what.forgotten:
         said.append(Forget(tuple(sorted(what.forgotten))))
     return Treated(rows, [record(step, edit) for edit in said], made - {""}, embedded)
+
+
+def _heard(turns: Sequence[Turn]) -> list[frozenset[str]]:
+    """Who had spoken, each time that somebody new had: a reading knows those of its own time."""
+    heard: list[frozenset[str]] = []
+    for turn in turns:
+        known = heard[-1] if heard else frozenset[str]()
+        if turn.speaker and turn.speaker not in known:
+            heard.append(known | {turn.speaker})
+    return heard

@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from mgl.memories.mnemis.edits import EVENTS, record, resolved
+from mgl.memories.mnemis.likeness import grouped_as
 from mgl.memories.mnemis.losses import Losses
 from mgl.memories.mnemis.similarity import node_text
 from mgl.memories.mnemis.state import (
@@ -76,12 +77,15 @@ def treated(
     rows = [rewriting.row(row) for row in log]
     edit = Forget(tuple(sorted(losses.episodes)), losses.nameless, tuple(rewriting.stale), least)
     said = [record(step, edit)]
-    rows = _labelled(rows, after([*rows, *said]))
+    state = after([*rows, *said])
+    rows = _labelled(rows, state)
+    left = [edit for row in rows if (edit := resolved(row)) is not None]
     dropped = {text for text in rewriting.dropped if text}
     words = {word for text in dropped for word in words_of(text)} & losses.words
     made = {text for text in dropped if len(text) >= _TELLING}
     made.update(losses.traces())
     embedded = {*dropped, *losses.shown()}
+    embedded |= _grouped(edits, losses.before) - _grouped(left, state)
     return Treated(rows, said, made, embedded, words, rewriting.keys)
 
 
@@ -225,6 +229,21 @@ class _Rewriting:
 
     def _drop(self, *texts: str) -> None:
         self.dropped.update(texts)
+
+
+def _grouped(edits: Sequence[Edit], state: State) -> set[str]:
+    """The texts under which nodes were grouped by likeness, at any time; ``state`` knows the names
+    of those that a deletion made."""
+    names = {node.id: node.name for node in state.categories.values()}
+    texts: set[str] = set()
+    for edit in edits:
+        match edit:
+            case AddEntity(id=own, name=name) | PutCategory(id=own, name=name):
+                names[own] = name
+                texts |= grouped_as(name, "", ())
+            case Describe(id=own, summary=summary, tags=tags) if own in names:
+                texts |= grouped_as(names[own], summary, tags)
+    return texts
 
 
 def _rejected(row: EditRecord) -> EditRecord:

@@ -32,7 +32,7 @@ from mgl.reading import flat
 from mgl.retrieval.base import Embedder
 from mgl.store import EditRecord
 
-__all__ = ["NAME_CATEGORY", "form_by_likeness", "groups_of", "homes_of"]
+__all__ = ["NAME_CATEGORY", "form_by_likeness", "grouped_as", "groups_of", "homes_of"]
 
 MEMBERS, EXISTING, NAME_CHARS, TOKENS, CALLS = 12, 12, 32, 40, 32
 MOST_AT_ONCE: Final = 2000
@@ -174,6 +174,11 @@ def groups_of(vectors: NDArray[np.float32], size: int) -> list[list[int]]:
     return groups
 
 
+def grouped_as(name: str, summary: str, tags: Sequence[str]) -> set[str]:
+    """The texts under which nodes of this name and description are embedded here."""
+    return {_line(name, about) for about in ("", ", ".join(tags), summary)}
+
+
 def _there(state: State, layer: int) -> list[Category]:
     """The categories of a layer that are no promotions."""
     found = (each for each in state.layer(layer) if isinstance(each, Category))
@@ -184,4 +189,8 @@ def _told(node: Node) -> str:
     tags = ", ".join(node.tags)
     if not tags and isinstance(node, Category):
         tags = node.summary
-    return flat(f"{node.name} ({tags})" if tags else node.name)
+    return _line(node.name, tags)
+
+
+def _line(name: str, about: str) -> str:
+    return flat(f"{name} ({about})" if about else name)

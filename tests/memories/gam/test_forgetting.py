@@ -108,6 +108,18 @@ async def test_a_turn_goes_as_it_was_searched_for_without_names(
     assert store.vectors("e", [f"likes {GONE}"]) == [None]
 
 
+async def test_a_turn_goes_as_it_was_searched_for_before_others_joined(
+    memory_of: Open, store: Store
+) -> None:
+    memory = memory_of(Conversation.named("t"), partition="session", indicators="rules")
+    for number, speaker in enumerate(["Ann", "Bo", "Cy"]):
+        await memory.append(Turn(f"{number}", speaker, f"Cy and Ann like {GONE}", DAY, "1"))
+    forms = [f"Cy and like {GONE}", f"and like {GONE}"]
+    store.put_vectors("e", forms, np.ones((2, 2), dtype=np.float32))
+    await memory.forget(["0"])
+    assert store.vectors("e", forms) == [None, None]
+
+
 async def test_a_users_words_and_the_times_that_were_found_go_with_the_turn(
     memory_of: Open, store: Store
 ) -> None:

@@ -313,6 +313,22 @@ async def test_a_repeated_fact_goes_in_its_own_words_too(memory_of: Open, store:
     check(memory, store)
 
 
+async def test_a_node_goes_as_it_was_grouped(memory_of: Open, store: Store) -> None:
+    said = ("My horse ran.", "Oh.", "In Zanzibar, old Zanzibar.", "Hm.", "My horse ran in Rome.")
+    memory = memory_of(talk(*said), preset="small")
+    embedder = WordEmbedder(64)
+    memory._tools = replace(memory._tools, embedder=CachedEmbedder(embedder, store))
+    await memory.build()
+    texts = list(dict.fromkeys(embedder.embedded))
+    assert {"Zanzibar (name)", "Ann (speaker)"} <= set(texts)
+    await memory.forget(["t2"])
+    vectors = zip(texts, store.vectors(embedder.model_id, texts), strict=True)
+    kept = {text for text, vector in vectors if vector is not None}
+    assert not any("Zanzibar" in text for text in kept)
+    assert "Ann (speaker)" in kept
+    check(memory, store)
+
+
 async def test_turns_that_are_left_of_a_session_are_taken_in_again(
     memory_of: Open, store: Store
 ) -> None:
