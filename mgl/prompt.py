@@ -46,6 +46,13 @@ class Prompt:
         pattern = "|".join(map(re.escape, self.variables))
         return re.sub(rf"\{{({pattern})\}}", lambda match: values[match[1]], self.text)
 
+    def around(self, variable: str, value: str, chars: int) -> str:
+        """A value as the text shows it: with at most so many characters of its own on either side,
+        none of another variable."""
+        before, _, after = self.text.partition(f"{{{variable}}}")
+        before, after = before.rpartition("}")[2], after.partition("{")[0]
+        return f"{before[-chars:]}{value}{after[:chars]}"
+
 
 def hashes(prompts: Iterable[Prompt]) -> dict[str, str]:
     """The hash of each prompt by its name, in the order of the names."""

@@ -22,7 +22,7 @@ from typing import Final, Literal
 from mgl.store import rows, turns
 from mgl.store.records import EditRecord, MemoryRecord
 from mgl.store.scrubbing import Derived, Gone, scrub
-from mgl.store.traces import collapsed
+from mgl.store.traces import TELLING, collapsed
 from mgl.types import Turn
 
 __all__ = [
@@ -43,9 +43,9 @@ Ranges = Sequence[tuple[int, int]]
 """Character ranges of a text, ends exclusive."""
 Fate = Literal["forgotten", "masked"]
 _FATES: Final[Mapping[int, Fate]] = {1: "forgotten", 2: "masked"}
-_TELLING_TURN, _TELLING_PIECE = 12, 4
-"""From how many characters on a text without its speaker is looked for: a whole turn of fewer
-("Thanks!") is said too often, a masked piece (a number) is not."""
+_TELLING_PIECE: Final = 4
+"""A masked piece of so many characters (a number) is looked for without its speaker; a whole turn
+of fewer than ``TELLING`` ("Thanks!") is said too often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def _overwrite(
     for number in what.turns:
         turn, whole = before[number], number in what.forgotten
         ranges: Ranges = [(0, len(turn.text))] if whole else what.masked[number]
-        telling = _TELLING_TURN if whole else _TELLING_PIECE
+        telling = TELLING if whole else _TELLING_PIECE
         pieces = (collapsed(turn.text[start:end]).strip(MASK) for start, end in ranges)
         traces |= {turn.line, *(piece for piece in pieces if len(piece) >= telling)}
         connection.execute(

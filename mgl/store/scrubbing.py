@@ -19,14 +19,12 @@ from typing import Any
 from mgl.llm.base import Message
 from mgl.llm.replies import clean
 from mgl.store import rows
-from mgl.store.traces import Traces, collapsed, strings
+from mgl.store.traces import TELLING, Traces, collapsed, strings
 
 __all__ = ["Derived", "Gone", "scrub"]
 
 Derived = Mapping[str, Collection[str]]
 """Stages of model calls whose replies later calls quote, each with the fields that are quoted."""
-
-_TELLING = 12  # a keyword is held by many texts that were not made of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ def scrub(
         for text in _quoted(call.reply, derived[call.stage])
     }
     known = {call.number for call in hit}
-    quoted = Traces(text for text in told if len(text) >= _TELLING)
+    quoted = Traces(text for text in told if len(text) >= TELLING)
     hit += [call for call in calls if call.number not in known and quoted.found_in(call.held)]
     renamed = {call.key: _emptied(connection, call) for call in hit}
     for table in ("vectors", "token_counts"):

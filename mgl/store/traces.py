@@ -17,9 +17,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-__all__ = ["WINDOW", "Traces", "collapsed", "strings", "words_of"]
+__all__ = ["AROUND", "TELLING", "WINDOW", "Traces", "collapsed", "strings", "words_of"]
 
 WINDOW = 32
+TELLING: Final = 12
+"""A text of fewer characters is in many that have nothing of it."""
+AROUND: Final = 10
+"""Of what stands around a short text, so many characters on either side are looked for with it: no
+more, so that the text itself is in the first ``WINDOW``."""
 _WORD: Final = re.compile(r"\w+")
 
 

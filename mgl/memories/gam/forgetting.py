@@ -7,7 +7,7 @@ turns: replayed, they lead to the state that the deletion leads to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
@@ -15,13 +15,16 @@ from typing import Final
 from mgl.errors import UsageError
 from mgl.memories.gam.edits import record, resolved
 from mgl.memories.gam.meaning import without_names
+from mgl.memories.gam.prompts import TIME_SENSITIVE
 from mgl.memories.gam.state import Consolidate, Edit, Forget, Mask, Rewrite, replay
 from mgl.memories.gam.texts import raw_text
+from mgl.retrieval.rerankers.language_model import HELPS
 from mgl.store import EditRecord
 from mgl.store.redaction import MASK, Redaction, Treated, masked
+from mgl.store.traces import AROUND
 from mgl.types import Turn
 
-__all__ = ["DERIVED", "Filter", "filtered", "private_parts", "treated"]
+__all__ = ["DERIVED", "Filter", "filtered", "private_parts", "shown", "treated"]
 
 DERIVED: Final = MappingProxyType({"summary": ("summary", "keywords")})
 """The stages whose replies later calls quote, and the fields that they quote."""
@@ -102,7 +105,16 @@ def treated(
         )
     if what.forgotten:
         said.append(Forget(tuple(sorted(what.forgotten))))
+    made.update(shown(turns, what.forgotten))
     return Treated(rows, [record(step, edit) for edit in said], made - {""}, embedded)
+
+
+def shown(turns: Sequence[Turn], numbers: Collection[int]) -> Iterator[str]:
+    """How prompts show turns that are replied to: as a question, without the speaker."""
+    for number in numbers:
+        text = turns[number].text
+        yield TIME_SENSITIVE.around("question", text, AROUND)
+        yield HELPS.around("query", text, AROUND)
 
 
 def _heard(turns: Sequence[Turn]) -> list[frozenset[str]]:

@@ -41,7 +41,7 @@ from mgl.memories.mnemis.state import (
 )
 from mgl.store import EditRecord
 from mgl.store.redaction import Redaction, Treated
-from mgl.store.traces import strings, words_of
+from mgl.store.traces import TELLING, strings, words_of
 from mgl.types import Turn
 
 __all__ = ["DERIVED", "after", "treated"]
@@ -59,7 +59,6 @@ DERIVED: Final = MappingProxyType(
 a known one is nowhere else in its own words."""
 
 _SHOWN_CHILDREN: Final = 2
-_TELLING: Final = 12  # a shorter text is in many that have nothing of it
 
 
 def after(log: Sequence[EditRecord]) -> State:
@@ -82,7 +81,7 @@ def treated(
     left = [edit for row in rows if (edit := resolved(row)) is not None]
     dropped = {text for text in rewriting.dropped if text}
     words = {word for text in dropped for word in words_of(text)} & losses.words
-    made = {text for text in dropped if len(text) >= _TELLING}
+    made = {text for text in dropped if len(text) >= TELLING}
     made.update(losses.traces())
     embedded = {*dropped, *losses.shown()}
     embedded |= _grouped(edits, losses.before) - _grouped(left, state)

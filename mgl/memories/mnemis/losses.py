@@ -7,7 +7,7 @@ names stay, and so do those of our own prompts, which every call has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import Final
@@ -22,21 +22,21 @@ from mgl.memories.mnemis import (
 from mgl.memories.mnemis.asking import clipped
 from mgl.memories.mnemis.episodes import Passage, shown
 from mgl.memories.mnemis.naming import key_of
-from mgl.memories.mnemis.nodes import Entity, Fact, Mention
+from mgl.memories.mnemis.nodes import Entity, Episode, Fact, Mention
+from mgl.memories.mnemis.printed import SELECTION
+from mgl.memories.mnemis.selection import SELECT_NAMES
 from mgl.memories.mnemis.state import AddEntity, Edit, Repeat, State
 from mgl.memories.mnemis.terms import FACT_CHARS
 from mgl.prompt import Prompt
 from mgl.retrieval.in_context import after_another
+from mgl.retrieval.rerankers.language_model import HELPS
 from mgl.store.redaction import Redaction, masked
-from mgl.store.traces import words_of
+from mgl.store.traces import AROUND, TELLING, words_of
 from mgl.types import Conversation, Turn
 
 __all__ = ["Losses"]
 
 _EDGES: Final = ".,;:!?…"
-
-_TELLING: Final = 12
-"""A sentence of fewer characters is looked for with the number that a prompt gives it."""
 
 
 class Losses:
@@ -119,13 +119,11 @@ class Losses:
         return clipped(f"{speaker}: {said}" if speaker else said, FACT_CHARS)
 
     def traces(self) -> Iterator[str]:
-        """What goes, sentence by sentence, as prompts show it."""
+        """What goes, as prompts show it."""
         for number in self.episodes:
-            passage = Passage.of(self._source, self.before.episodes[number])
-            for place, line in enumerate(passage.lines, 1):
-                if line in self._what.turns:
-                    said = passage.quote(place)
-                    yield said if len(said) >= _TELLING else f"[{place}] {said}"
+            yield from _numbered(self._source, self.before.episodes[number], self._what.turns)
+        for number in self._what.forgotten:
+            yield from _asked(self._turns[number])
 
     def shown(self) -> Iterator[str]:
         """The texts under which the episodes that go were searched for: alone, and with the one
@@ -165,6 +163,28 @@ class Losses:
             if span.start <= place < span.end:
                 return clean_name(self._turns[number].speaker)
         return ""
+
+
+def _numbered(source: Conversation, episode: Episode, turns: Collection[int]) -> Iterator[str]:
+    """Some turns of an episode, sentence by sentence; a short one with its number and what stands
+    before it."""
+    passage = Passage.of(source, episode)
+    for place, line in enumerate(passage.lines, 1):
+        if line not in turns:
+            continue
+        said = passage.quote(place)
+        if len(said) >= TELLING:
+            yield said
+            continue
+        yield f"{passage.heads[place - 1][-AROUND:]}[{place}] {said}"
+        if place > 1 and passage.lines[place - 2] == line:
+            yield f"{passage.quote(place - 1)[-AROUND:]} [{place}] {said}"
+
+
+def _asked(turn: Turn) -> Iterator[str]:
+    """A turn that is replied to, as a question."""
+    for prompt in (SELECT_NAMES, SELECTION, HELPS):
+        yield prompt.around("query", turn.text, AROUND)
 
 
 def _spelled(key: str, quotes: Sequence[str]) -> str:

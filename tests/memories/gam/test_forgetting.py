@@ -120,6 +120,19 @@ async def test_a_turn_goes_as_it_was_searched_for_before_others_joined(
     assert store.vectors("e", forms) == [None, None]
 
 
+async def test_a_short_turn_goes_as_the_question_that_it_was(memory_of: Open, store: Store) -> None:
+    memory = memory_of(Conversation.named("t"))
+    for number, text in enumerate(["I'm HIV+.", "Thanks!", "Thank you."]):
+        await memory.reply(Turn(f"{number}", "Ann", text, DAY, "1"), "Bo")
+    questions = ["Question: I'm HIV+.", "Question: Thanks!", "Question: Thank you."]
+    assert left(store.path, questions) == questions
+    await memory.forget(["0", "0+"])
+    assert left(store.path, ["HIV+"]) == []
+    assert left(store.path, questions) == questions[1:]
+    await memory.forget(["1", "1+"])
+    assert left(store.path, questions) == questions[2:]
+
+
 async def test_a_users_words_and_the_times_that_were_found_go_with_the_turn(
     memory_of: Open, store: Store
 ) -> None:

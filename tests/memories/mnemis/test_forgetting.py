@@ -329,6 +329,17 @@ async def test_a_node_goes_as_it_was_grouped(memory_of: Open, store: Store) -> N
     check(memory, store)
 
 
+async def test_a_short_turn_goes_as_the_question_that_it_was(memory_of: Open, store: Store) -> None:
+    memory = memory_of(talk(*SAID))
+    await memory.build()
+    await memory.reply(Turn("x", "Ann", "hiv, alas", DAY + timedelta(days=9), "9"), "Bo")
+    await memory.reply(Turn("y", "Ann", "oh, well", DAY + timedelta(days=9), "9"), "Bo")
+    assert held(store, ["hiv, alas", '"oh, well']) == ["hiv, alas", '"oh, well']
+    await memory.forget(["x"])
+    assert held(store, ["hiv, alas", '"oh, well']) == ['"oh, well']
+    check(memory, store)
+
+
 async def test_turns_that_are_left_of_a_session_are_taken_in_again(
     memory_of: Open, store: Store
 ) -> None:
