@@ -10,7 +10,7 @@ turns, model calls, vectors, answers (``mgl.store.redaction``).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
@@ -32,6 +32,10 @@ class Forgets(Protocol):
 
     @property
     def derived(self) -> Derived: ...
+
+    def shown(self, turns: Sequence[Turn], numbers: Collection[int], /) -> Iterable[str]:
+        """How its prompts show some turns, other than by their lines."""
+        ...
 
     def treated(
         self,
@@ -64,7 +68,8 @@ def delete(store: Store, conversation_id: str, what: Redaction) -> bool:
             return kind.treated(what, memory, step, log, turns)
         return Treated(log)
 
-    return store.redact(conversation_id, what, treat, derived=_derived(store, conversation_id))
+    derived = _derived(_kinds(store, conversation_id))
+    return store.redact(conversation_id, what, treat, derived=derived)
 
 
 @contextmanager
@@ -80,10 +85,13 @@ def minding(
     try:
         yield
     finally:
-        pairs = zip(before, now(), strict=False)
-        gone = [old for old, new in pairs if old is not new and old != new]
+        pairs = enumerate(zip(before, now(), strict=False))
+        gone = [number for number, (old, new) in pairs if old is not new and old != new]
         if gone:
-            store.scrub(conversation_id, gone, derived=_derived(store, conversation_id))
+            kinds = _kinds(store, conversation_id)
+            shown = {text for kind in kinds for text in kind.shown(before, gone)}
+            lost = [before[number] for number in gone]
+            store.scrub(conversation_id, lost, shown=shown, derived=_derived(kinds))
 
 
 def numbered(
@@ -106,10 +114,10 @@ def is_before(turn: Turn, time: datetime) -> bool:
     return turn.time is not None and turn.time.replace(tzinfo=None) < time.replace(tzinfo=None)
 
 
-def _derived(store: Store, conversation_id: str) -> Derived:
-    """The stages whose replies are quoted, of all kinds that remember a conversation."""
+def _derived(kinds: Iterable[Forgets]) -> Derived:
+    """The stages whose replies are quoted, of several kinds."""
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for kind in _kinds(store, conversation_id):
+    for kind in kinds:
         for stage, fields in kind.derived.items():
             found[stage].update(fields)
     return found

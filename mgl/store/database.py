@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -195,12 +195,18 @@ class Store:
         return self._wiped()
 
     def scrub(
-        self, conversation_id: str, gone: Sequence[Turn], *, derived: Derived = MappingProxyType({})
+        self,
+        conversation_id: str,
+        gone: Sequence[Turn],
+        *,
+        shown: Collection[str] = (),
+        derived: Derived = MappingProxyType({}),
     ) -> bool:
         """Delete what was asked of models about turns after they were deleted, by one who had not
-        heard of it: ``gone`` are the turns as they were. False as ``redact``."""
+        heard of it: ``gone`` are the turns as they were, ``shown`` other texts by which prompts
+        show them. False as ``redact``."""
         with self._write() as connection:
-            redaction.scrub_turns(connection, conversation_id, gone, derived)
+            redaction.scrub_turns(connection, conversation_id, gone, shown, derived)
             self._last_document = None
         return self._wiped()
 

@@ -155,13 +155,16 @@ def scrub_turns(
     connection: sqlite3.Connection,
     document_id: str,
     gone: Sequence[Turn],
+    shown: Collection[str] = (),
     derived: Derived = MappingProxyType({}),
 ) -> None:
     """Delete what models were asked about turns by one who had not heard yet that they are gone;
-    ``gone`` are the turns as they were."""
+    ``gone`` are the turns as they were, ``shown`` other texts by which prompts show them."""
     memories = [memory.id for memory in _memories(connection, document_id)]
     texts = {text for turn in gone for text in _texts(turn)}
-    scrub(connection, memories, Gone({turn.line for turn in gone}, texts), derived)
+    told = {text for text in texts if len(collapsed(text)) >= TELLING}
+    traces = {turn.line for turn in gone} | told | set(shown)
+    scrub(connection, memories, Gone(traces, {*texts, *shown}), derived)
 
 
 def _overwrite(

@@ -282,8 +282,12 @@ def test_what_was_asked_about_it_meanwhile_is_scrubbed_later(filled: Store) -> N
     late = call(f"[3] Ann: {SECRET}")
     filled.add_call(late, "one")
     filled.put_vectors("e", [TALK.turns[1].line], np.ones((1, 2), np.float32))
-    assert filled.scrub(TALK.id, [TALK.turns[1]])
-    assert filled.find_call(late.key) is None
+    bare, numbered, free = call(f"Question: {SECRET}"), call("[2] Hm."), call("[3] Hm.")
+    for record in (bare, numbered, free):
+        filled.add_call(record, "one")
+    assert filled.scrub(TALK.id, [TALK.turns[1]], shown=["[2] Hm."])
+    found = [filled.find_call(record.key) for record in (late, bare, numbered, free)]
+    assert found == [None, None, None, free]
     assert filled.vectors("e", [TALK.turns[1].line]) == [None]
     assert not holds(filled.path, SECRET)
 

@@ -26,7 +26,14 @@ from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.consolidate import consolidate, renewed, writing_prompts
 from mgl.memories.gam.control import Forgotten, chosen, freezing, rewriting, unlinking
 from mgl.memories.gam.export import exported
-from mgl.memories.gam.forgetting import DERIVED, Filter, filtered, private_parts, treated
+from mgl.memories.gam.forgetting import (
+    DERIVED,
+    Filter,
+    filtered,
+    private_parts,
+    shown,
+    treated,
+)
 from mgl.memories.gam.ledger import Ledger
 from mgl.memories.gam.meaning import Contexts
 from mgl.memories.gam.reading import Reading, memories, ranked, read, trace
@@ -57,6 +64,7 @@ class Gam:
     per_question: Final = False
     question_aware: Final = False
     derived: Final = DERIVED
+    shown: Final = staticmethod(shown)
     Config = GamConfig
 
     def __init__(

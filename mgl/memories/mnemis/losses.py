@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache, cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Final
 
 from mgl.graph.names import clean_name, mentions
@@ -34,7 +34,7 @@ from mgl.store.redaction import Redaction, masked
 from mgl.store.traces import AROUND, TELLING, words_of
 from mgl.types import Conversation, Turn
 
-__all__ = ["Losses"]
+__all__ = ["Losses", "as_prompted"]
 
 _EDGES: Final = ".,;:!?…"
 
@@ -163,6 +163,18 @@ class Losses:
             if span.start <= place < span.end:
                 return clean_name(self._turns[number].speaker)
         return ""
+
+
+def as_prompted(turns: Sequence[Turn], numbers: Collection[int]) -> Iterator[str]:
+    """How prompts show some turns, other than by their lines: sentence by sentence, numbered in an
+    episode of the turn or of its session, and as a question."""
+    source = Conversation("", "", tuple(turns))
+    sessions = groupby(range(len(turns)), lambda number: turns[number].session)
+    for own in [*((number,) for number in numbers), *(tuple(session) for _, session in sessions)]:
+        if gone := set(own).intersection(numbers):
+            yield from _numbered(source, Episode(0, source.span(own[0]), own), gone)
+    for number in numbers:
+        yield from _asked(turns[number])
 
 
 def _numbered(source: Conversation, episode: Episode, turns: Collection[int]) -> Iterator[str]:

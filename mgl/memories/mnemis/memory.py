@@ -29,6 +29,7 @@ from mgl.memories.mnemis.episodes import shown
 from mgl.memories.mnemis.export import exported
 from mgl.memories.mnemis.forgetting import DERIVED, after, treated
 from mgl.memories.mnemis.log import Log
+from mgl.memories.mnemis.losses import as_prompted
 from mgl.memories.mnemis.reading import Reading, read, trace
 from mgl.memories.mnemis.similarity import Similarity, Texts
 from mgl.memories.mnemis.state import State
@@ -172,6 +173,7 @@ class Mnemis:
             return Forgotten.between(ids, state, log.state)
 
     derived: Final = DERIVED
+    shown: Final = staticmethod(as_prompted)
 
     @staticmethod
     def treated(

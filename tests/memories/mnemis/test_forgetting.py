@@ -478,6 +478,27 @@ async def test_what_is_forgotten_while_an_episode_is_read_leaves_nothing(
     assert held(store, ["Zanzibar", "Quentin"]) == []
 
 
+@pytest.mark.parametrize("said", ["I take zoloft pills. It is so.", "oh, zoloft"])
+async def test_sentences_that_are_asked_about_meanwhile_leave_nothing(
+    memory_of: Open, store: Store, said: str
+) -> None:
+    spoken = ("Cy lives in Rome.", "Rome is far.", said, "I am glad.")
+    memory = memory_of(talk(*spoken), episode="session")
+    other = memory_of(talk(*spoken), extraction="terms")
+    await other.build()
+    reader: Reader = memory._tools.llm._engine  # type: ignore[attr-defined]
+    forgetting = ["t2"]
+
+    async def interrupt(prompt: str) -> None:
+        if "zoloft" in prompt and forgetting:
+            await other.forget([forgetting.pop()])
+
+    reader.before = interrupt
+    await memory.build()
+    assert not forgetting
+    assert held(store, ["zoloft"]) == []
+
+
 async def test_what_one_process_forgets_another_that_writes_hears_of(
     memory_of: Open, store: Store
 ) -> None:
