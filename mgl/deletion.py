@@ -2,9 +2,11 @@
 
     delete(store, talk.id, Redaction(frozenset({3})))                       # doctest: +SKIP
 
-What a memory keeps of turns only its own kind knows: a kind with a log of edits is a ``Forgets``,
-which rewrites the log. Other kinds keep theirs, and lose what the store keeps for all of them:
-turns, model calls, vectors, answers (``mgl.store.redaction``).
+What a memory keeps of turns only its own kind knows: a kind whose log, vectors or calls tell of
+them is a ``Forgets``, which rewrites the log and says what else was made of them. A kind that is
+none keeps its log as it is, and must not have written there what turns say. What the store keeps
+for all of them (turns, model calls, vectors, answers) is cleaned in any case
+(``mgl.store.redaction``).
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ class Forgets(Protocol):
         /,
     ) -> Treated:
         """What becomes of the log of one memory of this kind; ``turns`` are as they were, ``step``
-        is the memory's next. It writes a step in any case, so that a process that had not heard of
-        the deletion cannot write what it was about to."""
+        is the memory's next. A kind that goes on as turns come writes a step in any case, so that
+        a process that had not heard of the deletion cannot write what it was about to."""
         ...
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,10 +17,13 @@ from mgl.memories.base import Tools, memory_id
 from mgl.prompt import Prompt
 from mgl.reading import ANSWER_TOKENS, answer_from_passages
 from mgl.replying import ANSWER, UNMENTIONED, answer_from_lines
-from mgl.store import MemoryRecord
+from mgl.store import EditRecord, MemoryRecord, Store
+from mgl.store.redaction import Redaction, Treated
+from mgl.store.scrubbing import Derived
+from mgl.store.traces import TELLING
 from mgl.text import chunk_document
 from mgl.text.groups import dated, said, turn_groups
-from mgl.types import Answer, Chunk, Citation, Conversation, Document, Question, Source, Span
+from mgl.types import Answer, Chunk, Citation, Conversation, Document, Question, Source, Span, Turn
 from mgl.web.view import GraphView
 
 __all__ = ["Baseline", "BaselineConfig", "Excerpt"]
@@ -48,6 +52,9 @@ class Baseline:
     """A method over one source; what it keeps serves every question.
 
     Subclasses set ``kind`` and ``Config``, read beforehand in ``_read`` what they read, and answer.
+    Where the log has what a model wrote, the row has it as ``text``: ``untold`` stands for one that
+    was deleted, and with ``carries`` each was made of the one before. Turns that were deleted stay
+    so when they are given again.
     """
 
     kind: str
@@ -55,6 +62,9 @@ class Baseline:
     retrieves: ClassVar[bool] = False
     per_question: ClassVar[bool] = False
     question_aware: ClassVar[bool] = False
+    derived: ClassVar[Derived] = MappingProxyType({})
+    untold: ClassVar[str] = ""
+    carries: ClassVar[bool] = False
     Config: ClassVar[type[BaseModel]]
     _config: Any
 
@@ -70,7 +80,7 @@ class Baseline:
         del questions
         self._identity = identity
         self._tools = tools
-        self._source = source
+        self._source = _as_kept(source, tools.store)
         self._config = self.Config() if config is None else config
         self._options = self._config.model_dump(mode="json")
 
@@ -115,6 +125,42 @@ class Baseline:
                 )
             )
         await self._read()
+
+    @classmethod
+    def treated(
+        cls,
+        what: Redaction,
+        memory: MemoryRecord,
+        step: int,
+        log: Sequence[EditRecord],
+        turns: Sequence[Turn],
+    ) -> Treated:
+        """What becomes of the log of such a memory when turns are deleted (``mgl.deletion``): what
+        was written of them, and of that, is not made again."""
+        del step
+        talk = Conversation(memory.document_id, "", tuple(turns))
+        rows: list[EditRecord] = []
+        made: set[str] = set()
+        embedded: set[str] = set()
+        lost = False
+        for row in log:
+            touched = row.span is not None and not what.turns.isdisjoint(talk.turns_at(row.span))
+            if row.span is not None and touched:
+                embedded.add(said(talk, row.span))
+            lost = touched or (lost and cls.carries)
+            if lost and "text" in row.payload:
+                if row.outcome != "rejected":
+                    made.add(row.payload["text"])
+                told = {**row.payload, "text": cls.untold}
+                row = replace(row, payload=told, outcome="rejected", reason="forgotten")
+            rows.append(row)
+        return Treated(rows, (), {text for text in made if len(text) >= TELLING}, embedded)
+
+    @staticmethod
+    def shown(turns: Sequence[Turn], numbers: Collection[int]) -> Sequence[str]:
+        """Prompts show turns by their lines."""
+        del turns, numbers
+        return ()
 
     def _writing_prompts(self) -> tuple[Prompt, ...]:
         """The prompts that decide what ``_read`` takes into the log."""
@@ -253,3 +299,12 @@ class Baseline:
             edges=(),
             answers=tuple(answers),
         )
+
+
+def _as_kept(source: Source, store: Store) -> Source:
+    """A source without what was deleted from it."""
+    if not isinstance(source, Conversation) or not (gone := store.redacted(source.id)):
+        return source
+    kept = store.turns(source.id)
+    turns = (kept[n] if n in gone else turn for n, turn in enumerate(source.turns))
+    return replace(source, turns=tuple(turns))

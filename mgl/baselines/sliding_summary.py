@@ -8,6 +8,7 @@ summary knows no question, so it is made once for a source, a step of the log a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
 from pydantic import Field
 
@@ -56,6 +57,8 @@ class SlidingSummary(Baseline):
 
     kind = "sliding-summary"
     reads = "either"
+    derived = MappingProxyType({STAGE: ("notes",)})
+    carries = True
     Config = SlidingSummaryConfig
     _config: SlidingSummaryConfig
 

@@ -17,6 +17,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
+from types import MappingProxyType
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
@@ -38,6 +39,7 @@ __all__ = ["ReadAgent", "ReadAgentConfig"]
 
 PIECES = 8  # of a page, between which the model may pause
 NUMBER_TOKENS = 16
+GISTS = "gists"
 
 
 class ReadAgentConfig(BaselineConfig):
@@ -69,6 +71,8 @@ class ReadAgent(Baseline):
 
     kind = "read-agent"
     reads = "either"
+    derived = MappingProxyType({GISTS: ("notes",)})
+    untold = UNTOLD
     Config = ReadAgentConfig
     _config: ReadAgentConfig
 
@@ -145,7 +149,7 @@ class ReadAgent(Baseline):
             span = spans[step - len(spans)]
             prompt = GIST.render(text=self._shown(span).strip())
             note = await noted(
-                self._tools.llm, prompt, self._config.gist_tokens, stage="gists", instead=UNTOLD
+                self._tools.llm, prompt, self._config.gist_tokens, stage=GISTS, instead=UNTOLD
             )
             row = EditRecord(
                 step,
@@ -159,7 +163,7 @@ class ReadAgent(Baseline):
             )
             store.append_edits(self.id, step, [row])
             done += 1
-            self._tools.observer.progress("gists", done, len(spans))
+            self._tools.observer.progress(GISTS, done, len(spans))
 
         await each(missing, shorten, at_once=self._config.in_flight)
 

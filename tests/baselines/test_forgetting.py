@@ -1,0 +1,127 @@
+"""What baselines made of turns goes when these are deleted by another memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from mgl import registry
+from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig
+from mgl.baselines.read_agent import ReadAgent, ReadAgentConfig
+from mgl.baselines.read_agent.looking_up import UNTOLD
+from mgl.baselines.sliding_summary import SlidingSummary, SlidingSummaryConfig
+from mgl.deletion import Forgets, delete
+from mgl.errors import ReplyInvalid
+from mgl.retrieval.embedders.cached import CachedEmbedder
+from mgl.retrieval.fakes import WordEmbedder
+from mgl.store import Store
+from mgl.store.redaction import MASK, Redaction
+from mgl.types import Conversation, Turn
+from tests.baselines.asking import QUESTION, answered, asking, prompts, said
+
+LOST = "Carl lost the ring"
+TOWN = "They went to town together."
+GONE = 5
+TALK = Conversation.from_turns(
+    "talk",
+    [
+        Turn(
+            f"t{n}",
+            "Ann" if n % 2 else "Bo",
+            LOST if n == GONE else f"I went to town {n} with the walker",
+            datetime(2023, 5, 8, 9),
+        )
+        for n in range(16)
+    ],
+)
+SUMMARY = SlidingSummaryConfig(chunk_tokens=60, summary_tokens=16)
+PAGES = ReadAgentConfig(page_tokens=256, least_tokens=1, look_ups=0)
+
+
+def noting(prompt: str) -> str:
+    """A note that tells of the ring wherever the prompt does, in other words."""
+    if '"pause"' in prompt:
+        return said(pause=1)
+    if '"notes"' in prompt:
+        return said(notes="Somebody misses jewellery." if tells(prompt) else TOWN)
+    return answered(prompt)
+
+
+def tells(prompt: str) -> bool:
+    return LOST in prompt or "jewellery" in prompt
+
+
+def held(store: Store, words: Iterable[str]) -> list[str]:
+    files = [file.read_bytes() for file in store.path.parent.glob(f"{store.path.name}*")]
+    return [word for word in words if any(word.encode() in file for file in files)]
+
+
+@pytest.mark.parametrize("kind", ["sliding-summary", "read-agent", "naive-rag", "turns"])
+def test_baselines_forget(kind: str) -> None:
+    assert isinstance(registry.load("memory", kind), Forgets)
+
+
+async def test_a_summary_goes_with_all_that_were_made_of_it(store: Store) -> None:
+    mine, engine = asking(store, noting)
+    method = SlidingSummary(mine, TALK, (), SUMMARY)
+    await method.build()
+    texts = [row.payload["text"] for row in store.edits(method.id)]
+    assert texts[0] == TOWN
+    assert len(set(texts[1:])) == 1 < len(texts) - 1
+    assert held(store, [LOST, "jewellery"]) == [LOST, "jewellery"]
+    assert delete(store, TALK.id, Redaction(frozenset({GONE})))
+    assert held(store, [LOST, "jewellery"]) == []
+    rows = store.edits(method.id)
+    assert [row.payload["text"] for row in rows] == [TOWN, *[""] * (len(texts) - 1)]
+    assert {row.reason for row in rows[1:]} == {"forgotten"}
+    assert store.find_call(rows[0].call_key or "") is not None
+    again = SlidingSummary(mine, TALK, (), SUMMARY)
+    answer = await again.answer(QUESTION)
+    assert prompts(engine)[-1].splitlines()[2].endswith(TOWN)
+    assert answer.marks == ("chunks_unread",)
+    await method.answer(QUESTION)
+    assert held(store, [LOST, "jewellery"]) == []
+    assert delete(store, TALK.id, Redaction(frozenset({0})))
+    with pytest.raises(ReplyInvalid, match="forgotten"):
+        await again.answer(QUESTION)
+
+
+async def test_a_gist_goes_and_those_of_other_pages_stay(store: Store) -> None:
+    mine, _ = asking(store, noting)
+    method = ReadAgent(mine, TALK, (), PAGES)
+    await method.build()
+    before = [row.payload["text"] for row in store.edits(method.id) if row.op == "gist"]
+    assert before.count("Somebody misses jewellery.") == 1 < len(before)
+    assert delete(store, TALK.id, Redaction(frozenset({GONE})))
+    assert held(store, [LOST, "jewellery"]) == []
+    after = [row.payload["text"] for row in store.edits(method.id) if row.op == "gist"]
+    assert after == [text if text == TOWN else UNTOLD for text in before]
+    answer = await ReadAgent(mine, TALK, (), PAGES).answer(QUESTION)
+    assert answer.marks == ("gists_missing",)
+    assert held(store, [LOST, "jewellery"]) == []
+
+
+async def test_chunks_lose_their_vectors(store: Store) -> None:
+    mine, _ = asking(store, noting)
+    embedder = WordEmbedder()
+    mine = replace(mine, embedder=CachedEmbedder(embedder, store))
+    method = NaiveRag(mine, TALK, (), NaiveRagConfig(chunk_tokens=60, overlap_tokens=30))
+    await method.build()
+    rows, texts = store.edits(method.id), list(embedder.embedded)
+    assert sum(LOST in text for text in texts) == 2
+    assert delete(store, TALK.id, Redaction(frozenset({GONE})))
+    vectors = store.vectors(embedder.model_id, texts)
+    assert [vector is None for vector in vectors] == [LOST in text for text in texts]
+    assert store.edits(method.id) == rows
+
+
+def test_a_turn_that_is_given_again_stays_deleted(store: Store) -> None:
+    store.put_conversation(TALK)
+    assert delete(store, TALK.id, Redaction(frozenset({GONE})))
+    mine, _ = asking(store, noting)
+    turns = NaiveRag(mine, TALK).conversation.turns
+    assert set(turns[GONE].text) == {MASK}
+    assert turns[:GONE] == TALK.turns[:GONE]
