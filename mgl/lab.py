@@ -25,7 +25,7 @@ from mgl.model import ModelChoice, NoModel
 from mgl.results import AskResult, BuildResult, MemorySummary, Stats
 from mgl.settings import configured
 from mgl.store import EditRecord, MemoryRecord, Store
-from mgl.talk import Talk
+from mgl.talk import UNKEPT, Talk
 from mgl.toolbox import Toolbox
 from mgl.types import Answer, Conversation, Document, Question, Source, Usage
 
@@ -127,7 +127,8 @@ class Lab:
         ``conversation`` names the one that is meant where a file holds several. ``options`` are
         fields of the memory's configuration; None stands for the default. A finished memory of the
         same text, model and configuration is used where it was built for this question, for
-        several with this one among them, or for whatever may be asked.
+        several with this one among them, or for whatever may be asked. An answer about a
+        conversation that is deleted from meanwhile is given and not kept, as ``Talk.ask`` has it.
         """
         asked = _question(question)
         kind, config = self._kind(memory, options)
@@ -137,8 +138,11 @@ class Lab:
         async def work(built: Memory) -> Answer:
             return await built.answer(asked)
 
+        known = source.turns if isinstance(source, Conversation) else ()
+        heard = self._store.turns(source.id) or known
         built, answer, usage = self._run(kind, source, questions, config, work)
-        self._store.put_answer(built.id, answer.question, asdict(answer))
+        if not self._store.put_answer(built.id, answer.question, asdict(answer), heard=heard):
+            self._observer.note(UNKEPT)
         return AskResult(answer, built.id, self.stats(built.id), usage)
 
     def build(

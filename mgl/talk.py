@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from mgl.results import AskResult, Stats
 from mgl.types import Answer, Question, StageUsage, Turn, Usage
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from mgl.portal import Portal
     from mgl.store import Store
 
-__all__ = ["Talk"]
+__all__ = ["UNKEPT", "Talk"]
+
+UNKEPT: Final = "turns were deleted while the model answered: the answer is not kept"
 
 ResultT = TypeVar("ResultT")
 
@@ -68,10 +70,17 @@ class Talk:
         return len(self.memory.conversation.turns)
 
     def ask(self, question: str | Question) -> AskResult:
-        """Answer from what was said so far."""
+        """Answer from what was said so far.
+
+        Where another process deletes from the conversation meanwhile, the answer may tell what
+        went: it is given to the one who asked, and not kept.
+        """
         asked = Question(question.strip()) if isinstance(question, str) else question
+        heard = self.memory.conversation.turns
         result = self._answered(lambda: self.memory.answer(asked))
-        self._store.put_answer(self.id, asked.text, asdict(result.answer))
+        answer = result.answer
+        if not self._store.put_answer(self.id, asked.text, asdict(answer), heard=heard):
+            self._observer.note(UNKEPT)
         return result
 
     def reply(self, turn: Turn, name: str = "assistant") -> AskResult:

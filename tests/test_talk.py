@@ -10,11 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from mgl.deletion import delete
 from mgl.errors import InputError, StoreError, UsageError
-from mgl.lab import Lab
+from mgl.lab import DATABASE, Lab
+from mgl.memories.base import SilentObserver
 from mgl.memories.gam import Gam
-from mgl.talk import Talk
-from mgl.types import Conversation, Question, Turn
+from mgl.store import Store
+from mgl.store.redaction import Redaction
+from mgl.talk import UNKEPT, Talk
+from mgl.types import Answer, Conversation, Question, Turn
 from tests.cli.server import Server, serving
 
 pytestmark = pytest.mark.usefixtures("embeds_words")
@@ -110,6 +114,50 @@ def test_a_talk_is_told_asked_and_cites_turns(lab: Lab) -> None:
     assert result.answer.text == FIRST[0]
     assert set(result.usage.by_stage) >= {"answer"}
     assert lab.answers(diary.id) == [result.answer]
+
+
+class Hearing(SilentObserver):
+    """Remembers the notes."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def deleting(monkeypatch: pytest.MonkeyPatch, path: Path, number: int) -> None:
+    """Another process deletes a turn while GAM's model answers."""
+    answer = Gam.answer
+
+    async def interrupted(memory: Gam, question: Question) -> Answer:
+        made = await answer(memory, question)
+        with Store.open(path) as other:
+            delete(other, memory.conversation.id, Redaction(frozenset({number})))
+        return made
+
+    monkeypatch.setattr(Gam, "answer", interrupted)
+
+
+def test_an_answer_is_given_and_not_kept_where_its_turn_was_deleted_meanwhile(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hearing, home = Hearing(), tmp_path / "home"
+    path = chat_log(tmp_path / "log.jsonl", turns(FIRST))
+    with Lab.open(SERVED, home=home, base_url=server.url, observer=hearing) as lab:
+        diary = lab.talk("diary")
+        diary.extend(turns(FIRST))
+        deleting(monkeypatch, home / DATABASE, 0)
+        assert diary.ask("What is it?").answer.text == FIRST[0]
+        assert lab.answers(diary.id) == []
+        assert hearing.notes.count(UNKEPT) == 1
+        result = lab.ask(path, "What is it?", memory="gam")
+        assert result.answer.text == FIRST[0]
+        assert lab.answers(result.memory_id) == []
+        assert hearing.notes.count(UNKEPT) == 2
+        again = lab.ask(path, "What is ill?", memory="gam")
+        assert lab.answers(result.memory_id) == [again.answer]
+    assert FIRST[0].encode() not in (home / DATABASE).read_bytes()
 
 
 def test_a_talk_goes_on_after_reopening(server: Server) -> None:

@@ -319,14 +319,28 @@ class Store:
                 (key, memory_id, rows.pack(text)),
             )
 
-    def put_answer(self, memory_id: str, question: str, payload: Mapping[str, Any]) -> None:
-        """Keep what a memory answered; an earlier answer to the same question is replaced."""
+    def put_answer(
+        self,
+        memory_id: str,
+        question: str,
+        payload: Mapping[str, Any],
+        *,
+        heard: Sequence[Turn] = (),
+    ) -> bool:
+        """Keep what a memory answered; an earlier answer to the same question is replaced.
+
+        ``heard`` are the turns of its conversation as they were before it was asked: nothing is
+        kept, and False given, where one of them was deleted from since.
+        """
         with self._write() as connection:
+            if heard and not turns.are_as(connection, memory_id, heard):
+                return False
             connection.execute(
                 """INSERT INTO answers (memory_id, question, payload) VALUES (?, ?, ?)
                 ON CONFLICT (memory_id, question) DO UPDATE SET payload = excluded.payload""",
                 (memory_id, rows.dump(question), rows.dump(payload)),
             )
+        return True
 
     def answers(self, memory_id: str) -> list[Mapping[str, Any]]:
         """The answers of a memory, in the order in which their questions were first asked."""
