@@ -73,9 +73,11 @@ class Reading:
         return replace(self, found=found, selection=selection)
 
     def until(self, last: int, state: State, *, shown: int) -> Reading:
-        """What of it a reply to the turn ``last`` stands on: episodes that end before ``shown``,
-        from where turns are shown as they are; facts that a turn up to ``last`` states; and entities
-        of which no later one tells, since what is known of an entity is of all that do.
+        """What of it a reply to the turn ``last`` stands on.
+
+        That is: episodes that end before ``shown``, from where turns are shown as they are; facts
+        that a turn up to ``last`` states; and entities of which no later one tells, since what is
+        known of an entity is of all that do.
         """
         later = {n for n, episode in state.episodes.items() if episode.turns[0] > last}
         ended = (n for n in self.episodes if state.episodes[n].turns[-1] < shown)
