@@ -128,14 +128,24 @@ async def test_what_is_said_of_the_entities_of_a_point_is_added_to_it() -> None:
     assert [point.objects for point in without.inserted] == [["ann", "bo"]]
 
 
+async def test_all_that_a_step_says_of_a_point_is_added_to_it() -> None:
+    claims = iter(["Ann met Bo in Rome.", "Ann married Bo in Paris.", "Ann met Bo in Rome."])
+    asker = asking(Reader(lambda _: next(claims), sure_of(0.9)))
+    memory = memory_of(["ann", "bo"])
+    found = [Retrieve("q", 2, ("ann",), (), (0, 1, 2))]
+    said = (await asker.evolution(memory, ["q"], found)).proposal
+    (update,) = said.updated
+    assert update.description == "said Ann met Bo in Rome. Ann married Bo in Paris."
+
+
 def asking(reader: Reader | None = None, **config: object) -> SmallAsker:
     engine = reader.engine if reader else ScriptedEngine([])
     options = HgMemConfig.model_validate({"preset": "small", **config})
     llm = Client(engine, MemoryCallLog())
-    graph = graph_of({"ann": (0,), "bo": (0,), "cy": (1,)})
-    text = "Ann met Bo, and then Cy."
-    chunk = Chunk(0, Span("d", 0, len(text)), text, 8)
-    return SmallAsker(llm, "Who met?", graph, [chunk], options, step=1)
+    graph = graph_of({"ann": (0, 1, 2), "bo": (0, 1, 2), "cy": (1,)})
+    texts = ["Ann met Bo, and then Cy.", "Cy saw Ann and Bo.", "So Ann met Bo."]
+    chunks = [Chunk(n, Span("d", 30 * n, 30 * n + 1), text, 8) for n, text in enumerate(texts)]
+    return SmallAsker(llm, "Who met?", graph, chunks, options, step=1)
 
 
 async def test_it_is_resumed_without_asking_again(memory_for: Ask) -> None:
