@@ -59,7 +59,7 @@ async def respond(
         return [record(step, Respond(NOTHING, ()))]
     points = shown_memory(memory)
     best = await evidence.best_chunks(query, tied, config.answer_chunks)
-    (used,) = await llm.count_tokens([points])
+    used = sum(await llm.count_tokens([points, query]))
     room = llm.context_tokens - config.reply_tokens - PROMPT_TOKENS - used
     texts = [flat(chunks[number].text) for number in best]
     fitting = await leading(llm, texts, min(config.answer_chunk_tokens, room))

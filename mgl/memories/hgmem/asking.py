@@ -110,7 +110,13 @@ class Asker:
         """Fig. 4: what to insert and what to say anew."""
         points = len(memory.points)
         info = await retrieved_info(
-            self._llm, found, self._graph, self._chunks, memory, self._config
+            self._llm,
+            found,
+            self._graph,
+            self._chunks,
+            memory,
+            self._config,
+            asked=[self._query, *subqueries],
         )
         values = {
             "main_query": self._query,

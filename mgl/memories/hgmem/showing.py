@@ -49,10 +49,13 @@ async def retrieved_info(
     chunks: Sequence[Chunk],
     memory: Memory,
     config: HgMemConfig,
+    *,
+    asked: Sequence[str],
 ) -> str:
     """Entities, relationships and sources, each found by any of the subqueries, as csv tables.
 
-    The sources take what the model's context leaves for them, where that is less than they may.
+    The sources take what the model's context leaves for them beside all that is ``asked``, where
+    that is less than they may.
     """
     entities = list(dict.fromkeys(each for one in found for each in one.entities))
     relations = list(dict.fromkeys(each for one in found for each in one.relations))
@@ -68,7 +71,7 @@ async def retrieved_info(
     tables = (
         f"-----Entities-----\n{first}\n-----Relationships-----\nsource,target,description\n{second}"
     )
-    used = sum(await llm.count_tokens([tables, shown_memory(memory)]))
+    used = sum(await llm.count_tokens([tables, shown_memory(memory), *asked]))
     room = llm.context_tokens - config.reply_tokens - PROMPT_TOKENS - used
     texts = [_row((number, flat(chunks[number].text))) for number in numbers]
     kept = await leading(llm, texts, min(config.chunk_tokens_shown, room))

@@ -388,6 +388,24 @@ async def test_what_fits_no_context_is_left_out(memory_for: Ask) -> None:
     assert max(counts) <= 4200 - 2048
 
 
+async def test_a_long_question_leaves_less_room_for_sources(memory_for: Ask) -> None:
+    asked = " ".join(["Is this of Xodar true?", *(f"w{number}" for number in range(400))])
+    long = Document.from_text("long.txt", DOCUMENT.text * 30)
+    teller = Teller(
+        evolve=[{"inserted": [PUNISHED]}, {"inserted": [], "updated": []}],
+        concerns=[case("2.2", "What else?"), case("1")],
+        subquery=[{"subquery": asked}],
+    )
+    engine = teller.engine
+    engine.context_tokens = 4800
+    memory = memory_for(engine, asked, document=long, chunks=80, answer_chunks=80)
+    await memory.answer(Question(asked))
+    prompts = teller.prompts("evolve") + teller.prompts("answer")
+    assert len(prompts) == 3
+    counts = await engine.count_tokens(prompts)
+    assert max(counts) <= 4800 - 2048
+
+
 async def test_the_view_shows_points_as_they_were(memory_for: Ask) -> None:
     teller = Teller(
         evolve=[
