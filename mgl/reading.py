@@ -8,17 +8,28 @@ ours; the same for every method, so that methods differ by what they read alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from pydantic import BaseModel
 
 from mgl.llm.base import LLM, Message, Reply, Sampling
 from mgl.prompt import Prompt
+from mgl.types import AnswerForm
 
-__all__ = ["ANSWER", "SYSTEM", "PassageAnswer", "answer_from_passages", "flat", "reader"]
+__all__ = [
+    "ANSWER",
+    "ANSWER_TOKENS",
+    "LONG_ANSWER",
+    "SYSTEM",
+    "PassageAnswer",
+    "answer_from_passages",
+    "flat",
+    "reader",
+]
 
-ANSWER_TOKENS = 60
+ANSWER_TOKENS: Final[Mapping[AnswerForm, int]] = {"short": 256, "long": 1024}
 
 SYSTEM = Prompt(
     "reading.system",
@@ -35,6 +46,19 @@ ANSWER = Prompt(
     ),
     variables=("passages", "question"),
 )
+
+LONG_ANSWER = Prompt(
+    "reading.long_answer",
+    source="ours",
+    text=(
+        "{passages}\n\nQuestion: {question}\n"
+        "Answer the question in full, using only the text above: everything that it tells about "
+        "the question, from every side, with names and particulars. Write plain prose."
+    ),
+    variables=("passages", "question"),
+)
+
+_PROMPTS: Final[Mapping[AnswerForm, Prompt]] = {"short": ANSWER, "long": LONG_ANSWER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +80,18 @@ def reader(prompt: str) -> list[Message]:
 
 
 async def answer_from_passages(
-    llm: LLM, passages: Sequence[str], question: str, *, stage: str = "answer"
+    llm: LLM,
+    passages: Sequence[str],
+    question: str,
+    *,
+    form: AnswerForm = "short",
+    stage: str = "answer",
 ) -> PassageAnswer:
-    """A short answer from numbered passages; what LLM.complete raises."""
+    """An answer from numbered passages; what LLM.complete raises."""
     body = "\n\n".join(f"[{number}] {flat(text)}" for number, text in enumerate(passages, 1))
     reply: Reply[BaseModel] = await llm.complete(
-        reader(ANSWER.render(passages=body, question=question)),
-        sampling=Sampling(max_tokens=ANSWER_TOKENS),
+        reader(_PROMPTS[form].render(passages=body, question=question)),
+        sampling=Sampling(max_tokens=ANSWER_TOKENS[form]),
         stage=stage,
     )
     return PassageAnswer(flat(reply.text), reply.usage.input_tokens)

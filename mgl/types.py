@@ -23,6 +23,7 @@ from typing import Any, Final, Literal
 __all__ = [
     "CONVERSATION",
     "Answer",
+    "AnswerForm",
     "Chunk",
     "Citation",
     "Confidence",
@@ -41,6 +42,9 @@ CONVERSATION: Final = "text/x-conversation"
 """The media type of a transcript."""
 
 Confidence = Literal["high", "medium", "low"]
+
+AnswerForm = Literal["short", "long"]
+"""A few words, or all that there is to say, as in short-form and long-form question answering."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -220,11 +224,16 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question as it is put to a memory; by whom and when, where a conversation needs it."""
+    """A question as it is put to a memory; by whom and when, where a conversation needs it.
+
+    ``form`` is that of the answer that is wanted. HGMem and the baselines give either about a
+    document; every other answer is short.
+    """
 
     text: str
     asked_at: datetime | None = None
     asker: str | None = None
+    form: AnswerForm = "short"
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,7 +225,7 @@ class Baseline:
         """Tokens of the call that answers which are not the excerpts': its reply, the question,
         which is given room in steps of so many tokens."""
         talks = isinstance(self._source, Conversation)
-        budget: int = self._config.answer_tokens if talks else ANSWER_TOKENS
+        budget: int = self._config.answer_tokens if talks else ANSWER_TOKENS[question.form]
         return budget + ceil(await self._question_tokens(question) / step) * step
 
     async def _answer(
@@ -245,7 +245,9 @@ class Baseline:
         tokens = await self.source_tokens()
         texts = [excerpt.text for excerpt in excerpts]
         if not isinstance(self._source, Conversation):
-            reply = await answer_from_passages(self._tools.llm, texts, question.text)
+            reply = await answer_from_passages(
+                self._tools.llm, texts, question.text, form=question.form
+            )
             ratio = reply.input_tokens / tokens if tokens else None
             answer = Answer(question.text, reply.text, "low", (), tuple(trace), tuple(marks), ratio)
             return replace(answer, retrieved=self._retrieved(excerpts, read))

@@ -25,7 +25,7 @@ from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
 from mgl.benchmarks.files import data_file, hashes, refuse_duplicates
 from mgl.errors import InputError
 from mgl.text.files import read_bytes
-from mgl.types import Document, Question, Source
+from mgl.types import AnswerForm, Document, Question, Source
 
 __all__ = ["LONGREASON", "SENSEMAKING", "write_made"]
 
@@ -52,8 +52,9 @@ class _DocumentRow(BaseModel):
     name: str
 
 
-def _read(path: Path) -> Dataset:
-    """The items of a folder; InputError where it is no such folder, or is damaged."""
+def _read(path: Path, *, form: AnswerForm = "short") -> Dataset:
+    """The items of a folder, whose questions want answers of this form; InputError where it is no
+    such folder, or is damaged."""
     folder = path if path.is_dir() else path.parent
     file = data_file(folder, "items.jsonl")
     listed = data_file(folder, "documents.jsonl")
@@ -67,7 +68,7 @@ def _read(path: Path) -> Dataset:
                 f"{file.path}, item {number}: {row.source} is not in documents.jsonl", hint=HINT
             )
         given = dict(row)
-        items.append(Item(**{**given, "question": Question(row.question)}))
+        items.append(Item(**{**given, "question": Question(row.question, form=form)}))
     sources: dict[str, Callable[[], Source]] = {
         id: partial(_document, folder / "documents" / f"{id}.txt", id, name)
         for id, name in documents.items()
@@ -139,5 +140,5 @@ SENSEMAKING: Final = FileBenchmark(
     reads="document",
     scorers=(),
     judge="hgmem_comprehensiveness",
-    read=_read,
+    read=partial(_read, form="long"),
 )

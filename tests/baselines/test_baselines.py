@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mgl.baselines.direct import Direct, DirectConfig
 from mgl.baselines.passages import Passages, PassagesConfig
+from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.base import SilentObserver, Tools
+from mgl.prompt import Prompt
+from mgl.reading import ANSWER, LONG_ANSWER
 from mgl.store import Store
-from mgl.types import Document, Question
+from mgl.types import AnswerForm, Document, Question
 
 TEXT = "".join(f"Sentence number {n} tells of nothing. " for n in range(400))
 DOCUMENT = Document.from_text("t", f"The first ring is gold. {TEXT}The last ring is green.")
@@ -20,7 +24,7 @@ QUESTION = Question("What colour is the last ring?")
 
 @pytest.fixture
 def engine() -> ScriptedEngine:
-    return ScriptedEngine(["Green."], context_tokens=1000)
+    return ScriptedEngine(["Green."], context_tokens=1200)
 
 
 @pytest.fixture
@@ -52,7 +56,7 @@ async def test_direct_reads_a_text_that_fits_whole(tools: Tools, engine: Scripte
 
 
 async def test_direct_can_be_given_less_room(tools: Tools, engine: ScriptedEngine) -> None:
-    config = DirectConfig(context_tokens=800)
+    config = DirectConfig(context_tokens=1000)
     await Direct(tools, DOCUMENT, [QUESTION], config).answer(QUESTION)
     assert len(engine.requests[0].messages[-1].content.split()) < 400
 
@@ -69,3 +73,49 @@ async def test_passages_reads_the_best_in_text_order(tools: Tools, engine: Scrip
     assert "first ring is gold" in DOCUMENT.text[second]
     assert answer.compaction_ratio is not None
     assert answer.compaction_ratio < 0.1
+
+
+def speaking(words: int) -> ScriptedEngine:
+    """A model that needs so many tokens for what it says."""
+
+    def say(request: Request) -> Completion:
+        said = min(words, request.sampling.max_tokens)
+        text = " ".join(["word"] * said)
+        return Completion(text, "stop" if said == words else "length", TokenUsage(9, said))
+
+    return ScriptedEngine([say] * 3)
+
+
+def over(engine: ScriptedEngine, tools: Tools) -> Tools:
+    return replace(tools, llm=Client(engine, tools.store.call_log()))
+
+
+@pytest.mark.parametrize(("form", "words"), [("short", 150), ("long", 900)])
+async def test_an_answer_has_room_for_all_that_is_listed(
+    tools: Tools, form: AnswerForm, words: int
+) -> None:
+    engine = speaking(words)
+    short = Document.from_text("s", TEXT[:600])
+    answer = await Direct(over(engine, tools), short).answer(replace(QUESTION, form=form))
+    assert len(answer.text.split()) == words
+    assert len(engine.requests) == 1
+
+
+@pytest.mark.parametrize(("form", "prompt"), [("short", ANSWER), ("long", LONG_ANSWER)])
+async def test_the_form_of_an_answer_is_asked_for(
+    tools: Tools, engine: ScriptedEngine, form: AnswerForm, prompt: Prompt
+) -> None:
+    engine.context_tokens = 4000
+    await Passages(tools, DOCUMENT).answer(replace(QUESTION, form=form))
+    asked = engine.requests[0].messages[-1].content
+    assert asked.endswith(prompt.render(passages="", question=QUESTION.text))
+
+
+async def test_a_long_answer_takes_its_room_from_the_text(
+    tools: Tools, engine: ScriptedEngine
+) -> None:
+    engine.context_tokens = 2400
+    answer = await Direct(tools, DOCUMENT).answer(replace(QUESTION, form="long"))
+    assert answer.marks == ("text_truncated",)
+    (read,) = engine.requests
+    assert read.sampling.max_tokens == 1024

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mgl.benchmarks.base import Item
-from mgl.benchmarks.made import LONGREASON, write_made
+from mgl.benchmarks.made import LONGREASON, SENSEMAKING, write_made
 from mgl.errors import InputError
 from mgl.types import Document, Question
 
@@ -39,6 +39,11 @@ def test_what_was_written_is_read_again(folder: Path) -> None:
     assert set(dataset.sources) == {DOCUMENT.id}
     assert dataset.sources[DOCUMENT.id]() == DOCUMENT
     assert LONGREASON.read(folder / "items.jsonl").items == dataset.items
+
+
+def test_sense_making_wants_long_answers(folder: Path) -> None:
+    (short,), (long,) = LONGREASON.read(folder).items, SENSEMAKING.read(folder).items
+    assert (short.question, long.question) == (Question("Why?"), Question("Why?", form="long"))
 
 
 def test_a_text_that_was_changed_is_noticed(folder: Path) -> None:

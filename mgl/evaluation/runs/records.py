@@ -93,10 +93,12 @@ class BuildRecord:
 
 
 def item_json(item: Item) -> dict[str, Any]:
-    """A benchmark's item as plain JSON values."""
+    """A benchmark's item as plain JSON values; only a long form of answer is named."""
     asked_at = item.question.asked_at
     value = asdict(item)
     value["question"]["asked_at"] = None if asked_at is None else asked_at.isoformat()
+    if item.question.form == "short":
+        del value["question"]["form"]
     value["labels"] = dict(item.labels)
     return value
 

@@ -168,7 +168,7 @@ async def _of_document(
                 Item(
                     id=f"{source}/q{len(items)}",
                     source=source,
-                    question=Question(text),
+                    question=Question(text, form="long"),
                     category=domain,
                     evidence=(place,),
                     passage=chunk.text,
