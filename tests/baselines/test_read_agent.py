@@ -174,7 +174,7 @@ async def test_a_conversation_is_paged_and_its_pages_cited(store: Store) -> None
 
 
 async def test_pages_that_do_not_fit_are_left_out(store: Store) -> None:
-    mine, _ = asking(store, reading(1, 2, 3, 4), context=900)
+    mine, _ = asking(store, reading(1, 2, 3, 4), context=1096)
     answer = await ReadAgent(mine, BOOK, (), SMALL).answer(QUESTION)
     assert "pages_left_out" in answer.marks
     assert "page 1 looked up" in answer.trace
