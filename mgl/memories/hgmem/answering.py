@@ -6,8 +6,8 @@ most like the query are read, in the order of the text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Final
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, create_model
 
@@ -18,17 +18,21 @@ from mgl.llm.fitting import leading
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.edits import Respond, record
 from mgl.memories.hgmem.evidence import Evidence
-from mgl.memories.hgmem.prompts import ANSWER
+from mgl.memories.hgmem.prompts import ANSWER, LONG_ANSWER
 from mgl.memories.hgmem.showing import shown_memory
 from mgl.memories.hgmem.state import Memory
+from mgl.prompt import Prompt
 from mgl.reading import flat
 from mgl.store import EditRecord
-from mgl.types import Chunk
+from mgl.types import AnswerForm, Chunk, Question
 
-__all__ = ["NOTHING", "respond"]
+__all__ = ["NOTHING", "PROMPTS", "respond"]
 
 NOTHING: Final = "Nothing about this was found in the document."
+PROMPTS: Final[Mapping[AnswerForm, Prompt]] = {"short": ANSWER, "long": LONG_ANSWER}
 ANSWER_CHARS = 600
+TOKEN_CHARS = 4
+FRAME_TOKENS, NUMBER_TOKENS = 24, 3  # of the JSON around a long answer, and for each source
 PROMPT_TOKENS = 500  # with the numbers before the sources
 
 
@@ -36,14 +40,12 @@ class _Said(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     sources: list[int]
-    answer: Annotated[
-        str, StringConstraints(strip_whitespace=True, min_length=1), bounded(ANSWER_CHARS)
-    ]
+    answer: str
 
 
 async def respond(
     llm: LLM,
-    query: str,
+    question: Question,
     memory: Memory,
     step: int,
     evidence: Evidence,
@@ -58,17 +60,17 @@ async def respond(
     if not tied:
         return [record(step, Respond(NOTHING, ()))]
     points = shown_memory(memory)
-    best = await evidence.best_chunks(query, tied, config.answer_chunks)
-    used = sum(await llm.count_tokens([points, query]))
+    best = await evidence.best_chunks(question.text, tied, config.answer_chunks)
+    used = sum(await llm.count_tokens([points, question.text]))
     room = llm.context_tokens - config.reply_tokens - PROMPT_TOKENS - used
     texts = [flat(chunks[number].text) for number in best]
     fitting = await leading(llm, texts, min(config.answer_chunk_tokens, room))
     read = sorted(best[: len(fitting)])
     lines = [f"[{place}] {flat(chunks[number].text)}" for place, number in enumerate(read, 1)]
-    schema = create_model(
-        "answer", __base__=_Said, sources=(index_set(max(1, len(read)), first=1), ...)
+    schema = _schema(len(read), question.form, config)
+    prompt = PROMPTS[question.form].render(
+        memory=points, sources="\n".join(lines), query=question.text
     )
-    prompt = ANSWER.render(memory=points, sources="\n".join(lines), query=query)
     try:
         reply = await llm.complete(
             [Message("user", prompt)], schema, sampling=config.sampling(step), stage="answer"
@@ -79,3 +81,20 @@ async def respond(
     named = tuple(read[place - 1] for place in reply.parsed.sources if place <= len(read))
     said = Respond(flat(reply.parsed.answer), named, tuple(best[: len(fitting)]))
     return [record(step, said, call_key=reply.call_key)]
+
+
+def _schema(sources: int, form: AnswerForm, config: HgMemConfig) -> type[_Said]:
+    """A long answer has what the reply's tokens leave, and never less than a short one."""
+    chars = ANSWER_CHARS
+    if form == "long":
+        left = config.reply_tokens - FRAME_TOKENS - NUMBER_TOKENS * sources
+        chars = max(chars, TOKEN_CHARS * left)
+    text: Any = Annotated[
+        str, StringConstraints(strip_whitespace=True, min_length=1), bounded(chars)
+    ]
+    return create_model(
+        "answer",
+        __base__=_Said,
+        sources=(index_set(max(1, sources), first=1), ...),
+        answer=(text, ...),
+    )

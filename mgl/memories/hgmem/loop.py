@@ -14,7 +14,7 @@ from mgl.claiming import CLAIM, SUPPORTED
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM
 from mgl.memories.base import Tools
-from mgl.memories.hgmem.answering import respond
+from mgl.memories.hgmem.answering import PROMPTS, respond
 from mgl.memories.hgmem.asking import Asker, Unreadable
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.edits import (
@@ -32,7 +32,6 @@ from mgl.memories.hgmem.evidence import Evidence
 from mgl.memories.hgmem.evolving import Evolver
 from mgl.memories.hgmem.printed import CONCERNS, EVOLVE, MERGE, SUBQUERY
 from mgl.memories.hgmem.prompts import (
-    ANSWER,
     CONCERNS_JSON,
     EVOLVE_JSON,
     FOLLOW_UP,
@@ -49,7 +48,7 @@ from mgl.memories.hgmem.state import Memory, Restart, replay
 from mgl.prompt import Prompt
 from mgl.reading import SYSTEM
 from mgl.store import EditRecord
-from mgl.types import Chunk
+from mgl.types import AnswerForm, Chunk, Question
 
 __all__ = ["Loop", "is_finished", "writing_prompts"]
 
@@ -57,11 +56,11 @@ RESTARTS = 5
 _HOPS = {"paper": 1, "released_code": 2}
 
 
-def writing_prompts(config: HgMemConfig) -> tuple[Prompt, ...]:
-    """The prompts that decide what stands in the log of a question, which holds its answer, too;
-    those of the graph are the graph's."""
+def writing_prompts(config: HgMemConfig, form: AnswerForm) -> tuple[Prompt, ...]:
+    """The prompts that decide what stands in the log of a question, which holds its answer, too, in
+    the form that is wanted; those of the graph are the graph's."""
     if config.preset == "small":
-        return (SYSTEM, CLAIM, SUPPORTED, SUFFICIENT, FOLLOW_UP, ANSWER)
+        return (SYSTEM, CLAIM, SUPPORTED, SUFFICIENT, FOLLOW_UP, PROMPTS[form])
     if config.format == "delimiters":
         evolving: tuple[Prompt, ...] = (EVOLVE,)
         merge, judging = MERGE, (CONCERNS, SUBQUERY)
@@ -74,7 +73,7 @@ def writing_prompts(config: HgMemConfig) -> tuple[Prompt, ...]:
         *evolving,
         *((merge,) if config.merge else ()),
         *(judging if config.steps else ()),
-        ANSWER,
+        PROMPTS[form],
     )
 
 
@@ -102,14 +101,14 @@ class Loop:
         self,
         tools: Tools,
         memory_id: str,
-        query: str,
+        question: Question,
         evidence: Evidence,
         chunks: Sequence[Chunk],
         config: HgMemConfig,
     ) -> None:
         self._tools = tools
         self._id = memory_id
-        self._query = query
+        self._question = question
         self._evidence = evidence
         self._chunks = chunks
         self._config = config
@@ -156,7 +155,7 @@ class Loop:
         return rows
 
     def _asker(self, past: _Past) -> Asker | SmallAsker:
-        given = (self._llm, self._query, self._evidence.graph, self._chunks, self._config)
+        given = (self._llm, self._question.text, self._evidence.graph, self._chunks, self._config)
         if self._config.preset == "small":
             return SmallAsker(*given, step=past.done)
         return Asker(*given, step=past.done, attempt=past.attempt)
@@ -166,7 +165,7 @@ class Loop:
     ) -> tuple[list[EditRecord], list[Subquery], StopReason | None]:
         """What is asked in this step, or why nothing is."""
         if past.done == 0:
-            return [], [Subquery(self._query)], None
+            return [], [Subquery(self._question.text)], None
         try:
             said = await asker.concerns(past.memory, self._cases(past.memory))
         except ReplyInvalid as error:
@@ -253,7 +252,7 @@ class Loop:
 
     async def _answer(self, memory: Memory, step: int) -> list[EditRecord]:
         return await respond(
-            self._llm, self._query, memory, step, self._evidence, self._chunks, self._config
+            self._llm, self._question, memory, step, self._evidence, self._chunks, self._config
         )
 
 

@@ -86,7 +86,7 @@ class HgMem:
             KIND,
             self._config.model_dump(mode="json"),
             self._tools.llm.model_id,
-            writing_prompts(self._config),
+            writing_prompts(self._config, self._question.form),
             document=self._document.id,
             graph=self._graph.id,
             questions=[self._question.text],
@@ -115,7 +115,7 @@ class HgMem:
             )
         )
         evidence = Evidence(graph, await self._graph.index(), self._tools.required_embedder, config)
-        await Loop(self._tools, self.id, self._question.text, evidence, chunks, config).run()
+        await Loop(self._tools, self.id, self._question, evidence, chunks, config).run()
 
     async def retry_failed(self) -> None:
         """Read the graph's failed chunks once more, then build; a question whose loop has ended
@@ -143,7 +143,8 @@ class HgMem:
         """
         if not question.text.strip():
             raise InputError("the question is empty", hint="say what you want to know")
-        if question.text != (self._question and self._question.text):
+        mine = self._question
+        if mine is None or (question.text, question.form) != (mine.text, mine.form):
             own = HgMem(self._tools, self._document, [question], self._config, graph=self._graph)
             return await own.answer(question)
         await self.build()

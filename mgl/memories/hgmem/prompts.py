@@ -17,6 +17,7 @@ __all__ = [
     "EVOLVE_JSON",
     "FOLLOW_UP",
     "INSERT_JSON",
+    "LONG_ANSWER",
     "MERGE",
     "MERGE_JSON",
     "REPLACE_JSON",
@@ -134,6 +135,27 @@ Query: {query}
 
 First name the numbers of the sources that the answer stands on, then answer in as few words as \
 you can. If neither memory nor sources answer it, say so.
+
+{"sources": [numbers], "answer": "..."}""",
+    variables=("memory", "sources", "query"),
+)
+
+LONG_ANSWER = Prompt(
+    "hgmem.long_answer",
+    source="ours: hgmem.answer for a question that wants a long answer",
+    text="""Answer the query from the memory and the sources below, and from nothing else.
+
+Memory: what was found about the query, point by point.
+{memory}
+
+Sources: parts of the document, each with its number.
+{sources}
+
+Query: {query}
+
+First name the numbers of the sources that the answer stands on, then answer in full: everything \
+that memory and sources tell about the query, from every side, with names and particulars, in \
+plain prose. If neither memory nor sources answer it, say so.
 
 {"sources": [numbers], "answer": "..."}""",
     variables=("memory", "sources", "query"),

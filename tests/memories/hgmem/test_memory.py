@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from mgl.memories.hgmem.edits import Respond, Retrieve, Stop, Subquery, read
 from mgl.store import EditRecord, Store
 from mgl.types import Conversation, Document, Question
 from tests.memories.hgmem.conftest import Ask
-from tests.memories.hgmem.telling import DOCUMENT, Teller, case, point
+from tests.memories.hgmem.telling import DOCUMENT, Teller, case, point, stage_of
 
 QUESTION = Question("Why is Xodar given to Carter as a slave?")
 PUNISHED = point(["Xodar", "Issus"], "Issus punishes Xodar for the disgrace.")
@@ -235,6 +236,27 @@ async def test_two_questions_in_either_order_give_the_same_answers(
             told.append(logs)
             assert [m.kind for m in store.memories()].count("graph") == 1
     assert told[0] == told[1]
+
+
+async def test_a_long_answer_is_asked_for_and_has_a_memory_of_its_own(
+    memory_for: Ask, store: Store
+) -> None:
+    sentences = " ".join(f"Sentence {number}." for number in range(300))
+    teller = Teller(
+        evolve=[{"inserted": [PUNISHED]}], answer=[{"sources": [1], "answer": sentences}]
+    )
+    memory = memory_for(teller.engine)
+    short = await memory.answer(QUESTION)
+    long = await memory.answer(replace(QUESTION, form="long"))
+    assert long.text == sentences
+    assert long.citations == short.citations
+    own = [each.id for each in store.memories() if each.kind == "hgmem"]
+    assert len(own) == 2
+    asked = [each for each in teller.engine.requests if stage_of(each) == "answer"]
+    assert ["in full" in each.messages[0].content for each in asked] == [False, True]
+    bounds = [(each.json_schema or {})["properties"]["answer"]["maxLength"] for each in asked]
+    assert bounds[0] == 600
+    assert 4 * 1900 < bounds[1] < 4 * 2048
 
 
 async def test_the_graph_is_the_same_before_and_after_a_question(

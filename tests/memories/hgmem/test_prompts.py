@@ -22,6 +22,7 @@ PINNED_OURS = {
     "EVOLVE_JSON": "1ffbbf2e09f53d6a",
     "FOLLOW_UP": "3343a58eb57c543e",
     "INSERT_JSON": "0062acea3fc1ca50",
+    "LONG_ANSWER": "85db56d5d7d7a8a8",
     "MERGE_JSON": "5289dfd7b26a94e1",
     "REPLACE_JSON": "161cd53103fd4373",
     "SUBQUERY_JSON": "9b4257c3237078bd",
