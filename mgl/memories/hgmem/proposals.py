@@ -1,7 +1,9 @@
 """What a model proposes at each stage of a step, and the schemas that hold it to what there is.
 
 Source: HGMem §3.4–3.5, Fig. 4–6. Points are named by their place in the memory as it is shown,
-from 0. The paper's delimiter format is read into the same classes (``delimiters``).
+from 0. The paper's delimiter format is read into the same classes (``delimiters``). The bounds, of
+which the paper names none, are ours: they keep each part of a reply finite. A reply that has them
+all at their most is cut off, and leaves the memory as it is.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ __all__ = [
 Case = Literal["1", "2.1", "2.2"]
 """Fig. 6: sufficient; a point of the memory is investigated; what lies beyond it is explored."""
 
-OBJECTS, OBJECT_CHARS = 8, 60
-DESCRIPTION_CHARS, CONCERN_CHARS = 600, 200
+OBJECTS, OBJECT_CHARS = 16, 60
+DESCRIPTION_CHARS, CONCERN_CHARS = 2000, 200
 
 Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(min_length=1), bounded(OBJECT_CHARS)]

@@ -9,10 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mgl.llm.schemas import json_schema
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.edits import Retrieve, edits_of
 from mgl.memories.hgmem.evolving import Evolver
-from mgl.memories.hgmem.proposals import Evolution, Merge, Merges, NewPoint, PointUpdate
+from mgl.memories.hgmem.proposals import (
+    Evolution,
+    Merge,
+    Merges,
+    NewPoint,
+    PointUpdate,
+    evolution_schema,
+)
 from mgl.memories.hgmem.state import EMPTY, Memory, replay
 from mgl.types import Chunk, Span
 from tests.memories.hgmem.graphs import NAMES, graph_of, memory_of
@@ -210,3 +218,13 @@ def test_whatever_is_proposed_the_log_gives_the_memory_again(
     for vertex in memory.vertices.values():
         assert (vertex.id in graph.entities) != vertex.new
     assert set(graph.entities) == set(NAMES[:5])
+
+
+def test_a_point_may_be_of_many_entities_and_be_told_in_a_paragraph() -> None:
+    schema = evolution_schema(0, update=True, replace=False, most=8)
+    objects = [f"Entity {number}" for number in range(16)]
+    schema.model_validate({"inserted": [{"objects": objects, "description": "They meet."}]})
+    described: Any = json_schema(schema)
+    for name in ("properties", "inserted", "items", "properties", "description"):
+        described = described[name]
+    assert described["maxLength"] == 2000

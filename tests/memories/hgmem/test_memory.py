@@ -12,7 +12,7 @@ import pytest
 from mgl.errors import EngineUnavailable, InputError, ReplyInvalid, UsageError
 from mgl.graph import EntityGraph
 from mgl.graph.fold import fold
-from mgl.llm.base import Request
+from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.hgmem import HgMem
 from mgl.memories.hgmem.answering import NOTHING
@@ -315,6 +315,26 @@ async def test_a_reply_that_stays_invalid_leaves_the_memory_as_it_is(
     assert (await memory.answer(QUESTION)).text == NOTHING
     failed = [row for row in store.edits(memory.id) if row.op == "reply"]
     assert [(row.outcome, row.reason) for row in failed] == [("rejected", "reply_invalid")]
+
+
+async def test_a_reply_that_is_cut_off_leaves_the_memory_as_it_is(
+    memory_for: Ask, store: Store
+) -> None:
+    class Endless(Teller):
+        def _reply(self, request: Request) -> str | Completion:  # type: ignore[override]
+            said = super()._reply(request)
+            most = request.sampling.max_tokens
+            if stage_of(request) != "evolve" or len(self.prompts("evolve")) < 2:
+                return said
+            return Completion(said, "length", TokenUsage(9, most))
+
+    teller = Endless(evolve=[{"inserted": [PUNISHED]}], concerns=[case("2.2", "Who?"), case("1")])
+    memory = memory_for(teller.engine)
+    await memory.answer(QUESTION)
+    assert len(memory.memory().points) == 1
+    (failed,) = [row for row in store.edits(memory.id) if row.op == "reply"]
+    assert failed.payload["problem"] == "the reply was cut off at 4,096 tokens"
+    assert said(memory, store, Stop) == [Stop("sufficient")]
 
 
 async def test_a_question_without_an_answer_that_can_be_used_has_failed(
