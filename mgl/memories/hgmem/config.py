@@ -22,15 +22,16 @@ _ATTEMPT = 1000
 class HgMemConfig(PresetConfig, GraphConfig):
     """How a question is answered over a document's graph; and how that graph is built.
 
-    ``retrieval`` leaves out one of the two ways to look for evidence, ``update`` and ``merge``
-    one of the ways in which the memory evolves (Table 2). ``force_steps`` goes on to the last step
-    and answers at each (Fig. 3). ``compat`` ``released_code`` does what the authors' code does in
-    place of what their paper says: exploration beyond the memory is not held to what lies beyond
-    it, investigation reaches two hops, an update replaces the vertices, the hyperedges of merged
-    points stay, each subquery also finds chunks by their own likeness, and a reply that cannot be
-    read begins the question anew. ``format`` is how the model replies: JSON under a schema, or the
-    paper's text with delimiters. ``preset`` ``small`` asks for less at a time, over a graph of
-    terms (``mgl.memories.hgmem.small``).
+    ``retrieval`` leaves out one of the two ways to look for evidence, ``update`` and ``merge`` one
+    of the ways in which the memory evolves (Table 2). ``force_steps`` goes on to the last step and
+    answers at each (Fig. 3), and asks the query itself again where the model has no concern.
+    ``compat`` ``released_code`` does what the authors' code does in place of what their paper says:
+    exploration beyond the memory is not held to what lies beyond it, investigation reaches two
+    hops, an update replaces the vertices, the hyperedges of merged points stay, each subquery also
+    finds chunks by their own likeness, and a reply that cannot be read begins the question anew.
+    ``format`` is how the model replies: JSON under a schema, or the paper's text with delimiters.
+    ``preset`` ``small`` asks for less at a time, over a graph of terms
+    (``mgl.memories.hgmem.small``).
     """
 
     SMALL: ClassVar = {

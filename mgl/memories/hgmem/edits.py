@@ -37,7 +37,7 @@ StopReason = Literal["sufficient", "no_concerns", "steps", "unjudged", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Fig. 6: the case that the memory is judged to be in."""
+    """Fig. 6: the case that the model judged the memory to be in, open to it or not."""
 
     case: Case
 

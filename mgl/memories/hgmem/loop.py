@@ -163,16 +163,31 @@ class Loop:
     async def _subqueries(
         self, past: _Past, asker: Asker | SmallAsker
     ) -> tuple[list[EditRecord], list[Subquery], StopReason | None]:
-        """What is asked in this step, or why nothing is."""
+        """What is asked in this step, or why nothing is: of steps that are forced something is."""
         if past.done == 0:
             return [], [Subquery(self._question.text)], None
+        rows, subqueries, ended = await self._raised(past, asker)
+        if ended is not None and self._config.force_steps:
+            return rows, [self._query_again(past.memory)], None
+        return rows, subqueries, ended
+
+    def _query_again(self, memory: Memory) -> Subquery:
+        """The query itself beyond the memory; around its last point where no other way is open."""
+        case = self._cases(memory)[-1]
+        last = list(memory.points)[-1] if case == "2.1" else None
+        return Subquery(self._question.text, case, point=last)
+
+    async def _raised(
+        self, past: _Past, asker: Asker | SmallAsker
+    ) -> tuple[list[EditRecord], list[Subquery], StopReason | None]:
+        """The subqueries of the concerns that a model raises, or why there are none."""
         try:
             said = await asker.concerns(past.memory, self._cases(past.memory))
         except ReplyInvalid as error:
             row = record(past.step, Failed("concerns", error.message), rejected="reply_invalid")
             return [row], [], "unjudged"
         concerns = self._open(said.proposal, past.memory)
-        rows = [record(past.step, Judge(concerns.judgement), call_key=said.call_key)]
+        rows = [record(past.step, Judge(said.proposal.judgement), call_key=said.call_key)]
         if concerns.judgement == "1":
             return rows, [], "sufficient"
         numbers, asked = list(past.memory.points), list(past.asked)

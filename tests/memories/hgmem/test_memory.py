@@ -16,7 +16,7 @@ from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.hgmem import HgMem
 from mgl.memories.hgmem.answering import NOTHING
-from mgl.memories.hgmem.edits import Respond, Retrieve, Stop, Subquery, read
+from mgl.memories.hgmem.edits import Judge, Respond, Retrieve, Stop, Subquery, read
 from mgl.store import EditRecord, Store
 from mgl.types import Conversation, Document, Question
 from tests.memories.hgmem.conftest import Ask
@@ -155,6 +155,48 @@ async def test_every_step_is_answered_where_it_is_wanted(memory_for: Ask, store:
     given = said(memory, store, Respond)
     assert len(given) == 6
     assert given[-1].text == answer.text
+    assert said(memory, store, Stop) == [Stop("steps")]
+
+
+SUFFICES = "[Judgement]: 1\n[Concerns]: <None>"
+INSERTED = (
+    "[Inserted Memory Points]:\n"
+    "(point<|>Xodar<&>Issus<|>Issus punishes Xodar.)##\n<|COMPLETE|>\n\n"
+    "[Updated Memory Points]:\n<None>"
+)
+NO_SUBQUERY = {"subquery": ["no JSON"], "concerns": [case("2.2", "What else?")]}
+
+
+@pytest.mark.parametrize(
+    ("replies", "options", "judged", "where"),
+    [
+        (
+            {"evolve": [INSERTED], "merge": ["[Points_to_Merge]:\n<None>"], "concerns": [SUFFICES]},
+            {"format": "delimiters"},
+            ["1", "1"],
+            ("2.2", None),
+        ),
+        ({"concerns": ["no JSON"]}, {}, [], ("2.2", None)),
+        ({"concerns": ["no JSON"]}, {"retrieval": "local_only"}, [], ("2.1", 0)),
+        (NO_SUBQUERY, {}, ["2.2", "2.2"], ("2.2", None)),
+    ],
+)
+async def test_forced_steps_go_on_with_the_query_where_there_is_no_concern(
+    memory_for: Ask,
+    store: Store,
+    replies: dict[str, Any],
+    options: dict[str, Any],
+    judged: list[str],
+    where: tuple[str, int | None],
+) -> None:
+    evolve = [{"inserted": [PUNISHED]}, {"inserted": [], "updated": []}]
+    teller = Teller(**{"evolve": evolve, **replies})
+    memory = memory_for(teller.engine, steps=2, force_steps=True, **options)
+    await memory.answer(QUESTION)
+    assert [each.case for each in said(memory, store, Judge)] == judged
+    asked = said(memory, store, Subquery)[1:]
+    assert [(each.text, each.case, each.point) for each in asked] == [(QUESTION.text, *where)] * 2
+    assert len(said(memory, store, Respond)) == 3
     assert said(memory, store, Stop) == [Stop("steps")]
 
 
@@ -379,13 +421,8 @@ async def test_another_question_has_a_memory_of_its_own(memory_for: Ask, store: 
 
 
 async def test_a_step_of_the_paper_in_its_own_format(memory_for: Ask, store: Store) -> None:
-    inserted = (
-        "[Inserted Memory Points]:\n"
-        "(point<|>Xodar<&>Issus<|>Issus punishes Xodar.)##\n<|COMPLETE|>\n\n"
-        "[Updated Memory Points]:\n<None>"
-    )
     teller = Teller(
-        evolve=[inserted],
+        evolve=[INSERTED],
         concerns=[
             "[Judgement]: 2.2\n[Concerns]:\nWho else?##\n<|COMPLETE|>",
             "[Judgement]: 1\n[Concerns]: <None>",
