@@ -14,6 +14,7 @@ from mgl.graph import EntityGraph
 from mgl.memories.hgmem.edits import Judge, Respond, Retrieve, Stop, Subquery, edits_of, read
 from mgl.memories.hgmem.state import (
     EMPTY,
+    Edit,
     Insert,
     Memory,
     Merge,
@@ -36,47 +37,78 @@ _CASES = {"1": "sufficient", "2.1": "local investigation", "2.2": "global explor
 def drawn(
     rows: Sequence[EditRecord], graph: EntityGraph, chunks: Sequence[Chunk]
 ) -> tuple[tuple[ViewNode, ...], tuple[ViewEdge, ...]]:
-    """The nodes and edges of a log: every vertex, every wording of every point."""
+    """The nodes and edges of a log: every vertex, every wording of every point.
+
+    What was begun anew is named by its attempt, whose points have the numbers of the next one's.
+    """
     nodes: list[ViewNode] = []
     edges: list[ViewEdge] = []
-    steps: dict[str, int] = {}
-    memory = EMPTY
-    lives: list[tuple[Point, Memory, int | None]] = []
+    seen = _seen(rows)
+    for attempt, (edits, ended) in enumerate(_attempts(rows), 1):
+        mark = "" if ended is None else f" (attempt {attempt})"
+        memory, steps, lives = _lived(edits, ended)
+        for vertex in memory.vertices.values():
+            nodes.append(_entity(vertex, graph, chunks, steps[vertex.id], ended, mark))
+        for point, held, gone in lives:
+            if gone == point.changed:
+                continue
+            name = f"point {point.number}{mark}"
+            if point.changed != point.step:
+                name += f", said anew in step {point.changed}"
+            spans = [_span(held.vertices[each], graph, chunks) for each in sorted(point.vertices)]
+            nodes.append(
+                ViewNode(
+                    name,
+                    "point",
+                    shorten(
+                        f"{point.number}: {point.description}", LABEL_CHARACTERS, placeholder="…"
+                    ),
+                    _said(point),
+                    _source(point, held, seen.get(point.step, ()), chunks) or min(spans),
+                    point.changed,
+                    gone=gone,
+                    hyperedge=True,
+                )
+            )
+            edges += [
+                ViewEdge(
+                    f"{name}|{each}", name, each + mark, "holds", span, point.changed, gone=gone
+                )
+                for each, span in zip(sorted(point.vertices), spans, strict=True)
+            ]
+    return tuple(nodes), tuple(edges)
+
+
+def _attempts(rows: Sequence[EditRecord]) -> list[tuple[list[tuple[int, Edit]], int | None]]:
+    """The edits of each attempt, and the step in which everything was begun anew after it."""
+    attempts: list[tuple[list[tuple[int, Edit]], int | None]] = []
+    edits: list[tuple[int, Edit]] = []
     for step, edit in edits_of(rows):
+        if isinstance(edit, Restart):
+            attempts.append((edits, step))
+            edits = []
+        else:
+            edits.append((step, edit))
+    return [*attempts, (edits, None)]
+
+
+def _lived(
+    edits: Sequence[tuple[int, Edit]], ended: int | None
+) -> tuple[Memory, dict[str, int], list[tuple[Point, Memory, int | None]]]:
+    """The memory at the end of an attempt, the steps that brought its vertices, and each wording
+    of a point with the memory that had it and the step that took it."""
+    memory = EMPTY
+    steps: dict[str, int] = {}
+    lives: list[tuple[Point, Memory, int | None]] = []
+    for step, edit in edits:
         before, memory = memory, apply(memory, edit, step)
         for vertex in memory.vertices.keys() - before.vertices.keys():
             steps[vertex] = step
         for point in before.points.values():
             if memory.points.get(point.number) != point:
                 lives.append((point, before, step))
-    lives += [(point, memory, None) for point in memory.points.values()]
-    seen = _seen(rows)
-    for identity, step in steps.items():
-        nodes.append(_entity(memory.vertices[identity], graph, chunks, step))
-    for point, held, gone in lives:
-        if gone == point.changed:
-            continue
-        name = f"point {point.number}"
-        if point.changed != point.step:
-            name += f", said anew in step {point.changed}"
-        spans = [_span(held.vertices[each], graph, chunks) for each in sorted(point.vertices)]
-        nodes.append(
-            ViewNode(
-                name,
-                "point",
-                shorten(f"{point.number}: {point.description}", LABEL_CHARACTERS, placeholder="…"),
-                _said(point),
-                _source(point, held, seen.get(point.step, ()), chunks) or min(spans),
-                point.changed,
-                gone=gone,
-                hyperedge=True,
-            )
-        )
-        edges += [
-            ViewEdge(f"{name}|{each}", name, each, "holds", span, point.changed, gone=gone)
-            for each, span in zip(sorted(point.vertices), spans, strict=True)
-        ]
-    return tuple(nodes), tuple(edges)
+    lives += [(point, memory, ended) for point in memory.points.values()]
+    return memory, steps, lives
 
 
 def trace(rows: Sequence[EditRecord], graph: EntityGraph) -> tuple[str, ...]:
@@ -141,15 +173,23 @@ def _source(
     return chunks[max(seen, key=lambda number: sum(number in tied for tied in held))].span
 
 
-def _entity(vertex: Vertex, graph: EntityGraph, chunks: Sequence[Chunk], step: int) -> ViewNode:
+def _entity(
+    vertex: Vertex,
+    graph: EntityGraph,
+    chunks: Sequence[Chunk],
+    step: int,
+    gone: int | None,
+    mark: str,
+) -> ViewNode:
     known = graph.entities.get(vertex.id)
     return ViewNode(
-        vertex.id,
+        vertex.id + mark,
         known.type if known is not None else "new entity",
         vertex.name,
         known.description if known is not None else vertex.description,
         _span(vertex, graph, chunks),
         step,
+        gone=gone,
     )
 
 

@@ -504,6 +504,30 @@ async def test_the_view_shows_points_as_they_were(memory_for: Ask) -> None:
     assert all(view.document.quote(node.span) for node in view.nodes)
 
 
+async def test_the_view_tells_attempts_apart(memory_for: Ask) -> None:
+    teller = Teller(
+        evolve=[INSERTED, INSERTED.replace("Issus", "Carter")],
+        merge=["[Points_to_Merge]:\n<None>"],
+        concerns=["nonsense", SUFFICES],
+    )
+    memory = memory_for(teller.engine, format="delimiters", compat="released_code")
+    answer = await memory.answer(QUESTION)
+    view = memory.view([answer])
+    lives = {node.id: (node.step, node.gone) for node in view.nodes}
+    assert lives == {
+        "issus (attempt 1)": (0, 1),
+        "xodar (attempt 1)": (0, 1),
+        "point 0 (attempt 1)": (0, 1),
+        "carter": (2, None),
+        "xodar": (2, None),
+        "point 0": (2, None),
+    }
+    assert len({edge.id for edge in view.edges}) == len(view.edges) == 4
+    assert {end for edge in view.edges for end in (edge.source, edge.target)} == lives.keys()
+    assert {node.id for node in view.at(2).nodes} == set()
+    assert {node.id for node in view.at(3).nodes} == {"carter", "xodar", "point 0"}
+
+
 async def test_failed_chunks_are_read_again_and_an_answered_question_keeps_its_answer(
     memory_for: Ask, store: Store
 ) -> None:
