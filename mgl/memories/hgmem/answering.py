@@ -26,9 +26,8 @@ from mgl.reading import flat
 from mgl.store import EditRecord
 from mgl.types import AnswerForm, Chunk, Question
 
-__all__ = ["NOTHING", "PROMPTS", "respond"]
+__all__ = ["PROMPTS", "respond"]
 
-NOTHING: Final = "Nothing about this was found in the document."
 PROMPTS: Final[Mapping[AnswerForm, Prompt]] = {"short": ANSWER, "long": LONG_ANSWER}
 ANSWER_CHARS = 600
 TOKEN_CHARS = 4
@@ -54,13 +53,13 @@ async def respond(
 ) -> list[EditRecord]:
     """The row of the answer; a rejected one where the reply could not be used.
 
-    An empty memory is answered from without a call.
+    Where the memory is empty, the chunks are read that are most like the query, as many as a
+    subquery finds.
     """
     tied = sorted({chunk for vertex in memory.vertices.values() for chunk in vertex.chunks})
-    if not tied:
-        return [record(step, Respond(NOTHING, ()))]
     points = shown_memory(memory)
-    best = await evidence.best_chunks(question.text, tied, config.answer_chunks)
+    most = config.answer_chunks if tied else config.chunks
+    best = await evidence.best_chunks(question.text, tied or None, most)
     used = sum(await llm.count_tokens([points, question.text]))
     room = llm.context_tokens - config.reply_tokens - PROMPT_TOKENS - used
     texts = [flat(chunks[number].text) for number in best]

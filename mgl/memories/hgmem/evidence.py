@@ -75,7 +75,7 @@ class Evidence:
         known = self.graph.entities.get(entity)
         return memory.vertices[entity].chunks if known is None else known.chunks
 
-    async def best_chunks(self, query: str, among: Sequence[int], count: int) -> list[int]:
-        """Of some chunks those most like the query, the best first."""
+    async def best_chunks(self, query: str, among: Sequence[int] | None, count: int) -> list[int]:
+        """Of some chunks, or of all, those most like the query, the best first."""
         (vector,) = await self._index.embed([query])
         return [number for number, _ in self._index.chunks.nearest(vector, count, among=among)]

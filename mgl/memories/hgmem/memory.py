@@ -188,10 +188,11 @@ class HgMem:
         )
 
     def _citation(self, number: int, memory: Memory) -> Citation:
-        """A chunk, under the first entity of the memory that is tied to it."""
+        """A chunk, under the first entity of the memory that is tied to it, or its own number."""
         chunk = self._graph.chunks()[number]
+        tied = (vertex.id for vertex in memory.vertices.values() if number in vertex.chunks)
         return Citation(
-            node_id=next(v.id for v in memory.vertices.values() if number in v.chunks),
+            node_id=next(tied, f"chunk-{number}"),
             document=self._document.name,
             span=chunk.span,
             quote=self._document.quote(chunk.span),

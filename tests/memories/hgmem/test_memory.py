@@ -15,7 +15,6 @@ from mgl.graph.fold import fold
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.hgmem import HgMem
-from mgl.memories.hgmem.answering import NOTHING
 from mgl.memories.hgmem.edits import Judge, Respond, Retrieve, Stop, Subquery, read
 from mgl.store import EditRecord, Store
 from mgl.types import Conversation, Document, Question
@@ -25,6 +24,7 @@ from tests.memories.hgmem.telling import DOCUMENT, Teller, case, point, stage_of
 QUESTION = Question("Why is Xodar given to Carter as a slave?")
 PUNISHED = point(["Xodar", "Issus"], "Issus punishes Xodar for the disgrace.")
 DEFEATED = point(["Xodar", "Carter"], "Carter defeated Xodar on the flier.")
+UNKNOWN = "I cannot say."
 MERGED = {"points": [0, 1], "description": "Xodar is given to Carter, who defeated him."}
 
 
@@ -226,12 +226,23 @@ async def test_a_model_that_merges_everything_ends_with_one_point(memory_for: As
     assert list(memory.memory().points) == [memory.memory().next_point - 1]
 
 
-async def test_a_model_that_remembers_nothing_is_answered_for(memory_for: Ask) -> None:
-    teller = Teller(evolve=[{"inserted": []}], concerns=[case("2.2", "What?")])
-    memory = memory_for(teller.engine)
-    answer = await memory.answer(QUESTION)
-    assert (answer.text, answer.citations) == (NOTHING, ())
-    assert teller.prompts("answer") == []
+async def test_a_model_that_remembers_nothing_answers_from_the_likest_chunks(
+    memory_for: Ask,
+) -> None:
+    teller = Teller(
+        evolve=[{"inserted": []}],
+        concerns=[case("2.2", "What?")],
+        answer=[{"sources": [1], "answer": "Issus gave him to Carter."}],
+    )
+    memory = memory_for(teller.engine, "Who gave Carter a slave of slaves?", chunks=1)
+    answer = await memory.answer(Question("Who gave Carter a slave of slaves?"))
+    assert answer.text == "Issus gave him to Carter."
+    (citation,) = answer.citations
+    assert citation.node_id.startswith("chunk-")
+    assert "a slave of slaves" in citation.quote
+    assert answer.retrieved == (citation.span.place,)
+    (prompt,) = teller.prompts("answer")
+    assert "point by point.\n<None>\n" in prompt
 
 
 async def test_a_query_that_matches_nothing_asks_nothing_of_what_it_found(
@@ -242,7 +253,7 @@ async def test_a_query_that_matches_nothing_asks_nothing_of_what_it_found(
     )
     memory = memory_for(teller.engine, "Zebras?", floor=0.9)
     answer = await memory.answer(Question("Zebras?"))
-    assert answer.text == NOTHING
+    assert answer.text == UNKNOWN
     assert teller.prompts("evolve") == []
 
 
@@ -256,10 +267,10 @@ async def test_a_document_of_one_sentence(memory_for: Ask) -> None:
     assert [citation.quote for citation in answer.citations] == ["Xodar bowed to Issus."]
 
 
-async def test_a_graph_without_entities_gives_a_clear_answer(memory_for: Ask) -> None:
+async def test_a_graph_without_entities_is_answered_over(memory_for: Ask) -> None:
     document = Document.from_text("none.txt", "it rained and it rained.")
     memory = memory_for(Teller(concerns=[case("2.2", "What?")]).engine, document=document)
-    assert (await memory.answer(QUESTION)).text == NOTHING
+    assert (await memory.answer(QUESTION)).text == UNKNOWN
 
 
 async def test_two_questions_in_either_order_give_the_same_answers(
@@ -354,7 +365,7 @@ async def test_a_reply_that_stays_invalid_leaves_the_memory_as_it_is(
 ) -> None:
     teller = Teller(evolve=["no JSON"], concerns=[case("1")])
     memory = memory_for(teller.engine)
-    assert (await memory.answer(QUESTION)).text == NOTHING
+    assert (await memory.answer(QUESTION)).text == UNKNOWN
     failed = [row for row in store.edits(memory.id) if row.op == "reply"]
     assert [(row.outcome, row.reason) for row in failed] == [("rejected", "reply_invalid")]
 
@@ -452,7 +463,7 @@ async def test_the_released_code_begins_anew_where_a_reply_cannot_be_read(
 async def test_the_paper_asks_again_and_goes_on(memory_for: Ask) -> None:
     teller = Teller(evolve=["nonsense"], concerns=["[Judgement]: 1\n[Concerns]: <None>"])
     memory = memory_for(teller.engine, format="delimiters")
-    assert (await memory.answer(QUESTION)).text == NOTHING
+    assert (await memory.answer(QUESTION)).text == UNKNOWN
     assert len(teller.prompts("evolve")) == 3
 
 
