@@ -47,6 +47,7 @@ from mgl.llm.outage import Outage
 from mgl.llm.repairs import invalid, told, varied
 from mgl.llm.replies import Verdict, judge
 from mgl.llm.schemas import json_schema
+from mgl.llm.sharing import Sharing
 from mgl.types import StageUsage
 
 __all__ = ["Client", "Policy"]
@@ -88,18 +89,12 @@ class _Done:
 
 
 @dataclass(slots=True)
-class _Flight:
-    task: asyncio.Task[_Done]
-    waiters: int = 0
-
-
-@dataclass(slots=True)
 class _Running:
     """What belongs to one event loop."""
 
     loop: asyncio.AbstractEventLoop
     slots: Limiter
-    flights: dict[str, _Flight] = field(default_factory=dict)
+    calls: Sharing[_Done] = field(default_factory=Sharing)
 
 
 class Client:
@@ -256,14 +251,11 @@ class Client:
         if record is not None and record.completion is not None:
             self._count_replay(stage, record.completion)
             return _Done(key, record.completion, record.seconds, replayed=True)
-        flights = self._here().flights
-        flight = flights.get(key)
-        if flight is None:
-            task = asyncio.create_task(self._issue(key, request, schema, stage))
-            flight = flights[key] = _Flight(task)
-            task.add_done_callback(lambda _: flights.pop(key, None))
-            return await _joined(flight)
-        done = await _joined(flight)
+        done, shared = await self._here().calls.join(
+            key, lambda: self._issue(key, request, schema, stage)
+        )
+        if not shared:
+            return done
         self._count_replay(stage, done.completion)
         return replace(done, replayed=True)
 
@@ -382,18 +374,6 @@ class Client:
             loosened=completion.loosened,
         )
         self._usage[stage] = self._usage.get(stage, StageUsage()) + saved
-
-
-async def _joined(flight: _Flight) -> _Done:
-    """The flight's result; the last waiter that is cancelled cancels the flight."""
-    flight.waiters += 1
-    try:
-        return await asyncio.shield(flight.task)
-    finally:
-        flight.waiters -= 1
-        if not flight.waiters and not flight.task.done():
-            flight.task.cancel()
-            await asyncio.wait([flight.task])
 
 
 def _most_tokens(request: Request) -> int:

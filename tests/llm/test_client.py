@@ -235,6 +235,45 @@ async def test_the_last_waiter_that_gives_up_stops_the_engine() -> None:
     assert (engine.calls, engine.cancelled) == (1, 1)
 
 
+class SlowToStop(SchemaEngine):
+    """Answers, and stops after it was cancelled, when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = asyncio.Queue[Request]()
+        self.answer, self.stopping, self.stop = (asyncio.Event() for _ in range(3))
+
+    async def generate(self, request: Request) -> Completion:
+        self.calls.put_nowait(request)
+        try:
+            await self.answer.wait()
+        except asyncio.CancelledError:
+            self.stopping.set()
+            await self.stop.wait()
+            raise
+        return await super().generate(request)
+
+
+async def test_who_asks_while_a_call_is_being_stopped_issues_it_anew() -> None:
+    engine, log = SlowToStop(), MemoryCallLog()
+    llm = Client(engine, log, QUICK)
+    first = asyncio.create_task(llm.complete(ASK))
+    await engine.calls.get()
+    first.cancel()
+    await engine.stopping.wait()
+    second = asyncio.create_task(llm.complete(ASK))
+    await asyncio.sleep(0)
+    engine.stop.set()
+    await asyncio.wait([first])
+    await asyncio.wait_for(engine.calls.get(), 5)
+    third = asyncio.create_task(llm.complete(ASK))
+    engine.answer.set()
+    replies = await asyncio.gather(second, third)
+    assert [reply.replayed for reply in replies] == [False, True]
+    assert first.cancelled()
+    assert (engine.calls.empty(), outcomes(log)) == (True, ["ok"])
+
+
 @pytest.mark.parametrize(("policy", "most"), [(QUICK, 3), (replace(QUICK, concurrency=2), 2)])
 async def test_no_more_calls_at_once_than_the_engine_takes(policy: Policy, most: int) -> None:
     engine = SlowEngine(0.01, concurrency=3)
