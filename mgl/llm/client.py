@@ -21,12 +21,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
@@ -34,7 +32,6 @@ from pydantic import BaseModel
 from mgl.errors import (
     ContextOverflow,
     EngineError,
-    EngineLost,
     EngineTimeout,
     EngineUnavailable,
     ReplyInvalid,
@@ -43,7 +40,7 @@ from mgl.errors import (
 from mgl.llm.base import Completion, Engine, Message, Reply, Request, Sampling, SchemaT, Tool
 from mgl.llm.calls import CallLog, CallRecord, Outcome, call_key
 from mgl.llm.concurrency import Limiter
-from mgl.llm.outage import Outage
+from mgl.llm.patience import Patience
 from mgl.llm.repairs import invalid, told, varied
 from mgl.llm.replies import Verdict, judge
 from mgl.llm.schemas import json_schema
@@ -58,10 +55,11 @@ class Policy:
     """How hard the client tries.
 
     ``timeout_s`` bounds one attempt in the engine; ``max_retries`` counts repeats after a
-    retryable error, ``backoff_s`` the first pause between them (doubled each time, with jitter);
-    ``outage_s`` is how long a server that answered before is waited for when it is away;
-    ``repair_attempts`` counts repeats after an empty or invalid reply. ``concurrency`` None is
-    as many calls at once as the server takes without queueing (``mgl.llm.concurrency``).
+    retryable error of a call or a count, ``backoff_s`` is the first pause between them (doubled
+    each time, with jitter); ``outage_s`` is how long a server that answered before is waited for
+    when it is away; ``repair_attempts`` counts repeats after an empty or invalid reply.
+    ``concurrency`` None is as many calls at once as the server takes without queueing
+    (``mgl.llm.concurrency``).
     """
 
     timeout_s: float = 600.0
@@ -73,7 +71,6 @@ class Policy:
 
 
 _POLICY = Policy()
-_T = TypeVar("_T")
 
 _NO_SCHEMA: type[BaseModel] | None = None
 _YES_NO = ("Yes", "No")
@@ -136,7 +133,7 @@ class Client:
         await self._engine.aclose()
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return await self._patiently(lambda: self._engine.count_tokens(texts))
+        return await self._patience().over(lambda: self._engine.count_tokens(texts))
 
     async def count_prompt_tokens(
         self,
@@ -146,7 +143,7 @@ class Client:
         tools: Sequence[Tool] = (),
     ) -> int:
         request = self._request(messages, schema, tools)
-        return await self._patiently(lambda: self._engine.count_prompt_tokens(request))
+        return await self._patience().over(lambda: self._engine.count_prompt_tokens(request))
 
     async def complete(
         self,
@@ -275,7 +272,7 @@ class Client:
         self, key: str, request: Request, schema: type[BaseModel] | None, stage: str
     ) -> _Done:
         await self._check_context(request)
-        attempt, outage = 0, self._outage()
+        patience = self._patience()
         while True:
             try:
                 async with self._here().slots:
@@ -298,14 +295,7 @@ class Client:
             self._count_call(stage, completion, seconds, violated=outcome == "violated")
             if completion is not None:
                 return _Done(key, completion, seconds, replayed=False)
-            if isinstance(failure, EngineLost):
-                await outage.wait(failure)
-                continue
-            if not failure.retryable or attempt == self._policy.max_retries:
-                raise failure
-            pause = self._policy.backoff_s * 2**attempt
-            await asyncio.sleep(pause * random.uniform(0.5, 1.5))
-            attempt += 1
+            await patience.wait(failure)
 
     def _first(self, key: str, completion: Completion) -> Completion:
         """What the log will replay: another process may have issued the same call, and its reply
@@ -313,12 +303,9 @@ class Client:
         first = self._log.replay(key)
         return completion if first is None or first.completion is None else first.completion
 
-    def _outage(self) -> Outage:
-        return Outage(self._policy.outage_s, self._policy.backoff_s)
-
-    async def _patiently(self, ask: Callable[[], Awaitable[_T]]) -> _T:
-        """What ``ask`` gives, waiting for a server that went away."""
-        return await self._outage().over(ask)
+    def _patience(self) -> Patience:
+        policy = self._policy
+        return Patience(policy.outage_s, policy.backoff_s, retries=policy.max_retries)
 
     async def _send(self, request: Request) -> Completion:
         limit = asyncio.timeout(self._policy.timeout_s)
@@ -338,7 +325,7 @@ class Client:
         room = self.context_tokens - budget
         if _most_tokens(request) <= room:
             return
-        used = await self._patiently(lambda: self._engine.count_prompt_tokens(request))
+        used = await self._patience().over(lambda: self._engine.count_prompt_tokens(request))
         room = self.context_tokens - budget
         if used > room:
             raise ContextOverflow(

@@ -466,15 +466,50 @@ async def test_a_server_that_does_not_come_back_is_given_up() -> None:
     assert len(engine.requests) < 20
 
 
+class Miscounting(ScriptedEngine):
+    """Counts after it failed to so many times."""
+
+    def __init__(self, failure: EngineError, times: int) -> None:
+        super().__init__(["hello"], context_tokens=1500)
+        self.failure = failure
+        self.times = times
+
+    def fail(self) -> None:
+        self.times -= 1
+        if self.times >= 0:
+            raise self.failure
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        self.fail()
+        return await super().count_tokens(texts)
+
+    async def count_prompt_tokens(self, request: Request) -> int:
+        self.fail()
+        return await super().count_prompt_tokens(request)
+
+
+LATE = EngineTimeout("/tokenize did not answer in time", hint="wait")
+
+
 async def test_counting_waits_for_the_server_too() -> None:
-    class Away(ScriptedEngine):
-        away = 3
-
-        async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-            self.away -= 1
-            if self.away >= 0:
-                raise LOST
-            return await super().count_tokens(texts)
-
-    client = Client(Away([]), MemoryCallLog(), Policy(backoff_s=0.001))
+    client = Client(Miscounting(LOST, 3), MemoryCallLog(), Policy(backoff_s=0.001, max_retries=0))
     assert await client.count_tokens(["one two"]) == [2]
+
+
+@pytest.mark.parametrize("failure", [LATE, GONE])
+async def test_a_count_that_fails_for_now_is_retried_as_a_call_is(failure: EngineError) -> None:
+    def llm(times: int) -> Client:
+        return Client(Miscounting(failure, times), MemoryCallLog(), QUICK)
+
+    assert await llm(2).count_tokens(["one two"]) == [2]
+    assert await llm(2).count_prompt_tokens(ASK) > 0
+    assert (await llm(2).complete([Message("user", "word " * 200)])).text == "hello"
+    with pytest.raises(type(failure), match=failure.message):
+        await llm(3).count_tokens(["one two"])
+
+
+async def test_a_count_that_is_refused_is_not_asked_for_again() -> None:
+    engine = Miscounting(EngineRejected("no", hint="change it"), 1)
+    with pytest.raises(EngineRejected):
+        await Client(engine, MemoryCallLog(), QUICK).count_tokens(["one two"])
+    assert engine.times == 0

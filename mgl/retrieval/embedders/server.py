@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 from mgl.errors import ContextOverflow, EngineRejected
 from mgl.llm.engines.http import Http
 from mgl.llm.engines.looking import look
-from mgl.llm.outage import Outage
+from mgl.llm.patience import Patience
 from mgl.portal import Portal
 from mgl.retrieval.base import EmbeddingTask
 from mgl.retrieval.computing import readable
@@ -107,7 +107,7 @@ class ServerEmbedder:
 
     async def _ask(self, texts: Sequence[str]) -> list[list[float]]:
         body = {"model": self._served, "input": list(texts), "encoding_format": "float"}
-        answer = await Outage(_OUTAGE_S, _PAUSE_S).over(
+        answer = await Patience(_OUTAGE_S, _PAUSE_S).over(
             lambda: self._http.post("embeddings", body, patience=_ANSWER_S)
         )
         try:
