@@ -6,6 +6,7 @@
     ├── EngineError           a model engine or server that did not deliver   exit 4
     │   ├── EngineUnavailable   not reachable, or died            (retryable)
     │   │   └── EngineLost        it answered before, and may be back (retryable)
+    │   ├── EngineFailed        it failed at this request alone   (retryable)
     │   ├── EngineTimeout       no answer in time                 (retryable)
     │   ├── EngineRejected      it refused the request
     │   ├── ContextOverflow     the prompt does not fit the model's context
@@ -27,6 +28,7 @@ from typing import ClassVar, Self
 __all__ = [
     "ContextOverflow",
     "EngineError",
+    "EngineFailed",
     "EngineLost",
     "EngineRejected",
     "EngineTimeout",
@@ -87,6 +89,12 @@ class EngineUnavailable(EngineError):
 
 class EngineLost(EngineUnavailable):
     """A server that answered before cannot be reached: it may be starting again."""
+
+
+class EngineFailed(EngineError):
+    """The engine failed at this request, and is there for others."""
+
+    retryable = True
 
 
 class EngineTimeout(EngineError):

@@ -17,6 +17,7 @@ from mgl.deferred import DeferredEngine
 from mgl.errors import (
     ContextOverflow,
     EngineError,
+    EngineFailed,
     EngineRejected,
     EngineTimeout,
     EngineUnavailable,
@@ -36,6 +37,7 @@ _FAILURES: Final[dict[str, type[EngineError]]] = {
     "timeout": EngineTimeout,
     "overflow": ContextOverflow,
     "refused": EngineRejected,
+    "failed": EngineFailed,
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 from mgl.errors import (
     ContextOverflow,
     EngineError,
+    EngineFailed,
     EngineRejected,
     EngineTimeout,
     EngineUnavailable,
@@ -51,7 +52,7 @@ async def test_a_completion_is_replayed(store: Store) -> None:
     assert len(engine.requests) == 1
 
 
-@pytest.mark.parametrize("kind", [EngineTimeout, EngineRejected, ContextOverflow])
+@pytest.mark.parametrize("kind", [EngineTimeout, EngineRejected, EngineFailed, ContextOverflow])
 async def test_a_failure_is_as_it_was(store: Store, kind: type[EngineError]) -> None:
     scripted = ScriptedEngine([kind("it went wrong", hint="wait")])
     with pytest.raises(kind):

@@ -35,10 +35,12 @@ Outcome = Literal[
     "timeout",
     "overflow",
     "refused",
+    "failed",
     "unavailable",
 ]
 """``invalid`` is not of the schema's form; ``violated`` is, and breaks a rule beyond any form.
-``overflow`` is a prompt that a server found too long for its context."""
+``overflow`` is a prompt that a server found too long for its context. A server that ``failed``
+answered others; one that was ``unavailable`` may not have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from pydantic import BaseModel
 from mgl.errors import (
     ContextOverflow,
     EngineError,
+    EngineFailed,
     EngineTimeout,
     EngineUnavailable,
     ReplyInvalid,
@@ -381,4 +382,6 @@ def _outcome(error: EngineError) -> Outcome:
         return "timeout"
     if isinstance(error, ContextOverflow):
         return "overflow"
+    if isinstance(error, EngineFailed):
+        return "failed"
     return "unavailable" if isinstance(error, EngineUnavailable) else "refused"

@@ -177,7 +177,7 @@ async def test_other_failures_of_the_server_are_no_reason_to_loosen() -> None:
     async with client_of(honouring(LARK, JSON), busy, chat(GOOD)) as (llm, server, log):
         await llm.complete(ASK, Answer)
         assert sent(server) == [[LARK], [LARK]]
-        assert [call.outcome for call in log.records] == ["unavailable", "ok"]
+        assert [call.outcome for call in log.records] == ["failed", "ok"]
 
 
 async def test_a_refusal_without_a_constraint_is_an_error() -> None:

@@ -11,6 +11,7 @@ import pytest
 from mgl.errors import (
     ContextOverflow,
     EngineError,
+    EngineFailed,
     EngineRejected,
     EngineTimeout,
     EngineUnavailable,
@@ -275,12 +276,42 @@ async def test_a_server_that_hangs_at_once(monkeypatch: pytest.MonkeyPatch) -> N
             await connect(server.url)
 
 
-@pytest.mark.parametrize("status", [500, 502, 503, 429])
-async def test_a_failure_that_passes(status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [(500, "failed"), (504, "failed"), *((n, "unavailable") for n in (502, 503, 429))],
+)
+async def test_a_failure_that_passes(status: int, outcome: str) -> None:
     async with client_of(OTHER, Answered(status, PAGE), chat("hello")) as (llm, _, log):
         assert (await llm.complete(ASK)).text == "hello"
-        assert [call.outcome for call in log.records] == ["unavailable", "ok"]
+        assert [call.outcome for call in log.records] == [outcome, "ok"]
         assert log.records[0].error == f"the server failed ({status}): an HTML page"
+
+
+BROKEN = Answered(500, {"error": {"message": "Internal Server Error"}})
+
+
+async def test_a_server_that_fails_at_one_prompt_is_not_away() -> None:
+    async with client_of(VLLM, BROKEN, BROKEN, chat("hello")) as (llm, _, log):
+        with pytest.raises(EngineFailed, match=r"failed \(500\): Internal Server Error"):
+            await llm.complete(ASK)
+        assert [call.outcome for call in log.records] == ["failed", "failed"]
+        assert (await llm.complete([Message("user", "Who else?")])).text == "hello"
+
+
+@pytest.mark.parametrize("counted", ["/tokenize", "/apply-template"])
+async def test_a_server_that_fails_at_one_count_is_not_away(counted: str) -> None:
+    async with client_of({**LLAMA, counted: BROKEN}) as (llm, _, _):
+        with pytest.raises(EngineFailed):
+            await llm.count_prompt_tokens(ASK)
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/health"])
+async def test_a_server_that_fails_at_all_is_away(path: str) -> None:
+    async with client_of(VLLM, BROKEN, BROKEN) as (llm, server, log):
+        server.routes[path] = Answered(503, "")
+        with pytest.raises(EngineUnavailable):
+            await llm.complete(ASK)
+        assert [call.outcome for call in log.records] == ["unavailable"] * 2
 
 
 async def test_a_request_that_the_server_does_not_know() -> None:

@@ -18,19 +18,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from mgl.errors import UsageError
+from mgl.errors import EngineError, EngineFailed, EngineRejected, UsageError
 from mgl.llm.base import Completion, Request
 from mgl.llm.engines.counters import Counters, read_counters
 from mgl.llm.engines.givenup import GivenUp
-from mgl.llm.engines.http import Http
+from mgl.llm.engines.http import PROBE_SECONDS, Http
 from mgl.llm.engines.looking import Server, look, require_adapter
 from mgl.llm.engines.ways import Repertoire, Way
 from mgl.llm.engines.wire import (
     ConstraintRefused,
+    ServerFailed,
     body_of,
     completion_of,
     messages_of,
@@ -43,6 +44,8 @@ __all__ = ["OpenAIEngine"]
 
 CONCURRENCY = 16
 _GLANCE_SECONDS = 2.0
+# The second tells of an engine that died behind a server that still answers the first.
+_WITHOUT_PROMPT = ("/v1/models", "/health")
 _STRUCTURED_SINCE = (0, 12)
 _BYTES_A_TOKEN = 3
 
@@ -115,7 +118,7 @@ class OpenAIEngine:
     async def generate(self, request: Request) -> Completion:
         for loosened, way, body in self._bodies(request):
             try:
-                answer = await self._http.post("chat/completions", body, patience=None)
+                answer = await self._post("chat/completions", body, patience=None)
             except ConstraintRefused:
                 if way is None:
                     raise
@@ -174,10 +177,10 @@ class OpenAIEngine:
             }
             if request.tools:
                 body["tools"] = tools_of(request)
-            return int((await self._http.post("/tokenize", body))["count"])
+            return int((await self._post("/tokenize", body))["count"])
         if self._server.kind == "llama.cpp":
             body = {"messages": messages_of(request)}
-            prompt = str((await self._http.post("/apply-template", body))["prompt"])
+            prompt = str((await self._post("/apply-template", body))["prompt"])
             return await self._count_text(prompt)
         written = json.dumps([messages_of(request), tools_of(request)], ensure_ascii=False)
         return _estimated(written)
@@ -185,11 +188,34 @@ class OpenAIEngine:
     async def _count_text(self, text: str) -> int:
         if self._server.kind == "vllm":
             body = {"model": self._server.model, "prompt": text, "add_special_tokens": False}
-            return int((await self._http.post("/tokenize", body))["count"])
+            return int((await self._post("/tokenize", body))["count"])
         if self._server.kind == "llama.cpp":
             body = {"content": text, "add_special": False}
-            return len((await self._http.post("/tokenize", body))["tokens"])
+            return len((await self._post("/tokenize", body))["tokens"])
         return _estimated(text)
+
+    async def _post(
+        self, path: str, body: Mapping[str, Any], patience: float | None = PROBE_SECONDS
+    ) -> Any:
+        """The server's answer; EngineFailed where it fails at this and answers other requests."""
+        try:
+            return await self._http.post(path, body, patience)
+        except ServerFailed as failure:
+            if not await self._answers_others():
+                raise
+            raise EngineFailed(
+                failure.message, hint="look at the server's log: it fails at this request alone"
+            ) from failure
+
+    async def _answers_others(self) -> bool:
+        for path in _WITHOUT_PROMPT:
+            try:
+                await self._http.text(path, PROBE_SECONDS)
+            except EngineRejected:
+                continue  # a server without this path answers, too
+            except EngineError:
+                return False
+        return True
 
     async def aclose(self) -> None:
         await self._http.aclose()

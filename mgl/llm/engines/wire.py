@@ -19,6 +19,7 @@ from mgl.llm.engines.ways import CHOSEN, Way
 
 __all__ = [
     "ConstraintRefused",
+    "ServerFailed",
     "body_of",
     "completion_of",
     "error_of",
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 _TOP_LOGPROBS = 20
-_RETRYABLE = frozenset({408, 425, 429})
+_LATER = frozenset({408, 425, 429, 502, 503})
 _CONTEXT = re.compile(
     r"context (length|size|window)|maximum context|max_model_len|too many tokens|too long",
     re.IGNORECASE,
@@ -41,6 +42,10 @@ _COMPILING = re.compile(
     r"|(compil|pars|convert|invalid|fail).*(grammar|schema|regex|structured)",
     re.IGNORECASE,
 )
+
+
+class ServerFailed(EngineUnavailable):
+    """The server's own error, which does not say whether it fails at other requests, too."""
 
 
 class ConstraintRefused(EngineRejected):
@@ -259,8 +264,9 @@ def error_of(status: int, text: str, url: str) -> EngineError:
             f"the server refused the constraint ({status}): {said}",
             hint="`mgl serve --probe` tells what the server honours; look at the server's log",
         )
-    if status >= 500 or status in _RETRYABLE:
-        return EngineUnavailable(
+    if status >= 500 or status in _LATER:
+        kind = EngineUnavailable if status in _LATER else ServerFailed
+        return kind(
             f"the server failed ({status}): {said}",
             hint="look at the server's log, then run the command again",
         )
