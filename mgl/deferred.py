@@ -20,7 +20,8 @@ __all__ = ["DeferredEngine"]
 
 
 class DeferredEngine:
-    """An ``Engine`` whose properties are known before it is started.
+    """An ``Engine`` whose properties are known before it is started; its context may turn out to be
+    shorter than was known.
 
     ``start`` makes the real engine, once; what it raises, the first call raises.
     """
@@ -100,4 +101,5 @@ class DeferredEngine:
         async with self._starting:
             if self._engine is None:
                 self._engine = await self._start()
+                self._context_tokens = min(self._context_tokens, self._engine.context_tokens)
             return self._engine

@@ -1,6 +1,7 @@
 """Which model runs and how it is reached: a profile, the engine that runs it, its weights.
 
-Choosing costs nothing: the engine is deferred, weights are found or fetched when it starts.
+Choosing costs a look at the server, if it is one: the engine is deferred, weights are found or
+fetched when it starts.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from mgl import resources
 from mgl.deferred import DeferredEngine
-from mgl.errors import UsageError
+from mgl.errors import EngineError, UsageError
 from mgl.memories.base import Observer
 from mgl.store import Store
 from mgl.types import StageUsage
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from mgl.llm.base import Engine
     from mgl.profiles import EngineName, ModelProfile
 
-__all__ = ["TIMEOUT_S", "ModelChoice", "NoModel", "defer"]
+__all__ = ["TIMEOUT_S", "ModelChoice", "NoModel", "context_of", "defer"]
 
 # Seconds for one call: a CPU shares its cores among the calls in flight, and cannot hang.
 TIMEOUT_S: Final[Mapping[EngineName, float]] = {
@@ -35,7 +36,10 @@ CONCURRENCY: Final[Mapping[EngineName, int]] = {"openvino": 16, "transformers": 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """What the caller chose; None stands for the profile's own choice, or the default profile."""
+    """What the caller chose; None stands for the profile's own choice, or the default profile.
+
+    ``context_tokens`` bounds the context, so that a run that goes on has the one it began with.
+    """
 
     profile: str | None = None
     engine: EngineName | None = None
@@ -45,6 +49,7 @@ class ModelChoice:
     models: Path | None = None
     allow_hub: bool = False
     adapter: str | None = None
+    context_tokens: int | None = None
 
     def with_server(self, home: Path, observer: Observer) -> ModelChoice:
         """This choice, with a server that mgl runs where none was named and one fits.
@@ -111,8 +116,35 @@ class ModelChoice:
         return engine
 
 
+async def context_of(choice: ModelChoice, profile: ModelProfile) -> int:
+    """What the model's context holds: no more than the profile says, nor than its server.
+
+    A server that cannot be asked now holds what the profile says: it is missed by the first call.
+    """
+    known = [profile.context_tokens, choice.context_tokens]
+    if choice.base_url is not None and choice.engine_for(profile) == "openai":
+        from mgl.llm.engines.http import Http
+        from mgl.llm.engines.looking import look
+
+        http = Http(choice.base_url, choice.api_key)
+        try:
+            server = await look(http, (profile.weights.hub.repo, profile.name))
+            known.append(server.context_tokens)
+        except EngineError:
+            pass
+        finally:
+            await http.aclose()
+    return min(tokens for tokens in known if tokens is not None)
+
+
 def defer(
-    choice: ModelChoice, profile: ModelProfile, home: Path, store: Store, observer: Observer
+    choice: ModelChoice,
+    profile: ModelProfile,
+    home: Path,
+    store: Store,
+    observer: Observer,
+    *,
+    context_tokens: int,
 ) -> DeferredEngine:
     """The engine of a choice; its weights are found or fetched when it starts."""
     from mgl.llm.engines.opening import model_id, open_engine
@@ -146,7 +178,7 @@ def defer(
         start,
         store,
         model_id=model_id(profile, engine, choice.adapter),
-        context_tokens=profile.context_tokens,
+        context_tokens=context_tokens,
         native_tools=profile.native_tools and engine == "openai",
         concurrency=CONCURRENCY[engine],
     )

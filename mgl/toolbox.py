@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mgl.memories.base import MemoryKind, Observer, Tools
-from mgl.model import TIMEOUT_S, ModelChoice, defer
+from mgl.model import TIMEOUT_S, ModelChoice, context_of, defer
 from mgl.portal import Portal
 from mgl.retrieval.opening import YES_NO
 from mgl.store import Store
@@ -78,7 +78,11 @@ class Toolbox:
             from mgl.recorded import recorded_engine
 
             return recorded_engine(self._store, self._recorded)
-        engine = defer(self._resolved, self.profile, self._home, self._store, self._observer)
+        choice, profile = self._resolved, self.profile
+        context = self.loop.run(lambda: context_of(choice, profile))
+        engine = defer(
+            choice, profile, self._home, self._store, self._observer, context_tokens=context
+        )
         self._closing.callback(self.loop.run, engine.aclose)
         return engine
 

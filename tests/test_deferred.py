@@ -54,9 +54,9 @@ class Starter:
         return self.engines[-1]
 
 
-def deferred(starter: Starter, store: Store) -> DeferredEngine:
+def deferred(starter: Starter, store: Store, tokens: int = 100) -> DeferredEngine:
     return DeferredEngine(
-        starter, store, model_id="m", context_tokens=100, native_tools=False, concurrency=1
+        starter, store, model_id="m", context_tokens=tokens, native_tools=False, concurrency=1
     )
 
 
@@ -89,6 +89,15 @@ async def test_counts_are_asked_for_once_over_runs(tmp_path: Path) -> None:
         assert second.engines == []
         assert await engine.count_tokens(["c", "new words here"]) == [1, 3]
         assert second.engines[0].counted == ["new words here"]
+
+
+async def test_a_context_that_turns_out_shorter_counts_from_then_on(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "mgl.sqlite") as store:
+        longer, shorter = (deferred(Starter(), store, tokens) for tokens in (200, 50))
+        assert (longer.context_tokens, shorter.context_tokens) == (200, 50)
+        for engine in (longer, shorter):
+            await engine.generate(REQUEST)
+        assert (longer.context_tokens, shorter.context_tokens) == (100, 50)
 
 
 async def test_what_the_start_raises_reaches_the_call_and_it_may_be_tried_again(

@@ -36,7 +36,7 @@ async def test_a_call_costs_less_than_5_ms_more_than_its_http_request(tmp_path: 
     with serving() as server, Store.open(tmp_path / "mgl.sqlite") as store:
         choice = ModelChoice("qwen2.5-7b-instruct", base_url=server.url)
         profile = choice.load_profile(tmp_path)
-        engine = defer(choice, profile, tmp_path, store, SilentObserver())
+        engine = defer(choice, profile, tmp_path, store, SilentObserver(), context_tokens=32_768)
         client = Client(engine, store.call_log("m"))
         async with httpx.AsyncClient() as http:
 

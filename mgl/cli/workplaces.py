@@ -46,7 +46,7 @@ class Workplaces:
             return place.facts.profile
 
     def take(self, models: Mapping[str, ModelFacts]) -> None:
-        """Open these with the engine, embedder and reranker that a run was begun with."""
+        """Open these with the engine, embedder, reranker and context that a run was begun with."""
         self.known.update(models)
 
     def open(self, profile: str) -> AbstractContextManager[Workplace]:
@@ -68,6 +68,7 @@ class Workplaces:
             models=given.models,
             allow_hub=given.allow_hub,
             adapter=given.adapter,
+            context_tokens=known.context_tokens if known else None,
         )
 
     def recorded(

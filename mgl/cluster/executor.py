@@ -82,7 +82,7 @@ def sharded(
             max_restarts=-1,
             max_task_retries=BEGUN_AGAIN,
         )
-        chosen = choice(facts.profile)
+        chosen = replace(choice(facts.profile), context_tokens=facts.context_tokens)
         own = [urls[number % len(urls)] if urls else None for number in range(count)]
         workers = [
             actor.remote(name, chosen if url is None else replace(chosen, base_url=url), facts)

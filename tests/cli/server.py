@@ -35,7 +35,8 @@ def story(sentences: int) -> str:
 class Server(ThreadingHTTPServer):
     """``seen`` holds the chat requests that arrived, ``done`` those that were answered.
 
-    ``probes`` counts the requests of probes, which are in neither.
+    ``probes`` counts the requests of probes, which are in neither. ``context_tokens`` is what it
+    says of its model; while it is ``busy`` it answers no chat request.
     """
 
     daemon_threads = True
@@ -45,6 +46,8 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.delay = delay
         self.stall_after: int | None = None
+        self.context_tokens = 32_768
+        self.busy = False
         self.seen: list[dict[str, Any]] = []
         self.done: list[str] = []
         self.probes = 0
@@ -89,7 +92,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path == "/v1/models":
-            self._send({"object": "list", "data": [{"id": MODEL, "max_model_len": 32768}]})
+            served = {"id": MODEL, "max_model_len": self.server.context_tokens}
+            self._send({"object": "list", "data": [served]})
         else:
             self._send({"error": {"message": "no such page"}}, 404)
 
@@ -98,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path == "/tokenize":
             text = body.get("prompt") or json.dumps(body.get("messages"))
             tokens = text.split()
-            self._send({"count": len(tokens), "max_model_len": 32768, "tokens": tokens})
+            self._send({"count": len(tokens), "tokens": tokens})
             return
         if self.path != "/v1/chat/completions":
             self._send({"error": {"message": "no such page"}}, 404)
@@ -106,6 +110,9 @@ class _Handler(BaseHTTPRequestHandler):
         if body["messages"][-1]["content"] in QUESTIONS:
             self.server.probes += 1
             self._probed(body)
+            return
+        if self.server.busy:
+            self._send({"error": {"message": "busy"}}, 503)
             return
         with self.server.arrived:
             self.server.seen.append(body)

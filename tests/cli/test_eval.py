@@ -160,6 +160,29 @@ def test_it_finds_its_files_in_mgl_data(
     assert re.fullmatch(r"tiny-\d{8}-\d{6}", out.name)
 
 
+def test_a_run_goes_on_with_the_context_it_was_begun_with(
+    mgl: Mgl, data: Path, server: Server, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    server.context_tokens, server.busy = 2048, True
+    ended = mgl(*new(data, server, out))
+    assert ended.exit_code == 4, ended.stderr
+
+    server.context_tokens, server.busy = 1024, False
+    refused = mgl("eval", "--resume", out, "--base-url", server.url)
+    assert refused.exit_code == 2
+    assert "begun with a context of 2,048 tokens" in refused.stderr
+    assert "--max-model-len" in refused.stderr
+
+    server.context_tokens = 4096
+    resumed = mgl("eval", "--resume", out, "--base-url", server.url)
+    assert resumed.exit_code == 0, resumed.stderr
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["models"][SERVED]["context_tokens"] == 2048
+    replayed = mgl("eval", "--replay", out)
+    assert replayed.exit_code == 0, replayed.stderr
+
+
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
     mgl: Mgl, data: Path, server: Server, tmp_path: Path, plugin: Path
 ) -> None:

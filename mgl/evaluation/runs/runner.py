@@ -97,6 +97,12 @@ class Run:
                     f"the run was begun with {known.model_id}, and this is {place.facts.model_id}",
                     hint="give the same engine, server and adapter as then",
                 )
+            if place.facts.context_tokens < known.context_tokens:
+                raise UsageError(
+                    f"the run was begun with a context of {known.context_tokens:,} tokens, and "
+                    f"that of {model} has {place.facts.context_tokens:,} now",
+                    hint="serve it with a context as long (--max-model-len), or begin another run",
+                )
 
             with self._execute(place) as executor:
 
