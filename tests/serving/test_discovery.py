@@ -176,7 +176,7 @@ def test_a_wrong_key_is_said_once_and_not_tried_again(
     assert result.exit_code == 4
     assert "error: the server refuses the key (401)" in result.stderr
     assert "MGL_API_KEY" in result.stderr
-    assert len(_Refusing.asked) == 1
+    assert _Refusing.asked == ["/v1/models"] * 2, "for its context, and for the call"
 
 
 def test_doctor_finds_the_server_with_its_key(
