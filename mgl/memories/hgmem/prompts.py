@@ -120,45 +120,40 @@ SUBQUERY_JSON = _for_json(
     ("#####-Anticipated", "#####-Real Data", 'Output a JSON object: {"subquery": "..."}\n\n'),
 )
 
-ANSWER = Prompt(
-    "hgmem.answer",
-    source="ours: HGMem §3.6 says what the answer is given, and prints no prompt",
-    text="""Answer the query from the memory and the sources below, and from nothing else.
+
+def _answer(name: str, source: str, how: str) -> Prompt:
+    return Prompt(
+        name,
+        source,
+        f"""Answer the query from the memory and the sources below, and from nothing else.
 
 Memory: what was found about the query, point by point.
-{memory}
+{{memory}}
 
 Sources: parts of the document, each with its number.
-{sources}
+{{sources}}
 
-Query: {query}
+Query: {{query}}
 
-First name the numbers of the sources that the answer stands on, then answer in as few words as \
-you can. If neither memory nor sources answer it, say so.
+First name the numbers of the sources that the answer stands on, then answer {how}. If neither \
+memory nor sources answer it, say so.
 
-{"sources": [numbers], "answer": "..."}""",
-    variables=("memory", "sources", "query"),
+{{"sources": [numbers], "answer": "..."}}""",
+        ("memory", "sources", "query"),
+    )
+
+
+ANSWER = _answer(
+    "hgmem.answer",
+    "ours: HGMem §3.6 says what the answer is given, and prints no prompt",
+    "in as few words as you can",
 )
 
-LONG_ANSWER = Prompt(
+LONG_ANSWER = _answer(
     "hgmem.long_answer",
-    source="ours: hgmem.answer for a question that wants a long answer",
-    text="""Answer the query from the memory and the sources below, and from nothing else.
-
-Memory: what was found about the query, point by point.
-{memory}
-
-Sources: parts of the document, each with its number.
-{sources}
-
-Query: {query}
-
-First name the numbers of the sources that the answer stands on, then answer in full: everything \
-that memory and sources tell about the query, from every side, with names and particulars, in \
-plain prose. If neither memory nor sources answer it, say so.
-
-{"sources": [numbers], "answer": "..."}""",
-    variables=("memory", "sources", "query"),
+    "ours: hgmem.answer for a question that wants a long answer",
+    "in full: everything that memory and sources tell about the query, from every side, with names "
+    "and particulars, in plain prose",
 )
 
 SUFFICIENT = Prompt(
