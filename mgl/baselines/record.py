@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mgl.errors import InputError, UsageError
+from mgl.errors import UsageError
 from mgl.llm.base import Sampling
-from mgl.memories.base import Tools, memory_id
+from mgl.memories.base import Tools, check_text, memory_id
 from mgl.prompt import Prompt
 from mgl.reading import ANSWER_TOKENS, answer_from_passages
 from mgl.replying import ANSWER, UNMENTIONED, answer_from_lines
@@ -104,11 +104,8 @@ class Baseline:
         store = self._tools.store
         if isinstance(self._source, Conversation):
             store.put_conversation(self._source)
-        elif not self._source.text.strip():
-            raise InputError(
-                f"{self._source.name} holds no text", hint="give a document that says something"
-            )
         else:
+            check_text(self._source)
             store.put_document(self._source)
         if all(memory.id != self.id for memory in store.memories()):
             (tokens,) = await self._tools.llm.count_tokens([self._document.text])

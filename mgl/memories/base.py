@@ -19,7 +19,7 @@ from mgl.llm.repairs import REPAIR
 from mgl.prompt import Prompt, hashes
 from mgl.retrieval.base import Embedder, Reranker
 from mgl.store import Store
-from mgl.types import Answer, Conversation, Question, Turn
+from mgl.types import Answer, Conversation, Document, Question, Turn
 from mgl.web.view import GraphView
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "SilentObserver",
     "Tools",
     "check_ids",
+    "check_text",
     "memory_id",
 ]
 
@@ -63,6 +64,14 @@ def check_ids(conversation: Conversation) -> None:
                 f"two turns have the id {turn.id!r}", hint="give each turn an id of its own"
             )
         ids.add(turn.id)
+
+
+def check_text(document: Document) -> None:
+    """InputError for a document without text."""
+    if not document.text.strip():
+        raise InputError(
+            f"{document.name} holds no text", hint="give a document that says something"
+        )
 
 
 class PresetConfig(BaseModel):

@@ -15,7 +15,7 @@ from textwrap import shorten
 from typing import Final
 
 from mgl.errors import InputError
-from mgl.memories.base import Tools, memory_id
+from mgl.memories.base import Tools, check_text, memory_id
 from mgl.memories.mindgraph.answer import answer_from_graph
 from mgl.memories.mindgraph.build import build_graph, writing_prompts
 from mgl.memories.mindgraph.config import MindGraphConfig
@@ -84,10 +84,7 @@ class MindGraph:
 
         InputError for a document without text.
         """
-        if not self._document.text.strip():
-            raise InputError(
-                f"{self._document.name} holds no text", hint="give a document that says something"
-            )
+        check_text(self._document)
         store = self._tools.store
         store.put_document(self._document)
         if self.is_built():
