@@ -67,7 +67,8 @@ def part_tables(group: Group, metrics: Sequence[Metric]) -> Iterator[Table]:
 
 
 def parts(group: Group) -> dict[str, list[str]]:
-    """What the items can be told apart by, and its values in the order of the items.
+    """What the items can be told apart by, and its values: numbers in their order, all else in the
+    order of the items.
 
     A label that splits the items as another does is left out.
     """
@@ -78,7 +79,7 @@ def parts(group: Group) -> dict[str, list[str]]:
         split = [values.index(each) for each in own]
         if 1 < len(values) <= MOST_PARTS and split not in seen:
             seen.append(split)
-            found[name] = values
+            found[name] = sorted(values, key=int) if all(map(str.isdecimal, values)) else values
     return found
 
 

@@ -126,6 +126,12 @@ def test_what_is_printed_of_a_part_stands_beside_that_part(tmp_path: Path) -> No
     assert found["ours, %"].beside == "n 1"
 
 
+def test_parts_that_are_numbers_stand_in_their_order(tmp_path: Path) -> None:
+    report = at_lengths(tmp_path / "run", "16384", "4096", "131072")
+    head = table(report, "exact_match by length, %").head
+    assert head == ("method", "4096", "16384", "131072")
+
+
 def test_printed_numbers_are_no_scores_of_ours(report: Report) -> None:
     kinds = {datum.value: datum.kind for datum in report.data()}
     assert kinds[43.14] == "print"
