@@ -9,6 +9,7 @@
     │   ├── EngineFailed        it failed at this request alone   (retryable)
     │   ├── EngineTimeout       no answer in time                 (retryable)
     │   ├── EngineRejected      it refused the request
+    │   │   └── EngineUnusable    it refuses every request alike
     │   ├── ContextOverflow     the prompt does not fit the model's context
     │   └── ReplyInvalid        the reply does not satisfy its schema
     ├── ResourceError         weights, disk, or the home folder               exit 5
@@ -33,6 +34,7 @@ __all__ = [
     "EngineRejected",
     "EngineTimeout",
     "EngineUnavailable",
+    "EngineUnusable",
     "InputError",
     "MglError",
     "ReplyInvalid",
@@ -105,6 +107,11 @@ class EngineTimeout(EngineError):
 
 class EngineRejected(EngineError):
     """The engine refused the request, so sending it again would not help."""
+
+
+class EngineUnusable(EngineRejected):
+    """The engine refuses every request alike: it is closed, or its URL, key, model or adapter is
+    not what was thought."""
 
 
 class ContextOverflow(EngineError):

@@ -28,12 +28,19 @@ from mgl.llm.client import Policy
 from mgl.profiles import EngineName
 from mgl.store import Store
 
-__all__ = ["REPLAYING", "ModelFacts", "RecordedCalls", "RecordedEngine", "recorded_engine"]
+__all__ = [
+    "FAILURES",
+    "REPLAYING",
+    "ModelFacts",
+    "RecordedCalls",
+    "RecordedEngine",
+    "recorded_engine",
+]
 
 REPLAYING: Final = Policy(max_retries=0, outage_s=0.0)
 """What failed is not tried again."""
 
-_FAILURES: Final[dict[str, type[EngineError]]] = {
+FAILURES: Final[dict[str, type[EngineError]]] = {
     "timeout": EngineTimeout,
     "overflow": ContextOverflow,
     "refused": EngineRejected,
@@ -89,9 +96,9 @@ class RecordedEngine:
 
     async def generate(self, request: Request) -> Completion:
         known = self._store.find_failure(call_key(self.model_id, request))
-        if known is None or known.outcome not in _FAILURES:
+        if known is None or known.outcome not in FAILURES:
             raise self._unknown("a call")
-        raise _FAILURES[known.outcome](known.error or "", hint="it failed so when it was issued")
+        raise FAILURES[known.outcome](known.error or "", hint="it failed so when it was issued")
 
     async def count_tokens(self, texts: Sequence[str]) -> NoReturn:
         raise self._unknown(f"a token count of {len(texts)} texts")

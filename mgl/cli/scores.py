@@ -108,7 +108,7 @@ def print_replay(found: Replay, path: Path, as_json: bool) -> None:
     if as_json:
         print_json(asdict(found))
     for name in found.exempt[:SHOWN]:
-        say(f"timed out then, and not now: {name}")
+        say(f"failed then, and not now: {name}")
     if found.differing:
         raise InputError(
             f"{len(found.differing)} of {found.lines} lines differ: "
@@ -117,5 +117,5 @@ def print_replay(found: Replay, path: Path, as_json: bool) -> None:
         )
     say(
         f"{found.lines - len(found.exempt)} lines of {path} are the same bytes "
-        f"({len(found.exempt)} timed out then, and are not compared)"
+        f"({len(found.exempt)} failed then, and are not compared)"
     )

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.benchmarks.base import About, Dataset, Item
 from mgl.deferred import DeferredEngine
-from mgl.errors import EngineRejected, EngineTimeout, EngineUnavailable, InputError
+from mgl.errors import EngineRejected, EngineTimeout, EngineUnavailable, EngineUnusable, InputError
 from mgl.evaluation.runs.manifest import Arguments, Manifest
 from mgl.evaluation.runs.plan import Plan, planned, resumed
 from mgl.evaluation.runs.sessions import begin, resume
@@ -41,7 +41,7 @@ from mgl.workplace import Workplace
 
 CAPITAL = re.compile(r"capital of (\w+) is (\w+)")
 ASKED = re.compile(r"What is the capital of (\w+)\?")
-SLOW, REFUSED, GONE = "Slowland", "Rudeland", "Goneland"
+SLOW, REFUSED, GONE, LOCKED = "Slowland", "Rudeland", "Goneland", "Lockland"
 MODEL, OTHER = "smollm2-135m", "qwen2.5-coder-0.5b"
 PLACES = {
     "north": ["Asgard", "Thule", "Hyperborea"],
@@ -194,6 +194,8 @@ class Knowing(SchemaEngine):
             raise EngineRejected("the server is rude", hint="be kind")
         if GONE in asked:
             raise EngineUnavailable("the server has gone", hint="start it")
+        if LOCKED in asked:
+            raise EngineUnusable("the server refuses the key (401)", hint="start it")
 
 
 @dataclass

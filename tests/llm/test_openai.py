@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx
 import pytest
 
 from mgl.errors import (
@@ -15,6 +16,7 @@ from mgl.errors import (
     EngineRejected,
     EngineTimeout,
     EngineUnavailable,
+    EngineUnusable,
     ReplyInvalid,
     UsageError,
 )
@@ -166,7 +168,7 @@ async def test_choices_share_the_probability_they_have(routes: dict[str, Route],
 async def test_a_key_is_sent_and_a_refused_one_explained() -> None:
     refused = Answered(401, {"error": "Unauthorized"})
     with serve({"/v1/models": refused}) as server:
-        with pytest.raises(EngineRejected, match="401") as caught:
+        with pytest.raises(EngineUnusable, match="401") as caught:
             await connect(server.url, api_key="secret")
         assert server.seen[0][1]["Authorization"] == "Bearer secret"
     assert "MGL_API_KEY" in caught.value.hint
@@ -186,8 +188,17 @@ async def test_server_down() -> None:
     assert "--base-url" in caught.value.hint
 
 
+async def test_a_host_that_takes_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nobody(*_: Any, **__: Any) -> None:
+        raise httpx.ConnectTimeout("")
+
+    monkeypatch.setattr(httpx.AsyncClient, "request", nobody)
+    with pytest.raises(EngineUnavailable, match="no server answers"):
+        await connect("http://127.0.0.1:8000/v1")
+
+
 async def test_wrong_url() -> None:
-    with serve({}) as server, pytest.raises(EngineRejected, match="is not there") as caught:
+    with serve({}) as server, pytest.raises(EngineUnusable, match="is not there") as caught:
         await connect(f"{server.url}/somewhere")
     assert "/v1" in caught.value.hint
 
@@ -200,7 +211,7 @@ async def test_not_a_url(url: str) -> None:
 
 async def test_wrong_model_name() -> None:
     other = {"/v1/models": models("other/model-3b")}
-    with serve(other) as server, pytest.raises(EngineRejected) as caught:
+    with serve(other) as server, pytest.raises(EngineUnusable) as caught:
         await connect(server.url)
     assert caught.value.message == f"the server does not serve {MODEL}; it serves other/model-3b"
     assert "--model" in caught.value.hint
@@ -208,14 +219,14 @@ async def test_wrong_model_name() -> None:
 
 @pytest.mark.parametrize("body", [PAGE, {"hello": "world"}, ["x"]])
 async def test_something_else_answers(body: Any) -> None:
-    with serve({"/v1/models": body}) as server, pytest.raises(EngineRejected) as caught:
+    with serve({"/v1/models": body}) as server, pytest.raises(EngineUnusable) as caught:
         await connect(server.url)
     assert "--base-url" in caught.value.hint
 
 
 async def test_html_in_place_of_a_completion() -> None:
     async with client_of(OTHER, PAGE) as (llm, server, log):
-        with pytest.raises(EngineRejected, match="an HTML page instead of JSON"):
+        with pytest.raises(EngineUnusable, match="an HTML page instead of JSON"):
             await llm.complete(ASK)
         assert len(server.bodies()) == 1
         assert [call.outcome for call in log.records] == ["refused"]
@@ -269,7 +280,7 @@ async def test_a_server_that_hangs_in_a_call() -> None:
 
 
 async def test_a_server_that_hangs_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(http, "PROBE_SECONDS", 0.5)
     with serve({}) as server:
         server.routes["/v1/models"] = server.hang
         with pytest.raises(EngineTimeout, match="did not answer in time"):
@@ -325,7 +336,7 @@ async def test_a_request_that_the_server_does_not_know() -> None:
 async def test_a_model_that_went_away() -> None:
     gone = Answered(404, {"error": {"message": f"The model `{MODEL}` does not exist."}})
     async with client_of(OTHER, gone) as (llm, _, _):
-        with pytest.raises(EngineRejected, match="does not exist") as caught:
+        with pytest.raises(EngineUnusable, match="does not exist") as caught:
             await llm.complete(ASK)
     assert "--model" in caught.value.hint
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mgl.errors import EngineRejected, EngineTimeout, EngineUnavailable, UsageError
+from mgl.errors import EngineTimeout, EngineUnavailable, EngineUnusable, UsageError
 from mgl.llm.base import Completion, Message, Request, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
@@ -95,7 +95,7 @@ async def test_an_engine_with_real_weights(engine: OpenVinoEngine) -> None:
     assert (await engine.generate(greedy)).text
 
     await engine.aclose()
-    with pytest.raises(EngineRejected, match="closed"):
+    with pytest.raises(EngineUnusable, match="closed"):
         await engine.generate(greedy)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mgl.errors import EngineRejected, EngineUnavailable, UsageError
+from mgl.errors import EngineUnavailable, EngineUnusable, UsageError
 from mgl.lab import Lab
 from mgl.llm.honoured import Finding, Honoured
 from mgl.serving import trials
@@ -173,7 +173,7 @@ async def test_the_model_asked_for_is_tried() -> None:
     with running(OLLAMA, **{"/v1/models": listing}) as server:
         assert (await probe(server.url, None)).model == "first"
         assert (await probe(server.url, None, MODEL)).model == MODEL
-        with pytest.raises(EngineRejected, match="does not serve other"):
+        with pytest.raises(EngineUnusable, match="does not serve other"):
             await probe(server.url, None, "other")
 
 
@@ -193,7 +193,7 @@ async def test_a_server_that_answers_no_plain_question() -> None:
 
 async def test_a_refused_key() -> None:
     refused = Answered(401, {"error": "Unauthorized"})
-    with pytest.raises(EngineRejected, match="refuses the key"):
+    with pytest.raises(EngineUnusable, match="refuses the key"):
         await probed(VLLM, **{"/v1/models": refused})
 
 

@@ -207,7 +207,7 @@ def _evaluated(prompt: Prompt) -> Ask:
 
 
 async def _locomo(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
-    if item.labels.get("category") == "5":
+    if item.labels.get("category", item.category) == "5":
         return await _decided(llm, ABSTENTION, replace(item, golds=()), answered, sampling)
     return await _yes_or_no(TALK)(llm, item, answered, sampling)
 

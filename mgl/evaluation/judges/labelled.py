@@ -2,8 +2,8 @@
 
     {"question": "Where did Ann go?", "gold": ["Rome"], "answer": "To Rome.", "correct": true}
 
-``gold`` is a text or a list of texts. ``category``, ``id`` and ``passage`` may be there, for judges
-that read them.
+``gold`` is a text or a list of texts. ``category`` (of LoCoMo's its number), ``id`` and ``passage``
+may be there, for judges that read them.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mgl.benchmarks.base import Item
 from mgl.benchmarks.locomo import CATEGORIES
-from mgl.errors import EngineError, EngineUnavailable
+from mgl.errors import EngineError, EngineUnavailable, EngineUnusable
 from mgl.evaluation.measuring.tables import CATEGORY_HEAD, by_category
 from mgl.evaluation.metrics.scores import answer_scores
 from mgl.results import AskResult
@@ -26,7 +26,7 @@ ANSWER_HEAD: Final = f"score | {CATEGORY_HEAD} | tokens a question"
 def answer_row(item: Item, ask: Callable[[str], AskResult]) -> dict[str, str | int | None]:
     """Ask, and what came of it; an engine's ``error`` is one, but for a server that is gone.
 
-    EngineUnavailable ends a run. ValueError for a question without a gold answer.
+    EngineUnavailable and EngineUnusable end a run. ValueError for a question without a gold answer.
     """
     if not item.golds:
         raise ValueError(f"{item.id} has no gold answer")
@@ -40,7 +40,7 @@ def answer_row(item: Item, ask: Callable[[str], AskResult]) -> dict[str, str | i
     }
     try:
         result = ask(item.question.text)
-    except EngineUnavailable:
+    except (EngineUnavailable, EngineUnusable):
         raise
     except EngineError as error:
         return {**row, "error": error.message}

@@ -110,6 +110,8 @@ class RunFolder:
             }
             lacking += len(record.verdicts) - len(given)
             self.records[key] = replace(record, verdicts=given)
+        self._record_lines.rewrite(map(asdict, self.records.values()))
+        self._build_lines.rewrite(map(asdict, self.builds.values()))
         return len(failed), lacking
 
     def finish(self, items: Iterable[Key], builds: Iterable[Key]) -> None:

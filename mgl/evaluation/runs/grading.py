@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from mgl.errors import EngineError, EngineUnavailable, MglError
+from mgl.errors import EngineError, EngineUnavailable, EngineUnusable, MglError
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.metrics.answered import Answered
@@ -55,13 +55,13 @@ def due(record: Record, panel: Iterable[Seat]) -> list[Seat]:
 async def judged(record: Record, seat: Seat, llm: Client) -> VerdictRecord:
     """What a judge says of the answer; no score, and why, where the model gave no verdict.
 
-    EngineUnavailable where there is no model to ask.
+    EngineUnavailable or EngineUnusable where there is no model to ask.
     """
     try:
         verdict = await JUDGES[seat.judge].judge(
             llm, item_from(record.item), Answered.of(record), sampling=seat.sampling
         )
-    except EngineUnavailable:
+    except (EngineUnavailable, EngineUnusable):
         raise
     except EngineError as error:
         return VerdictRecord(None, "", told(error))

@@ -54,11 +54,12 @@ class JsonLines:
         try:
             with self.path.open("ab") as file:
                 file.truncate(self._whole)
-                self._whole += file.write(line)
+                file.write(line)
         except OSError as error:
             raise UsageError(
-                f"{self.path} cannot be written: {error}", hint="name another file"
+                f"{self.path} cannot be written: {error}", hint="make room, or name another file"
             ) from error
+        self._whole += len(line)
         self.rows.append(json.loads(line))
 
     def rewrite(self, rows: Iterable[Mapping[str, Any]]) -> None:

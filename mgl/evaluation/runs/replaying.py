@@ -1,8 +1,8 @@
 """A run made again from the log of its calls, without a model: it must give the same bytes.
 
 What an item's model did then, it does again: also its time-outs and refusals, which the log has.
-Only an item of which a call timed out, its judge's too, may differ, where the same call was
-answered to another.
+Only an item of which a call failed, its judge's too, may differ, where the same call was answered
+to another.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from mgl.evaluation.runs.plan import Plan
 from mgl.evaluation.runs.runner import Run
 from mgl.evaluation.runs.workplace import OpenModel
 from mgl.memories.base import Observer
+from mgl.recorded import FAILURES
 
 __all__ = ["Replay", "replay"]
 
 _FILES = ("records.jsonl", "builds.jsonl")
-_TIMED_OUT = "EngineTimeout"
+_FAILED = tuple(kind.__name__ for kind in FAILURES.values())
 
 
 @dataclass(frozen=True)
@@ -61,14 +62,14 @@ def replay(
 
 def _compared(recorded: Path, made: Path) -> Replay:
     before, after = _lines(recorded), _lines(made)
-    timed_out = {key for key, (reason, _) in before.items() if _TIMED_OUT in reason}
+    failed = {key for key, (reason, _) in before.items() if any(kind in reason for kind in _FAILED)}
     differing = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     if not differing and recorded.read_bytes() != made.read_bytes():
         differing = [f"the order of {recorded.name}"]
     return Replay(
         len(before),
-        tuple(key for key in differing if key not in timed_out),
-        tuple(key for key in differing if key in timed_out),
+        tuple(key for key in differing if key not in failed),
+        tuple(key for key in differing if key in failed),
     )
 
 

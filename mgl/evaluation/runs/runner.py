@@ -183,17 +183,20 @@ class Run:
     # Judging
 
     async def _judge_all(self, executor: Executor, model: str) -> None:
-        """Every verdict that a model is still asked for: those on one answer one after the other,
-        so that a record has them in the same order each time."""
+        """Every verdict that a model is still asked for, those on one answer one after the other; a
+        record has them in the panel's order."""
         todo = self._unjudged(model)
         count = _Count(self._observer, "verdicts", 0, sum(len(seats) for _, seats in todo))
+
+        panel = self._plan.manifest.panel
 
         async def one(work: tuple[Record, list[Seat]]) -> None:
             record, seats = work
             for seat in seats:
                 verdict, seconds = await executor.judge(record, seat)
                 self._folder.add_seconds(seconds)
-                verdicts = {**record.verdicts, seat.key: verdict}
+                given = {**record.verdicts, seat.key: verdict}
+                verdicts = {one.key: given[one.key] for one in panel if one.key in given}
                 record = self._graded(replace(record, verdicts=verdicts))
                 self._folder.add(record)
                 count.one_more()

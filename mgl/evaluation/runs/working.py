@@ -17,7 +17,7 @@ from typing import Any
 
 from mgl import registry
 from mgl.benchmarks.base import Item
-from mgl.errors import EngineError, EngineUnavailable, InputError
+from mgl.errors import EngineError, EngineUnavailable, EngineUnusable, InputError
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.runs.grading import judged, told, verbatim
 from mgl.evaluation.runs.methods import Method
@@ -62,7 +62,7 @@ async def build(
     and how long it took.
 
     A failure of the model's replies is in the record; what would fail everything else as well (the
-    engine is not there, the disk is full, an option cannot work) is raised.
+    engine is not there or takes nothing, the disk is full, an option cannot work) is raised.
     """
     llm, began = place.client(), time.monotonic()
     label, name = work.method.label, work.name
@@ -75,7 +75,7 @@ async def build(
             await memory.build()
             if isinstance(work.source, Conversation):
                 await _flush(memory)
-        except EngineUnavailable:
+        except (EngineUnavailable, EngineUnusable):
             raise
         except (EngineError, InputError) as error:
             record = BuildRecord(label, name, reason=told(error))
@@ -102,7 +102,7 @@ async def answer(
         try:
             memory = _memory(place, llm, work, store, observer)
             said = await memory.answer(work.item.question)
-        except EngineUnavailable:
+        except (EngineUnavailable, EngineUnusable):
             raise
         except (EngineError, InputError) as error:
             record = Record(label, item, "failed", told(error))
@@ -125,7 +125,7 @@ async def answer(
 async def judge(
     place: Workplace, record: Record, seat: Seat
 ) -> tuple[VerdictRecord, dict[str, Any]]:
-    """What a judge says of an answer; EngineUnavailable where there is no model."""
+    """What a judge says of an answer; errors as ``judged``."""
     llm, began = place.client(), time.monotonic()
     verdict = await judged(record, seat, llm)
     unit = {"unit": "verdict", "method": record.method, "item": record.item["id"]}

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from mgl.errors import EngineLost, EngineRejected, EngineTimeout, EngineUnavailable, UsageError
+from mgl.errors import EngineLost, EngineTimeout, EngineUnavailable, EngineUnusable, UsageError
 from mgl.llm.engines.wire import error_of
 
 __all__ = ["PROBE_SECONDS", "Http"]
@@ -82,7 +82,7 @@ class Http:
         try:
             return response.json()
         except ValueError:
-            raise EngineRejected(
+            raise EngineUnusable(
                 f"{response.url} answered with {_media_type(response)} instead of JSON",
                 hint="point --base-url at the server's API, for instance http://127.0.0.1:8000/v1",
             ) from None
@@ -97,7 +97,7 @@ class Http:
             response = await self._connected().request(
                 method, url, content=content, headers=_JSON, timeout=limit
             )
-        except httpx.TimeoutException as error:
+        except (httpx.ReadTimeout, httpx.WriteTimeout) as error:
             raise EngineTimeout(
                 f"{url} did not answer in time",
                 hint="look at the server's log; a server that loads its model may take minutes",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mgl.errors import EngineRejected, EngineUnavailable
+from mgl.errors import EngineRejected, EngineUnavailable, EngineUnusable
 from mgl.llm.engines.http import Http
 
 __all__ = ["Kind", "Server", "look", "require_adapter", "served_models"]
@@ -40,7 +40,7 @@ class Server:
 async def look(http: Http, names: Sequence[str] = ()) -> Server:
     """The server and the model it serves under one of ``names``, or without names its first.
 
-    Raises EngineRejected where it is no OpenAI-compatible server or does not serve the model, and
+    Raises EngineUnusable where it is no OpenAI-compatible server or does not serve the model, and
     what the connection raises.
     """
     served = await served_models(http)
@@ -56,18 +56,18 @@ async def served_models(http: Http) -> dict[str, Mapping[str, Any]]:
     try:
         return {str(entry["id"]): entry for entry in listing["data"]}
     except (TypeError, KeyError):
-        raise EngineRejected(
+        raise EngineUnusable(
             "the server's list of models is not one of the OpenAI API",
             hint="point --base-url at an OpenAI-compatible server",
         ) from None
 
 
 async def require_adapter(http: Http, adapter: str, model: str) -> None:
-    """EngineRejected unless the server has loaded that adapter on top of that model."""
+    """EngineUnusable unless the server has loaded that adapter on top of that model."""
     parents = {name: entry.get("parent") for name, entry in (await served_models(http)).items()}
     if parents.get(adapter) != model:
         own = ", ".join(sorted(name for name, parent in parents.items() if parent == model))
-        raise EngineRejected(
+        raise EngineUnusable(
             f"the server has no adapter {adapter} of {model}; it has {own or 'none'}",
             hint=f"`mgl serve --load-adapter {adapter}=PATH` loads it into a server of mgl's own",
         )
@@ -120,7 +120,7 @@ def _matching(served: Mapping[str, Any], names: Sequence[str]) -> str:
         if candidate.rstrip("/").rsplit("/", 1)[-1].lower() in endings:
             return candidate
     listed = ", ".join(sorted(served)) or "no model"
-    raise EngineRejected(
+    raise EngineUnusable(
         f"the server does not serve {names[0]}; it serves {listed}",
         hint="choose the profile of the model that is served (--model), or serve this one",
     )

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from mgl.errors import EngineRejected, EngineUnavailable, ResourceError
+from mgl.errors import EngineRejected, EngineUnavailable, EngineUnusable, ResourceError
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
 from mgl.llm.compiling import compile_schema
 from mgl.llm.engines.converted import converted
@@ -103,7 +103,7 @@ class OpenVinoEngine:
 
     async def generate(self, request: Request) -> Completion:
         if self._closed:
-            raise EngineRejected("the engine is closed", hint="open another")
+            raise EngineUnusable("the engine is closed", hint="open another")
         loop = asyncio.get_running_loop()
         job = _Job(request, _grammar(request), loop, loop.create_future())
         self._inbox.put(job)
@@ -161,7 +161,7 @@ class OpenVinoEngine:
                 continue
             if job is None:
                 for left in running:
-                    _fail(left, EngineRejected("the engine was closed", hint="run it again"))
+                    _fail(left, EngineUnusable("the engine was closed", hint="run it again"))
                 return
             numbers += 1
             if self._admit(job, numbers):

@@ -13,7 +13,13 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from mgl.errors import ContextOverflow, EngineError, EngineRejected, EngineUnavailable
+from mgl.errors import (
+    ContextOverflow,
+    EngineError,
+    EngineRejected,
+    EngineUnavailable,
+    EngineUnusable,
+)
 from mgl.llm.base import Completion, FinishReason, Message, Request, TokenUsage, ToolCall
 from mgl.llm.engines.ways import CHOSEN, Way
 
@@ -240,17 +246,17 @@ def error_of(status: int, text: str, url: str) -> EngineError:
     """The error that a status other than 200 stands for."""
     said = _said(text)
     if status in (401, 403):
-        return EngineRejected(
+        return EngineUnusable(
             f"the server refuses the key ({status})",
             hint="give the server's key in the environment as MGL_API_KEY",
         )
     if status == 404 and "model" in said.lower():
-        return EngineRejected(
+        return EngineUnusable(
             f"the server says: {said}",
             hint="choose the profile of the model that is served (--model), or serve this one",
         )
     if status in (404, 405) or status in range(300, 400):
-        return EngineRejected(
+        return EngineUnusable(
             f"{url} is not there ({status})",
             hint="point --base-url at the server's API, for instance http://127.0.0.1:8000/v1",
         )

@@ -163,8 +163,9 @@ class TestHgMem:
 
 
 class TestLocomo:
-    async def test_an_adversarial_question_wants_an_abstention(self) -> None:
-        of = item("a trap", labels={"category": "5"})
+    @pytest.mark.parametrize("told", [{"labels": {"category": "5"}}, {"category": "5"}])
+    async def test_an_adversarial_question_wants_an_abstention(self, told: dict[str, Any]) -> None:
+        of = item("a trap", **told)
         verdict, (asked,) = await judged("locomo", of, "Not mentioned.", yes())
         assert verdict.score == 1.0
         assert begins_as(asked, prompts.ABSTENTION)

@@ -169,6 +169,27 @@ def test_a_verdict_that_timed_out_is_asked_for_again_and_need_not_replay(
     assert rows(out)[0]["verdicts"]["strict"]["score"] is not None
 
 
+def test_verdicts_stand_in_the_panels_order_whenever_they_were_given(
+    trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate, slow = Knowing.generate, [True]
+
+    async def slowly(engine: Knowing, request: Request) -> Completion:
+        first = "right?" in request.messages[-1].content and request.sampling.temperature == 0
+        if slow[0] and first:
+            raise EngineTimeout("no answer within 1 s", hint="wait")
+        return await generate(engine, request)
+
+    monkeypatch.setattr(Knowing, "generate", slowly)
+    trial.data = write_data(tmp_path / "tiny.json", {"east": ["Cathay"]})
+    out = trial.run(tmp_path / "run", judge=MODEL, judge_repeats=1)
+    slow[0] = False
+    trial.resume(out, retry_failed=True)
+    [row] = rows(out)
+    assert list(row["verdicts"]) == KEYS[:2]
+    assert all(one["score"] is not None for one in row["verdicts"].values())
+
+
 def test_all_verdicts_replay(trial: Trial, tmp_path: Path) -> None:
     out = trial.run(tmp_path / "run", **PANEL)
     calls = trial.calls

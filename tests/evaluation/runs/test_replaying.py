@@ -131,12 +131,15 @@ def test_a_token_count_that_the_store_lacks_ends_the_replay(trial: Trial, tmp_pa
         again(trial, out)
 
 
-def test_an_item_that_timed_out_and_would_not_now_is_exempt(trial: Trial, tmp_path: Path) -> None:
-    trial.data = write_data(tmp_path / "tiny.json", {"east": [SLOW, "Cathay"]})
+@pytest.mark.parametrize("country", [SLOW, REFUSED])
+def test_an_item_that_failed_and_would_not_now_is_exempt(
+    trial: Trial, tmp_path: Path, country: str
+) -> None:
+    trial.data = write_data(tmp_path / "tiny.json", {"east": [country, "Cathay"]})
     out = trial.run(tmp_path / "run")
-    trial.mends.add(SLOW)
+    trial.mends.add(country)
     trial.run(tmp_path / "later")
-    assert again(trial, out) == Replay(2 + 1, (), (f"direct: east/{SLOW}",))
+    assert again(trial, out) == Replay(2 + 1, (), (f"direct: east/{country}",))
     assert again(trial, tmp_path / "later") == Replay(3, (), ())
 
 

@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from mgl.errors import EngineUnavailable, InputError, ResourceError, UsageError
+from mgl.errors import (
+    EngineError,
+    EngineUnavailable,
+    EngineUnusable,
+    InputError,
+    ResourceError,
+    UsageError,
+)
 from mgl.evaluation.judges.judging import JUDGES, Judge
 from mgl.evaluation.metrics.answered import Answered
 from mgl.evaluation.runs.manifest import Manifest
@@ -22,6 +29,7 @@ from mgl.llm.base import LLM, Message
 from mgl.memories.base import SilentObserver
 from tests.evaluation.trial import (
     GONE,
+    LOCKED,
     MODEL,
     OTHER,
     REFUSED,
@@ -220,17 +228,22 @@ def test_a_build_that_fails_fails_its_items(trial: Trial, tmp_path: Path) -> Non
     assert json.loads(west)["reason"] == ""
 
 
-def test_a_server_that_is_gone_ends_the_run_and_says_how_to_go_on(
-    trial: Trial, tmp_path: Path
+@pytest.mark.parametrize(
+    ("country", "error"),
+    [(GONE, EngineUnavailable), (LOCKED, EngineUnusable)],
+    ids=["gone", "locked"],
+)
+def test_a_server_that_answers_nobody_ends_the_run_and_says_how_to_go_on(
+    trial: Trial, tmp_path: Path, country: str, error: type[EngineError]
 ) -> None:
-    trial.data = write_data(tmp_path / "tiny.json", {"east": ["Cathay", GONE, "Serica"]})
+    trial.data = write_data(tmp_path / "tiny.json", {"east": ["Cathay", country, "Serica"]})
     out = tmp_path / "run"
-    with pytest.raises(EngineUnavailable, match="has gone") as caught:
+    with pytest.raises(error) as caught:
         trial.run(out, concurrency=1)
     assert caught.value.hint == f"start it; `mgl eval --resume {out}` goes on"
     assert Manifest.read(out).ended is None
     assert [row["item"]["id"] for row in rows(out)] == ["east/Cathay"]
-    trial.mends.add(GONE)
+    trial.mends.add(country)
     calls = trial.calls
     manifest = trial.resume(out)
     assert trial.calls == calls + 2
@@ -249,6 +262,24 @@ def test_what_failed_is_tried_again_when_asked(trial: Trial, tmp_path: Path) -> 
     trial.resume(out, retry_failed=True)
     assert [row["outcome"] for row in rows(out)] == ["scored", "scored"]
     assert trial.calls == calls + 1
+
+
+def test_trying_again_is_gone_on_with_after_an_interruption(trial: Trial, tmp_path: Path) -> None:
+    trial.data = write_data(tmp_path / "tiny.json", {"east": [REFUSED, "Cathay"]})
+    out = trial.run(tmp_path / "run")
+
+    def pulled() -> None:
+        raise EngineUnavailable("the plug was pulled", hint="put it in")
+
+    trial.heard = pulled
+    trial.engines.clear()
+    with pytest.raises(EngineUnavailable):
+        trial.resume(out, retry_failed=True)
+    trial.heard = lambda: None
+    trial.engines.clear()
+    trial.mends.add(REFUSED)
+    trial.resume(out)
+    assert [row["outcome"] for row in rows(out)] == ["scored", "scored"]
 
 
 def test_other_code_is_noted(trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
