@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 ANSWER_CHARS = 400
-FEW, MOST_CITED = 64, 10
+MOST_CITED: Final = 10
 NONE = Field(max_length=0)
 UNMENTIONED: Final = "Not mentioned in the conversation."
 
@@ -211,10 +211,13 @@ async def answer_from_lines(
 
 
 def _numbers(memories: int) -> Any:
-    """What may be cited: a set of numbers, or of a whole transcript a few of them in any order."""
+    """What may be cited: a set of numbers; of more memories than may be cited, some in any order.
+
+    A small model that may name all of fifty does, and its budget ends before it answers.
+    """
     if not memories:
         return Annotated[list[int], NONE]
-    if memories <= FEW:
+    if memories <= MOST_CITED:
         return index_set(memories, first=1)
     item: Any = number(1, memories)
     return Annotated[list[item], Field(max_length=MOST_CITED)]

@@ -79,6 +79,15 @@ async def test_numbers_are_held_to_the_memories_there_are() -> None:
     assert len(engine.requests) == 3
 
 
+async def test_of_many_memories_ten_are_named_at_most() -> None:
+    client, engine = llm(said("x", *range(1, 12)), said("y", 50, 3, 3))
+    memories = [((number % 3,), "a line") for number in range(50)]
+    answer = await reply_from(client, TALK, memories, QUESTION, sampling=Sampling())
+    assert answer.text == "y"
+    assert [citation.node_id for citation in answer.citations] == ["c", "b"]
+    assert len(engine.requests) == 2
+
+
 async def test_a_blank_answer_is_none() -> None:
     client, _ = llm(*[said("  ", 1)] * 3)
     memories = turns_as_memories(TALK.turns, [0])

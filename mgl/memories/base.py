@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -23,6 +23,7 @@ from mgl.types import Answer, Conversation, Document, Question, Turn
 from mgl.web.view import GraphView
 
 __all__ = [
+    "SILENT",
     "ConversationMemory",
     "Memory",
     "MemoryKind",
@@ -109,6 +110,9 @@ class SilentObserver:
 
     def note(self, text: str) -> None:
         pass
+
+
+SILENT: Final = SilentObserver()
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,9 @@ async def _categorised(tools: Tools, log: Log, config: MnemisConfig) -> bool:
         stopped = "updated"
         again = config.hierarchy == "rebuild" or not state.categories
         if again or needs_rebuild(state, config):
-            rows, made, stopped = await build_hierarchy(llm, embedder, state, config, step=step)
+            rows, made, stopped = await build_hierarchy(
+                llm, embedder, state, config, step=step, observer=tools.observer
+            )
         else:
             rows, made = await update_hierarchy(llm, embedder, state, config, step=step)
         told = {"stopped": stopped, "entities": len(made.entities), "layers": made.top}

@@ -27,6 +27,7 @@ from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Message, Reply
 from mgl.llm.constraints import bounded, index_set
 from mgl.llm.repairs import REPAIR
+from mgl.memories.base import SILENT, Observer
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
 from mgl.memories.mnemis.layers import Draft, Forming, Node, refusals
@@ -72,6 +73,7 @@ async def form_layer(
     *,
     step: int,
     again: Sequence[Node] = (),
+    observer: Observer = SILENT,
 ) -> tuple[Forming, list[EditRecord]]:
     """Categorise some nodes of the layer below, and offer some that have a place ``again``; the
     rows are what could not be used.
@@ -80,13 +82,14 @@ async def form_layer(
     """
     if config.grouping == "likeness":
         return await form_by_likeness(
-            llm, embedder, state, nodes, layer, config, step=step, again=again
+            llm, embedder, state, nodes, layer, config, step=step, again=again, observer=observer
         )
     forming = Forming(state, layer)
     rows: list[EditRecord] = []
     example = _example(state, layer - 1)
     placed = {node.id for node in again}
-    for batch in _batches([*nodes, *again], config.batch):
+    batches = _batches([*nodes, *again], config.batch)
+    for done, batch in enumerate(batches, start=1):
         free = {index for index, node in enumerate(batch) if node.id in placed}
         said = await _categorised(llm, batch, free, forming, layer, example, config)
         if said.failed is not None:
@@ -94,6 +97,7 @@ async def form_layer(
         calls = {group.key: said.call_key for group, _ in said.refused}
         rows += refusals(said.refused, batch, state, layer, step, calls)
         forming.take(said.groups, batch, said.call_key)
+        observer.progress(f"categories of layer {layer}", done, len(batches))
     return forming, rows
 
 

@@ -16,6 +16,7 @@ from mgl.flight import each
 from mgl.llm.base import LLM, Message
 from mgl.llm.constraints import bounded
 from mgl.llm.fitting import fitted
+from mgl.memories.base import SILENT, Observer
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
 from mgl.memories.mnemis.nodes import Category
@@ -82,6 +83,7 @@ async def describe(
     *,
     step: int,
     together: int = 1,
+    observer: Observer = SILENT,
 ) -> tuple[list[EditRecord], State]:
     """Describe some categories of one layer, ``together`` so many in a call; the rows are in their
     order.
@@ -89,12 +91,14 @@ async def describe(
     Raises the EngineError family, but for ReplyInvalid: such a category keeps what was said of it.
     """
     made: dict[str, tuple[EditRecord, Describe | None]] = {}
+    categories = [state.categories[identity] for identity in changed]
+    asked = [category for category in categories if not category.promoted]
 
     async def work(some: Sequence[Category]) -> None:
         made.update(await _described(llm, state, some, config, step))
+        stage = f"descriptions of layer {some[0].layer}"
+        observer.progress(stage, len(made), len(asked))
 
-    categories = [state.categories[identity] for identity in changed]
-    asked = [category for category in categories if not category.promoted]
     parts = (asked[place : place + together] for place in range(0, len(asked), together))
     await each(parts, work, at_once=AT_ONCE)
     rows: list[EditRecord] = []

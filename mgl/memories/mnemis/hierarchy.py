@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Literal
 
 from mgl.llm.base import LLM
+from mgl.memories.base import SILENT, Observer
 from mgl.memories.mnemis.categorise import form_layer
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.describing import describe
@@ -30,7 +31,13 @@ Stopped = Literal["no_entities", "too_few", "one_node", "layer_limit", "compress
 
 
 async def build_hierarchy(
-    llm: LLM, embedder: Embedder, state: State, config: MnemisConfig, *, step: int
+    llm: LLM,
+    embedder: Embedder,
+    state: State,
+    config: MnemisConfig,
+    *,
+    step: int,
+    observer: Observer = SILENT,
 ) -> tuple[list[EditRecord], State, Stopped]:
     """Build all categories anew: the rows, the state after them, and why it stopped.
 
@@ -43,7 +50,9 @@ async def build_hierarchy(
     layer = 0
     while (stopped := _stopped(state, layer, config)) is None:
         nodes = state.layer(layer)
-        forming, made = await form_layer(llm, embedder, state, nodes, layer + 1, config, step=step)
+        forming, made = await form_layer(
+            llm, embedder, state, nodes, layer + 1, config, step=step, observer=observer
+        )
         rows += made
         plan = forming.settled(nodes, config.compression)
         if not plan.groups or (layer and plan.count > len(nodes)):
@@ -51,7 +60,7 @@ async def build_hierarchy(
         layer += 1
         made, state, changed = carried_out(plan, state, layer, step)
         rows += made
-        made, state = await describe(llm, state, changed, config, step=step)
+        made, state = await describe(llm, state, changed, config, step=step, observer=observer)
         rows += made
     return rows, state, stopped
 

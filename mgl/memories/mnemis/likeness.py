@@ -21,6 +21,7 @@ from mgl.errors import ReplyInvalid, UsageError
 from mgl.flight import each
 from mgl.llm.base import LLM, Message
 from mgl.llm.constraints import bounded
+from mgl.memories.base import SILENT, Observer
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
 from mgl.memories.mnemis.layers import Forming, Node, refusals
@@ -73,6 +74,7 @@ async def form_by_likeness(
     *,
     step: int,
     again: Sequence[Node] = (),
+    observer: Observer = SILENT,
 ) -> tuple[Forming, list[EditRecord]]:
     """As ``categorise.form_layer``: the layer as it forms, and the rows of what could not be used.
 
@@ -114,9 +116,10 @@ async def form_by_likeness(
             )
         except ReplyInvalid as error:
             failed[place] = error.message
-            return
-        assert reply.parsed is not None
-        made[place] = flat(reply.parsed.category), reply.call_key
+        else:
+            assert reply.parsed is not None
+            made[place] = flat(reply.parsed.category), reply.call_key
+        observer.progress(f"categories of layer {layer}", len(made) + len(failed), len(asked))
 
     await each(range(len(asked)), name, at_once=CALLS)
     rows = [

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mgl.errors import EngineRejected
 from mgl.graph.names import entity_key
 from mgl.llm.base import Completion, Request
+from mgl.memories.base import SilentObserver
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import resolved
 from mgl.memories.mnemis.hierarchy import build_hierarchy
@@ -77,6 +78,27 @@ async def test_layers_up_to_one_node() -> None:
     assert engine.stages().count("describe") == 5 + 2 + 1
     assert {row.chunk for row in rows} == {7}
     assert all(row.call_key for row in rows if row.op == "put_category" and not row.reason)
+
+
+class Hearing(SilentObserver):
+    def __init__(self) -> None:
+        self.steps: dict[str, list[tuple[int, int]]] = {}
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        self.steps.setdefault(stage, []).append((done, total))
+
+
+@pytest.mark.parametrize("grouping", ["model", "likeness"])
+async def test_every_call_is_heard_of_layer_by_layer(grouping: str) -> None:
+    engine, hearing = Sorter(), Hearing()
+    own = config(grouping=grouping, batch=8)
+    await build_hierarchy(
+        client(engine), WordEmbedder(), state_of(ANIMALS), own, step=0, observer=hearing
+    )
+    assert list(hearing.steps)[:2] == ["categories of layer 1", "descriptions of layer 1"]
+    for steps in hearing.steps.values():
+        assert steps == [(done, len(steps)) for done in range(1, len(steps) + 1)]
+    assert sum(map(len, hearing.steps.values())) == len(engine.stages())
 
 
 async def test_promotions_say_why_and_are_described_as_their_child_without_a_call() -> None:
