@@ -121,7 +121,7 @@ LONGREASON: Final = FileBenchmark(
         folder="longreason",
     ),
     reads="document",
-    scorers=("cascade_mindgraph",),
+    scorers=("cascade_mindgraph", "compaction_ratio"),
     judge="mindgraph",
     read=_read,
 )

@@ -86,7 +86,7 @@ def _read(folder: Path) -> Dataset:
     items = _items(asked.path, questions, books)
     stories = "tmp" if official else "books"
     paths = {name: folder / stories / book.file for name, book in _named(books).items()}
-    here = {name: path for name, path in paths.items() if path.is_file() or not official}
+    here = {name: path for name, path in paths.items() if _fetched(path) or not official}
     if not here:
         raise InputError(
             f"{folder} holds no story", hint="fetch them with the release's download_stories.sh"
@@ -102,8 +102,15 @@ def _read(folder: Path) -> Dataset:
         ),
         {name: partial(_document, path) for name, path in here.items()},
         hashes([listed, asked, *(data_file(path) for path in here.values() if path.is_file())]),
-        (f"{left_out} of {len(paths)} stories are not in tmp: left out",) if left_out else (),
+        (f"{left_out} of {len(paths)} stories are not in tmp, or empty: left out",)
+        if left_out
+        else (),
     )
+
+
+def _fetched(path: Path) -> bool:
+    """Whether a story is there: a download that failed leaves an empty file."""
+    return path.is_file() and path.stat().st_size > 0
 
 
 def _chosen_books(file: DataFile) -> list[_Book]:

@@ -137,14 +137,14 @@ def _check(folder: Path | None) -> None:
 def _found(benchmark: Benchmark, folder: Path | None) -> _Found:
     """What is here; a file that cannot be read is told of, since others may be."""
     from mgl.benchmarks.files import located
-    from mgl.errors import InputError
+    from mgl.errors import MglError
 
     path = located(benchmark.about, folder)
     if path is None:
         return _Found()
     try:
         return _Found(path, benchmark.read(path))
-    except InputError as error:
+    except MglError as error:
         return _Found(path, fault=f"{error.message}: {error.hint}")
 
 

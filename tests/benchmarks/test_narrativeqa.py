@@ -166,7 +166,9 @@ def test_the_official_release_is_read_in_its_own_words(tmp_path: Path) -> None:
 def test_stories_that_were_not_fetched_are_left_out_with_a_note(tmp_path: Path) -> None:
     dataset = NARRATIVEQA.read(official(tmp_path, DOCUMENTS, QUESTIONS, "0b2"))
     assert [item.source for item in dataset.items] == ["Sun, the"]
-    assert dataset.notes == ("1 of 2 stories are not in tmp: left out",)
+    assert dataset.notes == ("1 of 2 stories are not in tmp, or empty: left out",)
+    (tmp_path / "tmp" / "0a1.content").touch()
+    assert NARRATIVEQA.read(tmp_path).items == dataset.items
     (tmp_path / "tmp" / "0b2.content").unlink()
     with pytest.raises(InputError, match="holds no story") as caught:
         NARRATIVEQA.read(tmp_path)

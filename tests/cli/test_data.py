@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,18 @@ def test_list_shows_what_is_official_and_what_is_here(
     assert rows["locomo-all"].split()[5:7] == ["1,986", "3"]
     assert " 500 " in rows["longmemeval-s"]
     assert rows["longmemeval-s"].endswith("-")
+
+
+def test_a_format_that_needs_a_package_is_told_beside_the_others(
+    mgl: Mgl, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (folder / "prelude").mkdir()
+    (folder / "prelude" / "all.parquet").write_bytes(b"PAR1")
+    listed = json.loads(mgl("data", "list", "--data", folder, "--json").stdout)
+    found = {entry["name"]: entry for entry in listed}
+    assert found["locomo"]["items_here"] == 2
+    assert "pyarrow" in found["prelude"]["fault"]
 
 
 def test_a_file_that_cannot_be_read_is_told_beside_the_others(mgl: Mgl, folder: Path) -> None:

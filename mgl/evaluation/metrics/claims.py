@@ -5,7 +5,8 @@
 
 Source: NoCha counts a pair only where both of its claims are judged rightly; HGMem reports the
 share of claims. What decides in a reply is ours: its first word; else TRUE or FALSE in capitals;
-else "the claim is true" and the like. Where these disagree with themselves, nothing is decided.
+else "the claim is true" and the like; "not true" is false. Where these disagree with themselves,
+nothing is decided.
 """
 
 from __future__ import annotations
@@ -27,8 +28,13 @@ _SAID = re.compile(
 )
 
 
+_EMPHASIS = re.compile(r"[*_`\"“”]")
+_DENIED = re.compile(r"\b(?:(?:not|never)|(\w+)n['’]t)\s+(?:be\s+)?(true|false)\b", re.IGNORECASE)
+
+
 def verdict(reply: str) -> bool | None:
     """Whether a reply says TRUE or FALSE; None where it says neither, or both."""
+    reply = _DENIED.sub(_opposite, _EMPHASIS.sub("", reply))
     if (first := _FIRST.match(reply)) is not None:
         return first[1].lower() == "true"
     for pattern in (_CAPITALS, _SAID):
@@ -36,6 +42,13 @@ def verdict(reply: str) -> bool | None:
         if said:
             return said == {"true"} if len(said) == 1 else None
     return None
+
+
+def _opposite(denied: re.Match[str]) -> str:
+    """What a denial says: "not TRUE" is "FALSE", and "isn't true" is "is false"."""
+    verb, word = denied.groups()
+    other = "false" if word.lower() == "true" else "true"
+    return " ".join(filter(None, (verb, other.upper() if word.isupper() else other)))
 
 
 @dataclass(frozen=True, slots=True)

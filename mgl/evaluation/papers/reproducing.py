@@ -72,29 +72,39 @@ def limit_of(run: Run, limit: int | None) -> int | None:
 
 
 def besides(table: Table, run: Run, paper: Paper, group: Group) -> list[Beside]:
-    """Every score of every method with what the table prints for it: methods in the run's order."""
+    """Every score of every method with what the table prints for it: methods in the run's order.
+
+    Ours are averaged as that row is, and where the table has none for a method, as its other rows.
+    """
     by_label = {method.label: method for method in run.methods}
     found = []
     for series in group.series:
         method = by_label[series.method.label.partition("@")[0]]
         for metric in metrics(group) if series.records else ():
-            cells = tuple(_cells(table, run, paper, method, metric.printed))
-            over = cells[0].categories if cells else None
+            printed = _cells(table, run, paper, metric.printed)
+            cells = tuple(cell for cell in printed if _of_method(cell, method))
+            rule = next(iter((*cells, *printed)), None)
+            over = rule.categories if rule else None
             own = measured(metric, series.records)
             value = averaged(metric, series.records, over) if own else None
-            averaging = cells[0].averaging if cells else "questions"
+            averaging = rule.averaging if rule else "questions"
             found.append(Beside(series.label, metric.name, value, averaging, cells))
     return found
 
 
-def _cells(table: Table, run: Run, paper: Paper, method: Method, name: str) -> list[Cell]:
+def _cells(table: Table, run: Run, paper: Paper, name: str) -> list[Cell]:
+    """What the table prints of all of the run's items."""
     return [
         cell
         for cell in paper.cells(table.id)
-        if (cell.benchmark, cell.scorer, cell.method) == (run.benchmark, name, method.row)
+        if (cell.benchmark, cell.scorer) == (run.benchmark, name)
         and cell.part in ({}, run.labels, {**run.labels, **_made(run)})
-        and (not method.setting or dict(cell.setting) == dict(method.setting))
     ]
+
+
+def _of_method(cell: Cell, method: Method) -> bool:
+    alike = not method.setting or dict(cell.setting) == dict(method.setting)
+    return cell.method == method.row and alike
 
 
 def _made(run: Run) -> dict[str, str]:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -69,7 +70,10 @@ def reported(
         families = [[] for _ in grouped]
     drawn: list[list[Plot]] = []
     try:
-        drawn = [plots(group, own) for group, own in zip(grouped, scored_by, strict=True)]
+        drawn = [
+            plots(group, own, name)
+            for group, own, name in zip(grouped, scored_by, _named_apart(grouped), strict=True)
+        ]
     except UsageError as error:
         missing.append(f"Nothing is plotted: {error.message} ({error.hint}).")
         drawn = [[] for _ in grouped]
@@ -84,6 +88,15 @@ def reported(
     )
     title = ", ".join(dict.fromkeys(group.benchmark for group in grouped))
     return Report(f"Evaluation: {title}", tuple(missing), chapters, READING)
+
+
+def _named_apart(grouped: Sequence[Group]) -> Iterator[str]:
+    """The benchmark of each group, with a number from the second of one on."""
+    seen: Counter[str] = Counter()
+    for group in grouped:
+        seen[group.benchmark] += 1
+        number = seen[group.benchmark]
+        yield group.benchmark if number == 1 else f"{group.benchmark}-{number}"
 
 
 def _heading(group: Group, all_groups: Sequence[Group]) -> str:
@@ -174,6 +187,7 @@ def _made_with(run: StoredRun) -> Iterator[tuple[str, str]]:
         sampling = ", ".join(f"{name} {value:g}" for name, value in facts.sampling.items())
         yield f"model {facts.profile}", f"{facts.model_id}, {facts.engine}, {sampling}"
         yield f"weights of {facts.profile}", facts.weights_sha256 or "a server's own"
+        yield f"beside {facts.profile}", f"embedder {facts.embedder}, reranker {facts.reranker}"
     for session in manifest.sessions:
         yield f"session of {session.started}", f"{_code(session.code)}; {_machine(session.machine)}"
 

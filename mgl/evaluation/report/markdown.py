@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from urllib.parse import quote
 
 from mgl.evaluation.report.tables import Cell, Report, Table
 from mgl.web.escape import visible
@@ -35,7 +36,7 @@ def _lines(report: Report, plots: str | None) -> Iterator[str]:
             elif plots is None:
                 left_out.append(block.title)
             else:
-                yield f"![{_escaped(block.title)}]({plots}/{block.name}.svg)\n"
+                yield f"![{_escaped(block.title)}]({quote(f'{plots}/{block.name}.svg')})\n"
                 yield f"*{_escaped(block.title)}.* {_escaped(block.about)}\n"
         if left_out:
             yield f"Plots, written with --out: {_escaped('; '.join(left_out))}.\n"

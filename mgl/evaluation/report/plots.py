@@ -41,16 +41,17 @@ PRINTED: Final[Mapping[tuple[str, str], str]] = {
 COMPACTION: Final = Metric("compaction_ratio", "mean")
 
 
-def plots(group: Group, metrics: Sequence[Metric]) -> list[Plot]:
-    """The plots that a group has something for; UsageError where matplotlib is missing."""
+def plots(group: Group, metrics: Sequence[Metric], name: str) -> list[Plot]:
+    """The plots that a group has something for, their names beginning with ``name``; UsageError
+    where matplotlib is missing."""
     worth = [metric for metric in metrics if not metric.measure]
-    found = [_sizes(group), _lookups(group)]
+    found = [_sizes(group, name), _lookups(group, name)]
     if worth:
-        found = [_compaction(group, worth[0]), *found, *_sweeps(group, worth[0])]
+        found = [_compaction(group, worth[0], name), *found, *_sweeps(group, worth[0], name)]
     return [plot for plot in found if plot is not None]
 
 
-def _compaction(group: Group, metric: Metric) -> Plot | None:
+def _compaction(group: Group, metric: Metric, name: str) -> Plot | None:
     points: list[tuple[str, Figure, Figure]] = []
     for series in group.series:
         ratio = figure(COMPACTION, with_measures(series))
@@ -60,7 +61,7 @@ def _compaction(group: Group, metric: Metric) -> Plot | None:
     if len(points) < 2:
         return None
     drawing = Drawing(
-        f"{group.benchmark}-compaction",
+        f"{name}-compaction",
         "compaction ratio, % (mean of an answer)",
         f"{metric.shown}, %",
     )
@@ -73,7 +74,7 @@ def _compaction(group: Group, metric: Metric) -> Plot | None:
     )
 
 
-def _sizes(group: Group) -> Plot | None:
+def _sizes(group: Group, name: str) -> Plot | None:
     points = {
         series.label: [
             (float(each["tokens"]), float(each["nodes"]))
@@ -84,10 +85,10 @@ def _sizes(group: Group) -> Plot | None:
     }
     axes = ("tokens of the source", "nodes of the memory")
     about = ("Graph size against length", "After MindGraph Fig. 4. {} memories.")
-    return _cloud(f"{group.benchmark}-sizes", axes, about, points)
+    return _cloud(f"{name}-sizes", axes, about, points)
 
 
-def _lookups(group: Group) -> Plot | None:
+def _lookups(group: Group, name: str) -> Plot | None:
     uses = {series.label: tool_uses(series) for series in group.series}
     points = {
         label: [(float(one.nodes), float(one.lookups)) for one in own]
@@ -96,7 +97,7 @@ def _lookups(group: Group) -> Plot | None:
     }
     axes = ("nodes of the graph", "lookups of an answer")
     about = ("Lookups against graph size", "After MindGraph §5.4. {} answers.")
-    return _cloud(f"{group.benchmark}-lookups", axes, about, points)
+    return _cloud(f"{name}-lookups", axes, about, points)
 
 
 def _cloud(
@@ -117,14 +118,14 @@ def _cloud(
     return drawing.plot(title, told.format(sum(map(len, drawn.values()))))
 
 
-def _sweeps(group: Group, metric: Metric) -> Iterator[Plot]:
+def _sweeps(group: Group, metric: Metric, name: str) -> Iterator[Plot]:
     """A plot for each memory and option; a line for each way that all else is set."""
     for memory in dict.fromkeys(series.method.memory for series in group.series):
         own = [series for series in group.series if series.method.memory == memory]
-        for option in dict.fromkeys(name for series in own for name in series.method.config):
+        for option in dict.fromkeys(each for series in own for each in series.method.config):
             lines = _lines(own, option)
             if lines:
-                yield _sweep(group, metric, memory, option, lines)
+                yield _sweep(f"{name}-{memory}-{option}", metric, memory, option, lines)
 
 
 def _lines(series: Sequence[Series], option: str) -> dict[str, list[Series]]:
@@ -135,7 +136,9 @@ def _lines(series: Sequence[Series], option: str) -> dict[str, list[Series]]:
         if option not in each.method.config:
             continue
         rest = {name: value for name, value in each.method.config.items() if name != option}
-        common = json.dumps([each.method.model, each.questions, rest], sort_keys=True)
+        common = json.dumps(
+            [each.method.model, each.questions, each.embedder, each.reranker, rest], sort_keys=True
+        )
         alike.setdefault(common, []).append(each)
     found: dict[str, list[Series]] = {}
     for own in alike.values():
@@ -147,12 +150,12 @@ def _lines(series: Sequence[Series], option: str) -> dict[str, list[Series]]:
 
 
 def _sweep(
-    group: Group, metric: Metric, memory: str, option: str, lines: Mapping[str, Sequence[Series]]
+    name: str, metric: Metric, memory: str, option: str, lines: Mapping[str, Sequence[Series]]
 ) -> Plot:
     every = [series.method.config[option] for own in lines.values() for series in own]
     names = None if all(map(_numeric, every)) else list(dict.fromkeys(map(str, every)))
     drawing = Drawing(
-        f"{group.benchmark}-{memory}-{option}",
+        name,
         f"{option} of {memory}",
         f"{metric.shown}, %",
         names=names,

@@ -46,6 +46,8 @@ class Series:
     label: str
     run: str
     method: Method
+    embedder: str
+    reranker: str
     questions: str
     records: Sequence[Record]
     due: int
@@ -142,6 +144,8 @@ def _series(run: StoredRun, method: Method, alone: bool) -> Series:
         label=method.label if alone else f"{method.label} ({run.name})",
         run=run.name,
         method=method,
+        embedder=run.manifest.models[method.model].embedder,
+        reranker=run.manifest.models[method.model].reranker,
         questions=run.manifest.arguments.questions,
         records=records,
         due=len(keys) - len(records),

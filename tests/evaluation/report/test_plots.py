@@ -62,6 +62,19 @@ def test_a_run_from_before_an_option_is_on_no_line_of_it(tmp_path: Path) -> None
     assert "old" not in plot.svg
 
 
+def test_plots_of_runs_that_stand_apart_have_names_of_their_own(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    swept = [method("k-5", "gam", k=5), method("k-10", "gam", k=10)]
+    said = {one.label: [Said({"exact_match": 1.0})] * 2 for one in swept}
+    runs = [
+        read_run(write_run(tmp_path / f"run-{n}", swept, [item(f"q{n}"), item("q9")], said))
+        for n in range(2)
+    ]
+    found = reported(runs)
+    assert [plot.name for plot in found.plots()] == ["locomo-gam-k", "locomo-2-gam-k"]
+    assert "](my%20plots/locomo-2-gam-k.svg)" in to_markdown(found, "my plots")
+
+
 def test_options_that_are_words_stand_beside_each_other(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     words = [method(each, "gam", partition=each) for each in ("semantic", "session", "window")]
