@@ -54,7 +54,7 @@ def test_a_run_its_verification_and_its_replay(
     assert "every score" in verified.stderr
     replayed = mgl("eval", "--replay", out)
     assert replayed.exit_code == 0, replayed.stderr
-    assert f"5 lines of {out} are the same bytes (0 timed out then" in replayed.stderr
+    assert f"5 lines of {out} are the same bytes (0 failed then" in replayed.stderr
     again = mgl("eval", "--resume", out, "--base-url", server.url, "--json")
     assert again.exit_code == 0, again.stderr
     (summary,) = json.loads(again.stdout)["methods"]
