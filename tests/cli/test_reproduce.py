@@ -145,7 +145,7 @@ def test_a_table_is_made_with_the_papers_numbers_beside_it_and_then_its_cost_is_
         r"all-of-it +exact_match +\d+\.\d\d +3 +categories +62\.50 \(Their model, judge a person\)",
         done.stdout,
     ), done.stdout
-    assert re.search(r"parts +exact_match +\d+\.\d\d +3 +questions +-", done.stdout)
+    assert re.search(r"parts +exact_match +\d+\.\d\d +3 +categories +-", done.stdout)
 
     calls = len(server.seen)
     assert calls > 0
