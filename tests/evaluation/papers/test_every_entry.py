@@ -73,7 +73,7 @@ def test_a_run_of_a_suite_goes_from_its_data_to_its_scores(
         (label, name) for label in labels for name in wanted
     }
     for one in found:
-        assert one.ours is None or (0 <= one.ours.mean and one.ours.n <= ITEMS)
+        assert one.ours is None or (one.ours.mean >= 0 and one.ours.n <= ITEMS)
         assert one.ours is None or one.ours.mean <= 1 or one.metric == "compaction_ratio"
     assert any(one.ours is not None and one.metric in wanted for one in found)
 
