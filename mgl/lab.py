@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mgl import registry, resources
 from mgl.errors import InputError, StoreError, UsageError
-from mgl.memories.base import Memory, MemoryKind, Observer, SilentObserver
+from mgl.memories.base import SILENT, Memory, MemoryKind, Observer
 from mgl.model import ModelChoice, NoModel
 from mgl.results import AskResult, BuildResult, MemorySummary, Stats
 from mgl.settings import configured
@@ -92,7 +92,7 @@ class Lab:
             adapter=adapter,
         )
         store = Store.open(folder / DATABASE)
-        hears = observer or SilentObserver()
+        hears = observer or SILENT
         toolbox = Toolbox(folder, store, choice, hears, embedder=embedder, reranker=reranker)
         return cls(store, toolbox, hears)
 

@@ -22,7 +22,7 @@ from mgl.errors import UsageError
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.runs.records import BuildRecord, Record, VerdictRecord
 from mgl.evaluation.runs.working import Ask, Build, answer, build, judge, remove_store
-from mgl.memories.base import SilentObserver
+from mgl.memories.base import SILENT
 from mgl.model import ModelChoice
 from mgl.recorded import ModelFacts
 from mgl.workplace import Workplace
@@ -77,7 +77,7 @@ class Worker:
             if base is not None:
                 shared.write_bytes(base)
                 work = replace(work, base=shared)
-            hears = SilentObserver()
+            hears = SILENT
             record, seconds = self._run(lambda place: answer(place, work, path, hears))
             return record, seconds, path.read_bytes() if keep else None
         finally:

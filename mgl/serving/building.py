@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from mgl.deferred import DeferredEngine
 from mgl.llm.base import Engine
 from mgl.llm.client import Client, Policy
-from mgl.memories.base import MemoryKind, SilentObserver, Tools
+from mgl.memories.base import SILENT, MemoryKind, Tools
 from mgl.store import Store
 from mgl.types import Document, Question
 
@@ -80,7 +80,7 @@ async def build_all(
 
         async def build(document: Document, question: Question) -> str:
             log = store.call_log()
-            tools = Tools(shared.beside(log), store, SilentObserver(), time.time)
+            tools = Tools(shared.beside(log), store, SILENT, time.time)
             memory = kind(tools, document, [question], config)
             log.attach(memory.id)
             await memory.build()

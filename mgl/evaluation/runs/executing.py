@@ -18,7 +18,7 @@ from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.runs.records import BuildRecord, Record, VerdictRecord
 from mgl.evaluation.runs.working import Ask, Build, answer, build, judge
 from mgl.evaluation.runs.workplace import Workplace
-from mgl.memories.base import Observer, SilentObserver
+from mgl.memories.base import SILENT, Observer
 
 __all__ = ["Executor", "OpenExecutor", "here"]
 
@@ -58,7 +58,7 @@ class _Here:
         return await build(self._place, work, path, observer)
 
     async def answer(self, work: Ask, path: Path) -> tuple[Record, dict[str, Any]]:
-        return await answer(self._place, work, path, SilentObserver())
+        return await answer(self._place, work, path, SILENT)
 
     async def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, dict[str, Any]]:
         return await judge(self._place, record, seat)

@@ -34,7 +34,7 @@ from mgl.evaluation.runs.records import Record, item_json
 from mgl.evaluation.runs.working import Ask, Build, remove_store
 from mgl.evaluation.runs.workplace import OpenModel
 from mgl.flight import each
-from mgl.memories.base import MemoryKind, Observer, SilentObserver
+from mgl.memories.base import SILENT, MemoryKind, Observer
 from mgl.types import Question, Source
 
 __all__ = ["Run"]
@@ -138,7 +138,7 @@ class Run:
         path = self._folder.store("build", key)
         known = self._folder.builds.get(key)
         if known is None or not (known.reason or path.exists()):
-            observer: Observer = SilentObserver()
+            observer: Observer = SILENT
             if len(self._building) <= SHOWN:
                 observer = _Named(self._observer, f"{method.label}, {source}")
             questions = self._questions(method, source)
