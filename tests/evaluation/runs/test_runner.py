@@ -1,4 +1,4 @@
-"""Runs: what is recorded, what is done once, and what ends a run or an item."""
+"""Runs: what is recorded, what is done once, and what ends a run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import (
-    EngineError,
     EngineUnavailable,
-    EngineUnusable,
     InputError,
     ResourceError,
     UsageError,
@@ -29,10 +27,8 @@ from mgl.llm.base import LLM, Message
 from mgl.memories.base import SilentObserver
 from tests.evaluation.trial import (
     GONE,
-    LOCKED,
     MODEL,
     OTHER,
-    REFUSED,
     SLOW,
     SMALL,
     Trial,
@@ -197,89 +193,6 @@ def test_a_folder_that_holds_something_is_left_alone(trial: Trial, tmp_path: Pat
     with pytest.raises(UsageError, match="not empty"):
         trial.run(tmp_path, limit=1)
     assert result(out) == before
-
-
-def test_an_item_that_fails_fails_alone(trial: Trial, tmp_path: Path) -> None:
-    trial.data = write_data(
-        tmp_path / "tiny.json", {"east": [SLOW, REFUSED, "Cathay"], "none": ["Mu"]}
-    )
-    out = trial.run(tmp_path / "run")
-    slow, refused, cathay, mu = rows(out)
-    assert (slow["outcome"], slow["reason"]) == ("failed", "EngineTimeout: no answer within 1 s")
-    assert refused["reason"] == "EngineRejected: the server is rude"
-    assert refused["usage"] == refused["scores"] == {}
-    assert cathay["outcome"] == "scored"
-    assert (mu["outcome"], mu["reason"]) == ("unscored", "no scorer has a score for this item")
-    seconds = [json.loads(line) for line in (out / "seconds.jsonl").read_text().splitlines()]
-    (of_slow,) = [row for row in seconds if row.get("item") == f"east/{SLOW}"]
-    assert of_slow["failed"] == of_slow["calls"] == 3
-
-
-def test_a_build_that_fails_fails_its_items(trial: Trial, tmp_path: Path) -> None:
-    places = {"east": [REFUSED, "Cathay"], "west": ["Avalon"]}
-    trial.data = write_data(tmp_path / "tiny.json", places)
-    out = trial.run(tmp_path / "run", memories=("mindgraph",), questions="all", settings=SMALL)
-    first, second, third = rows(out)
-    because = "its memory could not be built: EngineRejected: the server is rude"
-    assert first["reason"] == second["reason"] == because
-    assert third["outcome"] == "scored"
-    east, west = ((out / "builds.jsonl").read_text()).splitlines()
-    assert json.loads(east)["reason"] == "EngineRejected: the server is rude"
-    assert json.loads(west)["reason"] == ""
-
-
-@pytest.mark.parametrize(
-    ("country", "error"),
-    [(GONE, EngineUnavailable), (LOCKED, EngineUnusable)],
-    ids=["gone", "locked"],
-)
-def test_a_server_that_answers_nobody_ends_the_run_and_says_how_to_go_on(
-    trial: Trial, tmp_path: Path, country: str, error: type[EngineError]
-) -> None:
-    trial.data = write_data(tmp_path / "tiny.json", {"east": ["Cathay", country, "Serica"]})
-    out = tmp_path / "run"
-    with pytest.raises(error) as caught:
-        trial.run(out, concurrency=1)
-    assert caught.value.hint == f"start it; `mgl eval --resume {out}` goes on"
-    assert Manifest.read(out).ended is None
-    assert [row["item"]["id"] for row in rows(out)] == ["east/Cathay"]
-    trial.mends.add(country)
-    calls = trial.calls
-    manifest = trial.resume(out)
-    assert trial.calls == calls + 2
-    assert manifest.ended is not None
-    assert len(manifest.sessions) == 2
-    assert [row["outcome"] for row in rows(out)] == ["scored"] * 3
-
-
-def test_what_failed_is_tried_again_when_asked(trial: Trial, tmp_path: Path) -> None:
-    trial.data = write_data(tmp_path / "tiny.json", {"east": [REFUSED, "Cathay"]})
-    out = trial.run(tmp_path / "run")
-    calls = trial.calls
-    trial.mends.add(REFUSED)
-    trial.resume(out)
-    assert [row["outcome"] for row in rows(out)] == ["failed", "scored"]
-    trial.resume(out, retry_failed=True)
-    assert [row["outcome"] for row in rows(out)] == ["scored", "scored"]
-    assert trial.calls == calls + 1
-
-
-def test_trying_again_is_gone_on_with_after_an_interruption(trial: Trial, tmp_path: Path) -> None:
-    trial.data = write_data(tmp_path / "tiny.json", {"east": [REFUSED, "Cathay"]})
-    out = trial.run(tmp_path / "run")
-
-    def pulled() -> None:
-        raise EngineUnavailable("the plug was pulled", hint="put it in")
-
-    trial.heard = pulled
-    trial.engines.clear()
-    with pytest.raises(EngineUnavailable):
-        trial.resume(out, retry_failed=True)
-    trial.heard = lambda: None
-    trial.engines.clear()
-    trial.mends.add(REFUSED)
-    trial.resume(out)
-    assert [row["outcome"] for row in rows(out)] == ["scored", "scored"]
 
 
 def test_other_code_is_noted(trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
