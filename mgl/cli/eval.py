@@ -18,6 +18,8 @@ from mgl.cli.options import (
     BertScoreModel,
     Embedder,
     Engine,
+    JudgeLabels,
+    JudgePairs,
     JudgeRepeats,
     Judges,
     Memories,
@@ -68,6 +70,8 @@ def evaluate(
     ] = None,
     judge: Judges = None,
     judge_repeats: JudgeRepeats = None,
+    judge_pairs: JudgePairs = None,
+    judge_labels: JudgeLabels = None,
     bertscore: BertScoreModel = None,
     concurrency: Annotated[
         int, typer.Option("--concurrency", min=1, help="Items worked on at once.")
@@ -115,6 +119,8 @@ def evaluate(
         "--questions": questions,
         "--judge": judge,
         "--judge-repeats": judge_repeats,
+        "--judge-pairs": judge_pairs,
+        "--judge-labels": judge_labels,
         "--bertscore": bertscore,
         "--out": out,
         "--embedder": embedder,
@@ -163,6 +169,8 @@ def evaluate(
                 judge=next(iter(judges), None),
                 other_judges=judges[1:],
                 judge_repeats=judge_repeats or 0,
+                judge_pairs=judge_pairs or 0,
+                judge_labels=judge_labels and judge_labels.absolute(),
                 bertscore=bertscore,
             )
             _begin(arguments, out or _new_folder(benchmark), places, work, as_json, named)

@@ -26,6 +26,8 @@ __all__ = [
     "ConversationName",
     "Embedder",
     "Engine",
+    "JudgeLabels",
+    "JudgePairs",
     "JudgeRepeats",
     "Judges",
     "Memories",
@@ -97,6 +99,23 @@ BertScoreModel = Annotated[
 JudgeRepeats = Annotated[
     int | None,
     typer.Option("--judge-repeats", min=1, help="Ask for each verdict so often again."),
+]
+JudgePairs = Annotated[
+    int | None,
+    typer.Option(
+        "--judge-pairs",
+        min=1,
+        metavar="N",
+        help="Judges compare so many pairs of answers, in both orders.",
+    ),
+]
+JudgeLabels = Annotated[
+    Path | None,
+    typer.Option(
+        "--judge-labels",
+        metavar="FILE",
+        help="Judges judge these, too: JSON lines of question, gold, answer, correct.",
+    ),
 ]
 BaseUrl = Annotated[
     str | None,

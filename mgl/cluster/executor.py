@@ -145,6 +145,10 @@ class _Sharded:
         verdict, seconds = await self._sent(self._observer, ANYONE, "judge", record, seat)
         return verdict, seconds
 
+    async def prefer(self, first: Record, second: Record) -> tuple[VerdictRecord, dict[str, Any]]:
+        verdict, seconds = await self._sent(self._observer, ANYONE, "prefer", first, second)
+        return verdict, seconds
+
     async def _sent(self, observer: Observer, name: str, method: str, *arguments: Any) -> Any:
         """What a worker gives for a unit; ``observer`` hears what is said of it meanwhile."""
         number = min(range(len(self._workers)), key=self._begun.__getitem__)

@@ -21,7 +21,7 @@ from mgl.cluster.home import HomeStore, Said
 from mgl.errors import UsageError
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.runs.records import BuildRecord, Record, VerdictRecord
-from mgl.evaluation.runs.working import Ask, Build, answer, build, judge, remove_store
+from mgl.evaluation.runs.working import Ask, Build, answer, build, judge, prefer, remove_store
 from mgl.memories.base import SILENT
 from mgl.model import ModelChoice
 from mgl.recorded import ModelFacts
@@ -87,6 +87,10 @@ class Worker:
     def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, Seconds]:
         """As ``working.judge``."""
         return self._run(lambda place: judge(place, record, seat))
+
+    def prefer(self, first: Record, second: Record) -> tuple[VerdictRecord, Seconds]:
+        """As ``working.prefer``."""
+        return self._run(lambda place: prefer(place, first, second))
 
     def _run(self, make: Callable[[Workplace], Coroutine[Any, Any, ResultT]]) -> ResultT:
         with self._opening:

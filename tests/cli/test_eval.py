@@ -83,6 +83,29 @@ def test_judges_are_listed_and_their_verdicts_asked_for_again(
     assert "--judge-repeats is given" in refused.stderr
 
 
+def test_judges_are_held_against_people_and_compare_pairs(
+    mgl: Mgl, data: Path, server: Server, tmp_path: Path
+) -> None:
+    out, labels = tmp_path / "run", tmp_path / "labels.jsonl"
+    label = {"question": "Of Ys?", "gold": "Yspolis", "answer": "Yspolis", "correct": True}
+    labels.write_text(f"{json.dumps(label)}\n")
+    judge = ("--judge", f"correctness={SERVED}", "--judge-labels", labels, "--judge-pairs", 9)
+    ran = mgl(*new(data, server, out, "--memory", "mindgraph", *judge))
+    assert ran.exit_code == 0, ran.stderr
+    pairs = (out / "pairs.jsonl").read_text().splitlines()
+    assert 0 < len(pairs) <= 2, "one item has no gold answer"
+    assert f"verdicts: {6 + 1 + 2 * len(pairs)} of {6 + 1 + 2 * len(pairs)}" in ran.stderr
+    (labelled,) = (out / "labelled.jsonl").read_text().splitlines()
+    assert list(json.loads(labelled)["verdicts"]) == ["correctness"]
+    verified, replayed = mgl("eval", "--verify", out), mgl("eval", "--replay", out)
+    assert (verified.exit_code, replayed.exit_code) == (0, 0), replayed.stderr
+    report = mgl("report", out)
+    assert report.exit_code == 0, report.stderr
+    told = report.stdout
+    for what in ("replies on what people judged", "preferences that could be read"):
+        assert what in told
+
+
 @pytest.mark.retrieval
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_bertscore_is_verified_where_its_weights_are(

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,7 @@ def test_more_servers_than_workers(mgl: Mgl, data: Path, tmp_path: Path, server:
 def test_a_judge_asks_through_the_workers(ray: Any, data: Path, server: Server) -> None:
     item = TINY.read(data).items[0]
     record = Record("direct", item_json(item), "scored", answer="Asgardpolis")
+    other = replace(record, method="naive-rag", answer="Nowhere.")
     seat = Seat("correctness", SERVED, "correctness")
     with Workplaces.opened(ModelSettings(base_url=server.url), SilentObserver()) as places:
         execute = sharded(
@@ -161,11 +163,14 @@ def test_a_judge_asks_through_the_workers(ray: Any, data: Path, server: Server) 
         )
         with places.open(SERVED) as place, execute(place) as executor:
             verdict, seconds = place.run(lambda: executor.judge(record, seat))
+            preference, _ = place.run(lambda: executor.prefer(record, other))
         assert len(server.seen) > 0, verdict
         with places.open(SERVED) as place, here(place) as local:
             again, _ = place.run(lambda: local.judge(record, seat))
+            preferred, _ = place.run(lambda: local.prefer(record, other))
     assert (seconds["unit"], seconds["item"]) == ("verdict", item.id)
-    assert verdict == again
+    assert (verdict, preference) == (again, preferred)
+    assert preference.usage
 
 
 def test_a_model_of_the_process_is_refused(ray: Any) -> None:

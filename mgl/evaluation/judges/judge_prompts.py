@@ -12,6 +12,7 @@ from mgl.prompt import Prompt
 __all__ = [
     "ABSTENTION",
     "BETTER",
+    "CLOSER",
     "COMPREHENSIVENESS",
     "CORRECTNESS",
     "DIALOGUE",
@@ -286,4 +287,26 @@ Nor does it count which of the two comes first.
 Say first, in one short sentence, what decides; then decide.
 {"reason": "...", "better": "first", "second" or "neither"}""",
     variables=("passage", "question", "first", "second"),
+)
+
+CLOSER = Prompt(
+    "judging.closer",
+    source="ours: two answers side by side, where the right one is known",
+    text="""Two answers to a question whose right answer is known. Judge which is better.
+
+Question: {question}
+
+Right answer: {gold}
+
+First answer: {first}
+
+Second answer: {second}
+
+Better is the answer that agrees more with the right one. Wording, style and length do not count. \
+Nor does it count which of the two comes first. Where both are right, or both wrong, neither is \
+better.
+
+Say first, in one short sentence, what decides; then decide.
+{"reason": "...", "better": "first", "second" or "neither"}""",
+    variables=("question", "gold", "first", "second"),
 )

@@ -59,7 +59,7 @@ from mgl.llm.constraints import bounded
 from mgl.prompt import Prompt
 from mgl.text import sentence_spans
 
-__all__ = ["JUDGES", "JUDGING", "Judge", "Reason"]
+__all__ = ["JUDGES", "JUDGING", "Judge", "Reason", "asked", "golds_of"]
 
 JUDGING: Final = Sampling(max_tokens=400)
 REASON_CHARS: Final = 300
@@ -118,13 +118,15 @@ class _Evaluation(_Reply):
         return self
 
 
-async def _asked(
+async def asked(
     llm: LLM,
     text: str,
     schema: type[BaseModel],
     read: Callable[[Any], tuple[float, str]],
     sampling: Sampling,
 ) -> VerdictRecord:
+    """What ``read`` makes of a reply under a schema: its score and its reason; none, and why, where
+    the reply is not as asked for or the prompt is too long."""
     try:
         reply = await llm.complete(
             [Message("user", text)], schema, sampling=sampling, stage="judge"
@@ -143,7 +145,8 @@ def _without_model(right: bool, reason: str) -> VerdictRecord:
     return VerdictRecord(float(right), "", reason)
 
 
-def _golds(item: Item) -> str:
+def golds_of(item: Item) -> str:
+    """The gold answers as a prompt shows them."""
     return "\nor: ".join(item.golds)
 
 
@@ -163,10 +166,10 @@ async def _decided(
 ) -> VerdictRecord:
     text = prompt.render(
         question=item.question.text,
-        gold=_golds(item) or "It never came up.",
+        gold=golds_of(item) or "It never came up.",
         answer=answered.text,
     )
-    return await _asked(llm, text, _Reasoned, lambda it: (it.correct, it.reason), sampling)
+    return await asked(llm, text, _Reasoned, lambda it: (it.correct, it.reason), sampling)
 
 
 async def _mindgraph_prompt(
@@ -174,8 +177,10 @@ async def _mindgraph_prompt(
 ) -> VerdictRecord:
     if not item.golds:
         return _none("the item has no gold answer")
-    text = MINDGRAPH.render(question=item.question.text, gold=_golds(item), predicted=answered.text)
-    return await _asked(llm, text, _AsPrinted, lambda it: (it.correct, it.reason), sampling)
+    text = MINDGRAPH.render(
+        question=item.question.text, gold=golds_of(item), predicted=answered.text
+    )
+    return await asked(llm, text, _AsPrinted, lambda it: (it.correct, it.reason), sampling)
 
 
 async def _mindgraph(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
@@ -199,7 +204,7 @@ def _evaluated(prompt: Prompt) -> Ask:
             paragraph=item.passage, question=item.question.text, response=answered.text
         )
         text = printed + EVALUATION_AS_JSON.text
-        return await _asked(
+        return await asked(
             llm, text, _Evaluation, lambda it: (it.score / 100, it.explanation), sampling
         )
 
@@ -251,7 +256,7 @@ async def _citation_support(
     for sentence in sentences:
         text = SUPPORT.render(passages=passages, question=item.question.text, sentence=sentence)
         verdicts.append(
-            await _asked(llm, text, _Support, lambda it: (it.supported, it.reason), sampling)
+            await asked(llm, text, _Support, lambda it: (it.supported, it.reason), sampling)
         )
     scores = [each.score for each in verdicts if each.score is not None]
     reason = " ".join(each.reason for each in verdicts)

@@ -1,4 +1,4 @@
-"""Answers that people have judged, to hold a judge against: a JSON line each.
+"""Answers that people have judged, to hold a judge against: JSON lines, or a JSON list.
 
     {"question": "Where did Ann go?", "gold": ["Rome"], "answer": "To Rome.", "correct": true}
 
@@ -11,25 +11,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from mgl.benchmarks.base import Item
+from mgl.benchmarks.files import data_file
 from mgl.errors import InputError
-from mgl.evaluation.metrics.answered import Answered
-from mgl.text.encoding import decode
-from mgl.text.files import read_bytes
 from mgl.types import Question
 
-__all__ = ["Labelled", "read_labelled"]
+__all__ = ["LabelledAnswer", "LabelledSet", "read_labelled"]
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
-    """An answer and whether people called it right."""
+class LabelledAnswer:
+    """An answer and whether people called it right. The ``id`` of its item is its own."""
 
     item: Item
-    answered: Answered
+    answer: str
     correct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSet:
+    """The answers of a file in its order, and the file's hash, None where there is no file."""
+
+    answers: tuple[LabelledAnswer, ...]
+    sha256: str | None
 
 
 class _Row(BaseModel):
@@ -44,31 +50,25 @@ class _Row(BaseModel):
     passage: str = ""
 
 
-def read_labelled(path: Path) -> list[Labelled]:
-    """The answers of a file in its order; InputError, with the line, where one is not as above."""
-    read = []
-    for number, line in enumerate(decode(read_bytes(path), path.name).text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = _Row.model_validate_json(line)
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise InputError(
-                f"{path}, line {number}: {place}: {first['msg']}".replace(": :", ":"),
-                hint="each line has question, gold, answer and correct",
-            ) from error
+def read_labelled(path: Path) -> LabelledSet:
+    """The answers of a file; InputError, with the place, where one is not as above, and where two
+    are of one id."""
+    file = data_file(path)
+    rows = file.rows(_Row, hint="each answer has question, gold, answer and correct")
+    answers: dict[str, LabelledAnswer] = {}
+    for number, row in enumerate(rows, start=1):
         golds = (row.gold,) if isinstance(row.gold, str) else tuple(row.gold)
         item = Item(
-            row.id or f"line {number}",
+            row.id or f"answer {number}",
             path.name,
             Question(row.question),
             golds,
             row.category,
             passage=row.passage,
         )
-        read.append(Labelled(item, Answered(row.answer), row.correct))
-    if not read:
-        raise InputError(f"{path} has no answers", hint="give a file with a JSON line an answer")
-    return read
+        if item.id in answers:
+            raise InputError(
+                f"{path} has two answers with the id {item.id!r}", hint="give each its own, or none"
+            )
+        answers[item.id] = LabelledAnswer(item, row.answer, row.correct)
+    return LabelledSet(tuple(answers.values()), file.sha256)

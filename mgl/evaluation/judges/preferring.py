@@ -1,74 +1,50 @@
-"""Which of two answers a judge prefers, asked in both orders.
+"""Which of two answers a model that judges prefers.
 
-    >>> asked = await both_ways(llm, item, "It rained.", "It rained and blew.")  # doctest: +SKIP
-    >>> asked.forth, asked.back                                                  # doctest: +SKIP
-    ('second', 'first')
+    >>> verdict = await preferred(llm, item, "It rained.", "It rained and blew.")  # doctest: +SKIP
+    >>> verdict.score, verdict.reason                                              # doctest: +SKIP
+    (0.0, 'The second tells of the wind.')
 
-Source: Edge et al., From Local to Global (2024), compares answers in pairs; prompt ours. A judge
-that names the same place in both orders has looked at the place (``reliability.position_bias``).
+Source: Edge et al., From Local to Global (2024), compares answers in pairs; prompts ours. Asked in
+both orders, a model that names the same place twice has looked at the place
+(``mgl.evaluation.judges.reliability.position_bias``).
 """
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from mgl.benchmarks.base import Item
-from mgl.errors import ContextOverflow, ReplyInvalid
-from mgl.evaluation.judges.judge_prompts import BETTER
-from mgl.evaluation.judges.judging import JUDGING, Reason
-from mgl.llm.base import LLM, Message, Sampling
+from mgl.evaluation.judges.judge_prompts import BETTER, CLOSER
+from mgl.evaluation.judges.judging import JUDGING, Reason, asked, golds_of
+from mgl.evaluation.runs.records import VerdictRecord
+from mgl.llm.base import LLM
 
-__all__ = ["BothWays", "Place", "better", "both_ways"]
+__all__ = ["preferred"]
 
-Place = Literal["first", "second", "neither"]
-
-
-@dataclass(frozen=True, slots=True)
-class BothWays:
-    """What was preferred with one answer first (``forth``) and with the other first (``back``);
-    None where a reply could not be read."""
-
-    forth: Place | None
-    back: Place | None
+_SCORES: Final = {"first": 1.0, "second": 0.0, "neither": 0.5}
 
 
 class _Reply(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     reason: Reason
-    better: Place
+    better: Literal["first", "second", "neither"]
 
 
-async def better(
-    llm: LLM, item: Item, first: str, second: str, *, sampling: Sampling = JUDGING
-) -> Place | None:
-    """The place of the better answer; None where the reply cannot be read, or does not fit.
+async def preferred(llm: LLM, item: Item, first: str, second: str) -> VerdictRecord:
+    """1 where the first answer is better, 0 where the second is, 0.5 where neither: beside the
+    item's passage, or beside its gold answers where it has none.
 
-    Raises the rest of the EngineError family.
+    Raises the EngineError family, but for a reply that is not as asked for and a prompt that is too
+    long: these, and an item with neither, are no verdict, with their reason.
     """
-    text = BETTER.render(
-        passage=item.passage, question=item.question.text, first=first, second=second
-    )
-    try:
-        reply = await llm.complete(
-            [Message("user", text)], _Reply, sampling=sampling, stage="judge"
-        )
-    except (ReplyInvalid, ContextOverflow):
-        return None
-    assert reply.parsed is not None
-    return reply.parsed.better
-
-
-async def both_ways(
-    llm: LLM, item: Item, one: str, other: str, *, sampling: Sampling = JUDGING
-) -> BothWays:
-    """The same two answers in both orders."""
-    forth, back = await asyncio.gather(
-        better(llm, item, one, other, sampling=sampling),
-        better(llm, item, other, one, sampling=sampling),
-    )
-    return BothWays(forth, back)
+    given = {"question": item.question.text, "first": first, "second": second}
+    if item.passage:
+        text = BETTER.render(passage=item.passage, **given)
+    elif item.golds:
+        text = CLOSER.render(gold=golds_of(item), **given)
+    else:
+        return VerdictRecord(None, "", "the item has neither a passage nor a gold answer")
+    return await asked(llm, text, _Reply, lambda it: (_SCORES[it.better], it.reason), JUDGING)

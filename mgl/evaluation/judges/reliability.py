@@ -5,12 +5,14 @@
     (3, 1, 0.67)
 
 - Repeats: the same verdicts asked again with other seeds at a temperature above 0; at 0 a judge
-  repeats itself whatever it is worth (``again``, ``asked_again``, ``repeat_agreement``). A run
-  holds them with its records (``mgl eval --judge-repeats``).
+  repeats itself whatever it is worth (``again``, ``repeat_agreement``; ``mgl eval
+  --judge-repeats``).
 - Scores by rule, where both apply: verdicts against ``cascade_mindgraph`` or ``choice_letter``; of
   an answer that is word for word the reference a judge should say nothing else (``agreement``).
-- Labels: verdicts against what people said (``mgl.evaluation.judges.labelled``, ``agreement``).
-- Place: two answers in both orders; a fair judge prefers the same answer (``position_bias``).
+- Labels: verdicts against what people said (``mgl.evaluation.judges.labelled``, ``agreement``;
+  ``--judge-labels``).
+- Place: two answers in both orders; a fair judge prefers the same answer (``position_bias``;
+  ``--judge-pairs``).
 - Length: longer answers should not score higher for it (``length_bias``).
 
 Agreement by luck is taken out by Cohen's kappa (Educ. Psych. Measurement 1960). A verdict that
@@ -19,7 +21,6 @@ could not be read is compared with nothing and counted.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,17 +30,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl.benchmarks.base import Item
 from mgl.evaluation.intervals import (
     Interval,
     bootstrap_interval,
     resampled_interval,
     wilson_interval,
 )
-from mgl.evaluation.judges.judging import JUDGING, Judge
-from mgl.evaluation.judges.preferring import BothWays
-from mgl.evaluation.metrics.answered import Answered
-from mgl.llm.base import LLM, Sampling
+from mgl.evaluation.judges.judging import JUDGING
+from mgl.llm.base import Sampling
 
 __all__ = [
     "Agreement",
@@ -47,7 +45,6 @@ __all__ = [
     "PositionBias",
     "again",
     "agreement",
-    "asked_again",
     "length_bias",
     "position_bias",
     "repeat_agreement",
@@ -56,6 +53,7 @@ __all__ = [
 Verdicts = Sequence[float | None]
 
 WARM: Final = 0.7
+NEITHER: Final = 0.5
 APART: Final = 100  # a reply that cannot be used is drawn anew with the seeds that follow
 
 
@@ -98,29 +96,6 @@ def agreement(one: Verdicts, other: Verdicts, *, tolerance: float = 0.0) -> Agre
     )
 
 
-async def asked_again(
-    judge: Judge,
-    llm: LLM,
-    answers: Sequence[tuple[Item, Answered]],
-    *,
-    repeats: int = 3,
-) -> list[list[float | None]]:
-    """The verdicts on some answers, asked for ``repeats`` times: one list a time.
-
-    Raises what Judge.judge raises.
-    """
-    asked = [
-        asyncio.gather(
-            *(
-                judge.judge(llm, item, answered, sampling=again(repeat))
-                for item, answered in answers
-            )
-        )
-        for repeat in range(1, repeats + 1)
-    ]
-    return [[verdict.score for verdict in verdicts] for verdicts in await asyncio.gather(*asked)]
-
-
 def repeat_agreement(repeats: Sequence[Verdicts]) -> Interval | None:
     """How often two of an answer's verdicts are the same, averaged over the answers.
 
@@ -143,21 +118,19 @@ class PositionBias:
 
     consistent: Interval
     first: Interval | None
-    unread: int
 
 
-def position_bias(asked: Sequence[BothWays]) -> PositionBias | None:
-    """What the order of two answers does to a preference; None where none can be read."""
-    mirrored = {"first": "second", "second": "first", "neither": "neither"}
-    read = [(each.forth, each.back) for each in asked if each.forth and each.back]
+def position_bias(forth: Verdicts, back: Verdicts) -> PositionBias | None:
+    """What the order of two answers does to a preference, which is 1 for the answer that came
+    first, 0 for the second and 0.5 for neither, in both orders (``forth`` and ``back``, a pair
+    each). None where none can be read. ValueError where there are not as many of both."""
+    read = [(a, b) for a, b in zip(forth, back, strict=True) if a is not None and b is not None]
     if not read:
         return None
-    consistent = sum(mirrored[forth] == back for forth, back in read)
-    places = [place for pair in read for place in pair if place != "neither"]
+    single = [score for pair in read for score in pair if score != NEITHER]
     return PositionBias(
-        consistent=wilson_interval(consistent, len(read)),
-        first=wilson_interval(places.count("first"), len(places)) if places else None,
-        unread=len(asked) - len(read),
+        consistent=wilson_interval(sum(a + b == 1 for a, b in read), len(read)),
+        first=wilson_interval(single.count(1), len(single)) if single else None,
     )
 
 

@@ -1,11 +1,11 @@
 """How far the judges of a run can be relied on, as far as its records can tell.
 
 That is, of each judge: replies that could not be read, agreement with itself where its verdicts
-were asked again, with the scores by rule, and whether longer answers get higher verdicts; and
-agreement between judges. Verdicts that a rule gave without a model (a cascade, a letter) are left
-out where judges are compared with themselves or others: they agree whatever the model is worth.
-Both orders of two answers, and people's labels, need calls of their own
-(``mgl.evaluation.judges.reliability``), and no run holds them.
+were asked again, with the scores by rule, with people where the run has answers that they judged,
+and whether longer answers get higher verdicts; agreement between judges; and of each judging model,
+where it compared answers in both orders, what the place and the length of an answer do to its
+preference. Verdicts that a rule gave without a model (a cascade, a letter) are left out where
+judges are compared with themselves or others: they agree whatever the model is worth.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.judges.reliability import (
     WARM,
     Agreement,
+    LengthBias,
     agreement,
     length_bias,
+    position_bias,
     repeat_agreement,
 )
 from mgl.evaluation.report.figures import Metric
-from mgl.evaluation.report.runs import Group
+from mgl.evaluation.report.runs import Group, StoredRun
 from mgl.evaluation.report.tables import NONE, Cell, Datum, Table, difference_cell, percent
-from mgl.evaluation.runs.records import Record
+from mgl.evaluation.runs.records import PEOPLE, PairRecord, Record
 from mgl.evaluation.runs.summary import value_of
 
 __all__ = ["judge_table"]
@@ -37,11 +39,13 @@ _NEAR = 0.05  # of 1, within which graded verdicts (of 100) count as the same
 
 @dataclass(frozen=True, slots=True)
 class _Judge:
-    """One judge: the seat of its verdicts, those of the repeats, and what it judged."""
+    """One judge: the seat of its verdicts, those of the repeats, and what it judged: the answers of
+    the runs, and those that people have judged."""
 
     seat: Seat
     again: tuple[Seat, ...]
     judged: Sequence[Record]
+    labelled: Sequence[Record]
 
     @property
     def who(self) -> str:
@@ -63,15 +67,19 @@ def judge_table(group: Group, metrics: Sequence[Metric]) -> Table | None:
     by_rule = [each for each in metrics if each.kind == "share" and not each.judged]
     rows = [row for one in judges for row in _of_judge(one, by_rule)]
     rows += [row for pair in combinations(judges, 2) for row in _between(*pair)]
-    lacking = "two answers in both orders, and people's labels"
-    if not any(one.again for one in judges):
-        lacking = f"the same verdicts asked again, {lacking}"
+    rows += _of_preferences(group)
+    lacking = {
+        "the same verdicts asked again (--judge-repeats)": any(one.again for one in judges),
+        "two answers in both orders (--judge-pairs)": any(run.pairs for run in group.runs),
+        "people's verdicts (--judge-labels)": any(one.labelled for one in judges),
+    }
+    told = ", ".join(what for what, there in lacking.items() if not there)
     names = [f"{one.seat.judge} by {one.seat.model}" for one in judges]
     return Table(
         f"The judge{'s' * (len(judges) > 1)}: {', '.join(names)}",
         ("judge", "what", "found", "beside"),
         tuple(rows),
-        (f"Not measured here: {lacking}.",),
+        (f"Not measured here: {told}.",) if told else (),
     )
 
 
@@ -79,11 +87,17 @@ def _judges(group: Group) -> list[_Judge]:
     """The judges of all runs, those of the first first."""
     records = [each for series in group.series for each in series.records]
     seats = {seat.key: seat for run in group.runs for seat in run.manifest.panel}
+    labelled = {
+        (run.manifest.labels_sha256, one.item["id"], *one.verdicts): one
+        for run in group.runs
+        for one in run.labelled
+    }
     return [
         _Judge(
             seat,
             tuple(one for one in seats.values() if one.who == seat.who and one.repeat),
             [record for record in records if seat.key in record.verdicts],
+            [record for record in labelled.values() if seat.key in record.verdicts],
         )
         for seat in seats.values()
         if not seat.repeat
@@ -91,19 +105,25 @@ def _judges(group: Group) -> list[_Judge]:
 
 
 def _of_judge(judge: _Judge, by_rule: Sequence[Metric]) -> Iterator[tuple[Cell, ...]]:
-    unread = sum(judge.score(record) is None for record in judge.judged)
-    n = len(judge.judged)
-    read = wilson_interval(n - unread, n)
-    yield _share("replies that could be read, %", judge.who, read, f"{unread} could not be")
-    yield from _with_itself(judge)
     said = [judge.score(record) for record in judge.judged]
+    yield _read("replies that could be read, %", judge.who, said)
+    yield from _with_itself(judge)
     for metric in by_rule:
         ruled = [value_of(record, metric.name) for record in judge.judged]
         if (found := agreement(said, ruled)) is not None:
             beside = _beside(found, "the judge is higher")
             yield _share(f"agreement with {metric.name}, %", judge.who, found.share, beside)
-    if (row := _length(judge)) is not None:
-        yield row
+    yield from _with_people(judge)
+    yield from _length(
+        judge.who,
+        "verdict for twice the length, points",
+        "same questions",
+        length_bias(
+            [record.answer for record in judge.judged],
+            said,
+            [record.item["id"] for record in judge.judged],
+        ),
+    )
 
 
 def _with_itself(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
@@ -128,6 +148,63 @@ def _with_itself(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
     if kept:
         what = "what was asked again and is the verdict that counts, %"
         yield _share(what, judge.who, bootstrap_interval(kept), "averaged over answers")
+
+
+def _with_people(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
+    said = [judge.score(record) for record in judge.labelled]
+    people = [record.scores[PEOPLE] for record in judge.labelled]
+    if said:
+        yield _read("replies on what people judged that could be read, %", judge.who, said)
+    found = agreement(said, people)
+    if found is not None:
+        beside = _beside(found, "the judge is higher")
+        yield _share("agreement with people, %", judge.who, found.share, beside)
+    yield from _length(
+        judge.who,
+        "verdict for twice the length, by what people said, points",
+        "answers that people judged alike",
+        length_bias([record.answer for record in judge.labelled], said, people),
+    )
+
+
+def _of_preferences(group: Group) -> Iterator[tuple[Cell, ...]]:
+    """What each judging model goes by where it compares two answers."""
+    models = dict.fromkeys(pair.model for run in group.runs for pair in run.pairs)
+    for model in models:
+        own = [(run, pair) for run in group.runs for pair in run.pairs if pair.model == model]
+        forth = [pair.forth.score for _, pair in own]
+        back = [pair.back.score for _, pair in own]
+        yield _read("preferences that could be read, %", model, [*forth, *back])
+        found = position_bias(forth, back)
+        if found is not None:
+            same = "pairs of answers of which both could be read"
+            yield _share("the same preference in both orders, %", model, found.consistent, same)
+        if found is not None and found.first is not None:
+            fair = "50 would be fair; neither is left out"
+            yield _share("preferences for what comes first, %", model, found.first, fair)
+        yield from _length(
+            model,
+            "preference for twice the length, points",
+            "same questions, both orders",
+            _by_length(own, forth, back),
+        )
+
+
+def _by_length(
+    own: Sequence[tuple[StoredRun, PairRecord]],
+    forth: Sequence[float | None],
+    back: Sequence[float | None],
+) -> LengthBias | None:
+    """Of each pair both answers, with how far each was preferred over both orders."""
+    answers, scores, places = [], [], []
+    for place, ((run, pair), one, other) in enumerate(zip(own, forth, back, strict=True)):
+        if one is None or other is None:
+            continue
+        preferred = (one + 1 - other) / 2
+        answers += [run.records[label, pair.item].answer for label in (pair.one, pair.other)]
+        scores += [preferred, 1 - preferred]
+        places += [place, place]
+    return length_bias(answers, scores, places)
 
 
 def _between(one: _Judge, other: _Judge) -> Iterator[tuple[Cell, ...]]:
@@ -160,24 +237,21 @@ def _beside(found: Agreement, higher: str) -> str:
     return text
 
 
-def _length(judge: _Judge) -> tuple[Cell, ...] | None:
-    """Longer answers to the same question, by several methods."""
-    found = length_bias(
-        [record.answer for record in judge.judged],
-        [judge.score(record) for record in judge.judged],
-        [record.item["id"] for record in judge.judged],
-    )
+def _length(
+    who: str, what: str, among: str, found: LengthBias | None
+) -> Iterator[tuple[Cell, ...]]:
     if found is None:
-        return None
+        return
     slope = found.slope
     none = slope.low <= 0 <= slope.high
-    return _row(
-        "verdict for twice the length, points",
-        judge.who,
-        slope,
-        "same questions; " + ("the interval holds 0: no bias shown" if none else "0 would be fair"),
-        difference_cell(slope),
-    )
+    told = "the interval holds 0: no bias shown" if none else "0 would be fair"
+    yield _row(what, who, slope, f"{among}; {told}", difference_cell(slope))
+
+
+def _read(what: str, judge: str, said: Sequence[float | None]) -> tuple[Cell, ...]:
+    unread = said.count(None)
+    read = wilson_interval(len(said) - unread, len(said))
+    return _share(what, judge, read, f"{unread} could not be")
 
 
 def _share(what: str, judge: str, found: Interval, beside: str) -> tuple[Cell, ...]:

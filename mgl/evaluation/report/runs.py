@@ -13,28 +13,39 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from mgl.errors import InputError
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.lines import JsonLines
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.methods import Method
-from mgl.evaluation.runs.records import BuildRecord, Record
+from mgl.evaluation.runs.records import BuildRecord, PairRecord, Record
 
 __all__ = ["Group", "Series", "StoredRun", "groups", "read_run"]
+
+
+_FILES: Final = {
+    "records.jsonl": Record,
+    "builds.jsonl": BuildRecord,
+    "labelled.jsonl": Record,
+    "pairs.jsonl": PairRecord,
+}
 
 
 @dataclass(frozen=True)
 class StoredRun:
     """A run's folder: ``name`` is the folder's, ``records`` and ``builds`` are of its methods and
-    items alone, ``notes`` tell what a reader of its figures has to know."""
+    items alone, ``labelled`` are answers that people have judged, ``pairs`` those that were
+    compared; ``notes`` tell what a reader of its figures has to know."""
 
     name: str
     manifest: Manifest
     records: Mapping[tuple[str, str], Record]
     builds: Sequence[BuildRecord]
     seconds: Sequence[Mapping[str, Any]]
+    labelled: Sequence[Record] = ()
+    pairs: Sequence[PairRecord] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -89,7 +100,13 @@ def read_run(path: Path) -> StoredRun:
     name = path.resolve().name
     notes = _notes(name, manifest, len(known), len(folder.records), path)
     builds = [one for one in folder.builds.values() if one.method in labels]
-    return StoredRun(name, manifest, known, builds, seconds, tuple(notes))
+    labelled = list(folder.labelled.values())
+    pairs = [
+        pair
+        for pair in folder.pairs.values()
+        if {(pair.one, pair.item), (pair.other, pair.item)} <= known.keys()
+    ]
+    return StoredRun(name, manifest, known, builds, seconds, labelled, pairs, tuple(notes))
 
 
 def groups(runs: Sequence[StoredRun]) -> list[Group]:
@@ -166,7 +183,7 @@ def _notes(name: str, manifest: Manifest, known: int, found: int, path: Path) ->
         notes.append(
             f"{name} holds {found - known} records of no method or item of the run; left out"
         )
-    for file, kind in (("records.jsonl", Record), ("builds.jsonl", BuildRecord)):
+    for file, kind in _FILES.items():
         unknown = sorted(
             {field for row in JsonLines(path / file).rows for field in row}
             - {each.name for each in fields(kind)}

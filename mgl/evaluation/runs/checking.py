@@ -17,6 +17,7 @@ from mgl.errors import UsageError
 from mgl.evaluation.metrics.bertscore import bertscore_names, bertscores_among
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.grading import due, graded
+from mgl.evaluation.runs.judging import due_pairs
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.matching import rematched, unmatched
 from mgl.evaluation.runs.records import Record
@@ -57,11 +58,20 @@ def checked(path: Path, match: TokenMatcher | None = None) -> list[Difference]:
 
 
 def _of_set(manifest: Manifest, folder: RunFolder) -> Iterator[Difference]:
-    """Records that are missing from a complete run, or are of none of its items."""
+    """What is missing from a complete run, and records of none of its items."""
     keys = {(m.label, item) for m in manifest.methods for item in manifest.dataset.items}
     if manifest.ended is not None:
         for method, item in sorted(keys - folder.records.keys()):
             yield Difference(method, item, "record", "none", "an item of the run")
+        for item, one, other, model in due_pairs(manifest, folder.records):
+            if (item, one, other, model) not in folder.pairs:
+                yield Difference(
+                    f"{one} beside {other}", item, f"preference of {model}", "none", "due"
+                )
+        asked_once = [seat for seat in manifest.panel if not seat.repeat]
+        for name, record in folder.labelled.items():
+            for seat in due(record, asked_once):
+                yield Difference(record.method, name, f"verdict of {seat.key}", "none", "due")
     for method, item in sorted(folder.records.keys() - keys):
         yield Difference(method, item, "record", "one", "no item of the run")
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.runs.records import BuildRecord, Record, VerdictRecord
-from mgl.evaluation.runs.working import Ask, Build, answer, build, judge
+from mgl.evaluation.runs.working import Ask, Build, answer, build, judge, prefer
 from mgl.evaluation.runs.workplace import Workplace
 from mgl.memories.base import SILENT, Observer
 
@@ -36,6 +36,10 @@ class Executor(Protocol):
     async def answer(self, work: Ask, path: Path) -> tuple[Record, dict[str, Any]]: ...
 
     async def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, dict[str, Any]]: ...
+
+    async def prefer(
+        self, first: Record, second: Record
+    ) -> tuple[VerdictRecord, dict[str, Any]]: ...
 
 
 OpenExecutor = Callable[[Workplace], AbstractContextManager[Executor]]
@@ -62,3 +66,6 @@ class _Here:
 
     async def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, dict[str, Any]]:
         return await judge(self._place, record, seat)
+
+    async def prefer(self, first: Record, second: Record) -> tuple[VerdictRecord, dict[str, Any]]:
+        return await prefer(self._place, first, second)

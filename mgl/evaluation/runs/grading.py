@@ -7,12 +7,13 @@ None, which is no score and never counts as wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 
 from mgl.errors import EngineError, EngineUnavailable, EngineUnusable, MglError
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.judges.panel import Seat
+from mgl.evaluation.judges.preferring import preferred
 from mgl.evaluation.metrics.answered import Answered
 from mgl.evaluation.metrics.bertscore import bertscores_among
 from mgl.evaluation.metrics.scoring import scored
@@ -21,7 +22,7 @@ from mgl.evaluation.runs.spending import spent
 from mgl.llm.client import Client
 from mgl.types import Citation, Document
 
-__all__ = ["due", "graded", "judged", "told", "verbatim"]
+__all__ = ["due", "graded", "judged", "preference", "told", "verbatim"]
 
 
 def graded(record: Record, scorers: Sequence[str], judges: Sequence[str]) -> Record:
@@ -57,10 +58,18 @@ async def judged(record: Record, seat: Seat, llm: Client) -> VerdictRecord:
 
     EngineUnavailable or EngineUnusable where there is no model to ask.
     """
+    judge, item = JUDGES[seat.judge], item_from(record.item)
+    return await _given(judge.judge(llm, item, Answered.of(record), sampling=seat.sampling), llm)
+
+
+async def preference(first: Record, second: Record, llm: Client) -> VerdictRecord:
+    """Which of two answers to one item the model prefers; else as ``judged``."""
+    return await _given(preferred(llm, item_from(first.item), first.answer, second.answer), llm)
+
+
+async def _given(asked: Awaitable[VerdictRecord], llm: Client) -> VerdictRecord:
     try:
-        verdict = await JUDGES[seat.judge].judge(
-            llm, item_from(record.item), Answered.of(record), sampling=seat.sampling
-        )
+        verdict = await asked
     except (EngineUnavailable, EngineUnusable):
         raise
     except EngineError as error:

@@ -45,7 +45,8 @@ class Arguments(_Strict):
 
     ``questions`` says what a memory whose build depends
     on its questions is built for: each question by itself, or all of a source at once. A judge is
-    PROFILE or JUDGE=PROFILE, BERTScore's model MODEL or MODEL:LAYER."""
+    PROFILE or JUDGE=PROFILE, BERTScore's model MODEL or MODEL:LAYER. ``judge_labels`` is the file
+    of answers that people have judged, ``judge_pairs`` how many pairs of answers are compared."""
 
     benchmark: str
     data: Path | None
@@ -61,6 +62,8 @@ class Arguments(_Strict):
     judge: str | None = None
     other_judges: tuple[str, ...] = ()
     judge_repeats: int = 0
+    judge_labels: Path | None = None
+    judge_pairs: int = 0
     bertscore: str | None = None
 
 
@@ -99,7 +102,8 @@ class Session(_Strict):
 
 class Manifest(_Strict):
     """``judge`` is the first judge's name, and ``judge_model`` its profile, of which ``models``
-    tells, as of those of ``other_judges``. ``ended`` is when the run was complete.
+    tells, as of those of ``other_judges``; ``labels_sha256`` is of the file of answers that people
+    have judged. ``ended`` is when the run was complete.
     """
 
     arguments: Arguments
@@ -108,6 +112,7 @@ class Manifest(_Strict):
     judge: str | None
     judge_model: str | None
     other_judges: tuple[OtherJudge, ...] = ()
+    labels_sha256: str | None = None
     methods: tuple[Method, ...]
     models: Mapping[str, ModelFacts]
     dataset: DatasetFacts

@@ -13,6 +13,7 @@ from mgl import registry
 from mgl.benchmarks.base import Benchmark, Dataset, Item
 from mgl.errors import InputError, UsageError
 from mgl.evaluation.judges.judging import JUDGES
+from mgl.evaluation.judges.labelled import LabelledAnswer, LabelledSet, read_labelled
 from mgl.evaluation.metrics.bertscore import bertscore_names
 from mgl.evaluation.metrics.scoring import scorers
 from mgl.evaluation.runs.datasets import dataset_of, parameters
@@ -30,11 +31,13 @@ __all__ = ["Plan", "planned", "resumed"]
 
 @dataclass(frozen=True)
 class Plan:
-    """A manifest with the dataset and the items that it speaks of."""
+    """A manifest with the dataset and the items that it speaks of, and the answers that people have
+    judged."""
 
     manifest: Manifest
     dataset: Dataset
     items: tuple[Item, ...]
+    labelled: tuple[LabelledAnswer, ...] = ()
 
     def source(self, name: str, kind: MemoryKind) -> Source:
         """A source as a kind of memory reads it: a conversation as its transcript where it reads
@@ -74,6 +77,7 @@ def planned(arguments: Arguments, open_model: OpenModel) -> Plan:
     judges = _judges(arguments, benchmark)
     for _, name in judges:
         models.setdefault(name, _facts(name, open_model))
+    labelled = _labelled(arguments)
     judge, judge_model = judges[0] if judges else (None, None)
     dataset = dataset_of(benchmark, arguments.data, made_with, arguments.models[0], open_model)
     items = _items(arguments, dataset)
@@ -84,6 +88,7 @@ def planned(arguments: Arguments, open_model: OpenModel) -> Plan:
         judge=judge,
         judge_model=judge_model,
         other_judges=tuple(OtherJudge(judge=name, model=by) for name, by in judges[1:]),
+        labels_sha256=labelled.sha256,
         methods=tuple(compared),
         models=models,
         dataset=DatasetFacts(
@@ -95,7 +100,7 @@ def planned(arguments: Arguments, open_model: OpenModel) -> Plan:
         ),
         started=now(),
     )
-    return Plan(manifest, dataset, tuple(items))
+    return Plan(manifest, dataset, tuple(items), labelled.answers)
 
 
 def resumed(manifest: Manifest, open_model: OpenModel, data: Path | None = None) -> Plan:
@@ -109,18 +114,31 @@ def resumed(manifest: Manifest, open_model: OpenModel, data: Path | None = None)
     dataset = dataset_of(benchmark, place, made_with, arguments.models[0], open_model)
     for name in sorted(manifest.dataset.sha256.keys() | dataset.sha256.keys()):
         if manifest.dataset.sha256.get(name) != dataset.sha256.get(name):
-            raise InputError(
-                f"{name} of {place or arguments.benchmark} is not what the run was begun with "
-                "(its hash differs)",
-                hint="restore that file, or begin a new run",
-            )
+            raise _changed(f"{name} of {place or arguments.benchmark}")
+    labelled = _labelled(arguments)
+    if labelled.sha256 != manifest.labels_sha256:
+        raise _changed(str(arguments.judge_labels))
     items = _items(arguments, dataset)
     if tuple(item.id for item in items) != manifest.dataset.items:
         raise InputError(
             f"this mgl has other items of {arguments.benchmark} than the run was begun with",
             hint="go on with the code that began it (the manifest has its commit), or begin anew",
         )
-    return Plan(manifest, dataset, tuple(items))
+    return Plan(manifest, dataset, tuple(items), labelled.answers)
+
+
+def _changed(file: str) -> InputError:
+    return InputError(
+        f"{file} is not what the run was begun with (its hash differs)",
+        hint="restore that file, or begin a new run",
+    )
+
+
+def _labelled(arguments: Arguments) -> LabelledSet:
+    """What people have judged; empty, without a hash, where no file is given."""
+    if arguments.judge_labels is None:
+        return LabelledSet((), None)
+    return read_labelled(arguments.judge_labels)
 
 
 def _items(arguments: Arguments, dataset: Dataset) -> list[Item]:
@@ -155,9 +173,14 @@ def _judges(arguments: Arguments, benchmark: Benchmark) -> list[tuple[str, str]]
     """The judges that are asked for, the first first, each with its model's profile."""
     written = [] if arguments.judge is None else [arguments.judge, *arguments.other_judges]
     found = [_judge(one, benchmark) for one in written]
-    if arguments.judge_repeats and not found:
+    asked = arguments.judge_repeats or arguments.judge_pairs or arguments.judge_labels
+    if asked and not found:
         raise UsageError(
-            "there is no judge whose verdicts could be repeated", hint="give --judge PROFILE, too"
+            "there is no judge that could be looked into", hint="give --judge PROFILE, too"
+        )
+    if arguments.judge_pairs and len(arguments.memories) * len(arguments.models) < 2:
+        raise UsageError(
+            "one method has no pairs of answers", hint="give --memory several, or no --judge-pairs"
         )
     if twice := sorted({f"{name}={by}" for name, by in found if found.count((name, by)) > 1}):
         raise UsageError(

@@ -85,7 +85,10 @@ def prompts(parts: Iterable[object]) -> dict[str, str]:
 
 
 def _own(part: object) -> Iterator[ModuleType]:
-    """The modules of a class, or of the class of what else it is."""
+    """A module itself; the modules of a class, or of the class of what else it is."""
+    if isinstance(part, ModuleType):
+        yield part
+        return
     kind = part if isinstance(part, type) else type(part)
     yield sys.modules[kind.__module__]
     package = sys.modules.get(kind.__module__.rpartition(".")[0])

@@ -8,13 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter
 
 from mgl.benchmarks.base import Item
 
-__all__ = ["BuildRecord", "Outcome", "Record", "Spent", "VerdictRecord", "item_from", "item_json"]
+__all__ = [
+    "LABELLED",
+    "PEOPLE",
+    "BuildRecord",
+    "Outcome",
+    "PairRecord",
+    "Record",
+    "Spent",
+    "VerdictRecord",
+    "item_from",
+    "item_json",
+]
+
+LABELLED: Final = "labelled"
+"""In place of a method's label: an answer of the labelled set."""
+
+PEOPLE: Final = "people"
+"""The score of such an answer: 1 where people called it right, else 0."""
 
 Outcome = Literal["scored", "unscored", "failed"]
 """``unscored``: answered, and a score could not be had (no gold answer, a verdict that could not be
@@ -90,6 +107,20 @@ class BuildRecord:
     usage: Mapping[str, Spent] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
+
+
+@dataclass(frozen=True)
+class PairRecord:
+    """Two methods' answers to one item, by their labels, as a judging model compared them: their
+    scores are 1 where the answer that came first was preferred, 0 the second, 0.5 neither.
+    ``forth`` had the answer of ``one`` first, ``back`` that of ``other``."""
+
+    item: str
+    one: str
+    other: str
+    model: str
+    forth: VerdictRecord
+    back: VerdictRecord
 
 
 def item_json(item: Item) -> dict[str, Any]:

@@ -8,7 +8,7 @@ to another.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from mgl.recorded import FAILURES
 
 __all__ = ["Replay", "replay"]
 
-_FILES = ("records.jsonl", "builds.jsonl")
+_FILES = ("records.jsonl", "builds.jsonl", "labelled.jsonl", "pairs.jsonl")
 _FAILED = tuple(kind.__name__ for kind in FAILURES.values())
 
 
@@ -64,7 +64,7 @@ def _compared(recorded: Path, made: Path) -> Replay:
     before, after = _lines(recorded), _lines(made)
     failed = {key for key, (reason, _) in before.items() if any(kind in reason for kind in _FAILED)}
     differing = [key for key in {**before, **after} if before.get(key) != after.get(key)]
-    if not differing and recorded.read_bytes() != made.read_bytes():
+    if not differing and _bytes(recorded) != _bytes(made):
         differing = [f"the order of {recorded.name}"]
     return Replay(
         len(before),
@@ -75,15 +75,25 @@ def _compared(recorded: Path, made: Path) -> Replay:
 
 def _lines(path: Path) -> dict[str, tuple[str, bytes]]:
     """The reasons and the bytes of each line, by what it is of."""
-    lines = path.read_bytes().split(b"\n")
+    lines = _bytes(path).split(b"\n")
     return {
-        f"{row['method']}: {row['source'] if 'source' in row else row['item']['id']}": (
-            " ".join([row["reason"], *_reasons(row.get("verdicts", {}))]),
-            line,
-        )
+        _name(row): (" ".join(_reasons(row)), line)
         for row, line in zip(JsonLines(path).rows, lines, strict=False)
     }
 
 
-def _reasons(verdicts: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    return [verdict["reason"] for verdict in verdicts.values()]
+def _bytes(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    """``method: id`` of an item or a build; of a pair both methods, and the model."""
+    if "forth" in row:
+        return f"{row['one']} beside {row['other']}, by {row['model']}: {row['item']}"
+    return f"{row['method']}: {row['source'] if 'source' in row else row['item']['id']}"
+
+
+def _reasons(row: Mapping[str, Any]) -> Iterator[str]:
+    verdicts = row.get("verdicts", {"forth": row.get("forth"), "back": row.get("back")})
+    yield row.get("reason", "")
+    yield from (verdict["reason"] for verdict in verdicts.values() if verdict is not None)

@@ -16,20 +16,20 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from mgl import registry
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
-from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.runs.executing import Executor, OpenExecutor, here
 from mgl.evaluation.runs.folder import RunFolder
-from mgl.evaluation.runs.grading import due, graded
+from mgl.evaluation.runs.grading import graded
+from mgl.evaluation.runs.judging import Judging
 from mgl.evaluation.runs.matching import match_all
 from mgl.evaluation.runs.methods import Method
 from mgl.evaluation.runs.plan import Plan
+from mgl.evaluation.runs.progress import Count, Named
 from mgl.evaluation.runs.records import Record, item_json
 from mgl.evaluation.runs.working import Ask, Build, remove_store
 from mgl.evaluation.runs.workplace import OpenModel
@@ -81,10 +81,12 @@ class Run:
         for model in self._plan.manifest.arguments.models:
             if self._open_items(model):
                 self._at(model, lambda executor, model=model: self._work(executor, model))  # type: ignore[misc]
+        judging = Judging(self._plan, self._folder, self._observer, concurrency=self._concurrency)
         for model in dict.fromkeys(seat.model for seat in self._plan.manifest.panel):
-            if self._unjudged(model):
-                self._at(model, lambda executor, model=model: self._judge_all(executor, model))  # type: ignore[misc]
+            if judging.due(model):
+                self._at(model, lambda executor, model=model: judging.work(executor, model))  # type: ignore[misc]
         match_all(self._plan.manifest, self._folder, self._open_model, self._observer)
+        judging.finish()
         self._finish()
 
     # One model
@@ -120,7 +122,7 @@ class Run:
         loop = asyncio.get_running_loop()
         self._building = {key: loop.create_future() for key in needed}
         self._waiting = Counter((method.label, item.source) for method, item in todo)
-        self._built = _Count(self._observer, "builds", 0, len(needed))
+        self._built = Count(self._observer, "builds", 0, len(needed))
         by_label = {method.label: method for method, _ in todo}
         units: list[Callable[[], Awaitable[None]]] = [
             lambda key=key: self._build(executor, by_label[key[0]], key[1])  # type: ignore[misc]
@@ -130,7 +132,7 @@ class Run:
             lambda method=method, item=item: self._answer(executor, method, item)  # type: ignore[misc]
             for method, item in todo
         ]
-        self._progress = _Count(self._observer, f"items, {model}", *self._counts(model))
+        self._progress = Count(self._observer, f"items, {model}", *self._counts(model))
         await each(units, lambda unit: unit(), at_once=self._concurrency)
 
     async def _build(self, executor: Executor, method: Method, source: str) -> None:
@@ -140,7 +142,7 @@ class Run:
         if known is None or not (known.reason or path.exists()):
             observer: Observer = SILENT
             if len(self._building) <= SHOWN:
-                observer = _Named(self._observer, f"{method.label}, {source}")
+                observer = Named(self._observer, f"{method.label}, {source}")
             questions = self._questions(method, source)
             unit = Build(method, source, self._source(source, method.memory), questions)
             record, seconds = await executor.build(unit, path, observer)
@@ -168,7 +170,8 @@ class Run:
             )
             record, seconds = await executor.answer(unit, path)
             self._folder.add_seconds(seconds)
-            self._folder.add(self._graded(record))
+            manifest = self._plan.manifest
+            self._folder.add(graded(record, manifest.scorers, manifest.judges))
             self._drop(path)
         self._waiting[key] -= 1
         if not self._waiting[key]:
@@ -179,40 +182,6 @@ class Run:
         """Remove a store that is needed no more."""
         if not self._keep:
             remove_store(store)
-
-    # Judging
-
-    async def _judge_all(self, executor: Executor, model: str) -> None:
-        """Every verdict that a model is still asked for, those on one answer one after the other; a
-        record has them in the panel's order."""
-        todo = self._unjudged(model)
-        count = _Count(self._observer, "verdicts", 0, sum(len(seats) for _, seats in todo))
-
-        panel = self._plan.manifest.panel
-
-        async def one(work: tuple[Record, list[Seat]]) -> None:
-            record, seats = work
-            for seat in seats:
-                verdict, seconds = await executor.judge(record, seat)
-                self._folder.add_seconds(seconds)
-                given = {**record.verdicts, seat.key: verdict}
-                verdicts = {one.key: given[one.key] for one in panel if one.key in given}
-                record = self._graded(replace(record, verdicts=verdicts))
-                self._folder.add(record)
-                count.one_more()
-
-        await each(todo, one, at_once=self._concurrency)
-
-    def _unjudged(self, model: str) -> list[tuple[Record, list[Seat]]]:
-        """What was answered, with the verdicts that a model has yet to give, in the order of
-        methods and items."""
-        own = [seat for seat in self._plan.manifest.panel if seat.model == model]
-        records = self._folder.records
-        known = [records[key] for key in self._keys() if key in records]
-        return [(record, seats) for record in known if (seats := due(record, own))]
-
-    def _graded(self, record: Record) -> Record:
-        return graded(record, self._plan.manifest.scorers, self._plan.manifest.judges)
 
     # What there is to do
 
@@ -275,31 +244,3 @@ class Run:
         own = sum(method.model == model for method in self._plan.manifest.methods)
         total = own * len(self._plan.items)
         return total - len(self._open_items(model)), total
-
-
-class _Count:
-    """How far something is, told to an observer each time that it goes on."""
-
-    def __init__(self, observer: Observer, stage: str, done: int, total: int) -> None:
-        self._observer = observer
-        self._stage = stage
-        self._done, self._total = done, total
-        observer.progress(stage, done, total)
-
-    def one_more(self) -> None:
-        self._done += 1
-        self._observer.progress(self._stage, self._done, self._total)
-
-
-class _Named:
-    """An observer of one build among others."""
-
-    def __init__(self, observer: Observer, name: str) -> None:
-        self._observer = observer
-        self._name = name
-
-    def progress(self, stage: str, done: int, total: int) -> None:
-        self._observer.progress(f"{self._name}: {stage}", done, total)
-
-    def note(self, text: str) -> None:
-        self._observer.note(f"{self._name}: {text}")

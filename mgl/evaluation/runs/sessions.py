@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mgl import registry
 from mgl.errors import MglError, ResourceError, UsageError
+from mgl.evaluation.judges import preferring
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.runs.executing import OpenExecutor, here
 from mgl.evaluation.runs.folder import RunFolder
@@ -106,6 +107,7 @@ def _parts(plan: Plan) -> list[object]:
         *(registry.load("memory", method.memory) for method in manifest.methods),
         registry.load("benchmark", manifest.arguments.benchmark),
         *(JUDGES[seat.judge] for seat in manifest.panel),
+        *([preferring] if manifest.arguments.judge_pairs else []),
     ]
 
 

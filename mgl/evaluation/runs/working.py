@@ -19,7 +19,7 @@ from mgl import registry
 from mgl.benchmarks.base import Item
 from mgl.errors import EngineError, EngineUnavailable, EngineUnusable, InputError
 from mgl.evaluation.judges.panel import Seat
-from mgl.evaluation.runs.grading import judged, told, verbatim
+from mgl.evaluation.runs.grading import judged, preference, told, verbatim
 from mgl.evaluation.runs.methods import Method
 from mgl.evaluation.runs.records import BuildRecord, Record, VerdictRecord, item_json
 from mgl.evaluation.runs.spending import spent, took
@@ -30,7 +30,7 @@ from mgl.results import Stats, citation_json
 from mgl.store import Store
 from mgl.types import Answer, Conversation, Question, Source
 
-__all__ = ["Ask", "Build", "answer", "build", "judge", "remove_store"]
+__all__ = ["Ask", "Build", "answer", "build", "judge", "prefer", "remove_store"]
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,16 @@ async def judge(
     verdict = await judged(record, seat, llm)
     unit = {"unit": "verdict", "method": record.method, "item": record.item["id"]}
     return verdict, {**unit, "judge": seat.key, **took(llm, began)}
+
+
+async def prefer(
+    place: Workplace, first: Record, second: Record
+) -> tuple[VerdictRecord, dict[str, Any]]:
+    """Which of two answers to one item is preferred; errors as ``preference``."""
+    llm, began = place.client(), time.monotonic()
+    verdict = await preference(first, second, llm)
+    unit = {"unit": "preference", "methods": [first.method, second.method]}
+    return verdict, {**unit, "item": first.item["id"], **took(llm, began)}
 
 
 def remove_store(path: Path) -> None:

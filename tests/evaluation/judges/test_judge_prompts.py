@@ -19,6 +19,7 @@ PINNED = {
 PINNED_OURS = {
     "ABSTENTION": "ca92c1d39e03364c",
     "BETTER": "d28b9fd1512334c6",
+    "CLOSER": "affd94fb50b4a7c9",
     "CORRECTNESS": "4c9e6760469010d3",
     "DIALOGUE": "a9808fd1ae54287c",
     "ENTAILMENT": "60b9c75f557afd48",
@@ -80,7 +81,7 @@ def test_every_prompt_says_where_it_comes_from_and_what_it_is_given() -> None:
 
 def test_every_prompt_is_one_that_a_judge_asks_with() -> None:
     asked = {prompt.name for judge in JUDGES.values() for prompt in judge.prompts}
-    asked.add(judge_prompts.BETTER.name)
+    asked |= {judge_prompts.BETTER.name, judge_prompts.CLOSER.name}
     assert asked == {getattr(judge_prompts, name).name for name in judge_prompts.__all__}
 
 

@@ -11,7 +11,7 @@ from mgl.benchmarks.base import Item
 from mgl.errors import EngineRejected
 from mgl.evaluation.judges import judge_prompts as prompts
 from mgl.evaluation.judges.judging import JUDGES
-from mgl.evaluation.judges.preferring import BothWays, better, both_ways
+from mgl.evaluation.judges.preferring import preferred
 from mgl.evaluation.metrics.answered import Answered
 from mgl.evaluation.runs.records import VerdictRecord
 from mgl.llm.base import Sampling
@@ -241,21 +241,30 @@ class TestPreferring:
     def reply(place: str) -> str:
         return json.dumps({"reason": "It says more.", "better": place})
 
-    async def test_both_orders_are_asked(self) -> None:
-        def longer(request: Any) -> str:
-            text = request.messages[-1].content
-            second = text.index("blew hard") > text.index("Second answer")
-            return self.reply("second" if second else "first")
-
-        engine = ScriptedEngine([longer, longer])
-        client = Client(engine, MemoryCallLog())
-        of = item(passage="It rained and blew.")
-        asked = await both_ways(client, of, "It rained.", "It rained and blew hard.")
-        assert asked == BothWays("second", "first")
+    @pytest.mark.parametrize(
+        ("place", "score"), [("first", 1.0), ("second", 0.0), ("neither", 0.5)]
+    )
+    @pytest.mark.parametrize("of", [item(passage="It rained and blew."), item("Rain.")])
+    async def test_the_place_is_the_score(self, of: Item, place: str, score: float) -> None:
+        engine = ScriptedEngine([self.reply(place)])
+        verdict = await preferred(Client(engine, MemoryCallLog()), of, "It rained.", "It blew.")
+        assert (verdict.score, verdict.reason) == (score, "It says more.")
+        [request] = engine.requests
+        said = request.messages[-1].content
+        assert said.index("It rained.\n") < said.index("It blew.\n")
+        assert (of.passage or of.golds[0]) in said
 
     async def test_prose_is_no_preference(self) -> None:
         client = Client(ScriptedEngine(["The first."] * 5), MemoryCallLog())
-        assert await better(client, item(passage="x"), "a", "b") is None
+        verdict = await preferred(client, item(passage="x"), "a", "b")
+        assert verdict.score is None
+        assert verdict.reason
+
+    async def test_without_anything_to_judge_by_nothing_is_asked(self) -> None:
+        engine = ScriptedEngine([])
+        verdict = await preferred(Client(engine, MemoryCallLog()), item(), "a", "b")
+        assert (verdict.score, engine.requests) == (None, [])
+        assert "neither a passage nor a gold" in verdict.reason
 
 
 async def test_another_seed_is_another_call() -> None:

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from typing import get_args
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.benchmarks.base import Item
-from mgl.evaluation.judges.judging import JUDGES
-from mgl.evaluation.judges.preferring import BothWays, Place
 from mgl.evaluation.judges.reliability import (
     agreement,
-    asked_again,
     length_bias,
     position_bias,
     repeat_agreement,
 )
-from mgl.evaluation.metrics.answered import Answered
-from mgl.llm.base import Request
-from mgl.llm.calls import MemoryCallLog
-from mgl.llm.client import Client
-from mgl.llm.fakes import ScriptedEngine
-from mgl.types import Question
 
 verdicts = st.lists(st.sampled_from([0.0, 1.0, None]), min_size=1, max_size=12)
 
@@ -110,48 +97,36 @@ class TestRepeats:
         assert repeat_agreement([[1, 0]]) is None
         assert repeat_agreement([]) is None
 
-    async def test_each_repeat_is_asked_with_a_seed_of_its_own(self) -> None:
-        def by_seed(request: Request) -> str:
-            assert request.sampling.temperature > 0
-            return json.dumps({"reason": "so", "correct": request.sampling.seed != 200})
-
-        engine = ScriptedEngine([by_seed] * 6)
-        answers = [
-            (Item(name, "s", Question(f"{name}?"), ("x",)), Answered("x")) for name in ("a", "b")
-        ]
-        said = await asked_again(
-            JUDGES["correctness"], Client(engine, MemoryCallLog()), answers, repeats=3
-        )
-        assert said == [[1, 1], [0, 0], [1, 1]]
-        assert len(engine.requests) == 6
-
 
 class TestPositionBias:
     def test_by_hand(self) -> None:
         asked = [
-            BothWays("first", "second"),
-            BothWays("second", "first"),
-            BothWays("first", "first"),
-            BothWays("neither", "neither"),
-            BothWays("neither", "first"),
-            BothWays("first", None),
+            (1.0, 0.0),
+            (0.0, 1.0),
+            (1.0, 1.0),
+            (0.5, 0.5),
+            (0.5, 1.0),
+            (1.0, None),
         ]
-        found = position_bias(asked)
+        found = position_bias([forth for forth, _ in asked], [back for _, back in asked])
         assert found is not None
         assert found.consistent.mean == pytest.approx(3 / 5)
         assert found.first is not None
         assert (found.first.mean, found.first.n) == (pytest.approx(5 / 7), 7)
-        assert found.unread == 1
 
     def test_a_judge_that_looks_at_the_place_alone_is_never_consistent(self) -> None:
-        for place in get_args(Place):
-            found = position_bias([BothWays(place, place)] * 4)
+        for place in (1.0, 0.0, 0.5):
+            found = position_bias([place] * 4, [place] * 4)
             assert found is not None
-            assert found.consistent.mean == (place == "neither")
+            assert found.consistent.mean == (place == 0.5)
 
     def test_nothing_read_says_nothing(self) -> None:
-        assert position_bias([BothWays(None, "first")]) is None
-        assert position_bias([]) is None
+        assert position_bias([None], [1]) is None
+        assert position_bias([], []) is None
+
+    def test_both_orders_are_of_the_same_pairs(self) -> None:
+        with pytest.raises(ValueError, match="zip"):
+            position_bias([1], [1, 0])
 
 
 class TestLengthBias:

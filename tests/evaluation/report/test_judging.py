@@ -15,7 +15,7 @@ from mgl.evaluation.report.runs import groups, read_run
 from mgl.evaluation.report.tables import Cell, Table
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import Manifest, OtherJudge
-from mgl.evaluation.runs.records import VerdictRecord
+from mgl.evaluation.runs.records import LABELLED, PEOPLE, PairRecord, Record, VerdictRecord
 from tests.evaluation.report.folders import MODEL, Said, item, method, write_run
 
 Scores = Sequence[float | None]
@@ -41,6 +41,10 @@ def table(
         own = {key: VerdictRecord(scores[place], reply) for key, scores in verdicts.items()}
         rows.append(asdict(record) | {"verdicts": {key: asdict(one) for key, one in own.items()}})
     (folder / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return read_table(folder)
+
+
+def read_table(folder: Path) -> Table:
     (group,) = groups([read_run(folder)])
     found = judge_table(group, metrics(group))
     assert found is not None
@@ -59,7 +63,10 @@ def whats(found: Table) -> set[str]:
 def test_one_judge_that_is_asked_once(tmp_path: Path) -> None:
     found = table(tmp_path / "run", {"locomo": [1, 1, 0, None]})
     assert found.title == f"The judge: locomo by {MODEL}"
-    assert "the same verdicts asked again, two answers" in found.notes[0]
+    assert found.notes == (
+        "Not measured here: the same verdicts asked again (--judge-repeats), "
+        "two answers in both orders (--judge-pairs), people's verdicts (--judge-labels).",
+    )
     read, beside = row(found, "locomo", "replies that could be read, %")
     assert (read.text, beside.text) == ("75.0", "1 could not be")
     ruled, beside = row(found, "locomo", "agreement with exact_match, %")
@@ -82,7 +89,7 @@ def test_a_judge_that_is_asked_again(tmp_path: Path) -> None:
     assert "asked 2 times at temperature 0.7; 1 could not be read" in beside.text
     kept, _ = row(found, "locomo", "what was asked again and is the verdict that counts, %")
     assert (kept.text, kept.beside) == ("83.3", "n 3")
-    assert found.notes == ("Not measured here: two answers in both orders, and people's labels.",)
+    assert "asked again" not in found.notes[0]
 
 
 def test_verdicts_that_no_model_gave_say_nothing_of_it(tmp_path: Path) -> None:
@@ -137,3 +144,62 @@ def test_a_verdict_that_is_yet_to_come_is_not_compared(tmp_path: Path, key: str)
     assert found is not None
     kept, _ = row(found, "locomo", "what was asked again and is the verdict that counts, %")
     assert (kept.text, kept.beside) == ("0.0", "n 1")
+
+
+def test_a_judge_is_held_against_people(tmp_path: Path) -> None:
+    """Of four answers that could be read it agrees with people on two; of the two that people call
+    wrong it takes the longer for right, by one doubling."""
+    folder = tmp_path / "run"
+    table(folder, {"locomo": [1]})
+    said = [("a b", 1, 1.0), ("a b", 1, 0.0), ("a b", 0, 0.0), ("a b c d", 0, 1.0), ("e", 1, None)]
+    for place, (answer, people, verdict) in enumerate(said):
+        RunFolder(folder).add_labelled(
+            Record(
+                LABELLED,
+                item(f"answer {place}"),
+                "scored",
+                answer=answer,
+                scores={PEOPLE: float(people)},
+                verdicts={"locomo": VerdictRecord(verdict, "said")},
+            )
+        )
+    found = read_table(folder)
+    people_say, beside = row(found, "locomo", "agreement with people, %")
+    assert (people_say.text, people_say.beside) == ("50.0", "n 4")
+    assert beside.text.startswith("kappa 0.00 [")
+    assert beside.text.endswith("the judge is higher in 50%")
+    read, beside = row(found, "locomo", "replies on what people judged that could be read, %")
+    assert (read.text, beside.text) == ("80.0", "1 could not be")
+    longer, beside = row(
+        found, "locomo", "verdict for twice the length, by what people said, points"
+    )
+    assert longer.text == "+100.0"
+    assert beside.text.startswith("answers that people judged alike")
+    assert "people" not in found.notes[0]
+
+
+def test_a_judging_model_is_asked_in_both_orders(tmp_path: Path) -> None:
+    """Of three pairs that could be read one is preferred in both orders, one goes by the place
+    (first), one finds neither better once; the longer answer wins 3/4 of the mean pair."""
+    folder = tmp_path / "run"
+    items = [item(f"q{place}") for place in range(4)]
+    said = {
+        "gam": [Said({"exact_match": 1.0}, 1.0, answer="a b c d")] * 4,
+        "turns": [Said({"exact_match": 0.0}, 0.0, answer="a b")] * 4,
+    }
+    write_run(folder, [method("gam"), method("turns")], items, said, judge="locomo")
+    orders = [(1.0, 0.0), (1.0, 1.0), (0.5, 0.0), (1.0, None)]
+    for about, (forth, back) in zip(items, orders, strict=True):
+        verdicts = VerdictRecord(forth, "said"), VerdictRecord(back, "said")
+        RunFolder(folder).add_pair(PairRecord(about["id"], "gam", "turns", MODEL, *verdicts))
+    found = read_table(folder)
+    same, beside = row(found, MODEL, "the same preference in both orders, %")
+    assert (same.text, same.beside) == ("33.3", "n 3")
+    assert beside.text == "pairs of answers of which both could be read"
+    read, _ = row(found, MODEL, "preferences that could be read, %")
+    assert (read.text, read.beside) == ("87.5", "n 8")
+    first, _ = row(found, MODEL, "preferences for what comes first, %")
+    assert (first.text, first.beside) == ("60.0", "n 5")
+    longer, _ = row(found, MODEL, "preference for twice the length, points")
+    assert longer.text == "+50.0"
+    assert "both orders" not in found.notes[0]

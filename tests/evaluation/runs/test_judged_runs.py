@@ -9,18 +9,19 @@ from typing import Any
 
 import pytest
 
-from mgl.errors import EngineTimeout, EngineUnavailable, UsageError
+from mgl.errors import EngineTimeout, EngineUnavailable, InputError, UsageError
 from mgl.evaluation.judges.judging import JUDGES, Judge
 from mgl.evaluation.metrics.answered import Answered
 from mgl.evaluation.runs.checking import checked
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import Manifest, OtherJudge
 from mgl.evaluation.runs.plan import resumed
-from mgl.evaluation.runs.records import VerdictRecord
+from mgl.evaluation.runs.records import PEOPLE, VerdictRecord
 from mgl.evaluation.runs.replaying import Replay, replay
 from mgl.llm.base import LLM, Completion, Message, Request, Sampling, TokenUsage
 from mgl.llm.fakes import SchemaEngine
 from tests.evaluation.trial import (
+    ASKED,
     MODEL,
     OTHER,
     SLOW,
@@ -216,7 +217,10 @@ def test_a_verdict_that_is_missing_is_found(trial: Trial, tmp_path: Path) -> Non
         ({"judge": MODEL, "other_judges": (f"strict={MODEL}",)}, "judges twice"),
         ({"judge": MODEL, "other_judges": (f"harsh={OTHER}",)}, "no judge 'harsh'"),
         ({"judge": MODEL, "benchmark": "unjudged"}, "no judge is known for unjudged"),
-        ({"judge_repeats": 2}, "no judge whose verdicts could be repeated"),
+        ({"judge_repeats": 2}, "no judge that could be looked into"),
+        ({"judge_pairs": 2}, "no judge that could be looked into"),
+        ({"judge_labels": Path("labels.jsonl")}, "no judge that could be looked into"),
+        ({"judge": MODEL, "judge_pairs": 2}, "one method has no pairs"),
         ({"judge": MODEL, "other_judges": ("nobody",)}, "nobody"),
     ],
 )
@@ -228,3 +232,125 @@ def test_a_panel_that_cannot_sit(trial: Trial, given: dict[str, Any], says: str)
 def test_a_benchmark_without_a_judge_takes_one_that_is_named(trial: Trial, tmp_path: Path) -> None:
     out = trial.run(tmp_path / "run", benchmark="unjudged", judge=f"kind={OTHER}")
     assert all(list(row["verdicts"]) == ["kind"] for row in rows(out))
+
+
+LABELS = [
+    {"question": "Of Ys?", "gold": "Yspolis", "answer": answer, "correct": correct}
+    for answer, correct in (("Yspolis", True), ("Ispolis", False), ("Nobody knows.", False))
+]
+
+
+@pytest.fixture
+def looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A panel over the answers of two models, of which one is always wrong; it judges what people
+    have judged, and compares pairs. Judging, both models prefer what comes first."""
+    generate = Knowing.generate
+
+    async def otherwise(engine: Knowing, request: Request) -> Completion:
+        said = request.messages[-1].content
+        if "Second answer:" in said:
+            reply = json.dumps({"reason": "It is first.", "better": "first"})
+        elif engine.model_id == f"fake/{OTHER}" and "right?" not in said:
+            reply = f"{ASKED.findall(said)[-1]} City"
+        else:
+            return await generate(engine, request)
+        engine.calls += 1
+        engine._heard()
+        return Completion(reply, "stop", TokenUsage(9, 3))
+
+    monkeypatch.setattr(Knowing, "generate", otherwise)
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text("".join(json.dumps(row) + "\n" for row in LABELS))
+    return {**PANEL, "models": (MODEL, OTHER), "judge_labels": labels, "judge_pairs": 2}
+
+
+def looked(out: Path) -> dict[str, bytes]:
+    return {name: (out / f"{name}.jsonl").read_bytes() for name in ("labelled", "pairs")}
+
+
+def test_what_people_judged_and_pairs_are_judged_with_the_run(
+    trial: Trial, tmp_path: Path, looked_into: dict[str, Any]
+) -> None:
+    out = trial.run(tmp_path / "run", **looked_into)
+    folder = RunFolder(out)
+    assert list(folder.labelled) == ["answer 1", "answer 2", "answer 3"]
+    for record in folder.labelled.values():
+        assert list(record.verdicts) == [KEYS[0], KEYS[3]], "once by each judge"
+    assert [one.scores[PEOPLE] for one in folder.labelled.values()] == [1, 0, 0]
+    items = list(dict.fromkeys(item for item, *_ in folder.pairs))
+    assert len(items) == 2
+    labels = [method.label for method in Manifest.read(out).methods]
+    assert list(folder.pairs) == [(item, *labels, by) for item in items for by in (OTHER, MODEL)]
+    assert {(one.forth.score, one.back.score) for one in folder.pairs.values()} == {(1.0, 1.0)}
+    assert trial.calls == 2 * 9 + 2 * 9 * 6 + 3 * 2 + 2 * 2 * 2
+    assert checked(out) == []
+    plan = resumed(Manifest.read(out), trial.recorded)
+    found = replay(plan, out, trial.recorded, trial.observer, concurrency=8)
+    assert found == Replay(18 + 6 + 3 + 4, (), ())
+
+
+@pytest.mark.parametrize("calls", [18, 60, 126, 129, 134, 139])
+def test_ended_while_judges_are_looked_into_a_run_goes_on(
+    trial: Trial, tmp_path: Path, looked_into: dict[str, Any], calls: int
+) -> None:
+    whole = trial.run(tmp_path / "whole", **looked_into)
+    (tmp_path / "home").mkdir()
+    left = [calls]
+
+    def heard() -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise EngineUnavailable("the plug was pulled", hint="put it in")
+
+    cut = Trial(tmp_path / "home", trial.data, heard)
+    with pytest.raises(EngineUnavailable, match="the plug was pulled"):
+        cut.run(tmp_path / "run", **looked_into)
+    left[0] = 1000
+    cut.resume(tmp_path / "run")
+    assert (result(tmp_path / "run"), looked(tmp_path / "run")) == (result(whole), looked(whole))
+
+
+def test_a_preference_that_is_missing_is_found(
+    trial: Trial, tmp_path: Path, looked_into: dict[str, Any]
+) -> None:
+    out = trial.run(tmp_path / "run", **looked_into)
+    for name in ("labelled", "pairs"):
+        lines = (out / f"{name}.jsonl").read_text().splitlines()
+        row = json.loads(lines.pop())
+        row.get("verdicts", {}).pop(KEYS[3], None)
+        kept = [*lines, json.dumps(row)] if name == "labelled" else lines
+        (out / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in kept))
+    assert [one.what for one in checked(out)] == [f"preference of {MODEL}", f"verdict of {KEYS[3]}"]
+
+
+def test_a_preference_that_timed_out_is_asked_for_again(
+    trial: Trial, tmp_path: Path, looked_into: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate, slow = Knowing.generate, [True]
+
+    async def slowly(engine: Knowing, request: Request) -> Completion:
+        said = request.messages[-1].content
+        if slow[0] and ("Second answer:" in said or "is Ispolis right?" in said):
+            raise EngineTimeout("no answer within 1 s", hint="wait")
+        return await generate(engine, request)
+
+    monkeypatch.setattr(Knowing, "generate", slowly)
+    out = trial.run(tmp_path / "run", **looked_into)
+    assert all(one.forth.failed and one.back.failed for one in RunFolder(out).pairs.values())
+    slow[0] = False
+    trial.resume(out, retry_failed=True)
+    folder = RunFolder(out)
+    assert {(one.forth.score, one.back.score) for one in folder.pairs.values()} == {(1.0, 1.0)}
+    given = [one.score for each in folder.labelled.values() for one in each.verdicts.values()]
+    assert len(given) == 6
+    assert None not in given
+
+
+def test_other_answers_of_people_under_a_run_are_refused(
+    trial: Trial, tmp_path: Path, looked_into: dict[str, Any]
+) -> None:
+    out = trial.run(tmp_path / "run", **looked_into)
+    with looked_into["judge_labels"].open("a") as file:
+        file.write(json.dumps(LABELS[0]) + "\n")
+    with pytest.raises(InputError, match=r"labels\.jsonl is not what the run was begun with"):
+        resumed(Manifest.read(out), trial.open)
