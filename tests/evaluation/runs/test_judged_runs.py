@@ -115,14 +115,10 @@ def test_a_verdict_that_cannot_be_read_is_unscored_whatever_its_repeats_say(
     assert checked(out) == []
 
 
-@pytest.mark.parametrize("concurrency", [1, 4])
-@pytest.mark.parametrize("calls", [9, 10, 20, 37, 62])
-def test_ended_between_two_verdicts_a_run_goes_on(
-    trial: Trial, tmp_path: Path, calls: int, concurrency: int
-) -> None:
-    """9 answers and 6 verdicts each are 63 calls, of which none is paid twice."""
-    whole = trial.run(tmp_path / "whole", **PANEL)
-    (tmp_path / "home").mkdir()
+def unplugged(trial: Trial, home: Path, calls: int) -> tuple[Trial, list[int]]:
+    """The same trial over another home, whose engines are gone after so many calls; and what counts
+    these down."""
+    home.mkdir()
     left = [calls]
 
     def heard() -> None:
@@ -130,7 +126,17 @@ def test_ended_between_two_verdicts_a_run_goes_on(
         if left[0] < 0:
             raise EngineUnavailable("the plug was pulled", hint="put it in")
 
-    cut = Trial(tmp_path / "home", trial.data, heard)
+    return Trial(home, trial.data, heard), left
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("calls", [9, 10, 20, 37, 62])
+def test_ended_between_two_verdicts_a_run_goes_on(
+    trial: Trial, tmp_path: Path, calls: int, concurrency: int
+) -> None:
+    """9 answers and 6 verdicts each are 63 calls, of which none is paid twice."""
+    whole = trial.run(tmp_path / "whole", **PANEL)
+    cut, left = unplugged(trial, tmp_path / "home", calls)
     with pytest.raises(EngineUnavailable, match="the plug was pulled"):
         cut.run(tmp_path / "run", concurrency=concurrency, **PANEL)
     records = RunFolder(tmp_path / "run").records.values()
@@ -294,15 +300,7 @@ def test_ended_while_judges_are_looked_into_a_run_goes_on(
     trial: Trial, tmp_path: Path, looked_into: dict[str, Any], calls: int
 ) -> None:
     whole = trial.run(tmp_path / "whole", **looked_into)
-    (tmp_path / "home").mkdir()
-    left = [calls]
-
-    def heard() -> None:
-        left[0] -= 1
-        if left[0] < 0:
-            raise EngineUnavailable("the plug was pulled", hint="put it in")
-
-    cut = Trial(tmp_path / "home", trial.data, heard)
+    cut, left = unplugged(trial, tmp_path / "home", calls)
     with pytest.raises(EngineUnavailable, match="the plug was pulled"):
         cut.run(tmp_path / "run", **looked_into)
     left[0] = 1000
