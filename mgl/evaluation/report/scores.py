@@ -48,17 +48,20 @@ def score_tables(group: Group, metrics: Sequence[Metric]) -> Iterator[Table]:
 
 
 def part_tables(group: Group, metrics: Sequence[Metric]) -> Iterator[Table]:
-    """Every metric by category and by every label that tells items apart; the first metric's
-    categories are open to see."""
+    """Every metric by category and by every label that tells items apart, where it has a value in
+    any part (pairs of which each has both parts have none); the first metric's categories are open
+    to see."""
     for name, values in parts(group).items():
         for place, metric in enumerate(each for each in metrics if not each.measure):
-            by_part = _by_part(group, metric, name, values)
+            by_part = tuple(_by_part(group, metric, name, values))
+            if all(cell.quiet for row in by_part for cell in row[1:]):
+                continue
             plain = name == CATEGORY and metric.kind != "together"
             head = ("method", *(value or NONE for value in values))
             yield Table(
                 f"{metric.shown} by {name}, %",
                 (*head, "mean of categories") if plain else head,
-                tuple(by_part),
+                by_part,
                 ("The mean of categories gives each the same weight, whatever its size.",)
                 if plain
                 else (),

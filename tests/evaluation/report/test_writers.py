@@ -132,6 +132,21 @@ def test_parts_that_are_numbers_stand_in_their_order(tmp_path: Path) -> None:
     assert head == ("method", "4096", "16384", "131072")
 
 
+def test_pairs_that_each_have_both_parts_have_no_table_of_them(tmp_path: Path) -> None:
+    claims = [("p0", "true"), ("p0", "false"), ("p1", "true"), ("p1", "false")]
+    items = [
+        item(f"q{n}", pair=pair, golds=[claim.upper()], labels={"claim": claim})
+        for n, (pair, claim) in enumerate(claims)
+    ]
+    said = {"gam": [Said({"claim_accuracy": 1.0}, answer="TRUE")] * 4}
+    folder = write_run(
+        tmp_path / "run", [method("gam")], items, said, scorers=("claim_accuracy", "pair_accuracy")
+    )
+    titles = [each.title for each in reported([read_run(folder)]).chapters[0].blocks]
+    assert "claim_accuracy by claim, %" in titles
+    assert "pair_accuracy by claim, %" not in titles
+
+
 def test_printed_numbers_are_no_scores_of_ours(report: Report) -> None:
     kinds = {datum.value: datum.kind for datum in report.data()}
     assert kinds[43.14] == "print"
