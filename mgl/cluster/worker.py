@@ -77,8 +77,7 @@ class Worker:
             if base is not None:
                 shared.write_bytes(base)
                 work = replace(work, base=shared)
-            hears = SILENT
-            record, seconds = self._run(lambda place: answer(place, work, path, hears))
+            record, seconds = self._run(lambda place: answer(place, work, path, SILENT))
             return record, seconds, path.read_bytes() if keep else None
         finally:
             remove_store(path)

@@ -21,9 +21,10 @@ from mgl.evaluation.judges.judging import JUDGING, Reason, asked, golds_of
 from mgl.evaluation.runs.records import VerdictRecord
 from mgl.llm.base import LLM
 
-__all__ = ["preferred"]
+__all__ = ["NEITHER", "preferred"]
 
-_SCORES: Final = {"first": 1.0, "second": 0.0, "neither": 0.5}
+NEITHER: Final = 0.5
+_SCORES: Final = {"first": 1.0, "second": 0.0, "neither": NEITHER}
 
 
 class _Reply(BaseModel):

@@ -37,6 +37,7 @@ from mgl.evaluation.intervals import (
     wilson_interval,
 )
 from mgl.evaluation.judges.judging import JUDGING
+from mgl.evaluation.judges.preferring import NEITHER
 from mgl.llm.base import Sampling
 
 __all__ = [
@@ -53,7 +54,6 @@ __all__ = [
 Verdicts = Sequence[float | None]
 
 WARM: Final = 0.7
-NEITHER: Final = 0.5
 APART: Final = 100  # a reply that cannot be used is drawn anew with the seeds that follow
 
 

@@ -87,21 +87,28 @@ def _judges(group: Group) -> list[_Judge]:
     """The judges of all runs, those of the first first."""
     records = [each for series in group.series for each in series.records]
     seats = {seat.key: seat for run in group.runs for seat in run.manifest.panel}
-    labelled = {
-        (run.manifest.labels_sha256, one.item["id"], *one.verdicts): one
-        for run in group.runs
-        for one in run.labelled
-    }
     return [
         _Judge(
             seat,
             tuple(one for one in seats.values() if one.who == seat.who and one.repeat),
             [record for record in records if seat.key in record.verdicts],
-            [record for record in labelled.values() if seat.key in record.verdicts],
+            _labelled(group, seat),
         )
         for seat in seats.values()
         if not seat.repeat
     ]
+
+
+def _labelled(group: Group, seat: Seat) -> list[Record]:
+    """What people and the judge have judged; what several runs have of one file counts once."""
+    return list(
+        {
+            (run.manifest.labels_sha256, record.item["id"]): record
+            for run in group.runs
+            for record in run.labelled
+            if seat.key in record.verdicts
+        }.values()
+    )
 
 
 def _of_judge(judge: _Judge, by_rule: Sequence[Metric]) -> Iterator[tuple[Cell, ...]]:
@@ -186,21 +193,18 @@ def _of_preferences(group: Group) -> Iterator[tuple[Cell, ...]]:
             model,
             "preference for twice the length, points",
             "same questions, both orders",
-            _by_length(own, forth, back),
+            _by_length(own),
         )
 
 
-def _by_length(
-    own: Sequence[tuple[StoredRun, PairRecord]],
-    forth: Sequence[float | None],
-    back: Sequence[float | None],
-) -> LengthBias | None:
+def _by_length(own: Sequence[tuple[StoredRun, PairRecord]]) -> LengthBias | None:
     """Of each pair both answers, with how far each was preferred over both orders."""
     answers, scores, places = [], [], []
-    for place, ((run, pair), one, other) in enumerate(zip(own, forth, back, strict=True)):
-        if one is None or other is None:
+    for place, (run, pair) in enumerate(own):
+        forth, back = pair.forth.score, pair.back.score
+        if forth is None or back is None:
             continue
-        preferred = (one + 1 - other) / 2
+        preferred = (forth + 1 - back) / 2
         answers += [run.records[label, pair.item].answer for label in (pair.one, pair.other)]
         scores += [preferred, 1 - preferred]
         places += [place, place]

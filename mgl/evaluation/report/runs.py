@@ -13,24 +13,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from mgl.errors import InputError
-from mgl.evaluation.runs.folder import RunFolder
+from mgl.evaluation.runs.folder import KEPT, RunFolder
 from mgl.evaluation.runs.lines import JsonLines
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.methods import Method
 from mgl.evaluation.runs.records import BuildRecord, PairRecord, Record
 
 __all__ = ["Group", "Series", "StoredRun", "groups", "read_run"]
-
-
-_FILES: Final = {
-    "records.jsonl": Record,
-    "builds.jsonl": BuildRecord,
-    "labelled.jsonl": Record,
-    "pairs.jsonl": PairRecord,
-}
 
 
 @dataclass(frozen=True)
@@ -183,7 +175,7 @@ def _notes(name: str, manifest: Manifest, known: int, found: int, path: Path) ->
         notes.append(
             f"{name} holds {found - known} records of no method or item of the run; left out"
         )
-    for file, kind in _FILES.items():
+    for file, kind in KEPT.items():
         unknown = sorted(
             {field for row in JsonLines(path / file).rows for field in row}
             - {each.name for each in fields(kind)}

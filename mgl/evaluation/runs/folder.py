@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -30,13 +30,21 @@ from mgl.evaluation.runs.manifest import MANIFEST
 from mgl.evaluation.runs.records import BuildRecord, PairRecord, Record
 from mgl.weights.lock import exclusive
 
-__all__ = ["Key", "PairKey", "RunFolder"]
+__all__ = ["KEPT", "Key", "PairKey", "RunFolder"]
 
 Key = tuple[str, str]
 """The label of a method, and the id of an item or the name of a source."""
 
 PairKey = tuple[str, str, str, str]
 """The id of an item, the labels of two methods, and the profile of the model that compared them."""
+
+KEPT: Final = {
+    "records.jsonl": Record,
+    "builds.jsonl": BuildRecord,
+    "labelled.jsonl": Record,
+    "pairs.jsonl": PairRecord,
+}
+"""What a replay must give again, byte for byte: each file, and what its lines are."""
 
 _LOCK = ".lock"
 _RECORD = TypeAdapter(Record)

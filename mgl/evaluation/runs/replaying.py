@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mgl.errors import InputError
-from mgl.evaluation.runs.folder import RunFolder
+from mgl.evaluation.runs.folder import KEPT, RunFolder
 from mgl.evaluation.runs.lines import JsonLines
 from mgl.evaluation.runs.plan import Plan
 from mgl.evaluation.runs.runner import Run
@@ -24,7 +24,6 @@ from mgl.recorded import FAILURES
 
 __all__ = ["Replay", "replay"]
 
-_FILES = ("records.jsonl", "builds.jsonl", "labelled.jsonl", "pairs.jsonl")
 _FAILED = tuple(kind.__name__ for kind in FAILURES.values())
 
 
@@ -52,7 +51,7 @@ def replay(
     with tempfile.TemporaryDirectory(prefix="mgl-replay-") as scratch:
         again = RunFolder(Path(scratch))
         Run(plan, again, open_model, observer, concurrency=concurrency).go()
-        found = [_compared(path / name, Path(scratch) / name) for name in _FILES]
+        found = [_compared(path / name, Path(scratch) / name) for name in KEPT]
     return Replay(
         sum(one.lines for one in found),
         tuple(name for one in found for name in one.differing),
@@ -94,6 +93,6 @@ def _name(row: Mapping[str, Any]) -> str:
 
 
 def _reasons(row: Mapping[str, Any]) -> Iterator[str]:
-    verdicts = row.get("verdicts", {"forth": row.get("forth"), "back": row.get("back")})
+    orders = [row[order] for order in ("forth", "back") if order in row]
     yield row.get("reason", "")
-    yield from (verdict["reason"] for verdict in verdicts.values() if verdict is not None)
+    yield from (verdict["reason"] for verdict in (*row.get("verdicts", {}).values(), *orders))
