@@ -109,3 +109,15 @@ def test_a_hierarchy_of_made_up_entities_is_measured(
     assert (small["layers"][0], large["layers"][0]) == (40, 400)
     assert large["calls"][stage] > small["calls"][stage] > 0
     assert large["layers"][-1] == 1
+
+
+def test_a_model_call_is_timed_beside_its_bare_request(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench-overhead", "--calls", "5", "--json"])
+    with pytest.raises(SystemExit):
+        runpy.run_path(str(SCRIPTS / "bench-overhead"), run_name="__main__")
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["http_ms"] > 0
+    added = figures["mgl_ms"] - figures["http_ms"]
+    assert figures["overhead_p50_ms"] == pytest.approx(added, abs=0.002)
