@@ -152,8 +152,8 @@ def length_bias(
     Good answers may be longer for good reason, so verdicts are compared within ``groups`` alone:
     give the score by rule, or what people said, or the question where several methods answer it. A
     preference between two answers is 1 for one and 0 for the other, in a group of their own.
-    Lengths are in words. None where in no group the length differs. ValueError where the lists
-    differ in length.
+    Lengths are in words. None where in no group the length differs, and where all verdicts are the
+    same. ValueError where the lists differ in length.
     """
     given = groups if groups is not None else [None] * len(answers)
     by_group: dict[object, list[tuple[float, float]]] = {}
@@ -166,7 +166,7 @@ def length_bias(
         table = np.array(rows)
         if np.ptp(table[:, 0]) > 0:
             centred.append(table - table.mean(axis=0))
-    if not centred:
+    if not centred or len({*verdicts} - {None}) == 1:
         return None
     length, score = np.concatenate(centred).T
     slope = resampled_interval(partial(_slope, length, score), len(length))

@@ -24,7 +24,7 @@ from mgl.evaluation.report.differences import (
     with_holm,
 )
 from mgl.evaluation.report.figures import Metric, metrics
-from mgl.evaluation.report.judging import judge_table
+from mgl.evaluation.report.judging import doubts, judge_table
 from mgl.evaluation.report.plots import plots
 from mgl.evaluation.report.references import reference_tables
 from mgl.evaluation.report.runs import Group, StoredRun, groups
@@ -118,6 +118,7 @@ def _notes(group: Group) -> Iterator[str]:
         yield f"Shown {group.apart}."
     for run in group.runs:
         yield from (f"{note}." for note in run.notes)
+    yield from doubts(group)
 
 
 def _tables(

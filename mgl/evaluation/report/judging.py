@@ -32,9 +32,10 @@ from mgl.evaluation.report.tables import NONE, Cell, Datum, Table, difference_ce
 from mgl.evaluation.runs.records import PEOPLE, PairRecord, Record
 from mgl.evaluation.runs.summary import value_of
 
-__all__ = ["judge_table"]
+__all__ = ["doubts", "judge_table"]
 
 _NEAR = 0.05  # of 1, within which graded verdicts (of 100) count as the same
+_ENOUGH = 10  # verdicts that are all the same, from which on that is remarked
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,27 @@ def judge_table(group: Group, metrics: Sequence[Metric]) -> Table | None:
         tuple(rows),
         (f"Not measured here: {told}.",) if told else (),
     )
+
+
+def doubts(group: Group) -> Iterator[str]:
+    """What whoever reads the scores of a judge has to know first: that it is not shown to agree
+    with people, or, where no people were asked, that it says the same of everything."""
+    for judge in _judges(group):
+        name = f"{judge.seat.judge} by {judge.seat.model}"
+        found = agreement(*_and_people(judge))
+        if found is not None and found.kappa is not None:
+            if found.kappa.low <= 0:
+                yield (
+                    f"The scores of {name} are not to be relied on: nothing shows that it agrees "
+                    f"with people more than chance would ({_kappa(found)}, n {found.compared:,})."
+                )
+            continue
+        said = [judge.score(record) for record in judge.judged if judge.asked(record)]
+        if len(said) >= _ENOUGH and len(set(said)) == 1 and said[0] is not None:
+            yield (
+                f"The scores of {name} tell nothing: all {len(said):,} of its verdicts are the "
+                f"same ({percent(said[0])}%)."
+            )
 
 
 def _judges(group: Group) -> list[_Judge]:
@@ -158,8 +180,7 @@ def _with_itself(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
 
 
 def _with_people(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
-    said = [judge.score(record) for record in judge.labelled]
-    people = [record.scores[PEOPLE] for record in judge.labelled]
+    said, people = _and_people(judge)
     if said:
         yield _read("replies on what people judged that could be read, %", judge.who, said)
     found = agreement(said, people)
@@ -172,6 +193,12 @@ def _with_people(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
         "answers that people judged alike",
         length_bias([record.answer for record in judge.labelled], said, people),
     )
+
+
+def _and_people(judge: _Judge) -> tuple[list[float | None], list[float | None]]:
+    """What a judge and people say of the same answers."""
+    said = [judge.score(record) for record in judge.labelled]
+    return said, [record.scores[PEOPLE] for record in judge.labelled]
 
 
 def _of_preferences(group: Group) -> Iterator[tuple[Cell, ...]]:
@@ -232,13 +259,17 @@ def _between(one: _Judge, other: _Judge) -> Iterator[tuple[Cell, ...]]:
 
 
 def _beside(found: Agreement, higher: str) -> str:
-    kappa = found.kappa
-    text = "kappa " + (
-        NONE if kappa is None else f"{kappa.mean:.2f} [{kappa.low:.2f}, {kappa.high:.2f}]"
-    )
+    text = _kappa(found)
     if found.one_higher is not None:
         text += f"; where they differ, {higher} in {found.one_higher:.0%}"
     return text
+
+
+def _kappa(found: Agreement) -> str:
+    kappa = found.kappa
+    if kappa is None:
+        return f"kappa {NONE}"
+    return f"kappa {kappa.mean:.2f} [{kappa.low:.2f}, {kappa.high:.2f}]"
 
 
 def _length(

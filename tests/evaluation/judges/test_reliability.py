@@ -151,4 +151,5 @@ class TestLengthBias:
         assert length_bias(["a b", "c d"], [1, 0]) is None
         assert length_bias(["a", "c d"], [1, 0], groups=[1, 2]) is None
         assert length_bias(["a", "c d"], [None, None]) is None
+        assert length_bias(["a", "c d", "e"], [1, 1, None]) is None
         assert length_bias([], []) is None

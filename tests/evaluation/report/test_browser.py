@@ -16,6 +16,7 @@ from tests.web.browser import driven
 pytestmark = pytest.mark.browser
 
 MEASURE = """
+  while (page.readyState !== "complete") await rest(5);
   const root = page.documentElement;
   const cards = all("td").every((each) => getComputedStyle(each).display === "grid");
   const wide = all("section.block td, .plot, h1, p").filter(

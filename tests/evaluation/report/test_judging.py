@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mgl.evaluation.report.figures import metrics
-from mgl.evaluation.report.judging import judge_table
+from mgl.evaluation.report.judging import doubts, judge_table
 from mgl.evaluation.report.runs import groups, read_run
 from mgl.evaluation.report.tables import Cell, Table
 from mgl.evaluation.runs.folder import RunFolder
@@ -144,6 +144,56 @@ def test_a_verdict_that_is_yet_to_come_is_not_compared(tmp_path: Path, key: str)
     assert found is not None
     kept, _ = row(found, "locomo", "what was asked again and is the verdict that counts, %")
     assert (kept.text, kept.beside) == ("0.0", "n 1")
+
+
+def doubted(folder: Path) -> list[str]:
+    (group,) = groups([read_run(folder)])
+    return list(doubts(group))
+
+
+def label(folder: Path, *said: tuple[int, float]) -> None:
+    """Answers that people judged (first) and the judge, too."""
+    for place, (people, verdict) in enumerate(said):
+        RunFolder(folder).add_labelled(
+            Record(
+                LABELLED,
+                item(f"answer {place}"),
+                "scored",
+                scores={PEOPLE: float(people)},
+                verdicts={"locomo": VerdictRecord(verdict, "said")},
+            )
+        )
+
+
+def test_a_judge_that_says_the_same_of_everything_is_doubted(tmp_path: Path) -> None:
+    table(tmp_path / "few", {"locomo": [1] * 9})
+    table(tmp_path / "unread", {"locomo": [None] * 10})
+    table(tmp_path / "apart", {"locomo": [1] * 9 + [0]})
+    table(tmp_path / "ruled", {"locomo": [1] * 10}, reply="")
+    for name in ("few", "unread", "apart", "ruled"):
+        assert doubted(tmp_path / name) == []
+    table(tmp_path / "same", {"locomo": [1] * 10})
+    assert doubted(tmp_path / "same") == [
+        f"The scores of locomo by {MODEL} tell nothing: all 10 of its verdicts are the same "
+        "(100.0%)."
+    ]
+
+
+def test_a_judge_that_agrees_with_people_by_luck_alone_is_doubted(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    table(folder, {"locomo": [1, 0]})
+    label(folder, *[(1, 1.0), (0, 1.0)] * 6)
+    assert doubted(folder) == [
+        f"The scores of locomo by {MODEL} are not to be relied on: nothing shows that it agrees "
+        "with people more than chance would (kappa 0.00 [0.00, 0.00], n 12)."
+    ]
+
+
+def test_a_judge_that_agrees_with_people_is_not_doubted(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    table(folder, {"locomo": [1] * 10})
+    label(folder, *[(1, 1.0), (0, 0.0)] * 6)
+    assert doubted(folder) == []
 
 
 def test_a_judge_is_held_against_people(tmp_path: Path) -> None:
