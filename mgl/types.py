@@ -13,7 +13,7 @@ import hashlib
 import json
 import operator
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from functools import cached_property
@@ -63,6 +63,12 @@ class Span:
     def place(self) -> str:
         """The range as the id of a passage, whatever it was cut by: ``412-890``."""
         return f"{self.start}-{self.end}"
+
+    @classmethod
+    def at(cls, document_id: str, place: str) -> Span:
+        """The span of a document that is at a ``place``; ValueError where that is none."""
+        start, _, end = place.partition("-")
+        return cls(document_id, int(start), int(end))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +208,11 @@ class Conversation:
         """The numbers of the turns that a span of the transcript touches."""
         first = bisect_right(self._ends, span.start)
         return range(first, bisect_right(self._ends, span.end - 1) + 1)
+
+    def ids_at(self, spans: Iterable[Span]) -> tuple[str, ...]:
+        """The ids of the turns that spans of the transcript touch, in the order of the spans."""
+        touched = (self.turns[number].id for span in spans for number in self.turns_at(span))
+        return tuple(dict.fromkeys(touched))
 
     @cached_property
     def _ends(self) -> tuple[int, ...]:

@@ -268,9 +268,7 @@ class Baseline:
         spans = read or [excerpt.span for excerpt in excerpts if excerpt.span is not None]
         if not isinstance(self._source, Conversation):
             return tuple(dict.fromkeys(span.place for span in spans))
-        talk = self._source
-        touched = (talk.turns[number].id for span in spans for number in talk.turns_at(span))
-        return tuple(dict.fromkeys(touched))
+        return self._source.ids_at(spans)
 
     def _citations(self, cited: Sequence[Excerpt]) -> list[Citation]:
         source = self._document

@@ -96,3 +96,6 @@ def test_a_part_of_a_turn_is_that_part() -> None:
     assert said(source, Span(source.id, span.start + 5, span.end)) == "(Monday, 08 May 2023) sun"
     assert list(source.turns_at(source.line_span(1))) == [1]
     assert source.transcript.quote(source.line_span(1)) == "Bo: horse"
+    whole = Span(source.id, 0, source.line_span(1).end)
+    assert source.ids_at([source.span(1), whole]) == (source.turns[1].id, source.turns[0].id)
+    assert Span.at(source.id, whole.place) == whole

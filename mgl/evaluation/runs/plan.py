@@ -24,7 +24,6 @@ from mgl.evaluation.runs.workplace import OpenModel
 from mgl.memories.base import MemoryKind
 from mgl.recorded import ModelFacts
 from mgl.settings import read_settings
-from mgl.types import Conversation, Document, Source
 
 __all__ = ["Plan", "planned", "resumed"]
 
@@ -38,17 +37,6 @@ class Plan:
     dataset: Dataset
     items: tuple[Item, ...]
     labelled: tuple[LabelledAnswer, ...] = ()
-
-    def source(self, name: str, kind: MemoryKind) -> Source:
-        """A source as a kind of memory reads it: a conversation as its transcript where it reads
-        documents. InputError where the file cannot be read."""
-        source = self.dataset.sources[name]()
-        if isinstance(source, Conversation) and kind.reads == "document":
-            told = source.transcript
-            return Document.from_text(
-                told.name, told.text, sections=told.sections, notes=told.notes
-            )
-        return source
 
 
 def planned(arguments: Arguments, open_model: OpenModel) -> Plan:

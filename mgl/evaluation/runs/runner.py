@@ -35,7 +35,7 @@ from mgl.evaluation.runs.working import Ask, Build, remove_store
 from mgl.evaluation.runs.workplace import OpenModel
 from mgl.flight import each
 from mgl.memories.base import SILENT, MemoryKind, Observer
-from mgl.types import Question, Source
+from mgl.types import Question
 
 __all__ = ["Run"]
 
@@ -66,7 +66,7 @@ class Run:
         self._concurrency = concurrency
         self._keep = keep
         self._execute = execute
-        self._source = lru_cache(maxsize=concurrency)(self._read)
+        self._source = lru_cache(maxsize=concurrency)(lambda name: plan.dataset.sources[name]())
         self._kinds: dict[str, MemoryKind] = {
             method.memory: registry.load("memory", method.memory)
             for method in plan.manifest.methods
@@ -144,7 +144,7 @@ class Run:
             if len(self._building) <= SHOWN:
                 observer = Named(self._observer, f"{method.label}, {source}")
             questions = self._questions(method, source)
-            unit = Build(method, source, self._source(source, method.memory), questions)
+            unit = Build(method, source, self._source(source), questions)
             record, seconds = await executor.build(unit, path, observer)
             self._folder.add_seconds(seconds)
             self._folder.add_build(record)
@@ -164,7 +164,7 @@ class Run:
             unit = Ask(
                 method,
                 item,
-                self._source(item.source, method.memory),
+                self._source(item.source),
                 self._asked(method, item),
                 base,
             )
@@ -220,9 +220,6 @@ class Run:
         if self._kinds[method.memory].per_question or not self._shares(method):
             return (item.question,)
         return self._questions(method, item.source)
-
-    def _read(self, source: str, memory: str) -> Source:
-        return self._plan.source(source, self._kinds[memory])
 
     # The end
 

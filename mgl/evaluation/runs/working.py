@@ -28,14 +28,15 @@ from mgl.llm.client import Client
 from mgl.memories.base import Memory, MemoryKind, Observer
 from mgl.results import Stats, citation_json
 from mgl.store import Store
-from mgl.types import Answer, Conversation, Question, Source
+from mgl.types import Answer, Conversation, Document, Question, Source, Span
 
 __all__ = ["Ask", "Build", "answer", "build", "judge", "prefer", "remove_store"]
 
 
 @dataclass(frozen=True)
 class Build:
-    """``questions`` are those that the memory is built for, none where it is built for all."""
+    """``source`` is as the benchmark has it; ``questions`` are those that the memory is built for,
+    none where it is built for all."""
 
     method: Method
     name: str
@@ -102,6 +103,7 @@ async def answer(
         try:
             memory = _memory(place, llm, work, store, observer)
             said = await memory.answer(work.item.question)
+            read = _as_read(work)
         except (EngineUnavailable, EngineUnusable):
             raise
         except (EngineError, InputError) as error:
@@ -113,10 +115,10 @@ async def answer(
                 outcome="unscored",
                 answer=said.text,
                 confidence=said.confidence,
-                citations=_citations(said, work.source),
+                citations=_citations(said, read),
                 usage=spent(llm.usage()),
                 memory=_facts(memory, store, said),
-                retrieved=said.retrieved,
+                retrieved=_retrieved(said, work.source, read),
                 trace=said.trace,
             )
     return record, {"unit": "item", "method": label, "item": work.item.id, **took(llm, began)}
@@ -154,7 +156,23 @@ def _memory(
     kind: MemoryKind = registry.load("memory", work.method.memory)
     tools = place.tools(llm, kind, store, observer)
     config = kind.Config.model_validate(work.method.config)
-    return kind(tools, work.source, work.questions, config)
+    return kind(tools, _as_read(work), work.questions, config)
+
+
+def _as_read(work: Build | Ask) -> Source:
+    """The source as its memory reads it: the transcript of a conversation if it reads documents."""
+    source, kind = work.source, registry.load("memory", work.method.memory)
+    if isinstance(source, Conversation) and kind.reads == "document":
+        told = source.transcript
+        return Document.from_text(told.name, told.text, sections=told.sections, notes=told.notes)
+    return source
+
+
+def _retrieved(said: Answer, source: Source, read: Source) -> tuple[str, ...]:
+    """What an answer was made from: of a conversation its turns, read as a document or not."""
+    if isinstance(source, Conversation) and isinstance(read, Document):
+        return source.ids_at(Span.at(read.id, place) for place in said.retrieved)
+    return said.retrieved
 
 
 async def _flush(memory: Memory) -> None:

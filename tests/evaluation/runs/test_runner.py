@@ -132,6 +132,10 @@ def test_conversations_are_read_by_their_turns_or_as_a_text(trial: Trial, tmp_pa
     cited = [one for row in rows(out) for one in row["citations"]]
     assert cited
     assert all(one["verbatim"] for one in cited)
+    for method in ("transcript", "mindgraph", "gam", "turns"):
+        found = {id for row in rows(out) if row["method"] == method for id in row["retrieved"]}
+        assert "D0" in found
+        assert found <= {"D0", "D1", "D2"}
 
 
 def test_two_models_one_after_the_other(trial: Trial, tmp_path: Path) -> None:
