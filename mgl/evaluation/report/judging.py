@@ -52,6 +52,10 @@ class _Judge:
     def who(self) -> str:
         return self.seat.who
 
+    @property
+    def named(self) -> str:
+        return f"{self.seat.judge} by {self.seat.model}"
+
     def score(self, record: Record) -> float | None:
         return record.verdicts[self.seat.key].score
 
@@ -75,9 +79,8 @@ def judge_table(group: Group, metrics: Sequence[Metric]) -> Table | None:
         "people's verdicts (--judge-labels)": any(one.labelled for one in judges),
     }
     told = ", ".join(what for what, there in lacking.items() if not there)
-    names = [f"{one.seat.judge} by {one.seat.model}" for one in judges]
     return Table(
-        f"The judge{'s' * (len(judges) > 1)}: {', '.join(names)}",
+        f"The judge{'s' * (len(judges) > 1)}: {', '.join(one.named for one in judges)}",
         ("judge", "what", "found", "beside"),
         tuple(rows),
         (f"Not measured here: {told}.",) if told else (),
@@ -88,20 +91,20 @@ def doubts(group: Group) -> Iterator[str]:
     """What whoever reads the scores of a judge has to know first: that it is not shown to agree
     with people, or, where no people were asked, that it says the same of everything."""
     for judge in _judges(group):
-        name = f"{judge.seat.judge} by {judge.seat.model}"
         found = agreement(*_and_people(judge))
         if found is not None and found.kappa is not None:
             if found.kappa.low <= 0:
                 yield (
-                    f"The scores of {name} are not to be relied on: nothing shows that it agrees "
-                    f"with people more than chance would ({_kappa(found)}, n {found.compared:,})."
+                    f"The scores of {judge.named} are not to be relied on: nothing shows that it "
+                    "agrees with people more than chance would "
+                    f"({_kappa(found)}, n {found.compared:,})."
                 )
             continue
         said = [judge.score(record) for record in judge.judged if judge.asked(record)]
         if len(said) >= _ENOUGH and len(set(said)) == 1 and said[0] is not None:
             yield (
-                f"The scores of {name} tell nothing: all {len(said):,} of its verdicts are the "
-                f"same ({percent(said[0])}%)."
+                f"The scores of {judge.named} tell nothing: all {len(said):,} of its verdicts are "
+                f"the same ({percent(said[0])}%)."
             )
 
 

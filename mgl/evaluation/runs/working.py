@@ -46,8 +46,9 @@ class Build:
 
 @dataclass(frozen=True)
 class Ask:
-    """``base`` is the store of what the item's memory shares with others, None where it shares
-    nothing; ``questions`` are those that the memory is, or is to be, built for."""
+    """``source`` is as the benchmark has it; ``base`` is the store of what the item's memory shares
+    with others, None where it shares nothing; ``questions`` are those that the memory is, or is to
+    be, built for."""
 
     method: Method
     item: Item
@@ -72,7 +73,7 @@ async def build(
     remove_store(begun)
     with Store.open(begun) as store:
         try:
-            memory = _memory(place, llm, work, store, observer)
+            memory = _memory(place, llm, work, _as_read(work), store, observer)
             await memory.build()
             if isinstance(work.source, Conversation):
                 await _flush(memory)
@@ -95,15 +96,14 @@ async def answer(
     The record is not scored yet.
     """
     llm, began = place.client(), time.monotonic()
-    label, item = work.method.label, item_json(work.item)
+    label, item, read = work.method.label, item_json(work.item), _as_read(work)
     remove_store(path)
     if work.base is not None:
         shutil.copyfile(work.base, path)
     with Store.open(path) as store:
         try:
-            memory = _memory(place, llm, work, store, observer)
+            memory = _memory(place, llm, work, read, store, observer)
             said = await memory.answer(work.item.question)
-            read = _as_read(work)
         except (EngineUnavailable, EngineUnusable):
             raise
         except (EngineError, InputError) as error:
@@ -151,12 +151,17 @@ def remove_store(path: Path) -> None:
 
 
 def _memory(
-    place: Workplace, llm: Client, work: Build | Ask, store: Store, observer: Observer
+    place: Workplace,
+    llm: Client,
+    work: Build | Ask,
+    read: Source,
+    store: Store,
+    observer: Observer,
 ) -> Memory:
     kind: MemoryKind = registry.load("memory", work.method.memory)
     tools = place.tools(llm, kind, store, observer)
     config = kind.Config.model_validate(work.method.config)
-    return kind(tools, _as_read(work), work.questions, config)
+    return kind(tools, read, work.questions, config)
 
 
 def _as_read(work: Build | Ask) -> Source:

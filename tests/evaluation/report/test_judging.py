@@ -151,14 +151,15 @@ def doubted(folder: Path) -> list[str]:
     return list(doubts(group))
 
 
-def label(folder: Path, *said: tuple[int, float]) -> None:
-    """Answers that people judged (first) and the judge, too."""
-    for place, (people, verdict) in enumerate(said):
+def label(folder: Path, *said: tuple[str, int, float | None]) -> None:
+    """Answers with what people say of them and what the judge does."""
+    for place, (answer, people, verdict) in enumerate(said):
         RunFolder(folder).add_labelled(
             Record(
                 LABELLED,
                 item(f"answer {place}"),
                 "scored",
+                answer=answer,
                 scores={PEOPLE: float(people)},
                 verdicts={"locomo": VerdictRecord(verdict, "said")},
             )
@@ -182,7 +183,7 @@ def test_a_judge_that_says_the_same_of_everything_is_doubted(tmp_path: Path) -> 
 def test_a_judge_that_agrees_with_people_by_luck_alone_is_doubted(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     table(folder, {"locomo": [1, 0]})
-    label(folder, *[(1, 1.0), (0, 1.0)] * 6)
+    label(folder, *[("", 1, 1.0), ("", 0, 1.0)] * 6)
     assert doubted(folder) == [
         f"The scores of locomo by {MODEL} are not to be relied on: nothing shows that it agrees "
         "with people more than chance would (kappa 0.00 [0.00, 0.00], n 12)."
@@ -192,7 +193,7 @@ def test_a_judge_that_agrees_with_people_by_luck_alone_is_doubted(tmp_path: Path
 def test_a_judge_that_agrees_with_people_is_not_doubted(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     table(folder, {"locomo": [1] * 10})
-    label(folder, *[(1, 1.0), (0, 0.0)] * 6)
+    label(folder, *[("", 1, 1.0), ("", 0, 0.0)] * 6)
     assert doubted(folder) == []
 
 
@@ -201,18 +202,14 @@ def test_a_judge_is_held_against_people(tmp_path: Path) -> None:
     wrong it takes the longer for right, by one doubling."""
     folder = tmp_path / "run"
     table(folder, {"locomo": [1]})
-    said = [("a b", 1, 1.0), ("a b", 1, 0.0), ("a b", 0, 0.0), ("a b c d", 0, 1.0), ("e", 1, None)]
-    for place, (answer, people, verdict) in enumerate(said):
-        RunFolder(folder).add_labelled(
-            Record(
-                LABELLED,
-                item(f"answer {place}"),
-                "scored",
-                answer=answer,
-                scores={PEOPLE: float(people)},
-                verdicts={"locomo": VerdictRecord(verdict, "said")},
-            )
-        )
+    label(
+        folder,
+        ("a b", 1, 1.0),
+        ("a b", 1, 0.0),
+        ("a b", 0, 0.0),
+        ("a b c d", 0, 1.0),
+        ("e", 1, None),
+    )
     found = read_table(folder)
     people_say, beside = row(found, "locomo", "agreement with people, %")
     assert (people_say.text, people_say.beside) == ("50.0", "n 4")
