@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mgl.errors import MglError
     from mgl.lab import Lab
-    from mgl.results import AskResult, BuildResult
+    from mgl.memories.results import AskResult, BuildResult
     from mgl.types import (
         Answer,
         Citation,
@@ -45,8 +45,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AskResult": "mgl.results",
-    "BuildResult": "mgl.results",
+    "AskResult": "mgl.memories.results",
+    "BuildResult": "mgl.memories.results",
     "Lab": "mgl.lab",
     "MglError": "mgl.errors",
 }

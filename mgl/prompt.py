@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["Prompt", "hashes"]
+__all__ = ["Prompt", "hashes", "one_line"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +57,8 @@ class Prompt:
 def hashes(prompts: Iterable[Prompt]) -> dict[str, str]:
     """The hash of each prompt by its name, in the order of the names."""
     return dict(sorted((prompt.name, prompt.hash) for prompt in prompts))
+
+
+def one_line(text: str) -> str:
+    """The text on one line: line breaks of a printed page tell a model nothing."""
+    return " ".join(text.split())

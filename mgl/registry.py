@@ -45,7 +45,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "chain-of-agents": "mgl.baselines.chain_of_agents:ChainOfAgents",
         "direct": "mgl.baselines.direct:Direct",
         "gam": "mgl.memories.gam:Gam",
-        "graph": "mgl.graph:DocumentGraph",
+        "graph": "mgl.memories.graph:DocumentGraph",
         "hgmem": "mgl.memories.hgmem:HgMem",
         "mindgraph": "mgl.memories.mindgraph:MindGraph",
         "mnemis": "mgl.memories.mnemis:Mnemis",

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from platformdirs import user_data_path
 
-from mgl import resources, weights
 from mgl.errors import ResourceUnreachable
-from mgl.profiles import DEFAULT_PROFILE
+from mgl.models import weights
+from mgl.models.profiles import DEFAULT_PROFILE, load_profile
 from mgl.retrieval.fakes import WordEmbedder
 
 
@@ -70,7 +70,7 @@ def embeds_words(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def smollm2_weights(pytestconfig: pytest.Config) -> Path:
     """The GGUF of smollm2-135m: from this machine, else fetched once into pytest's cache."""
-    profile = resources.load_profile("smollm2-135m")
+    profile = load_profile("smollm2-135m")
     if (found := _on_this_machine("smollm2-135m")) is not None:
         return found
     try:
@@ -82,7 +82,7 @@ def smollm2_weights(pytestconfig: pytest.Config) -> Path:
 @pytest.fixture(scope="session")
 def minilm_weights(pytestconfig: pytest.Config) -> Path:
     """The model folder of all-minilm-l6-v2: from this machine, else fetched once."""
-    profile = resources.load_profile("all-minilm-l6-v2")
+    profile = load_profile("all-minilm-l6-v2")
     if (found := _on_this_machine("all-minilm-l6-v2")) is not None:
         return found
     try:
@@ -96,7 +96,7 @@ def default_weights(pytestconfig: pytest.Config) -> Path:
     """The GGUF of the default profile where it is on this machine; it is never fetched here."""
     found = _on_this_machine(DEFAULT_PROFILE)
     if found is None:
-        found = weights.find(resources.load_profile(DEFAULT_PROFILE), _weights_cache(pytestconfig))
+        found = weights.find(load_profile(DEFAULT_PROFILE), _weights_cache(pytestconfig))
     if found is None:
         pytest.skip(f"no weights: `mgl models get {DEFAULT_PROFILE}` fetches them")
     return found
@@ -126,7 +126,7 @@ USERS_HOME = Path(os.environ.get("MGL_HOME") or user_data_path("mgl", appauthor=
 def _on_this_machine(name: str) -> Path | None:
     if not USERS_HOME.is_dir():
         return None
-    return weights.find(resources.load_profile(name), USERS_HOME)
+    return weights.find(load_profile(name), USERS_HOME)
 
 
 def _folder_from(variable: str, what: str) -> Path:

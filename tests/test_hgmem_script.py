@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from mgl.errors import EngineTimeout, EngineUnavailable, UsageError
+from mgl.lab.toolbox import Toolbox
 from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine
 from mgl.store import EditRecord
 from mgl.text import read_document
-from mgl.toolbox import Toolbox
 from mgl.types import Document
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "hgmem"

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from mgl.lab.toolbox import Toolbox
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.memories.mnemis.nodes import Entity, Fact, Mention
 from mgl.memories.mnemis.reading import Reading
 from mgl.memories.mnemis.state import State
-from mgl.toolbox import Toolbox
 from mgl.types import Span
 from tests.memories.mnemis.ingesting import MARKS, RULES, named, sentences, stage_of
 from tests.memories.mnemis.sorting import Sorter

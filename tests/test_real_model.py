@@ -66,8 +66,8 @@ def test_the_example_of_the_readme_runs(
     code = found[1]
     assert len([line for line in code.splitlines() if line.strip()]) < 10
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("mgl.profiles.DEFAULT_PROFILE", "smollm2-135m")
-    monkeypatch.setattr("mgl.weights.fetch", lambda *_, **__: smollm2_weights)
+    monkeypatch.setattr("mgl.models.profiles.DEFAULT_PROFILE", "smollm2-135m")
+    monkeypatch.setattr("mgl.models.weights.fetch", lambda *_, **__: smollm2_weights)
     exec(compile(code, "README.md", "exec"), {})
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) >= 2

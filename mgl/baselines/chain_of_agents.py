@@ -16,7 +16,7 @@ from pydantic import Field
 
 from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ReplyInvalid
-from mgl.noting import check_room, noted
+from mgl.memories.noting import check_room, noted
 from mgl.prompt import Prompt
 from mgl.types import Answer, Question
 

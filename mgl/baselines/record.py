@@ -14,9 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from mgl.errors import UsageError
 from mgl.llm.base import Sampling
 from mgl.memories.base import Tools, check_text, memory_id
+from mgl.memories.reading import ANSWER_TOKENS, answer_from_passages
+from mgl.memories.replying import ANSWER, UNMENTIONED, answer_from_lines
+from mgl.memories.view import GraphView
 from mgl.prompt import Prompt
-from mgl.reading import ANSWER_TOKENS, answer_from_passages
-from mgl.replying import ANSWER, UNMENTIONED, answer_from_lines
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.redaction import Redaction, Treated
 from mgl.store.scrubbing import Derived
@@ -24,14 +25,13 @@ from mgl.store.traces import TELLING
 from mgl.text import chunk_document
 from mgl.text.groups import dated, said, turn_groups
 from mgl.types import Answer, Chunk, Citation, Conversation, Document, Question, Source, Span, Turn
-from mgl.web.view import GraphView
 
 __all__ = ["Baseline", "BaselineConfig", "Excerpt"]
 
 
 class BaselineConfig(BaseModel):
     """``answer_tokens`` is the budget of an answer about a conversation; one about a document has
-    that of ``mgl.reading``."""
+    that of ``mgl.memories.reading``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -132,7 +132,7 @@ class Baseline:
         log: Sequence[EditRecord],
         turns: Sequence[Turn],
     ) -> Treated:
-        """What becomes of the log of such a memory when turns are deleted (``mgl.deletion``): what
+        """What becomes of the log of such a memory when turns are deleted: what
         was written of them, and of that, is not made again."""
         del step
         talk = Conversation(memory.document_id, "", tuple(turns))

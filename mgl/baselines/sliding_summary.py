@@ -14,9 +14,9 @@ from pydantic import Field
 
 from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ReplyInvalid
-from mgl.noting import Note, check_room, noted
+from mgl.llm.reader import SYSTEM
+from mgl.memories.noting import Note, check_room, noted
 from mgl.prompt import Prompt
-from mgl.reading import SYSTEM
 from mgl.store import EditRecord
 from mgl.types import Answer, Chunk, Question
 

@@ -12,8 +12,8 @@ from mgl.cli.output import one_line, say
 from mgl.cli.talks import gam_of, turn_line
 
 if TYPE_CHECKING:
+    from mgl.lab.talk import Talk
     from mgl.memories.mnemis import Mnemis
-    from mgl.talk import Talk
 
 __all__ = ["forgotten_by_gam", "forgotten_by_mnemis"]
 

@@ -190,14 +190,14 @@ def _measured(
     """What is measured on the server that was named, or on one that mgl runs."""
     import os
 
-    from mgl import resources
     from mgl.cli.progress import observer
+    from mgl.lab.model import ModelChoice
     from mgl.llm.engines.opening import model_id
-    from mgl.model import ModelChoice
+    from mgl.models import shipped
     from mgl.serving.probing import honoured_by
     from mgl.serving.tapped import TappedEngine
 
-    home = resources.home()
+    home = shipped.home()
     with observer() as hears:
         given = ModelChoice(
             profile=model,

@@ -30,7 +30,7 @@ from mgl.cli.output import clean, say
 from mgl.cli.talks import made_of, print_made, print_sources
 
 if TYPE_CHECKING:
-    from mgl.talk import Talk
+    from mgl.lab.talk import Talk
 
 __all__ = ["chat"]
 

@@ -28,7 +28,7 @@ from mgl.cli.talks import (
 )
 
 if TYPE_CHECKING:
-    from mgl.talk import Talk
+    from mgl.lab.talk import Talk
 
 __all__ = [
     "Name",

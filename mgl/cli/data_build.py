@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from mgl.benchmarks.base import Dataset
     from mgl.evaluation.sets.writing import MadeSet
+    from mgl.lab.toolbox import Toolbox
     from mgl.llm.base import LLM
-    from mgl.memories.base import Observer
-    from mgl.toolbox import Toolbox
+    from mgl.observer import Observer
 
 __all__ = ["app"]
 
@@ -145,7 +145,7 @@ def _config(kind: type[ConfigT], settings: Iterable[str] | None) -> ConfigT:
     from pydantic import ValidationError
 
     from mgl.benchmarks.files import first_fault
-    from mgl.settings import read_settings
+    from mgl.memories.options import read_settings
 
     try:
         return kind.model_validate(read_settings(settings or ()))
@@ -225,13 +225,13 @@ def _made(
 def _toolbox(chosen: ModelSettings, hears: Observer) -> Iterator[Toolbox]:
     import os
 
-    from mgl import resources
-    from mgl.lab import DATABASE
-    from mgl.model import ModelChoice
+    from mgl.lab.lab import DATABASE
+    from mgl.lab.model import ModelChoice
+    from mgl.lab.toolbox import Toolbox
+    from mgl.models import shipped
     from mgl.store import Store
-    from mgl.toolbox import Toolbox
 
-    home = resources.home()
+    home = shipped.home()
     choice = ModelChoice(
         profile=chosen.model,
         engine=chosen.engine,

@@ -24,7 +24,8 @@ def doctor(
 
     The exit code is 5 where something is missing.
     """
-    from mgl.doctor import Check, examine
+    from mgl.lab.doctor import examine
+    from mgl.serving.checks import Check
 
     checks: list[Check] = []
     for check in examine(model, models=models, base_url=base_url):

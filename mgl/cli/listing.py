@@ -10,7 +10,7 @@ from mgl.cli.options import AsJson, opened
 from mgl.cli.output import one_line, print_json, print_table
 
 if TYPE_CHECKING:
-    from mgl.results import MemorySummary
+    from mgl.memories.results import MemorySummary
 
 __all__ = ["list_memories"]
 

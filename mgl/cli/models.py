@@ -12,7 +12,7 @@ from mgl.cli.output import one_line, print_json, print_table
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mgl.profiles import ModelProfile
+    from mgl.models.profiles import ModelProfile
 
 __all__ = ["app"]
 
@@ -34,7 +34,8 @@ def overview(context: typer.Context, models: Models = None, as_json: AsJson = Fa
 @app.command("list")
 def list_profiles(models: Models = None, as_json: AsJson = False) -> None:
     """List the model profiles with task, licence, source and whether their weights are here."""
-    from mgl.resources import home, load_profiles
+    from mgl.models.profiles import load_profiles
+    from mgl.models.shipped import home
 
     profiles = load_profiles(models)
     folder = home()
@@ -66,8 +67,9 @@ def get(
 ) -> None:
     """Fetch a profile's weights, checked by their hash; an interrupted fetch goes on."""
     from mgl.cli.progress import observer
-    from mgl.resources import home, load_profile
-    from mgl.weights import fetch
+    from mgl.models.profiles import load_profile
+    from mgl.models.shipped import home
+    from mgl.models.weights import fetch
 
     profile = load_profile(name, models)
     with observer() as hears:
@@ -83,8 +85,9 @@ def get(
 def path_of(name: Name, models: Models = None, as_json: AsJson = False) -> None:
     """Print where a profile's weights are on this machine."""
     from mgl.errors import ResourceError
-    from mgl.resources import home, load_profile
-    from mgl.weights import find
+    from mgl.models.profiles import load_profile
+    from mgl.models.shipped import home
+    from mgl.models.weights import find
 
     profile = load_profile(name, models)
     path = find(profile, home())
@@ -98,7 +101,7 @@ def path_of(name: Name, models: Models = None, as_json: AsJson = False) -> None:
 def _found(profile: ModelProfile, folder: Path) -> Path | None:
     """Where the weights are; None as well where a copy is there and is not the right one."""
     from mgl.errors import ResourceError
-    from mgl.weights import find
+    from mgl.models.weights import find
 
     try:
         return find(profile, folder)

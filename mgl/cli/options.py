@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from mgl.settings import read_settings
+from mgl.memories.options import read_settings
 
 if TYPE_CHECKING:
     from mgl.lab import Lab

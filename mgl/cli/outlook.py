@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mgl.cli.workplaces import Workplaces
     from mgl.evaluation.papers.reckoning import Cost, Earlier
     from mgl.evaluation.papers.suites import Method, Run
-    from mgl.recorded import ModelFacts
+    from mgl.llm.engines.recorded import ModelFacts
 
 __all__ = ["Outlook", "Outlooks"]
 
@@ -128,7 +128,7 @@ class Outlooks:
         self, method: Method, facts: ModelFacts | str, lacks: list[str]
     ) -> dict[str, Any] | None:
         from mgl import registry
-        from mgl.settings import configured
+        from mgl.memories.options import configured
 
         if method.memory not in registry.names("memory"):
             lacks.append(f"the memory {method.memory}")

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from mgl.graph import Estimate
-    from mgl.results import Stats
+    from mgl.memories.graph import Estimate
+    from mgl.memories.results import Stats
     from mgl.types import Answer, Citation, Usage
 
 __all__ = [

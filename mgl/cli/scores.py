@@ -84,8 +84,8 @@ def verify_scores(path: Path, models: Path | None, as_json: bool) -> None:
 def _matcher(path: Path, models: Path | None) -> TokenMatcher | None:
     """What the run's BERTScores are by, where its weights are on this machine; where they are not,
     it is said that the scores are taken as they are."""
-    from mgl import resources
     from mgl.evaluation.runs.manifest import Manifest
+    from mgl.models import shipped
     from mgl.retrieval.matching import open_matcher
     from mgl.retrieval.models import Source
 
@@ -93,7 +93,7 @@ def _matcher(path: Path, models: Path | None) -> TokenMatcher | None:
     if written is None:
         return None
     try:
-        match = open_matcher(written, resources.home(), Source(models=models))
+        match = open_matcher(written, shipped.home(), Source(models=models))
         if match.at_hand:
             return match
         lacking = f"the weights of {written} are not on this machine"

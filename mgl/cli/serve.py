@@ -171,15 +171,16 @@ def _planned(
     check: bool,
 ) -> LaunchPlan:
     """What is to be started, after every check where ``check``."""
-    from mgl import resources
+    from mgl.models import shipped
+    from mgl.models.profiles import load_profiles
     from mgl.serving.checks import check_plan
     from mgl.serving.environment import expected_python, find_environment
     from mgl.serving.plan import make_plan, weights_folder
-    from mgl.serving.profile import choose_model
+    from mgl.serving.profile import choose_model, load_serving_profile
 
-    home = resources.home()
-    profile = resources.load_serving_profile(profile_name, home=home)
-    model = choose_model(profile, resources.load_profiles(home=home), model=model_name, task=task)
+    home = shipped.home()
+    profile = load_serving_profile(profile_name, home=home)
+    model = choose_model(profile, load_profiles(home=home), model=model_name, task=task)
     device = profile.machine.device
     explicit = None if weights is None else weights.expanduser().absolute()
     folder = weights_folder(model, home, explicit)
@@ -232,11 +233,11 @@ def _require_free(home: Path, port: int) -> None:
 
 
 def _start(plan: LaunchPlan) -> None:
-    from mgl import resources
     from mgl.cli.readiness import telling
+    from mgl.models import shipped
     from mgl.serving.supervisor import Supervisor
 
-    home = resources.home()
+    home = shipped.home()
     with telling(home) as report:
         final = Supervisor(plan, home, report=report).run()
     _require_not_failed(final, home)
@@ -244,11 +245,11 @@ def _start(plan: LaunchPlan) -> None:
 
 
 def _start_detached(plan: LaunchPlan) -> None:
-    from mgl import resources
     from mgl.cli.readiness import telling
+    from mgl.models import shipped
     from mgl.serving.detached import start_detached
 
-    home = resources.home()
+    home = shipped.home()
     with telling(home) as report:
         final = start_detached(plan, home, report=report)
     _require_not_failed(final, home)
@@ -267,7 +268,7 @@ def _require_not_failed(final: ServerRecord, home: Path) -> None:
 
 
 def _list_profiles(as_json: bool) -> None:
-    from mgl.resources import load_serving_profiles
+    from mgl.serving.profile import load_serving_profiles
 
     profiles = load_serving_profiles()
     if as_json:

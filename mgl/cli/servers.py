@@ -23,7 +23,7 @@ _SECRET = ("api_key", "token")
 
 def show(as_json: bool) -> None:
     """The servers that run, with what they are at; what is left of others is said once."""
-    from mgl.resources import home
+    from mgl.models.shipped import home
     from mgl.serving.discovery import leftovers
     from mgl.serving.runfile import running
 
@@ -67,7 +67,7 @@ def show(as_json: bool) -> None:
 
 def stop(port: int | None) -> None:
     """Stop a server and all its processes, whether or not its supervisor lives."""
-    from mgl.resources import home
+    from mgl.models.shipped import home
     from mgl.serving.discovery import leftovers
     from mgl.serving.runfile import running
     from mgl.serving.supervisor import request_stop
@@ -89,15 +89,17 @@ def stop(port: int | None) -> None:
 
 def load(name: str, path: Path, port: int | None) -> None:
     """Load an adapter into a running server, if it was made for its model."""
-    from mgl import resources
+    from mgl.models import shipped
+    from mgl.models.profiles import load_profile
     from mgl.serving import adapters
     from mgl.serving.checks import check_adapter
     from mgl.serving.plan import weights_folder
+    from mgl.serving.profile import load_serving_profile
 
-    home = resources.home()
+    home = shipped.home()
     record = _ready(home, port)
-    model = resources.load_profile(record.model, home=home)
-    settings = resources.load_serving_profile(record.profile, home=home).settings_for(model.name)
+    model = load_profile(record.model, home=home)
+    settings = load_serving_profile(record.profile, home=home).settings_for(model.name)
     check = check_adapter(name, path, model, settings, weights=weights_folder(model, home))
     if not check.ok:
         raise ResourceError(f"{check.name}: {check.detail}", hint=check.hint)
@@ -107,7 +109,7 @@ def load(name: str, path: Path, port: int | None) -> None:
 
 def unload(name: str, port: int | None) -> None:
     """Unload an adapter from a running server."""
-    from mgl.resources import home
+    from mgl.models.shipped import home
     from mgl.serving import adapters
 
     record = _ready(home(), port)
@@ -118,7 +120,7 @@ def unload(name: str, port: int | None) -> None:
 def probe_server(base_url: str | None, model: str | None, as_json: bool) -> None:
     """Try what a server honours, one that mgl runs or the one at a URL, print it and keep it."""
     from mgl.llm.honoured import keep
-    from mgl.resources import home
+    from mgl.models.shipped import home
     from mgl.serving.discovery import find_server, server_at
     from mgl.serving.probing import probe
 

@@ -10,7 +10,7 @@ from mgl.cli.options import AsJson, opened
 from mgl.cli.output import one_line, print_answer, print_json, print_stats
 
 if TYPE_CHECKING:
-    from mgl.web.view import GraphView, ViewNode
+    from mgl.memories.view import GraphView, ViewNode
 
 __all__ = ["show"]
 
@@ -36,7 +36,7 @@ def show(
     if as_json:
         from dataclasses import asdict
 
-        from mgl.results import answer_json
+        from mgl.memories.results import answer_json
 
         print_json(
             {

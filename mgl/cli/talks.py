@@ -9,10 +9,10 @@ import typer
 from mgl.cli.output import one_line
 
 if TYPE_CHECKING:
+    from mgl.lab.talk import Talk
     from mgl.memories.gam import Gam
     from mgl.memories.gam.state import Link
     from mgl.memories.mnemis import Mnemis
-    from mgl.talk import Talk
     from mgl.types import Answer, Conversation, Turn
 
 __all__ = [

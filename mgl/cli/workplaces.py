@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from mgl import resources
 from mgl.cli.options import ModelSettings
-from mgl.lab import DATABASE
-from mgl.memories.base import Observer
-from mgl.model import ModelChoice
+from mgl.lab.lab import DATABASE
+from mgl.lab.model import ModelChoice
+from mgl.lab.workplace import Workplace
+from mgl.models import shipped
+from mgl.observer import Observer
 from mgl.store import Store
-from mgl.workplace import Workplace
 
 if TYPE_CHECKING:
-    from mgl.recorded import ModelFacts
+    from mgl.llm.engines.recorded import ModelFacts
 
 __all__ = ["Workplaces"]
 
@@ -36,7 +36,7 @@ class Workplaces:
     @classmethod
     @contextmanager
     def opened(cls, settings: ModelSettings, observer: Observer) -> Iterator[Self]:
-        home = resources.home()
+        home = shipped.home()
         with Store.open(home / DATABASE) as store:
             yield cls(home, store, settings, observer)
 

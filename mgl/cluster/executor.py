@@ -23,8 +23,8 @@ from mgl.evaluation.runs.executing import Executor, OpenExecutor
 from mgl.evaluation.runs.records import BuildRecord, Record, VerdictRecord
 from mgl.evaluation.runs.working import Ask, Build, remove_store
 from mgl.evaluation.runs.workplace import Workplace
-from mgl.memories.base import Observer
-from mgl.model import ModelChoice
+from mgl.lab.model import ModelChoice
+from mgl.observer import Observer
 
 __all__ = ["sharded"]
 

@@ -16,16 +16,16 @@ from threading import Lock
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from mgl import resources
 from mgl.cluster.home import HomeStore, Said
 from mgl.errors import UsageError
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.runs.records import BuildRecord, Record, VerdictRecord
 from mgl.evaluation.runs.working import Ask, Build, answer, build, judge, prefer, remove_store
-from mgl.memories.base import SILENT
-from mgl.model import ModelChoice
-from mgl.recorded import ModelFacts
-from mgl.workplace import Workplace
+from mgl.lab.model import ModelChoice
+from mgl.lab.workplace import Workplace
+from mgl.llm.engines.recorded import ModelFacts
+from mgl.models import shipped
+from mgl.observer import SILENT
 
 __all__ = ["ANYONE", "Worker"]
 
@@ -104,7 +104,7 @@ class Worker:
             opened.enter_context(store)
             place = opened.enter_context(
                 Workplace.open(
-                    resources.home(),
+                    shipped.home(),
                     store,
                     self._choice,
                     _Told(self._home, ANYONE),

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from mgl.llm.base import Completion, Request
@@ -21,6 +22,8 @@ __all__ = [
     "CallRecord",
     "MemoryCallLog",
     "Outcome",
+    "RecordedRun",
+    "TokenCounts",
     "call_key",
     "content_hash",
     "request_json",
@@ -65,6 +68,29 @@ class CallLog(Protocol):
         ...
 
     def record(self, call: CallRecord) -> None: ...
+
+
+class TokenCounts(Protocol):
+    """Where token counts are kept, by model and text. The store implements it."""
+
+    def token_counts(self, model_id: str, texts: Sequence[str]) -> list[int | None]: ...
+
+    def put_token_counts(self, model_id: str, counts: Mapping[str, int]) -> None: ...
+
+
+class RecordedRun(TokenCounts, Protocol):
+    """The calls and token counts of an earlier run. The store implements it."""
+
+    @property
+    def path(self) -> Path: ...
+
+    def find_call(self, key: str) -> CallRecord | None:
+        """The first call under this key that has a completion."""
+        ...
+
+    def find_failure(self, key: str) -> CallRecord | None:
+        """The last call under this key that failed."""
+        ...
 
 
 def content_hash(value: Mapping[str, Any] | list[Any] | str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -16,20 +16,18 @@ from mgl.errors import InputError, UsageError
 from mgl.llm.base import LLM
 from mgl.llm.calls import content_hash
 from mgl.llm.repairs import REPAIR
+from mgl.memories.view import GraphView
+from mgl.observer import Observer
 from mgl.prompt import Prompt, hashes
 from mgl.retrieval.base import Embedder, Reranker
 from mgl.store import Store
 from mgl.types import Answer, Conversation, Document, Question, Turn
-from mgl.web.view import GraphView
 
 __all__ = [
-    "SILENT",
     "ConversationMemory",
     "Memory",
     "MemoryKind",
-    "Observer",
     "PresetConfig",
-    "SilentObserver",
     "Tools",
     "check_ids",
     "check_text",
@@ -92,27 +90,6 @@ class PresetConfig(BaseModel):
         if isinstance(given, dict) and given.get("preset") == "small":
             return {**cls.SMALL, **given}
         return given
-
-
-class Observer(Protocol):
-    """Hears how far a long task is; the CLI draws it, tests record it."""
-
-    def progress(self, stage: str, done: int, total: int) -> None: ...
-
-    def note(self, text: str) -> None: ...
-
-
-class SilentObserver:
-    """Hears and says nothing."""
-
-    def progress(self, stage: str, done: int, total: int) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        pass
-
-
-SILENT: Final = SilentObserver()
 
 
 @dataclass(frozen=True, slots=True)

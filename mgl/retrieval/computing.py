@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mgl.errors import EngineUnavailable, MglError, ResourceError, UsageError
-from mgl.profiles import FloatName
+from mgl.models.profiles import FloatName
 
 __all__ = ["computing", "device", "loading", "number_format", "readable", "require_package"]
 
@@ -40,7 +40,7 @@ def number_format(asked: FloatName | None) -> FloatName:
         return asked
     if torch.cuda.is_available():
         return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
-    from mgl.serving.cpu import native_float
+    from mgl.models.cpu import native_float
 
     return native_float()
 

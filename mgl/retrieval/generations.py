@@ -17,8 +17,8 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mgl.errors import ResourceError, StoreConflict, StoreError
+from mgl.models.weights.lock import exclusive
 from mgl.retrieval.structures import StructureKind
-from mgl.weights.lock import exclusive
 
 __all__ = ["Manifest", "StructureNote", "publish", "read_manifest"]
 

@@ -17,12 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from mgl import resources
 from mgl.errors import ResourceError, UsageError
-from mgl.profiles import Embedding, FloatName, ModelProfile, Reranking
-from mgl.weights import Progress, fetch, find
-from mgl.weights.hashes import sha256_of
-from mgl.weights.hub import is_complete_model
+from mgl.models import shipped
+from mgl.models.profiles import Embedding, FloatName, ModelProfile, Reranking, load_profiles
+from mgl.models.weights import Progress, fetch, find
+from mgl.models.weights.hashes import sha256_of
+from mgl.models.weights.hub import is_complete_model
 
 __all__ = ["RetrievalModel", "Source", "find_model"]
 
@@ -74,7 +74,7 @@ def find_model(name: str | Path, wanted: Wanted, source: Source, home: Path) -> 
     UsageError where there is none of that name or it is for something else, ResourceError where
     the folder holds no model.
     """
-    profiles = resources.load_profiles(source.models, home=home)
+    profiles = load_profiles(source.models, home=home)
     for profile in profiles.values():
         if name in (profile.name, profile.weights.hub.repo):
             return _of_profile(profile, wanted, source, home)
@@ -85,7 +85,7 @@ def find_model(name: str | Path, wanted: Wanted, source: Source, home: Path) -> 
     fitting = [profile.name for profile in profiles.values() if profile.task == wanted]
     raise UsageError(
         f"there is no model profile called {name!r}",
-        hint=f"{resources.guess(name, fitting)}there are: {', '.join(fitting)}; a folder is "
+        hint=f"{shipped.guess(name, fitting)}there are: {', '.join(fitting)}; a folder is "
         "given as a path (./NAME)",
     )
 

@@ -19,10 +19,11 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from mgl.deferred import DeferredEngine
 from mgl.llm.base import Engine
 from mgl.llm.client import Client, Policy
-from mgl.memories.base import SILENT, MemoryKind, Tools
+from mgl.llm.engines.deferred import DeferredEngine
+from mgl.memories.base import MemoryKind, Tools
+from mgl.observer import SILENT
 from mgl.store import Store
 from mgl.types import Document, Question
 

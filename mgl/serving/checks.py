@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import errno
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 
-from mgl.doctor import Check
-from mgl.profiles import ModelProfile
+from mgl.models.profiles import ModelProfile
 from mgl.serving.environment import KNOWN_GOOD, ServerEnvironment, version_tuple
 from mgl.serving.folders import adapter_trouble, chat_template, parser_trouble, weights_trouble
 from mgl.serving.memory import (
@@ -28,7 +28,17 @@ from mgl.serving.memory import (
 from mgl.serving.plan import LaunchPlan
 from mgl.serving.profile import Device, ServingProfile, Settings
 
-__all__ = ["check_adapter", "check_plan"]
+__all__ = ["Check", "check_adapter", "check_plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the examination; ``hint`` says what to do and is empty where ``ok``."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str = ""
 
 
 def check_plan(

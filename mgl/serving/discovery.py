@@ -18,7 +18,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from mgl.errors import EngineUnavailable
-from mgl.profiles import Task
+from mgl.models.profiles import Task
 from mgl.serving import processes, runfile
 from mgl.serving.runfile import ServerRecord
 

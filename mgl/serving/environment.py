@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from mgl import commands
 from mgl.errors import ResourceError
 from mgl.serving.profile import Device
 
@@ -120,7 +119,15 @@ def _own_vllm() -> bool:
 
 def _look(python: Path, device: Device, home: Path) -> ServerEnvironment:
     try:
-        done = commands.run([str(python), "-I", "-c", _LOOK], _LOOK_SECONDS)
+        done = subprocess.run(
+            [str(python), "-I", "-c", _LOOK],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_LOOK_SECONDS,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ResourceError(
             f"{python} cannot be run: {error}", hint="give another with --python"

@@ -16,16 +16,26 @@ import os
 import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from mgl import commands
-from mgl.doctor import free_memory
+import psutil
+
 from mgl.errors import ResourceError
-from mgl.profiles import FLOAT_BYTES, FloatName, ModelProfile
+from mgl.models.profiles import FLOAT_BYTES, FloatName, ModelProfile
 from mgl.serving.plan import context_length
 from mgl.serving.profile import Device, Machine, Settings
 
-__all__ = ["GIB", "Gpu", "MemoryNeed", "Present", "memory_needed", "parts_a_node", "present"]
+__all__ = [
+    "GIB",
+    "Gpu",
+    "MemoryNeed",
+    "Present",
+    "free_memory",
+    "memory_needed",
+    "parts_a_node",
+    "present",
+]
 
 GIB: Final = 2**30
 _WORK: Final[dict[Device, int]] = {"cuda": 2 * 10**9, "cpu": 2 * 10**9}
@@ -122,8 +132,14 @@ def present(device: Device) -> Present:
     if tool is None:
         return Present(free_memory(), trouble="no NVIDIA driver (nvidia-smi is not found)")
     try:
-        done = commands.run(
-            [tool, f"--query-gpu={_QUERY}", "--format=csv,noheader,nounits"], _QUERY_SECONDS
+        done = subprocess.run(
+            [tool, f"--query-gpu={_QUERY}", "--format=csv,noheader,nounits"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_QUERY_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Present(free_memory(), trouble=f"the NVIDIA driver does not answer: {error}")
@@ -131,6 +147,16 @@ def present(device: Device) -> Present:
         said = (done.stdout + done.stderr).strip().splitlines() or [f"exit {done.returncode}"]
         return Present(free_memory(), trouble=f"the NVIDIA driver does not answer: {said[-1]}")
     return Present(free_memory(), _visible(done.stdout))
+
+
+def free_memory() -> int:
+    """Bytes that a process may still take, within the container's limit."""
+    available: int = psutil.virtual_memory().available
+    group = Path("/sys/fs/cgroup")
+    most, used = group / "memory.max", group / "memory.current"
+    if most.exists() and used.exists() and (text := most.read_text().strip()) != "max":
+        return min(available, int(text) - int(used.read_text()))
+    return available
 
 
 def _visible(listing: str) -> tuple[Gpu, ...]:

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from mgl import resources
 from mgl.errors import ResourceError, UsageError
-from mgl.profiles import ModelProfile, Task
+from mgl.models import shipped
+from mgl.models.profiles import ModelProfile, Task
 from mgl.serving.profile import Backend, ServingProfile, Settings
 
 __all__ = ["DEFAULT_PORTS", "LaunchPlan", "context_length", "make_plan", "weights_folder"]
@@ -128,9 +128,9 @@ def weights_folder(model: ModelProfile, home: Path, explicit: Path | None = None
     """The folder that a server loads, or None where it is not on this machine.
 
     A profile whose weights are a GGUF file is served from what was unpacked from that file: its
-    place is told whether or not it is there yet. Errors as in ``mgl.weights.find``.
+    place is told whether or not it is there yet. Errors as in ``mgl.models.weights.find``.
     """
-    from mgl.weights import find
+    from mgl.models.weights import find
 
     if model.weights.format == "gguf":
         return explicit or home / "weights" / model.name / "dense"
@@ -213,7 +213,7 @@ def _require_adapters_allowed(
 
 
 def _template(name: str, home: Path | None) -> Path:
-    for folder in resources.data_dirs("serving", home=home):
+    for folder in shipped.data_dirs("serving", home=home):
         if (folder / name).is_file():
             return folder / name
     raise ResourceError(

@@ -15,16 +15,26 @@ It does not know what a setting is called on vLLM's command line (``mgl.serving.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from mgl import resources
 from mgl.errors import UsageError
-from mgl.profiles import FloatName, ModelProfile, Task
-from mgl.serving.cpu import native_float
+from mgl.models.cpu import native_float
+from mgl.models.profiles import FloatName, ModelProfile, Task
+from mgl.models.shipped import Shipped, guess, load, load_all
 
-__all__ = ["Backend", "Device", "Machine", "ServingProfile", "Settings", "choose_model"]
+__all__ = [
+    "Backend",
+    "Device",
+    "Machine",
+    "ServingProfile",
+    "Settings",
+    "choose_model",
+    "load_serving_profile",
+    "load_serving_profiles",
+]
 
 Device = Literal["cuda", "cpu"]
 Backend = Literal["guidance", "xgrammar", "outlines"]
@@ -139,7 +149,7 @@ def choose_model(
         made_for = f"{profile.name} was made for: {', '.join(profile.models)}"
         raise UsageError(
             f"there is no model profile called {model!r}",
-            hint=f"{resources.guess(model, models)}{made_for}",
+            hint=f"{guess(model, models)}{made_for}",
         )
     chosen = models[model]
     if task not in (None, chosen.task):
@@ -148,3 +158,20 @@ def choose_model(
             hint=f"leave out --task, or name a model for {task} (`mgl models`)",
         )
     return chosen
+
+
+_SHIPPED = Shipped("serving", "serving profile", "mgl serve", ServingProfile.model_validate)
+
+
+def load_serving_profile(
+    name: str, override: Path | None = None, *, home: Path | None = None
+) -> ServingProfile:
+    """Load the serving profile of that name; places and errors as in ``load_profile``."""
+    return load(name, _SHIPPED, override, home=home)
+
+
+def load_serving_profiles(
+    override: Path | None = None, *, home: Path | None = None
+) -> dict[str, ServingProfile]:
+    """Load every serving profile, by name in sorted order; errors as in ``load_profile``."""
+    return load_all(_SHIPPED, override, home=home)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
 
 from mgl.errors import ResourceError
-from mgl.profiles import Task
+from mgl.models.profiles import Task
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

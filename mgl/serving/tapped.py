@@ -22,7 +22,7 @@ from mgl.llm.engines.counters import Counters
 from mgl.llm.engines.http import PROBE_SECONDS, Http
 from mgl.llm.engines.openai import OpenAIEngine
 from mgl.llm.honoured import Honoured
-from mgl.profiles import ModelProfile
+from mgl.models.profiles import ModelProfile
 
 __all__ = ["Sent", "TappedEngine", "sent_of", "shuffled_lines"]
 

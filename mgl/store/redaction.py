@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
 
+from mgl.prompt import one_line
 from mgl.store import rows, turns
 from mgl.store.records import EditRecord, MemoryRecord
 from mgl.store.scrubbing import Derived, Gone, scrub
-from mgl.store.traces import TELLING, collapsed
+from mgl.store.traces import TELLING
 from mgl.types import Turn
 
 __all__ = [
@@ -162,7 +163,7 @@ def scrub_turns(
     ``gone`` are the turns as they were, ``shown`` other texts by which prompts show them."""
     memories = [memory.id for memory in _memories(connection, document_id)]
     texts = {text for turn in gone for text in _texts(turn)}
-    told = {text for text in texts if len(collapsed(text)) >= TELLING}
+    told = {text for text in texts if len(one_line(text)) >= TELLING}
     traces = {turn.line for turn in gone} | told | set(shown)
     scrub(connection, memories, Gone(traces, {*texts, *shown}), derived)
 
@@ -176,7 +177,7 @@ def _overwrite(
         turn, whole = before[number], number in what.forgotten
         ranges: Ranges = [(0, len(turn.text))] if whole else what.masked[number]
         telling = TELLING if whole else _TELLING_PIECE
-        pieces = (collapsed(turn.text[start:end]).strip(MASK) for start, end in ranges)
+        pieces = (one_line(turn.text[start:end]).strip(MASK) for start, end in ranges)
         traces |= {turn.line, *(piece for piece in pieces if len(piece) >= telling)}
         connection.execute(
             """UPDATE turns SET text = ?, redacted = CASE redacted WHEN 1 THEN 1 ELSE ? END

@@ -18,8 +18,9 @@ from typing import Any
 
 from mgl.llm.base import Message
 from mgl.llm.replies import clean
+from mgl.prompt import one_line
 from mgl.store import rows
-from mgl.store.traces import TELLING, Traces, collapsed, strings
+from mgl.store.traces import TELLING, Traces, strings
 
 __all__ = ["Derived", "Gone", "scrub"]
 
@@ -112,7 +113,7 @@ def _quoted(reply: str, fields: Collection[str]) -> Iterator[str]:
     except ValueError:
         return
     for text in _of_fields(value, fields):
-        yield from (text, collapsed(text))
+        yield from (text, one_line(text))
 
 
 def _of_fields(value: Any, fields: Collection[str]) -> Iterator[str]:
@@ -169,12 +170,12 @@ def _drop_answers(
     calls: Sequence[_Call],
 ) -> None:
     """Delete the answers that cite or quote what is gone, or came from one of some calls."""
-    asked = [collapsed(text) for call in calls for text in call.held]
+    asked = [one_line(text) for call in calls for text in call.held]
     for memory in memories:
         for number, question, payload in connection.execute(
             "SELECT number, question, payload FROM answers WHERE memory_id = ?", (memory,)
         ).fetchall():
-            put, answer = collapsed(json.loads(question)), json.loads(payload)
+            put, answer = one_line(json.loads(question)), json.loads(payload)
             cited = {citation.get("node_id") for citation in answer.get("citations", ())}
             if (
                 not cited.isdisjoint(turn_ids)

@@ -17,7 +17,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-__all__ = ["AROUND", "TELLING", "WINDOW", "Traces", "collapsed", "strings", "words_of"]
+from mgl.prompt import one_line
+
+__all__ = ["AROUND", "TELLING", "WINDOW", "Traces", "strings", "words_of"]
 
 WINDOW = 32
 TELLING: Final = 12
@@ -34,7 +36,7 @@ class Traces:
 
     def __init__(self, texts: Iterable[str], words: Iterable[str] = ()) -> None:
         self._words = frozenset(words)
-        wanted = {collapsed(text) for text in texts} - {""}
+        wanted = {one_line(text) for text in texts} - {""}
         self._beginnings = {text[:WINDOW] for text in wanted}
         self._windows = frozenset(
             text[start : start + WINDOW]
@@ -44,7 +46,7 @@ class Traces:
 
     def found_in(self, texts: Iterable[str]) -> bool:
         """Whether one of ``texts`` holds one of those that are looked for."""
-        return any(self._in(collapsed(text)) for text in texts)
+        return any(self._in(one_line(text)) for text in texts)
 
     def _in(self, text: str) -> bool:
         if any(beginning in text for beginning in self._beginnings):
@@ -53,11 +55,6 @@ class Traces:
             return True
         starts = range(0, len(text) - WINDOW + 1, WINDOW) if self._windows else ()
         return any(text[start : start + WINDOW] in self._windows for start in starts)
-
-
-def collapsed(text: str) -> str:
-    """The text with each run of white space as one space, and none at its ends."""
-    return " ".join(text.split())
 
 
 def words_of(text: str) -> set[str]:

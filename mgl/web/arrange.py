@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from mgl.web.view import GraphView, ViewEdge, ViewNode
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
 
 __all__ = ["arranged", "holding", "lasting", "marks", "membership"]
 

@@ -22,11 +22,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from mgl.memories.view import GraphView
 from mgl.types import Answer, Citation, Document, Section, Span
 from mgl.web.arrange import arranged, marks
 from mgl.web.escape import json_text, xml_text
 from mgl.web.page import to_html
-from mgl.web.view import GraphView
 
 __all__ = ["FORMAT", "to_graphml", "to_html", "to_json"]
 

@@ -21,6 +21,7 @@ from string import Template
 from typing import Any, Final
 from urllib.parse import quote
 
+from mgl.memories.view import GraphView, ViewEdge
 from mgl.types import Answer, Citation, Document, Span
 from mgl.web.arrange import arranged, holding, lasting, marks, membership
 from mgl.web.escape import html_text, script_json, visible
@@ -28,7 +29,6 @@ from mgl.web.kinds import Look, looks
 from mgl.web.layout import positions
 from mgl.web.passages import Mark, section_label, text_html
 from mgl.web.pieces import asset, digest
-from mgl.web.view import GraphView, ViewEdge
 
 __all__ = ["to_html"]
 

@@ -11,7 +11,8 @@ from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.calls import CallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
-from mgl.memories.base import SilentObserver, Tools
+from mgl.memories.base import Tools
+from mgl.observer import SilentObserver
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.types import Conversation, Document, Question, Turn

@@ -11,9 +11,10 @@ from mgl.baselines.passages import Passages, PassagesConfig
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
-from mgl.memories.base import SilentObserver, Tools
+from mgl.memories.base import Tools
+from mgl.memories.reading import ANSWER, LONG_ANSWER
+from mgl.observer import SilentObserver
 from mgl.prompt import Prompt
-from mgl.reading import ANSWER, LONG_ANSWER
 from mgl.store import Store
 from mgl.types import AnswerForm, Document, Question
 

@@ -13,8 +13,8 @@ from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig
 from mgl.baselines.read_agent import ReadAgent, ReadAgentConfig
 from mgl.baselines.read_agent.looking_up import UNTOLD
 from mgl.baselines.sliding_summary import SlidingSummary, SlidingSummaryConfig
-from mgl.deletion import Forgets, delete
 from mgl.errors import ReplyInvalid
+from mgl.memories.deletion import Forgets, delete
 from mgl.retrieval.embedders.cached import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from mgl import registry
+from mgl.lab.model import NoModel
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import MemoryKind
-from mgl.model import NoModel
 from mgl.store import Store
 from mgl.types import Source
 from tests.baselines.asking import BOOK, QUESTION, TALK, answered, asking

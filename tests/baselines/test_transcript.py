@@ -15,8 +15,9 @@ from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.llm.fitting import room
-from mgl.memories.base import SilentObserver, Tools
-from mgl.replying import turns_as_memories
+from mgl.memories.base import Tools
+from mgl.memories.replying import turns_as_memories
+from mgl.observer import SilentObserver
 from mgl.store import Store
 from mgl.types import Conversation, Question, Turn
 

@@ -12,7 +12,8 @@ from mgl.errors import UsageError
 from mgl.llm.base import Request
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
-from mgl.memories.base import SilentObserver, Tools
+from mgl.memories.base import Tools
+from mgl.observer import SilentObserver
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.types import Conversation, Question, Turn

@@ -190,9 +190,9 @@ def test_debug_shows_the_traceback() -> None:
 
 def test_an_unexpected_error_is_one_line_and_exit_1(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
-        "import mgl.resources\n"
+        "import mgl.models.shipped\n"
         "def broken(override=None):\n    raise ZeroDivisionError('fault')\n"
-        "mgl.resources.home = broken\n"
+        "mgl.models.shipped.home = broken\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mgl.lab import Lab
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.types import Document
-from mgl.web.view import GraphView, ViewEdge, ViewNode
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 

@@ -23,7 +23,7 @@ from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.runs.executing import here
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.records import Record, item_json
-from mgl.memories.base import SilentObserver
+from mgl.observer import SilentObserver
 from tests.cli.server import Server, serving
 from tests.cluster.conftest import SERVED, Mgl, arguments
 from tests.evaluation.trial import TINY, result, rows

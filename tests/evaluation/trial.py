@@ -22,22 +22,22 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.benchmarks.base import About, Dataset, Item
-from mgl.deferred import DeferredEngine
 from mgl.errors import EngineRejected, EngineTimeout, EngineUnavailable, EngineUnusable, InputError
 from mgl.evaluation.runs.manifest import Arguments, Manifest
 from mgl.evaluation.runs.plan import Plan, planned, resumed
 from mgl.evaluation.runs.sessions import begin, resume
+from mgl.lab.model import ModelChoice
+from mgl.lab.toolbox import Toolbox
+from mgl.lab.workplace import Workplace
 from mgl.llm.base import Completion, Engine, Request, TokenUsage
+from mgl.llm.engines.deferred import DeferredEngine
+from mgl.llm.engines.recorded import ModelFacts
 from mgl.llm.fakes import SchemaEngine
-from mgl.memories.base import Observer, SilentObserver
-from mgl.model import ModelChoice
-from mgl.recorded import ModelFacts
+from mgl.observer import Observer, SilentObserver
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER
 from mgl.store import Store
 from mgl.text.pieces import Counter
-from mgl.toolbox import Toolbox
 from mgl.types import Conversation, Document, Question, Source, Turn
-from mgl.workplace import Workplace
 
 CAPITAL = re.compile(r"capital of (\w+) is (\w+)")
 ASKED = re.compile(r"What is the capital of (\w+)\?")

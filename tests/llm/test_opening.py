@@ -11,7 +11,7 @@ from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.engines import open_engine
 from mgl.llm.engines.opening import model_id
-from mgl.resources import load_profile
+from mgl.models.profiles import load_profile
 from tests.llm.server import OTHER, chat, serving
 
 

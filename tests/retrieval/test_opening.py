@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mgl import resources
 from mgl.errors import ResourceError, UsageError
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
+from mgl.models.profiles import load_profile
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.retrieval.models import Source, find_model
 from mgl.retrieval.opening import (
@@ -49,7 +49,7 @@ def test_a_name_is_a_profiles_or_its_publishers(
 ) -> None:
     embedder = open_embedder(name, mgl_home, dims=dims)
     assert embedder.model_id == model_id
-    profile = resources.load_profile(model_id.split("@")[0])
+    profile = load_profile(model_id.split("@")[0])
     assert profile.embedding is not None
     cut = int(model_id.partition(":")[2] or profile.embedding.dims)
     assert embedder.dims == (dims or cut) == cut

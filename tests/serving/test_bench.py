@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from mgl.cli.app import app
 from mgl.errors import UsageError
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
-from mgl.resources import load_profile
+from mgl.models.profiles import load_profile
 from mgl.serving.bench import Throughput
 from mgl.serving.building import build_all
 from mgl.serving.load import load

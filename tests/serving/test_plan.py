@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 
-from mgl import resources
 from mgl.errors import ResourceError, UsageError
-from mgl.profiles import ModelProfile
+from mgl.models.profiles import ModelProfile, load_profiles
 from mgl.serving.plan import LaunchPlan, make_plan, weights_folder
-from mgl.serving.profile import Backend, ServingProfile
+from mgl.serving.profile import Backend, ServingProfile, load_serving_profiles
 
-SHIPPED = resources.load_serving_profiles()
-MODELS = resources.load_profiles()
+SHIPPED = load_serving_profiles()
+MODELS = load_profiles()
 PYTHON = Path("/opt/vllm/bin/python")
 
 

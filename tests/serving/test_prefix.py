@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
-from mgl.resources import load_profile
+from mgl.models.profiles import load_profile
 from mgl.serving.prefix import PrefixShare, cacheable, measure_prefix
 from mgl.serving.tapped import TappedEngine, shuffled_lines
 from mgl.types import Document, Question

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from mgl import resources
 from mgl.errors import UsageError
+from mgl.models.profiles import load_profiles
 from mgl.serving.memory import GIB, memory_needed, sequence_bytes
-from mgl.serving.profile import ServingProfile, choose_model
+from mgl.serving.profile import ServingProfile, choose_model, load_serving_profiles
 
-SHIPPED = resources.load_serving_profiles()
-MODELS = resources.load_profiles()
+SHIPPED = load_serving_profiles()
+MODELS = load_profiles()
 PAIRS = [(profile, model) for profile in SHIPPED.values() for model in profile.models]
 
 

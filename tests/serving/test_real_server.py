@@ -31,9 +31,10 @@ from mgl.llm.constraints import (
 )
 from mgl.llm.engines import open_engine
 from mgl.llm.engines.openai import OpenAIEngine
-from mgl.memories.base import SilentObserver, Tools
+from mgl.memories.base import Tools
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
-from mgl.resources import load_profile
+from mgl.models.profiles import load_profile
+from mgl.observer import SilentObserver
 from mgl.serving import adapters, processes, runfile
 from mgl.serving.discovery import find_server
 from mgl.serving.probing import probe

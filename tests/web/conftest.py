@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.types import Answer, Citation, Document, Section, Span
-from mgl.web.view import GraphView, ViewEdge, ViewNode
 
 STORY = (
     "CHAPTER ONE\n\nAnn met Bo at the harbour. Bo had lost a silver key.\n\n"

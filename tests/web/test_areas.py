@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mgl.memories.view import GraphView
 from mgl.web.export import to_html
-from mgl.web.view import GraphView
 from tests.web.browser import driven
 
 pytestmark = pytest.mark.browser

@@ -11,10 +11,10 @@ from urllib.parse import quote
 
 import pytest
 
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.types import Document
 from mgl.web.escape import visible
 from mgl.web.export import to_html
-from mgl.web.view import GraphView, ViewEdge, ViewNode
 from tests.web.browser import driven, dumped
 
 pytestmark = pytest.mark.browser

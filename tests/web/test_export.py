@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import networkx as nx
 import pytest
 
+from mgl.memories.view import GraphView
 from mgl.types import Document, Span
 from mgl.web.export import FORMAT, to_graphml, to_html, to_json
-from mgl.web.view import GraphView
 
 
 def shuffled(view: GraphView) -> GraphView:

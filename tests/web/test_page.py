@@ -7,9 +7,9 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+from mgl.memories.view import GraphView
 from mgl.types import Document
 from mgl.web.export import to_html
-from mgl.web.view import GraphView
 
 VOID = {"meta", "input", "link", "img", "br", "base"}
 

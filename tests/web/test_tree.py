@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.web.export import to_html
-from mgl.web.view import GraphView, ViewEdge, ViewNode
 from tests.web.browser import driven
 
 pytestmark = pytest.mark.browser

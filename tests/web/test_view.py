@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.types import Document
 from mgl.web.arrange import arranged, lasting
-from mgl.web.view import GraphView, ViewEdge, ViewNode
 
 DOCUMENT = Document.from_text("a.txt", "a text")
 WHOLE = DOCUMENT.span(0, 6)

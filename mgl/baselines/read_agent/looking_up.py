@@ -13,7 +13,8 @@ from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Sampling, SchemaT
 from mgl.llm.constraints import number
 from mgl.llm.fitting import fitted, room
-from mgl.reading import flat, reader
+from mgl.llm.reader import reader_messages
+from mgl.prompt import one_line
 from mgl.types import Question, Span
 
 __all__ = ["UNTOLD", "LookingUp", "Page"]
@@ -96,13 +97,16 @@ class LookingUp:
     async def _ask(self, asked: str, schema: type[SchemaT]) -> SchemaT | None:
         """The model's choice over what it remembers; None where it made none that can be used."""
         shown = [
-            f"Page {place}: {flat(page.text) if place in self.read else gist}"
+            f"Page {place}: {one_line(page.text) if place in self.read else gist}"
             for place, (page, gist) in enumerate(zip(self._pages, self.gists, strict=True), 1)
         ]
         prompt = LOOK_UP.render(pages="\n".join(shown), question=self._question.text, asked=asked)
         try:
             reply = await self._llm.complete(
-                reader(prompt), schema, sampling=Sampling(max_tokens=REPLY_TOKENS), stage="look-up"
+                reader_messages(prompt),
+                schema,
+                sampling=Sampling(max_tokens=REPLY_TOKENS),
+                stage="look-up",
             )
         except ReplyInvalid as error:
             self.marks.append("look_up_failed")

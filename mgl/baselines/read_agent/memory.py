@@ -26,12 +26,12 @@ from mgl.baselines.read_agent.looking_up import UNTOLD, LookingUp, Page
 from mgl.baselines.read_agent.prompts import GIST, PAUSE
 from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ReplyInvalid
-from mgl.flight import each
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import number
-from mgl.noting import check_room, noted
-from mgl.prompt import Prompt
-from mgl.reading import SYSTEM, flat, reader
+from mgl.llm.flight import each
+from mgl.llm.reader import SYSTEM, reader_messages
+from mgl.memories.noting import check_room, noted
+from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord
 from mgl.types import Answer, Chunk, Question, Span
 
@@ -123,7 +123,7 @@ class ReadAgent(Baseline):
         schema = create_model("pause", __base__=_Paused, pause=(number(1, len(ends)), ...))
         try:
             reply = await self._tools.llm.complete(
-                reader(PAUSE.render(text=marked)),
+                reader_messages(PAUSE.render(text=marked)),
                 schema,
                 sampling=Sampling(max_tokens=NUMBER_TOKENS),
                 stage="pages",
@@ -154,7 +154,7 @@ class ReadAgent(Baseline):
             row = EditRecord(
                 step,
                 "gist",
-                {"text": flat(note.text)},
+                {"text": one_line(note.text)},
                 "rejected" if note.problem else "applied",
                 note.problem,
                 span,

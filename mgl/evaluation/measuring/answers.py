@@ -15,7 +15,7 @@ from mgl.benchmarks.locomo import CATEGORIES
 from mgl.errors import EngineError, EngineUnavailable, EngineUnusable
 from mgl.evaluation.measuring.tables import CATEGORY_HEAD, by_category
 from mgl.evaluation.metrics.scores import answer_scores
-from mgl.results import AskResult
+from mgl.memories.results import AskResult
 
 __all__ = ["ANSWER_HEAD", "answer_lines", "answer_row"]
 

@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import get_args
 
-from mgl.profiles import EngineName
+from mgl.models.profiles import EngineName
 
 __all__ = ["add_locomo", "add_models"]
 

@@ -6,7 +6,7 @@ memory that shows hyperedges can be measured.
 
 from __future__ import annotations
 
-from mgl.web.view import GraphView
+from mgl.memories.view import GraphView
 
 __all__ = ["entities_of_points"]
 

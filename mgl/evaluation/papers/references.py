@@ -24,8 +24,8 @@ from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from mgl import resources
 from mgl.errors import InputError, UsageError
+from mgl.models import shipped
 
 __all__ = [
     "EMPTY",
@@ -262,7 +262,7 @@ class Cell:
 
 def load_references(override: Path | None = None, *, home: Path | None = None) -> dict[str, Paper]:
     """Every paper by name; InputError, with the file and the place, where one is not valid."""
-    return resources.load_all(_PAPERS, override, home=home)
+    return shipped.load_all(_PAPERS, override, home=home)
 
 
 def beside(
@@ -287,6 +287,6 @@ def _number(text: str) -> re.Match[str]:
     return found
 
 
-_PAPERS: Final = resources.Shipped(
+_PAPERS: Final = shipped.Shipped(
     "eval", "reference", "mgl reproduce --list", Paper.model_validate, "references", InputError
 )

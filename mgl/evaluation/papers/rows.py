@@ -21,7 +21,7 @@ from mgl.evaluation.papers.suites import Method as Made
 from mgl.evaluation.papers.suites import Suite
 from mgl.evaluation.runs.methods import Method
 from mgl.memories.base import MemoryKind
-from mgl.settings import configured
+from mgl.memories.options import configured
 
 __all__ = ["Rows"]
 

@@ -18,8 +18,8 @@ from typing import Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from mgl import resources
 from mgl.errors import InputError, UsageError
+from mgl.models import shipped
 
 __all__ = ["Entry", "LeftOut", "Method", "Run", "Suite", "entry", "load_suites"]
 
@@ -149,7 +149,7 @@ class Suite(_Strict):
 
 def load_suites(override: Path | None = None, *, home: Path | None = None) -> dict[str, Suite]:
     """Every paper's suite by name; InputError, with the file and the place, for an invalid one."""
-    return resources.load_all(_SUITES, override, home=home)
+    return shipped.load_all(_SUITES, override, home=home)
 
 
 def entry(name: str, override: Path | None = None) -> tuple[Suite, Entry]:
@@ -159,7 +159,7 @@ def entry(name: str, override: Path | None = None) -> tuple[Suite, Entry]:
         raise UsageError(
             f"{name!r} names no table", hint="for instance gam/table3; --list shows all"
         )
-    suite = resources.load(paper, _SUITES, override)
+    suite = shipped.load(paper, _SUITES, override)
     return suite, suite.entry(id)
 
 
@@ -169,6 +169,6 @@ def _once(what: str, names: list[str]) -> None:
             raise ValueError(f"there are two of the {what} {name!r}")
 
 
-_SUITES: Final = resources.Shipped(
+_SUITES: Final = shipped.Shipped(
     "eval", "suite", "mgl reproduce --list", Suite.model_validate, "suites", InputError
 )

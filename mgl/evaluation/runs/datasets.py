@@ -13,7 +13,7 @@ from typing import Any
 from mgl.benchmarks.base import Benchmark, Dataset
 from mgl.errors import UsageError
 from mgl.evaluation.runs.workplace import OpenModel
-from mgl.settings import configured
+from mgl.memories.options import configured
 
 __all__ = ["dataset_of", "is_made", "parameters"]
 

@@ -18,7 +18,7 @@ from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.runs.records import BuildRecord, Record, VerdictRecord
 from mgl.evaluation.runs.working import Ask, Build, answer, build, judge, prefer
 from mgl.evaluation.runs.workplace import Workplace
-from mgl.memories.base import SILENT, Observer
+from mgl.observer import SILENT, Observer
 
 __all__ = ["Executor", "OpenExecutor", "here"]
 

@@ -28,7 +28,7 @@ from mgl.errors import UsageError
 from mgl.evaluation.runs.lines import JsonLines, scratch_of
 from mgl.evaluation.runs.manifest import MANIFEST
 from mgl.evaluation.runs.records import BuildRecord, PairRecord, Record
-from mgl.weights.lock import exclusive
+from mgl.models.weights.lock import exclusive
 
 __all__ = ["KEPT", "Key", "PairKey", "RunFolder"]
 

@@ -24,8 +24,8 @@ from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.plan import Plan
 from mgl.evaluation.runs.progress import Count
 from mgl.evaluation.runs.records import LABELLED, PEOPLE, PairRecord, Record, item_json
-from mgl.flight import each
-from mgl.memories.base import Observer
+from mgl.llm.flight import each
+from mgl.observer import Observer
 
 __all__ = ["Judging", "due_pairs"]
 

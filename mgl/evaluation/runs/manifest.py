@@ -17,7 +17,7 @@ from mgl.errors import InputError
 from mgl.evaluation.judges.panel import Seat, panel
 from mgl.evaluation.runs.lines import replace_file
 from mgl.evaluation.runs.methods import Method
-from mgl.recorded import ModelFacts
+from mgl.llm.engines.recorded import ModelFacts
 
 __all__ = [
     "MANIFEST",

@@ -17,7 +17,7 @@ from mgl.evaluation.runs.grading import graded
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.records import Record, item_from
 from mgl.evaluation.runs.workplace import OpenModel
-from mgl.memories.base import Observer
+from mgl.observer import Observer
 from mgl.retrieval.matching import TokenMatcher
 
 __all__ = ["TOLERANCE", "match_all", "rematched", "unmatched"]

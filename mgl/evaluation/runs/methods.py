@@ -16,7 +16,7 @@ from typing import Any
 from mgl import registry
 from mgl.errors import UsageError
 from mgl.memories.base import MemoryKind
-from mgl.settings import configured
+from mgl.memories.options import configured
 
 __all__ = ["Method", "methods"]
 

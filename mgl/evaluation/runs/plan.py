@@ -21,9 +21,9 @@ from mgl.evaluation.runs.drawing import chosen, drawn
 from mgl.evaluation.runs.manifest import Arguments, DatasetFacts, Manifest, OtherJudge, now
 from mgl.evaluation.runs.methods import Method, methods
 from mgl.evaluation.runs.workplace import OpenModel
+from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind
-from mgl.recorded import ModelFacts
-from mgl.settings import read_settings
+from mgl.memories.options import read_settings
 
 __all__ = ["Plan", "planned", "resumed"]
 

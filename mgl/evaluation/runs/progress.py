@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mgl.memories.base import Observer
+from mgl.observer import Observer
 
 __all__ = ["Count", "Named"]
 

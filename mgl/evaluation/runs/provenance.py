@@ -18,7 +18,6 @@ from typing import Any
 import psutil
 
 import mgl
-from mgl.commands import run
 from mgl.prompt import Prompt, hashes
 
 __all__ = ["code", "machine", "packages", "prompts"]
@@ -108,7 +107,15 @@ def _home(value: object) -> str:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
-        done = run(["git", "-C", str(folder), *arguments], _GIT_SECONDS)
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_GIT_SECONDS,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -70,7 +70,7 @@ class Record:
     """One question put to one method.
 
     ``method`` is its label in the manifest. ``item`` is everything of the benchmark's item that a
-    scorer needs. ``citations`` are as ``mgl.results.citation_json`` has them, each with
+    scorer needs. ``citations`` are as ``mgl.memories.results.citation_json`` has them, each with
     ``verbatim``: whether its span holds its quote. ``scores`` are by scorer, ``verdicts``
     by the key of the judge's ``Seat`` (``mgl.evaluation.judges.panel``).
     ``retrieved`` and ``trace`` are the answer's own.

@@ -19,8 +19,8 @@ from mgl.evaluation.runs.lines import JsonLines
 from mgl.evaluation.runs.plan import Plan
 from mgl.evaluation.runs.runner import Run
 from mgl.evaluation.runs.workplace import OpenModel
-from mgl.memories.base import Observer
-from mgl.recorded import FAILURES
+from mgl.llm.engines.recorded import FAILURES
+from mgl.observer import Observer
 
 __all__ = ["Replay", "replay"]
 

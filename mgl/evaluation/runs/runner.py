@@ -33,8 +33,9 @@ from mgl.evaluation.runs.progress import Count, Named
 from mgl.evaluation.runs.records import Record, item_json
 from mgl.evaluation.runs.working import Ask, Build, remove_store
 from mgl.evaluation.runs.workplace import OpenModel
-from mgl.flight import each
-from mgl.memories.base import SILENT, MemoryKind, Observer
+from mgl.llm.flight import each
+from mgl.memories.base import MemoryKind
+from mgl.observer import SILENT, Observer
 from mgl.types import Question
 
 __all__ = ["Run"]

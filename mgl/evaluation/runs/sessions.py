@@ -21,7 +21,7 @@ from mgl.evaluation.runs.plan import Plan
 from mgl.evaluation.runs.provenance import code, machine, packages, prompts
 from mgl.evaluation.runs.runner import Run
 from mgl.evaluation.runs.workplace import OpenModel
-from mgl.memories.base import Observer
+from mgl.observer import Observer
 
 __all__ = ["begin", "resume"]
 

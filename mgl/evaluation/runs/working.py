@@ -25,8 +25,9 @@ from mgl.evaluation.runs.records import BuildRecord, Record, VerdictRecord, item
 from mgl.evaluation.runs.spending import spent, took
 from mgl.evaluation.runs.workplace import Workplace
 from mgl.llm.client import Client
-from mgl.memories.base import Memory, MemoryKind, Observer
-from mgl.results import Stats, citation_json
+from mgl.memories.base import Memory, MemoryKind
+from mgl.memories.results import Stats, citation_json
+from mgl.observer import Observer
 from mgl.store import Store
 from mgl.types import Answer, Conversation, Document, Question, Source, Span
 

@@ -1,6 +1,6 @@
 """A model at work, as the runner sees it: a client for each unit of work, and a memory's tools.
 
-``mgl.workplace.Workplace`` is one over a home folder.
+``mgl.lab.workplace.Workplace`` is one over a home folder.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from mgl.llm.client import Client
-from mgl.memories.base import MemoryKind, Observer, Tools
-from mgl.recorded import ModelFacts
+from mgl.llm.engines.recorded import ModelFacts
+from mgl.memories.base import MemoryKind, Tools
+from mgl.observer import Observer
 from mgl.retrieval.matching import TokenMatcher
 from mgl.store import Store
 

@@ -33,7 +33,7 @@ from mgl.evaluation.sets.reading import SummaryConfig, cut, summarised
 from mgl.evaluation.sets.taxonomy import BREADTH, DEPTH, LABEL, SUMMARY
 from mgl.evaluation.sets.writing import MadeSet
 from mgl.llm.base import LLM
-from mgl.memories.base import Observer
+from mgl.observer import Observer
 from mgl.types import Document, Source
 
 __all__ = ["LongReasonConfig", "build_longreason", "estimated_tokens"]

@@ -18,7 +18,7 @@ from mgl.evaluation.sets.taxonomy import SUMMARY
 from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.constraints import bounded
 from mgl.llm.fitting import both_ends
-from mgl.memories.base import Observer
+from mgl.observer import Observer
 from mgl.text.chunking import chunk_document
 from mgl.types import Document
 

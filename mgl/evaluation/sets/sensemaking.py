@@ -29,7 +29,7 @@ from mgl.evaluation.sets.longreason import estimated_tokens
 from mgl.evaluation.sets.writing import MadeSet
 from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.constraints import bounded
-from mgl.memories.base import Observer
+from mgl.observer import Observer
 from mgl.prompt import Prompt
 from mgl.text.chunking import chunk_document
 from mgl.types import Chunk, Document, Question

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Final
 
-from mgl.weights.lock import exclusive
+from mgl.models.weights.lock import exclusive
 
 __all__ = ["converted"]
 

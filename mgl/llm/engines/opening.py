@@ -8,7 +8,7 @@ from pathlib import Path
 from mgl.errors import UsageError
 from mgl.llm.base import Engine
 from mgl.llm.honoured import Honoured
-from mgl.profiles import EngineName, ModelProfile
+from mgl.models.profiles import EngineName, ModelProfile
 
 __all__ = ["model_id", "open_engine"]
 

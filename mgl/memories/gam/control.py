@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from mgl.deletion import is_before, numbered
 from mgl.errors import InputError
+from mgl.memories.deletion import is_before, numbered
 from mgl.memories.gam.state import Freeze, Rewrite, State, Topic, Unlink
 from mgl.types import Turn
 

@@ -69,7 +69,7 @@ def filtered(filters: Sequence[Filter], turns: Mapping[int, Turn]) -> Redaction:
 def treated(
     what: Redaction, step: int, log: Sequence[EditRecord], turns: Sequence[Turn]
 ) -> Treated:
-    """What becomes of a log (``mgl.deletion``)."""
+    """What becomes of a log (``mgl.memories.deletion``)."""
     edits = [resolved(row) for row in log]
     topics = replay(edit for edit in edits if edit is not None).topics
     lost = {name for name, topic in topics.items() if not what.turns.isdisjoint(topic.turns)}

@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 
-from mgl.deletion import delete, minding
 from mgl.errors import InputError, StoreConflict
-from mgl.memories.base import Observer
+from mgl.memories.deletion import delete, minding
 from mgl.memories.gam.edits import record, resolved
 from mgl.memories.gam.state import EMPTY, Append, Edit, Forget, Mask, State, apply
+from mgl.observer import Observer
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.redaction import Fate, Redaction
 from mgl.store.turns import is_same

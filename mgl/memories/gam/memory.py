@@ -39,11 +39,11 @@ from mgl.memories.gam.meaning import Contexts
 from mgl.memories.gam.reading import Reading, memories, ranked, read, trace
 from mgl.memories.gam.state import State, Topic
 from mgl.memories.gam.view import viewed
-from mgl.replying import reply_from, reply_in_talk
+from mgl.memories.replying import reply_from, reply_in_talk
+from mgl.memories.view import GraphView
 from mgl.store import EditRecord, MemoryRecord
 from mgl.store.redaction import Redaction, Treated
 from mgl.types import Answer, Conversation, Question, Source, Turn
-from mgl.web.view import GraphView
 
 __all__ = ["KIND", "Gam"]
 
@@ -289,7 +289,7 @@ class Gam:
         log: Sequence[EditRecord],
         turns: Sequence[Turn],
     ) -> Treated:
-        """What becomes of the log of such a memory when turns are deleted (``mgl.deletion``)."""
+        """What becomes of the log of such a memory when turns are deleted."""
         del memory
         return treated(what, step, log, turns)
 

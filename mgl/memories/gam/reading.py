@@ -21,7 +21,7 @@ from mgl.memories.gam.indicators import Asked, asked, marks_by_rules, matches_ti
 from mgl.memories.gam.meaning import Contexts, without_names
 from mgl.memories.gam.state import Marks, State, neighbours
 from mgl.memories.gam.texts import likeness_text, raw_text
-from mgl.replying import Memory, turns_as_memories
+from mgl.memories.replying import Memory, turns_as_memories
 from mgl.retrieval.base import Embedder, Reranker
 from mgl.retrieval.likeness import likeness, nearest
 from mgl.types import Question, Turn

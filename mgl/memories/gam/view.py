@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from textwrap import shorten
 
 from mgl.memories.gam.state import State
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.store import MemoryRecord
 from mgl.types import Answer, Conversation
-from mgl.web.view import GraphView, ViewEdge, ViewNode
 
 __all__ = ["viewed"]
 

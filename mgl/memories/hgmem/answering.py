@@ -21,8 +21,7 @@ from mgl.memories.hgmem.evidence import Evidence
 from mgl.memories.hgmem.prompts import ANSWER, LONG_ANSWER
 from mgl.memories.hgmem.showing import shown_memory
 from mgl.memories.hgmem.state import Memory
-from mgl.prompt import Prompt
-from mgl.reading import flat
+from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord
 from mgl.types import AnswerForm, Chunk, Question
 
@@ -62,10 +61,10 @@ async def respond(
     best = await evidence.best_chunks(question.text, tied or None, most)
     used = sum(await llm.count_tokens([points, question.text]))
     room = llm.context_tokens - config.reply_tokens - PROMPT_TOKENS - used
-    texts = [flat(chunks[number].text) for number in best]
+    texts = [one_line(chunks[number].text) for number in best]
     fitting = await leading(llm, texts, min(config.answer_chunk_tokens, room))
     read = sorted(best[: len(fitting)])
-    lines = [f"[{place}] {flat(chunks[number].text)}" for place, number in enumerate(read, 1)]
+    lines = [f"[{place}] {one_line(chunks[number].text)}" for place, number in enumerate(read, 1)]
     schema = _schema(len(read), question.form, config)
     prompt = PROMPTS[question.form].render(
         memory=points, sources="\n".join(lines), query=question.text
@@ -78,7 +77,7 @@ async def respond(
         return [record(step, Respond(error.message, ()), rejected="reply_invalid")]
     assert reply.parsed is not None
     named = tuple(read[place - 1] for place in reply.parsed.sources if place <= len(read))
-    said = Respond(flat(reply.parsed.answer), named, tuple(best[: len(fitting)]))
+    said = Respond(one_line(reply.parsed.answer), named, tuple(best[: len(fitting)]))
     return [record(step, said, call_key=reply.call_key)]
 
 

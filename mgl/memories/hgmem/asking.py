@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from mgl.errors import ReplyInvalid
-from mgl.graph import EntityGraph
 from mgl.llm.base import LLM, Message, Reply
+from mgl.memories.graph import EntityGraph
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.delimiters import (
     RELEASED,
@@ -47,8 +47,7 @@ from mgl.memories.hgmem.proposals import (
 )
 from mgl.memories.hgmem.showing import NONE, retrieved_info, shown_memory
 from mgl.memories.hgmem.state import Memory
-from mgl.prompt import Prompt
-from mgl.reading import flat
+from mgl.prompt import Prompt, one_line
 from mgl.types import Chunk
 
 __all__ = ["Asker", "Said", "Unreadable"]
@@ -170,7 +169,7 @@ class Asker:
         if not self._json:
             return await self._text(SUBQUERY, values, parse_subquery, "subquery")
         said = await self._reply(SUBQUERY_JSON, values, _Subquery, _Subquery, "subquery")
-        return Said(flat(said.proposal.subquery), said.call_key)
+        return Said(one_line(said.proposal.subquery), said.call_key)
 
     async def _reply(
         self,

@@ -10,9 +10,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from mgl.graph.config import GraphConfig
 from mgl.llm.base import Sampling
 from mgl.memories.base import PresetConfig
+from mgl.memories.graph.config import GraphConfig
 
 __all__ = ["HgMemConfig"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mgl.graph import EntityGraph, GraphIndex
+from mgl.memories.graph import EntityGraph, GraphIndex
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.edits import Retrieve
 from mgl.memories.hgmem.state import Memory

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mgl.graph import EntityGraph, entity_key
-from mgl.graph.names import clean_name, mentions
+from mgl.memories.graph import EntityGraph, entity_key
+from mgl.memories.graph.names import clean_name, mentions
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.edits import Failed, Retrieve, record
 from mgl.memories.hgmem.proposals import Evolution, Merges, NewPoint, PointUpdate
@@ -29,7 +29,7 @@ from mgl.memories.hgmem.state import (
     Vertex,
     apply,
 )
-from mgl.reading import flat
+from mgl.prompt import one_line
 from mgl.store import EditRecord
 from mgl.types import Chunk
 
@@ -71,7 +71,7 @@ class Evolver:
             edit = Merge(
                 self.memory.next_point,
                 left,
-                flat(proposal.description),
+                one_line(proposal.description),
                 kept=self.config.released,
             )
             if len(left) < 2:
@@ -92,7 +92,7 @@ class Evolver:
         seen: Sequence[int],
         call_key: str | None,
     ) -> None:
-        said = flat(update.description)
+        said = one_line(update.description)
         if not 0 <= update.point < len(numbers):
             self._reject(Update(update.point, said), "unknown_point", call_key)
             return
@@ -110,7 +110,7 @@ class Evolver:
             self._apply(Update(number, said, vertices), call_key)
 
     def _insert(self, point: NewPoint, seen: Sequence[int], call_key: str | None) -> None:
-        said = flat(point.description)
+        said = one_line(point.description)
         vertices = self._vertices(point.objects, said, seen)
         held = tuple(vertex.id for vertex in vertices)
         edit = Insert(self.memory.next_point, said, held)

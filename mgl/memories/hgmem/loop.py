@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mgl.claiming import CLAIM, SUPPORTED
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM
+from mgl.llm.reader import SYSTEM
 from mgl.memories.base import Tools
+from mgl.memories.claiming import CLAIM, SUPPORTED
 from mgl.memories.hgmem.answering import PROMPTS, respond
 from mgl.memories.hgmem.asking import Asker, Unreadable
 from mgl.memories.hgmem.config import HgMemConfig
@@ -46,7 +47,6 @@ from mgl.memories.hgmem.scope import beyond, neighbourhood
 from mgl.memories.hgmem.small import SmallAsker
 from mgl.memories.hgmem.state import Memory, Restart, replay
 from mgl.prompt import Prompt
-from mgl.reading import SYSTEM
 from mgl.store import EditRecord
 from mgl.types import AnswerForm, Chunk, Question
 

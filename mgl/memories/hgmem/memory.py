@@ -4,7 +4,7 @@
     answer = await memory.answer(Question("Why is Xodar given to Carter as a slave?"))
     memory.memory(steps=1).points
 
-Building it builds the graph (``mgl.graph``), once for a document, and takes the steps of the
+Building it builds the graph (``graph``), once for a document, and takes the steps of the
 question (``loop``). Without a question it is the graph alone.
 """
 
@@ -14,19 +14,19 @@ from collections.abc import Sequence
 from typing import Final
 
 from mgl.errors import InputError, ReplyInvalid, UsageError
-from mgl.graph import DocumentGraph, GraphConfig
-from mgl.graph.estimate import Estimate
-from mgl.graph.memory import graph_before
 from mgl.memories.base import Tools, memory_id
+from mgl.memories.graph import DocumentGraph, GraphConfig
+from mgl.memories.graph.estimate import Estimate
+from mgl.memories.graph.memory import graph_before
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.edits import Respond, edits_of, read
 from mgl.memories.hgmem.evidence import Evidence
 from mgl.memories.hgmem.loop import Loop, is_finished, writing_prompts
 from mgl.memories.hgmem.state import Memory, replay
 from mgl.memories.hgmem.view import drawn, trace
+from mgl.memories.view import GraphView
 from mgl.store import MemoryRecord
 from mgl.types import Answer, Citation, Document, Question, Source
-from mgl.web.view import GraphView
 
 __all__ = ["KIND", "HgMem"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mgl.graph.state import EntityGraph
+from mgl.memories.graph.state import EntityGraph
 from mgl.memories.hgmem.state import Memory
 
 __all__ = ["beyond", "neighbourhood"]

@@ -10,13 +10,13 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
-from mgl.graph import EntityGraph
 from mgl.llm.base import LLM
 from mgl.llm.fitting import leading, shortened
+from mgl.memories.graph import EntityGraph
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.edits import Retrieve
 from mgl.memories.hgmem.state import Memory, Point
-from mgl.reading import flat
+from mgl.prompt import one_line
 from mgl.types import Chunk
 
 __all__ = ["NONE", "objects", "retrieved_info", "shown_memory"]
@@ -35,7 +35,7 @@ def shown_memory(memory: Memory) -> str:
     return (
         "\n".join(
             f"{place}. Subordinate entities: {', '.join(objects(memory, point))}. "
-            f"Description: {flat(point.description)}"
+            f"Description: {one_line(point.description)}"
             for place, point in enumerate(memory.points.values())
         )
         or NONE
@@ -73,7 +73,7 @@ async def retrieved_info(
     )
     used = sum(await llm.count_tokens([tables, shown_memory(memory), *asked]))
     room = llm.context_tokens - config.reply_tokens - PROMPT_TOKENS - used
-    texts = [_row((number, flat(chunks[number].text))) for number in numbers]
+    texts = [_row((number, one_line(chunks[number].text))) for number in numbers]
     kept = await leading(llm, texts, min(config.chunk_tokens_shown, room))
     return f"{tables}\n-----Sources-----\nid,content\n{_rows(kept)}"
 
@@ -82,14 +82,14 @@ def _described(entity: str, graph: EntityGraph, memory: Memory) -> tuple[str, st
     known = graph.entities.get(entity)
     if known is None:
         vertex = memory.vertices[entity]
-        return vertex.name, "", flat(vertex.description)
-    return known.name, known.type, flat(known.description)
+        return vertex.name, "", one_line(vertex.description)
+    return known.name, known.type, one_line(known.description)
 
 
 def _relation(relation: str, graph: EntityGraph) -> tuple[str, str, str]:
     known = graph.relations[relation]
     source, target = graph.entities[known.source], graph.entities[known.target]
-    return source.name, target.name, flat(known.description)
+    return source.name, target.name, one_line(known.description)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -2,7 +2,7 @@
 
 Held to Fig. 4 and 6, the 1.5B model of the offline default inserts nothing, and asks in SQL. Here
 each chunk that is found is read for the query by itself, in one sentence that the model then
-confirms (``mgl.claiming``); the sentence is a point over the entities that it names. Code does the
+confirms (``claiming``); the sentence is a point over the entities that it names. Code does the
 rest: a sentence over the entities of a point is added to it, points that share half of their
 entities are merged, and steps investigate a point and explore beyond the memory in turn.
 """
@@ -15,10 +15,11 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from mgl.claiming import Claim, claim_from
-from mgl.graph import EntityGraph, entity_key
-from mgl.graph.names import mentions
 from mgl.llm.base import LLM, Reply, Sampling
+from mgl.llm.reader import reader_messages
+from mgl.memories.claiming import Claim, claim_from
+from mgl.memories.graph import EntityGraph, entity_key
+from mgl.memories.graph.names import mentions
 from mgl.memories.hgmem.asking import Said
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.edits import Retrieve
@@ -34,7 +35,7 @@ from mgl.memories.hgmem.proposals import (
     PointUpdate,
 )
 from mgl.memories.hgmem.state import Memory, Point
-from mgl.reading import flat, reader
+from mgl.prompt import one_line
 from mgl.types import Chunk
 
 __all__ = ["SmallAsker"]
@@ -109,7 +110,10 @@ class SmallAsker:
         """Whether the notes answer the query, or which way to look in this step."""
         if "1" in cases and memory.points:
             prompt = SUFFICIENT.render(notes=_notes(memory.points.values()), query=self._query)
-            if await self._llm.probability_of_yes(reader(prompt), stage="concerns") >= ENOUGH:
+            if (
+                await self._llm.probability_of_yes(reader_messages(prompt), stage="concerns")
+                >= ENOUGH
+            ):
                 return Said(Concerns(judgement="1"), None)
         if "2.1" in cases and (self._step % 2 == 1 or "2.2" not in cases):
             place, point = max(
@@ -125,11 +129,11 @@ class SmallAsker:
         points = list(memory.points.values())
         shown = points if concern.point is None else [points[concern.point]]
         reply: Reply[BaseModel] = await self._llm.complete(
-            reader(FOLLOW_UP.render(query=self._query, notes=_notes(shown))),
+            reader_messages(FOLLOW_UP.render(query=self._query, notes=_notes(shown))),
             sampling=Sampling(max_tokens=QUESTION_TOKENS, seed=self._step),
             stage="subquery",
         )
-        return Said(flat(reply.text), reply.call_key)
+        return Said(one_line(reply.text), reply.call_key)
 
     def _place(
         self,
@@ -167,5 +171,5 @@ def _alike(one: Point, other: Point) -> float:
 
 
 def _notes(points: Iterable[Point]) -> str:
-    lines = (f"{place}. {flat(point.description)}" for place, point in enumerate(points, 1))
+    lines = (f"{place}. {one_line(point.description)}" for place, point in enumerate(points, 1))
     return "\n".join(lines) or "(none)"

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from textwrap import shorten
 
-from mgl.graph import EntityGraph
+from mgl.memories.graph import EntityGraph
 from mgl.memories.hgmem.edits import Judge, Respond, Retrieve, Stop, Subquery, edits_of, read
 from mgl.memories.hgmem.state import (
     EMPTY,
@@ -24,9 +24,9 @@ from mgl.memories.hgmem.state import (
     Vertex,
     apply,
 )
+from mgl.memories.view import ViewEdge, ViewNode
 from mgl.store import EditRecord
 from mgl.types import Chunk, Span
-from mgl.web.view import ViewEdge, ViewNode
 
 __all__ = ["drawn", "trace"]
 

@@ -24,11 +24,11 @@ from mgl.memories.mindgraph.small.answer import answer_small
 from mgl.memories.mindgraph.small.build import build_small, small_writing_prompts
 from mgl.memories.mindgraph.state import Graph, Node, replay
 from mgl.memories.mindgraph.tools import GraphTools
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.store import MemoryRecord
 from mgl.text import chunk_document
 from mgl.types import Answer, Document, Question
-from mgl.web.view import GraphView, ViewEdge, ViewNode
 
 __all__ = ["KIND", "MindGraph"]
 

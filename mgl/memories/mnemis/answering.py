@@ -1,7 +1,7 @@
 """The answer from one memory context: facts with their times, entities, episodes.
 
 Source: Mnemis §2.3, which prints no prompt. Over a conversation it ends in the call that all
-memories of conversations share (``mgl.replying``); over a document in one like it. What is cited
+memories of conversations share (``replying``); over a document in one like it. What is cited
 becomes the turns, or the passages, that it stands on.
 """
 
@@ -18,9 +18,8 @@ from mgl.memories.mnemis.nodes import Fact, Mention
 from mgl.memories.mnemis.reading import Reading
 from mgl.memories.mnemis.similarity import node_text
 from mgl.memories.mnemis.state import State
-from mgl.prompt import Prompt
-from mgl.reading import flat
-from mgl.replying import Memory, answer_from_lines
+from mgl.memories.replying import Memory, answer_from_lines
+from mgl.prompt import Prompt, one_line
 from mgl.types import Answer, Citation, Document, Question
 
 __all__ = ["ANSWER", "Item", "answer_from_document", "as_memories", "context", "ranked"]
@@ -64,11 +63,11 @@ def context(reading: Reading, state: State, episodes: Mapping[int, str]) -> list
         node = state.node(name)
         if node.summary or node.tags:
             mentions = node.mentions if name in state.entities else ()  # type: ignore[union-attr]
-            items.append(Item(name, flat(node_text(node)), mentions))
+            items.append(Item(name, one_line(node_text(node)), mentions))
     for number in sorted(reading.episodes, key=lambda each: state.episodes[each].span.start):
         episode = state.episodes[number]
         span = (Mention(number, episode.span),)
-        items.append(Item(f"episode {number}", flat(episodes[number]), span))
+        items.append(Item(f"episode {number}", one_line(episodes[number]), span))
     return items
 
 

@@ -27,7 +27,6 @@ from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Message, Reply
 from mgl.llm.constraints import bounded, index_set
 from mgl.llm.repairs import REPAIR
-from mgl.memories.base import SILENT, Observer
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
 from mgl.memories.mnemis.layers import Draft, Forming, Node, refusals
@@ -36,7 +35,8 @@ from mgl.memories.mnemis.nodes import Category
 from mgl.memories.mnemis.printed import CATEGORIES, CATEGORIES_SYSTEM, GUIDANCE
 from mgl.memories.mnemis.rules import Group, broken, left_over, mended
 from mgl.memories.mnemis.state import State
-from mgl.reading import flat
+from mgl.observer import SILENT, Observer
+from mgl.prompt import one_line
 from mgl.retrieval.base import Embedder
 from mgl.store import EditRecord
 
@@ -110,7 +110,7 @@ def told_of(node: Node | Draft) -> str:
     elif not told and not isinstance(node, Draft):
         words = node.summary.split()
         told = " ".join(words[:SUMMARY_WORDS]) + (" …" if len(words) > SUMMARY_WORDS else "")
-    return flat(told)
+    return one_line(told)
 
 
 async def _categorised(
@@ -151,7 +151,7 @@ async def _call(
     reply = await llm.complete(messages, _schema(count), sampling=sampling, stage=stage)
     assert reply.parsed is not None
     items: list[_Item] = reply.parsed.root
-    return reply, [Group(flat(item.category), tuple(item.indexes)) for item in items]
+    return reply, [Group(one_line(item.category), tuple(item.indexes)) for item in items]
 
 
 @cache
@@ -182,7 +182,7 @@ def _asked(
 
 
 def _shown(node: Node | Draft) -> str:
-    return f"{flat(node.name)}: [{told_of(node)}]"
+    return f"{one_line(node.name)}: [{told_of(node)}]"
 
 
 def _example(state: State, layer: int) -> str:

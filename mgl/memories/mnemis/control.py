@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from mgl.deletion import is_before, numbered
 from mgl.errors import InputError
+from mgl.memories.deletion import is_before, numbered
 from mgl.memories.mnemis.state import State
 from mgl.types import Turn
 

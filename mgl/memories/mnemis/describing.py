@@ -12,17 +12,16 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mgl.errors import ReplyInvalid
-from mgl.flight import each
 from mgl.llm.base import LLM, Message
 from mgl.llm.constraints import bounded
 from mgl.llm.fitting import fitted
-from mgl.memories.base import SILENT, Observer
+from mgl.llm.flight import each
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
 from mgl.memories.mnemis.nodes import Category
 from mgl.memories.mnemis.state import Describe, State, replay
-from mgl.prompt import Prompt
-from mgl.reading import flat
+from mgl.observer import SILENT, Observer
+from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord
 
 __all__ = ["DESCRIBE", "DESCRIBE_SEVERAL", "describe"]
@@ -125,10 +124,12 @@ async def _described(
     fit = iter(await fitted(llm, [line for lines in own for line in lines], reserve=budget))
     nodes = ["\n".join(next(fit) for _ in lines) for lines in own]
     if len(some) == 1:
-        prompt = DESCRIBE.render(name=flat(some[0].name), nodes=nodes[0])
+        prompt = DESCRIBE.render(name=one_line(some[0].name), nodes=nodes[0])
     else:
         blocks = zip(some, nodes, strict=True)
-        told = "\n\n".join(f"{one.id}, {flat(one.name)}. Its nodes:\n{of}" for one, of in blocks)
+        told = "\n\n".join(
+            f"{one.id}, {one_line(one.name)}. Its nodes:\n{of}" for one, of in blocks
+        )
         prompt = DESCRIBE_SEVERAL.render(categories=told)
     schema: type[BaseModel] = _Described
     if len(some) > 1:
@@ -157,8 +158,8 @@ async def _described(
     for category in some:
         said = reply.parsed if len(some) == 1 else getattr(reply.parsed, category.id)
         assert isinstance(said, _Described)
-        tags = tuple(dict.fromkeys(filter(None, map(flat, said.tags))))
-        edit = Describe(category.id, flat(said.summary), tags)
+        tags = tuple(dict.fromkeys(filter(None, map(one_line, said.tags))))
+        edit = Describe(category.id, one_line(said.summary), tags)
         made[category.id] = record(step, edit, call_key=reply.call_key), edit
     return made
 
@@ -168,4 +169,4 @@ def _lines(state: State, category: Category, most: int) -> list[str]:
     nodes = [state.node(child) for child in category.children]
     if len(nodes) > most:
         nodes = [*nodes[: most // 2], *nodes[-most // 2 :]]
-    return [flat(f"- {node.name} [{', '.join(node.tags)}]: {node.summary}") for node in nodes]
+    return [one_line(f"- {node.name} [{', '.join(node.tags)}]: {node.summary}") for node in nodes]

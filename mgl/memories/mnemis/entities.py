@@ -14,7 +14,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from mgl.graph.names import mentions
+from mgl.memories.graph.names import mentions
 from mgl.memories.mnemis.asking import Asker, Part, Said, batches, clipped
 from mgl.memories.mnemis.candidates import alike, candidates
 from mgl.memories.mnemis.config import MnemisConfig

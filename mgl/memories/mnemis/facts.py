@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from mgl.graph.names import mentions
+from mgl.memories.graph.names import mentions
 from mgl.memories.mnemis.asking import Asker, Part, Said, batches, clipped
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.ingest_prompts import FACTS, MORE_FACTS

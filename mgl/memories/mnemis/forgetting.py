@@ -69,7 +69,7 @@ def after(log: Sequence[EditRecord]) -> State:
 def treated(
     what: Redaction, least: int, step: int, log: Sequence[EditRecord], turns: Sequence[Turn]
 ) -> Treated:
-    """What becomes of a log (``mgl.deletion``); ``least`` is how many children a category has."""
+    """What becomes of a log; ``least`` is how many children a category has."""
     edits = [edit for row in log if (edit := resolved(row)) is not None]
     losses = Losses(what, edits, replay(edits), turns)
     rewriting = _Rewriting(losses)

@@ -15,13 +15,13 @@ from __future__ import annotations
 from typing import Literal
 
 from mgl.llm.base import LLM
-from mgl.memories.base import SILENT, Observer
 from mgl.memories.mnemis.categorise import form_layer
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.describing import describe
 from mgl.memories.mnemis.edits import record
 from mgl.memories.mnemis.layers import carried_out
 from mgl.memories.mnemis.state import DropHierarchy, State, apply
+from mgl.observer import SILENT, Observer
 from mgl.retrieval.base import Embedder
 from mgl.store import EditRecord
 

@@ -8,8 +8,8 @@ goes on.
 
 from __future__ import annotations
 
-from mgl.graph.names import entity_key
 from mgl.llm.base import LLM
+from mgl.memories.graph.names import entity_key
 from mgl.memories.mnemis.asking import Asker
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.entities import Named, ask_names, describe, find, settle

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
-from mgl.graph.names import entity_key
+from mgl.memories.graph.names import entity_key
 from mgl.memories.mnemis.edits import record
 from mgl.memories.mnemis.nodes import Category, Entity
 from mgl.memories.mnemis.rules import SPEAKER_KEY, Group

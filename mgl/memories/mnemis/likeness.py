@@ -18,18 +18,17 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.errors import ReplyInvalid, UsageError
-from mgl.flight import each
 from mgl.llm.base import LLM, Message
 from mgl.llm.constraints import bounded
-from mgl.memories.base import SILENT, Observer
+from mgl.llm.flight import each
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
 from mgl.memories.mnemis.layers import Forming, Node, refusals
 from mgl.memories.mnemis.nodes import Category
 from mgl.memories.mnemis.rules import Group, is_speaker, mended
 from mgl.memories.mnemis.state import State
-from mgl.prompt import Prompt
-from mgl.reading import flat
+from mgl.observer import SILENT, Observer
+from mgl.prompt import Prompt, one_line
 from mgl.retrieval.base import Embedder
 from mgl.store import EditRecord
 
@@ -118,7 +117,7 @@ async def form_by_likeness(
             failed[place] = error.message
         else:
             assert reply.parsed is not None
-            made[place] = flat(reply.parsed.category), reply.call_key
+            made[place] = one_line(reply.parsed.category), reply.call_key
         observer.progress(f"categories of layer {layer}", len(made) + len(failed), len(asked))
 
     await each(range(len(asked)), name, at_once=CALLS)
@@ -196,4 +195,4 @@ def _told(node: Node) -> str:
 
 
 def _line(name: str, about: str) -> str:
-    return flat(f"{name} ({about})" if about else name)
+    return one_line(f"{name} ({about})" if about else name)

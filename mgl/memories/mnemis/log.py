@@ -11,12 +11,12 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 
-from mgl.deletion import delete, minding
 from mgl.errors import InputError, StoreConflict
-from mgl.memories.base import Observer
+from mgl.memories.deletion import delete, minding
 from mgl.memories.mnemis.edits import EVENTS, resolved
 from mgl.memories.mnemis.places import Places
 from mgl.memories.mnemis.state import EMPTY, State, replay
+from mgl.observer import Observer
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.redaction import Redaction
 from mgl.store.turns import is_same

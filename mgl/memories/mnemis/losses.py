@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from itertools import groupby, pairwise
 from typing import Final
 
-from mgl.graph.names import clean_name, mentions
+from mgl.memories.graph.names import clean_name, mentions
 from mgl.memories.mnemis import (
     answering,
     describing,

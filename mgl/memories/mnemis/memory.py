@@ -34,11 +34,11 @@ from mgl.memories.mnemis.reading import Reading, read, trace
 from mgl.memories.mnemis.similarity import Similarity, Texts
 from mgl.memories.mnemis.state import State
 from mgl.memories.mnemis.view import viewed
-from mgl.replying import reply_from, reply_in_talk
+from mgl.memories.replying import reply_from, reply_in_talk
+from mgl.memories.view import GraphView
 from mgl.store import EditRecord, MemoryRecord
 from mgl.store.redaction import Redaction, Treated
 from mgl.types import Answer, Conversation, Document, Question, Source, Turn
-from mgl.web.view import GraphView
 
 __all__ = ["KIND", "Mnemis"]
 
@@ -183,7 +183,7 @@ class Mnemis:
         log: Sequence[EditRecord],
         turns: Sequence[Turn],
     ) -> Treated:
-        """What becomes of the log of such a memory when turns are deleted (``mgl.deletion``)."""
+        """What becomes of the log of such a memory when turns are deleted."""
         config = MnemisConfig.model_validate(memory.config)
         return treated(what, config.compression, step, log, turns)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from mgl.graph.names import NAME_CHARS, PRONOUNS, clean_name, entity_key
+from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, entity_key
 from mgl.memories.mnemis.nodes import Entity
 from mgl.memories.mnemis.state import State
 

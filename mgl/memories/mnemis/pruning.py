@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mgl.graph.names import entity_key
+from mgl.memories.graph.names import entity_key
 from mgl.memories.mnemis.nodes import Category, Entity, Fact
 from mgl.memories.mnemis.rules import SPEAKER_KEY
 

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from mgl.graph.names import NAME_CHARS, clean_name, entity_key
+from mgl.memories.graph.names import NAME_CHARS, clean_name, entity_key
 
 __all__ = ["SPEAKER", "SPEAKER_KEY", "Group", "broken", "is_speaker", "left_over", "mended"]
 

@@ -25,8 +25,7 @@ from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.layers import Node
 from mgl.memories.mnemis.printed import SELECTION
 from mgl.memories.mnemis.state import State
-from mgl.prompt import Prompt
-from mgl.reading import flat
+from mgl.prompt import Prompt, one_line
 
 __all__ = ["SELECT_NAMES", "LayerCount", "Selection", "select"]
 
@@ -147,9 +146,9 @@ async def _asked_for_names(
     """The nodes come first, so that a server reads them once for all questions."""
     by_name: dict[str, list[str]] = {}
     for node in nodes:
-        by_name.setdefault(flat(node.name), []).append(node.id)
+        by_name.setdefault(one_line(node.name), []).append(node.id)
     prompt = SELECT_NAMES.render(
-        nodes="\n".join(f"- {flat(node.name)} ({told_of(node)})" for node in nodes),
+        nodes="\n".join(f"- {one_line(node.name)} ({told_of(node)})" for node in nodes),
         query=query,
         most=str(config.most_selected),
     )
@@ -164,7 +163,8 @@ async def _asked_for_names(
 
 async def _asked(llm: LLM, nodes: Sequence[Node], query: str, config: MnemisConfig) -> Picks | None:
     info = "\n".join(
-        f'- name: "{flat(node.name)}", uuid: "{node.id}", tag: [{told_of(node)}]' for node in nodes
+        f'- name: "{one_line(node.name)}", uuid: "{node.id}", tag: [{told_of(node)}]'
+        for node in nodes
     )
     prompt = SELECTION.render(query=query, nodes_info=info)
     said = await _said(llm, prompt, _schema(nodes), config)
@@ -202,7 +202,7 @@ def _option(node: Node) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {
-            "name": {"const": flat(node.name)},
+            "name": {"const": one_line(node.name)},
             "uuid": {"const": node.id},
             "get_all_children": {"type": "boolean"},
         },

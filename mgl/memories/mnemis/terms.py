@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import islice, pairwise
 from typing import Final
 
-from mgl.graph.names import clean_name
+from mgl.memories.graph.names import clean_name
 from mgl.memories.mnemis.asking import clipped
 from mgl.memories.mnemis.episodes import Passage
 from mgl.memories.mnemis.joining import known_between

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from mgl.memories.mnemis.edits import resolved
 from mgl.memories.mnemis.nodes import Category
 from mgl.memories.mnemis.state import AddEntity, AddFact, Assign, PutCategory, State
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.store import EditRecord, MemoryRecord
 from mgl.types import Answer, Conversation, Source, Span
-from mgl.web.view import GraphView, ViewEdge, ViewNode
 
 __all__ = ["viewed"]
 

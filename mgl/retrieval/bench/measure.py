@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl import resources
+from mgl.models import shipped
 from mgl.retrieval.bench.contestants import Contestant, Mgl, MglVectors, timed
 from mgl.retrieval.bench.corpus import Corpus, Query, synthetic
 from mgl.retrieval.bench.peers import installed_peers
@@ -97,7 +97,7 @@ def measure(
     contestants: list[Contestant] = [Mgl(vectors, "bm25s"), Mgl(vectors, "fts5")]
     with tempfile.TemporaryDirectory(prefix="mgl-bench-") as made:
         folder = Path(made)
-        resources.require_space(folder, _BYTES_AN_ITEM * corpus.raw_bytes)
+        shipped.require_space(folder, _BYTES_AN_ITEM * corpus.raw_bytes)
         for contestant in [*contestants, *(installed_peers() if peers else ())]:
             note(f"{contestant.name}: building")
             built = contestant.build(corpus, folder)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl.profiles import FloatName
+from mgl.models.profiles import FloatName
 from mgl.retrieval.base import EmbeddingTask
 from mgl.retrieval.computing import computing, device, loading, number_format, readable
 from mgl.retrieval.embedders.checking import unit_vectors

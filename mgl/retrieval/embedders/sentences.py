@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgl.errors import UsageError
-from mgl.profiles import FloatName
+from mgl.models.profiles import FloatName
 from mgl.retrieval.base import EmbeddingTask
 from mgl.retrieval.computing import computing, device, loading, number_format, readable
 from mgl.retrieval.embedders.checking import unit_vectors

@@ -21,7 +21,7 @@ from mgl.errors import ContextOverflow, EngineRejected
 from mgl.llm.engines.http import Http
 from mgl.llm.engines.looking import look
 from mgl.llm.patience import Patience
-from mgl.portal import Portal
+from mgl.llm.portal import Portal
 from mgl.retrieval.base import EmbeddingTask
 from mgl.retrieval.computing import readable
 from mgl.retrieval.embedders.checking import unit_vectors

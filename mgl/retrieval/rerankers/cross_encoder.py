@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from mgl.errors import ResourceError
-from mgl.profiles import FloatName
+from mgl.models.profiles import FloatName
 from mgl.retrieval.computing import device, loading, number_format
 from mgl.retrieval.rerankers.local import Judge
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgl.llm.base import LLM
-from mgl.prompt import Prompt
-from mgl.reading import flat, reader
+from mgl.llm.reader import reader_messages
+from mgl.prompt import Prompt, one_line
 
 __all__ = ["HELPS", "YesNoReranker"]
 
@@ -49,8 +49,8 @@ class YesNoReranker:
 
     async def scores(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
         async def helps(text: str) -> float:
-            prompt = HELPS.render(query=flat(query), text=flat(text))
-            return await self._llm.probability_of_yes(reader(prompt), stage=self._stage)
+            prompt = HELPS.render(query=one_line(query), text=one_line(text))
+            return await self._llm.probability_of_yes(reader_messages(prompt), stage=self._stage)
 
         judged = await asyncio.gather(*map(helps, texts))
         return np.array(judged, dtype=np.float32)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mgl.errors import ResourceError
-from mgl.profiles import FloatName
+from mgl.models.profiles import FloatName
 from mgl.prompt import Prompt
 from mgl.retrieval.computing import device, loading, number_format
 from mgl.retrieval.rerankers.local import Judge

@@ -5,7 +5,7 @@ import pytest
 from mgl.benchmarks.base import Item
 from mgl.errors import EngineTimeout, EngineUnavailable
 from mgl.evaluation.measuring.answers import answer_lines, answer_row
-from mgl.results import AskResult, Stats
+from mgl.memories.results import AskResult, Stats
 from mgl.types import Answer, Question, StageUsage, Usage
 
 QUESTION = Item("talk/q0", "talk", Question("Where?"), ("Rome",), "single-hop", ("D1:1",))

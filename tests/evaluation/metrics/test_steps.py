@@ -4,8 +4,8 @@ import pytest
 
 from mgl.evaluation.metrics.points import entities_of_points
 from mgl.evaluation.metrics.steps import right_by_step
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.types import Document
-from mgl.web.view import GraphView, ViewEdge, ViewNode
 
 DOCUMENT = Document.from_text("a.txt", "Ann met Bo.")
 SPAN = DOCUMENT.span(0, 11)

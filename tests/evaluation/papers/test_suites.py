@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
-from mgl import registry, resources
+from mgl import registry
 from mgl.errors import InputError, UsageError
 from mgl.evaluation.papers.references import load_references
 from mgl.evaluation.papers.reproducing import limit_of, run_arguments
 from mgl.evaluation.papers.suites import Entry, Run, Suite, entry, load_suites
 from mgl.evaluation.runs.manifest import Arguments
 from mgl.evaluation.runs.methods import methods
-from mgl.settings import read_settings
+from mgl.memories.options import read_settings
+from mgl.models.profiles import load_profiles
 
 SUITES = load_suites()
 PAPERS = load_references()
@@ -73,7 +74,7 @@ def test_every_row_of_the_paper_is_made_or_left_out_with_a_reason(suite: Suite, 
 @pytest.mark.parametrize(("suite", "one"), ENTRIES)
 def test_models_are_profiles_that_ship(suite: Suite, one: Entry) -> None:
     del suite
-    shipped = resources.load_profiles()
+    shipped = load_profiles()
     for run in one.runs:
         for name, task in ((run.embedder, "embed"), (run.reranker, "rerank")):
             assert name is None or shipped[name.partition(":")[0]].task == task

@@ -11,7 +11,7 @@ from typing import Any
 from mgl.evaluation.runs.manifest import Arguments, DatasetFacts, Manifest, Session
 from mgl.evaluation.runs.methods import Method
 from mgl.evaluation.runs.records import BuildRecord, Record, Spent, VerdictRecord
-from mgl.recorded import ModelFacts
+from mgl.llm.engines.recorded import ModelFacts
 
 MODEL = "qwen2.5-7b-instruct"
 FACTS = ModelFacts(

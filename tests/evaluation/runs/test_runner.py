@@ -24,7 +24,7 @@ from mgl.evaluation.runs.plan import resumed
 from mgl.evaluation.runs.records import VerdictRecord
 from mgl.evaluation.runs.sessions import resume
 from mgl.llm.base import LLM, Message
-from mgl.memories.base import SilentObserver
+from mgl.observer import SilentObserver
 from tests.evaluation.trial import (
     GONE,
     MODEL,

@@ -11,7 +11,7 @@ from mgl.errors import EngineUnavailable, UsageError
 from mgl.evaluation.sets.longreason import LongReasonConfig, build_longreason, estimated_tokens
 from mgl.evaluation.sets.writing import MadeSet
 from mgl.llm.base import Completion, Request
-from mgl.memories.base import SilentObserver
+from mgl.observer import SilentObserver
 from tests.evaluation.sets.judging import (
     Judge,
     asked_of,

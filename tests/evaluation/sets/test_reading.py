@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mgl.evaluation.sets.reading import SummaryConfig, cut, summarised
 from mgl.llm.base import Request
-from mgl.memories.base import SilentObserver
+from mgl.observer import SilentObserver
 from mgl.types import Document
 from tests.evaluation.sets.judging import Judge, client
 

@@ -11,7 +11,7 @@ from mgl.errors import UsageError
 from mgl.evaluation.sets.sensemaking import SenseMakingConfig, build_sensemaking
 from mgl.evaluation.sets.writing import MadeSet
 from mgl.llm.base import Request
-from mgl.memories.base import SilentObserver
+from mgl.observer import SilentObserver
 from tests.evaluation.sets.judging import Judge, client, dataset, item
 
 LONG = "".join(f"In year {year} the fund of the north grew by some. " for year in range(80))

@@ -10,9 +10,10 @@ import pytest
 from mgl.llm.base import Engine
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
-from mgl.memories.base import SilentObserver, Tools
+from mgl.memories.base import Tools
 from mgl.memories.gam import Gam, GamConfig
 from mgl.memories.gam.forgetting import Filter
+from mgl.observer import SilentObserver
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Conversation

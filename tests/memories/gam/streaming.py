@@ -16,8 +16,9 @@ from pathlib import Path
 
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
-from mgl.memories.base import SilentObserver, Tools
+from mgl.memories.base import Tools
 from mgl.memories.gam import Gam, GamConfig
+from mgl.observer import SilentObserver
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Conversation, Turn

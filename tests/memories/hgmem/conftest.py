@@ -9,8 +9,9 @@ import pytest
 
 from mgl.llm.base import Engine
 from mgl.llm.client import Client
-from mgl.memories.base import SilentObserver, Tools
+from mgl.memories.base import Tools
 from mgl.memories.hgmem import HgMem, HgMemConfig
+from mgl.observer import SilentObserver
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.types import Document, Question

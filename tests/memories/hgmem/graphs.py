@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from mgl.graph.state import Entity, EntityGraph, Mention, Relation, relation_id
+from mgl.memories.graph.state import Entity, EntityGraph, Mention, Relation, relation_id
 from mgl.memories.hgmem.state import (
     EMPTY,
     AddVertex,

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from mgl.errors import EngineUnavailable, InputError, ReplyInvalid, UsageError
-from mgl.graph import EntityGraph
-from mgl.graph.fold import fold
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.fakes import SchemaEngine
+from mgl.memories.graph import EntityGraph
+from mgl.memories.graph.fold import fold
 from mgl.memories.hgmem import HgMem
 from mgl.memories.hgmem.edits import Judge, Respond, Retrieve, Stop, Subquery, read
 from mgl.store import EditRecord, Store
@@ -576,7 +576,7 @@ async def test_the_graph_is_folded_once_for_all_questions(
         folded += 1
         return fold(rows)
 
-    monkeypatch.setattr("mgl.graph.memory.fold", counting)
+    monkeypatch.setattr("mgl.memories.graph.memory.fold", counting)
     teller = Teller(evolve=[{"inserted": [PUNISHED]}])
     memory = memory_for(teller.engine, None)
     questions = [QUESTION, Question("Who is Issus?"), Question("Whom does Phaidor love?")]

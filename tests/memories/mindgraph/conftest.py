@@ -9,7 +9,8 @@ import pytest
 
 from mgl.llm.base import Engine
 from mgl.llm.client import Client, Policy
-from mgl.memories.base import SilentObserver, Tools
+from mgl.memories.base import Tools
+from mgl.observer import SilentObserver
 from mgl.store import Store
 from mgl.types import Document
 

@@ -18,7 +18,7 @@ from mgl.errors import InputError, UsageError
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
-from mgl.memories.base import SilentObserver, Tools
+from mgl.memories.base import Tools
 from mgl.memories.gam import Gam, GamConfig
 from mgl.memories.mnemis import Mnemis, MnemisConfig
 from mgl.memories.mnemis.edits import resolved
@@ -34,6 +34,7 @@ from mgl.memories.mnemis.state import (
     apply,
     replay,
 )
+from mgl.observer import SilentObserver
 from mgl.retrieval.embedders.cached import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store

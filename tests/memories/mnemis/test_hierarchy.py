@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import EngineRejected
-from mgl.graph.names import entity_key
 from mgl.llm.base import Completion, Request
-from mgl.memories.base import SilentObserver
+from mgl.memories.graph.names import entity_key
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import resolved
 from mgl.memories.mnemis.hierarchy import build_hierarchy
 from mgl.memories.mnemis.nodes import Category
 from mgl.memories.mnemis.state import Assign, PutCategory, State, apply, replay
+from mgl.observer import SilentObserver
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import EditRecord
 from tests.memories.mnemis.sorting import Groups, Sorter, client, state_of

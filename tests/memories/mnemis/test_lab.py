@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mgl.lab import Lab
-from mgl.toolbox import Toolbox
+from mgl.lab.toolbox import Toolbox
 from tests.memories.mnemis.test_memory import Teller, everything
 
 

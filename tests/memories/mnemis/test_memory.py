@@ -17,13 +17,14 @@ import pytest
 from mgl.errors import InputError, UsageError
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.client import Client
-from mgl.memories.base import SilentObserver, Tools
+from mgl.memories.base import Tools
 from mgl.memories.mnemis import Mnemis, MnemisConfig
 from mgl.memories.mnemis.edits import record
 from mgl.memories.mnemis.log import Log
 from mgl.memories.mnemis.reading import of_the_graph
 from mgl.memories.mnemis.similarity import Kind, Similarity, Texts
 from mgl.memories.mnemis.state import AddEpisode
+from mgl.observer import SilentObserver
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.graph.names import entity_key
+from mgl.memories.graph.names import entity_key
 from mgl.memories.mnemis.rules import Group, broken, is_speaker, left_over, mended
 
 NAMES = ("Poodle", "Beagle", "Oak", "user", "Pine")

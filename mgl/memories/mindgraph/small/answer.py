@@ -21,7 +21,7 @@ from mgl.memories.mindgraph.small.build import claim_prefix
 from mgl.memories.mindgraph.small.parts import all_parts, split_question
 from mgl.memories.mindgraph.state import Graph, Node
 from mgl.memories.mindgraph.tools import passage_around
-from mgl.reading import PassageAnswer, answer_from_passages
+from mgl.memories.reading import PassageAnswer, answer_from_passages
 from mgl.retrieval import Bm25
 from mgl.types import Answer, Document, Question, Span
 

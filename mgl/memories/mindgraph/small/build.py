@@ -18,9 +18,16 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mgl.claiming import CLAIM, CLAIM_WITHOUT_QUESTION, OPEN_QUESTION, SUPPORTED, claim_from
 from mgl.llm.base import LLM
+from mgl.llm.reader import SYSTEM
 from mgl.memories.base import Tools
+from mgl.memories.claiming import (
+    CLAIM,
+    CLAIM_WITHOUT_QUESTION,
+    OPEN_QUESTION,
+    SUPPORTED,
+    claim_from,
+)
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.edits import record, resolved
 from mgl.memories.mindgraph.small.evidence import evidence_span
@@ -29,7 +36,6 @@ from mgl.memories.mindgraph.small.prompts import RELEVANT
 from mgl.memories.mindgraph.small.ranking import rank_blocks
 from mgl.memories.mindgraph.state import AddEdge, AddNode, Graph, apply, replay
 from mgl.prompt import Prompt
-from mgl.reading import SYSTEM
 from mgl.store import EditRecord
 from mgl.text import sentence_spans
 from mgl.text.names import Name, find_names, mentioned

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mgl.llm.reader import reader_messages
 from mgl.memories.base import Tools
 from mgl.memories.mindgraph.small.prompts import RELEVANT
-from mgl.reading import flat, reader
+from mgl.prompt import one_line
 from mgl.retrieval import Bm25, reciprocal_rank_fusion
 from mgl.types import Chunk, Question
 
@@ -39,8 +40,8 @@ async def rank_blocks(
 
     async def relevance(block: Chunk, question: Question) -> float:
         nonlocal asked
-        prompt = RELEVANT.render(block=flat(block.text), question=question.text)
-        probability = await tools.llm.probability_of_yes(reader(prompt), stage="rank")
+        prompt = RELEVANT.render(block=one_line(block.text), question=question.text)
+        probability = await tools.llm.probability_of_yes(reader_messages(prompt), stage="rank")
         asked += 1
         tools.observer.progress("rank", asked, size * len(questions))
         return probability

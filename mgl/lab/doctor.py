@@ -1,0 +1,295 @@
+"""What mgl needs from this machine, checked one by one, each with what to do where it is missing.
+
+    for check in examine():
+        print("ok" if check.ok else "!!", check.name, check.detail, check.hint)
+
+A check is about one profile's model, its engine and its weights; what is merely optional is
+``ok`` and says in its detail that it is not here. Engines are imported in a process of their own,
+so that one that crashes on import is reported and not suffered.
+
+It does not run a model, and does not say how fast one would be.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mgl.errors import MglError, ResourceError
+from mgl.models import shipped, weights
+from mgl.models.profiles import (
+    DEFAULT_PROFILE,
+    EngineName,
+    ModelProfile,
+    load_profile,
+    load_profiles,
+)
+from mgl.serving.checks import Check
+from mgl.serving.memory import free_memory
+
+if TYPE_CHECKING:
+    from mgl.serving.runfile import ServerRecord
+
+__all__ = ["examine"]
+
+_ENGINES: dict[EngineName, tuple[tuple[str, str], ...]] = {
+    "openvino": (("openvino_genai", "openvino-genai"),),
+    "transformers": (
+        ("torch", "torch"),
+        ("transformers", "transformers"),
+        ("outlines", "outlines"),
+    ),
+    "openai": (("httpx", "httpx"),),
+}
+_INSTALL = {
+    "openvino": "python -m pip install openvino-genai",
+    "transformers": "python -m pip install -e '.[transformers]' in the checkout",
+    "openai": "python -m pip install httpx",
+}
+_IMPORT_SECONDS = 120
+_SERVER_SECONDS = 5.0
+_ROOM_FOR_MEMORIES = 500_000_000
+
+
+def examine(
+    model: str | None = None,
+    *,
+    home: Path | None = None,
+    models: Path | None = None,
+    base_url: str | None = None,
+) -> Iterator[Check]:
+    """Every check, in order, as it is done (hashing weights may take seconds).
+
+    ``model`` is the profile that has to work here; ``base_url`` is the server that has to answer
+    (``MGL_BASE_URL`` where it is None, else one that `mgl serve` runs for the model, or for any
+    where none is named), and with one no weights are needed on this machine. A key for it is taken
+    from ``MGL_API_KEY``, else from what `mgl serve` keeps.
+    """
+    base_url = base_url or os.environ.get("MGL_BASE_URL")
+    key = os.environ.get("MGL_API_KEY")
+    yield _python()
+    yield _packages()
+    own = yield from _own_servers(model, base_url, home)
+    if own is not None and base_url is None:
+        model, base_url = own.model, own.base_url
+    if own is not None:
+        key = key or own.api_key
+    model = model or DEFAULT_PROFILE
+    try:
+        profiles = load_profiles(models, home=home)
+        profile = load_profile(model, models, home=home)
+    except MglError as error:
+        yield _failed("profile", error)
+        return
+    yield Check("profile", True, f"{profile.name}, {profile.engine}, {profile.licence}")
+    for engine in _ENGINES:
+        yield _engine(engine, needed=engine == ("openai" if base_url else profile.engine))
+    try:
+        folder = shipped.home(home)
+    except ResourceError as error:
+        yield _failed("home", error)
+    else:
+        yield Check("home", True, f"{folder} (writable)")
+        yield from _weights(profile, profiles, folder, served=base_url is not None)
+    if base_url is None:
+        yield _memory(profile)
+    if base_url is not None or profile.engine == "openai":
+        yield _server(base_url, key)
+
+
+def _own_servers(
+    model: str | None, base_url: str | None, home: Path | None
+) -> Generator[Check, None, ServerRecord | None]:
+    """What is to be said of the servers that mgl runs, and the one that is to be used."""
+    from mgl.serving.discovery import find_server, leftovers, server_at
+
+    try:
+        folder = shipped.home(home)
+    except ResourceError:
+        return None  # the check of the home folder says so
+    for leftover in leftovers(folder):
+        hint = "`mgl serve --status` lists your servers" if leftover.alive else ""
+        yield Check("servers", not leftover.alive, leftover.describe(), hint)
+    try:
+        return server_at(folder, base_url) if base_url else find_server(folder, model)
+    except MglError as error:
+        yield _failed("servers", error)
+        return None
+
+
+def _failed(name: str, error: MglError) -> Check:
+    return Check(name, False, error.message, error.hint)
+
+
+def _python() -> Check:
+    system = f"{platform.system()} {platform.machine()}"
+    return Check("python", True, f"{platform.python_version()} on {system}, {sys.executable}")
+
+
+def _packages() -> Check:
+    """Whether the packages that mgl itself requires are installed, and in which versions."""
+    try:
+        requires = importlib.metadata.requires("mgl") or []
+    except importlib.metadata.PackageNotFoundError:
+        return Check(
+            "packages", False, "mgl is not installed", "python -m pip install -e . in the checkout"
+        )
+    names = [
+        re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
+        for requirement in requires
+        if "extra ==" not in requirement
+    ]
+    versions = {name: _version(name) for name in names}
+    missing = [name for name, version in versions.items() if version is None]
+    if missing:
+        return Check(
+            "packages",
+            False,
+            f"missing: {', '.join(missing)}",
+            f"python -m pip install {' '.join(missing)}",
+        )
+    listed = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return Check("packages", True, f"mgl {importlib.metadata.version('mgl')}; {listed}")
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _engine(engine: EngineName, *, needed: bool) -> Check:
+    name, parts, install = f"engine {engine}", _ENGINES[engine], _INSTALL[engine]
+    missing = [shown for module, shown in parts if importlib.util.find_spec(module) is None]
+    if missing:
+        if needed:
+            return Check(name, False, f"missing: {', '.join(missing)}", install)
+        return Check(name, True, f"not here, not needed ({install})")
+    if trouble := _import_trouble([module for module, _ in parts]):
+        return Check(name, False, f"does not import: {trouble}", f"install it again: {install}")
+    return Check(name, True, ", ".join(f"{shown} {_version(shown)}" for _, shown in parts))
+
+
+def _import_trouble(modules: list[str]) -> str:
+    """Why these modules cannot be imported together, or nothing."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", f"import {', '.join(modules)}"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_IMPORT_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no end after {_IMPORT_SECONDS} s"
+    if done.returncode == 0:
+        return ""
+    return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+
+
+def _weights(
+    profile: ModelProfile, profiles: dict[str, ModelProfile], home: Path, *, served: bool
+) -> Iterator[Check]:
+    """Disk, the weights of the profile that has to work, and any other weights that are here."""
+    own = _found(profile, home)
+    missing = own is None and not served and profile.engine != "openai"
+    try:
+        shipped.require_space(
+            home, _ROOM_FOR_MEMORIES + (2 * (profile.weights.bytes or 0) if missing else 0)
+        )
+    except ResourceError as error:
+        yield _failed("disk", error)
+    else:
+        free = shutil.disk_usage(home).free
+        yield Check("disk", True, f"{free / 1e9:.1f} GB free")
+    if own is not None:
+        yield own
+    elif missing:
+        yield Check(
+            f"weights {profile.name}",
+            False,
+            "not on this machine",
+            f"mgl models get {profile.name}",
+        )
+    else:
+        yield Check(f"weights {profile.name}", True, "not here, not needed (a server has them)")
+    for name in sorted(profiles.keys() - {profile.name}):
+        if (check := _found(profiles[name], home)) is not None:
+            yield check
+
+
+def _found(profile: ModelProfile, home: Path) -> Check | None:
+    """What is to be said of a profile's weights where they are on this machine."""
+    name = f"weights {profile.name}"
+    try:
+        path = weights.find(profile, home)
+    except ResourceError as error:
+        return _failed(name, error)
+    if path is None:
+        return None
+    sha256 = profile.weights.sha256
+    if sha256 is None:
+        return Check(name, True, f"{path} (the profile pins no hash)")
+    if not weights.verify(profile.weights.pinned_file(path), sha256):
+        return Check(
+            name,
+            False,
+            f"{path} has a wrong sha256",
+            f"delete it, then `mgl models get {profile.name}`",
+        )
+    return Check(name, True, f"{path}, sha256 {sha256[:12]}… right")
+
+
+def _memory(profile: ModelProfile) -> Check:
+    """Rule of thumb: twice the weights (they are repacked on loading) and 1 GB for the work."""
+    needed = 2 * (profile.weights.bytes or 0) + 1_000_000_000
+    free = free_memory()
+    if free is None:
+        return Check("memory", True, "this system does not say how much is free")
+    detail = f"{free / 1e9:.1f} GB free, about {needed / 1e9:.1f} GB needed"
+    if free < needed:
+        return Check(
+            "memory",
+            False,
+            detail,
+            "close other programs, use a smaller profile (`mgl models`), or a server (--base-url)",
+        )
+    return Check("memory", True, detail)
+
+
+def _server(base_url: str | None, key: str | None) -> Check:
+    if base_url is None:
+        return Check(
+            "server",
+            False,
+            "this profile needs a model server, and none is named",
+            "start one (`mgl serve`), or set MGL_BASE_URL, for instance to "
+            "http://127.0.0.1:8000/v1",
+        )
+    import httpx
+
+    url = f"{base_url.rstrip('/')}/models"
+    hint = f"start the server, or mend MGL_BASE_URL; `curl {url}` has to list its models"
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    try:
+        reply = httpx.get(url, headers=headers, timeout=_SERVER_SECONDS)
+        served = [str(entry["id"]) for entry in reply.raise_for_status().json()["data"]]
+    except httpx.HTTPStatusError as error:
+        return Check("server", False, f"{url} answered {error.response.status_code}", hint)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return Check("server", False, f"{url}: {error}", hint)
+    except (ValueError, KeyError, TypeError):
+        return Check("server", False, f"{url} does not answer as a model server", hint)
+    return Check("server", True, f"{base_url} serves {', '.join(served) or 'no model'}")

@@ -1,0 +1,104 @@
+"""An engine that starts with the first call that has to be issued.
+
+A run whose calls are all in the log, and whose texts were all counted before, needs neither
+weights nor server: this stands in for the engine, keeps every token count in the store, and opens
+the real one only when something is asked that nobody has answered yet.
+
+It does not replay calls: ``mgl.llm.client.Client`` does, before it asks an engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from mgl.llm.base import Completion, Engine, Request
+from mgl.llm.calls import TokenCounts, call_key
+
+__all__ = ["DeferredEngine"]
+
+
+class DeferredEngine:
+    """An ``Engine`` whose properties are known before it is started; its context may turn out to be
+    shorter than was known.
+
+    ``start`` makes the real engine, once; what it raises, the first call raises.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[], Awaitable[Engine]],
+        store: TokenCounts,
+        *,
+        model_id: str,
+        context_tokens: int,
+        native_tools: bool,
+        concurrency: int,
+    ) -> None:
+        self._start = start
+        self._store = store
+        self._model_id = model_id
+        self._context_tokens = context_tokens
+        self._native_tools = native_tools
+        self._concurrency = concurrency
+        self._engine: Engine | None = None
+        self._starting = asyncio.Lock()
+        self._counting = asyncio.Lock()
+
+    @property
+    def model_id(self) -> str:
+        return self._model_id
+
+    @property
+    def context_tokens(self) -> int:
+        return self._context_tokens
+
+    @property
+    def native_tools(self) -> bool:
+        return self._native_tools
+
+    @property
+    def concurrency(self) -> int:
+        return self._concurrency
+
+    @property
+    def started(self) -> bool:
+        """Whether the real engine runs."""
+        return self._engine is not None
+
+    async def generate(self, request: Request) -> Completion:
+        return await (await self._running()).generate(request)
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        async with self._counting:  # memories that read one document wait for one count of it
+            known = dict(zip(texts, self._store.token_counts(self.model_id, texts), strict=True))
+            unknown = [text for text, tokens in known.items() if tokens is None]
+            counted: dict[str, int] = {}
+            if unknown:
+                engine = await self._running()
+                counted = dict(zip(unknown, await engine.count_tokens(unknown), strict=True))
+                self._store.put_token_counts(self.model_id, counted)
+        return [counted[text] if (n := known[text]) is None else n for text in texts]
+
+    async def count_prompt_tokens(self, request: Request) -> int:
+        label = f"prompt {call_key(self.model_id, request)}"
+        (tokens,) = self._store.token_counts(self.model_id, [label])
+        if tokens is None:
+            tokens = await (await self._running()).count_prompt_tokens(request)
+            self._store.put_token_counts(self.model_id, {label: tokens})
+        return tokens
+
+    async def waiting(self) -> int | None:
+        return await (await self._running()).waiting()
+
+    async def aclose(self) -> None:
+        if self._engine is not None:
+            await self._engine.aclose()
+            self._engine = None
+
+    async def _running(self) -> Engine:
+        async with self._starting:
+            if self._engine is None:
+                self._engine = await self._start()
+                self._context_tokens = min(self._context_tokens, self._engine.context_tokens)
+            return self._engine

@@ -1,0 +1,244 @@
+"""What a model proposes of a passage, and how it becomes rows of the log.
+
+Every item cites a numbered sentence, so its span is exact by construction. Names are cleaned
+(``repaired``) or refused, with the reason; what stands in a row is what the graph is folded from.
+
+An end of a relation that is not among the entities becomes one where the passage has its name: of
+type ``UNKNOWN``, since nobody said what it is, and without a description.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from textwrap import shorten
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from mgl.llm.constraints import bounded, number, one_of, several
+from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, entity_key, mentions
+from mgl.prompt import one_line
+from mgl.store import EditRecord
+from mgl.store.records import EditOutcome
+from mgl.text import numbered_sentences, sentence_spans
+from mgl.types import Chunk, Document, Span
+
+__all__ = [
+    "UNKNOWN",
+    "Extraction",
+    "Passage",
+    "Rows",
+    "again",
+    "chunks_read_again",
+    "described",
+    "description",
+    "extraction",
+    "failures",
+]
+
+UNKNOWN: Final = "unknown"
+"""The type of an entity that is only named as the end of a relation."""
+
+DECODED_NAME_CHARS, DESCRIPTION_CHARS = 60, 160
+MOST_DESCRIPTION_CHARS: Final = 1000
+SHOWN_CHARS: Final = 200
+
+
+class _Proposal(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Extraction(_Proposal):
+    """What a passage tells of."""
+
+    entities: list[Any]
+    relations: list[Any]
+
+
+class Described(_Proposal):
+    """One description made of several."""
+
+    description: Annotated[str, Field(min_length=1)]
+
+
+@cache
+def extraction(
+    sentences: int, types: tuple[str, ...], most_entities: int, most_relations: int
+) -> type[Extraction]:
+    """The schema of a reply on a passage of so many sentences."""
+    name = Annotated[str, bounded(DECODED_NAME_CHARS)]
+    text = Annotated[str, bounded(DESCRIPTION_CHARS)]
+    src = number(1, sentences)
+    entity = create_model(
+        "entity",
+        __base__=_Proposal,
+        src=(src, ...),
+        name=(name, ...),
+        type=(one_of(types), ...),
+        description=(text, ...),
+    )
+    relation = create_model(
+        "relation",
+        __base__=_Proposal,
+        src=(src, ...),
+        source=(name, ...),
+        target=(name, ...),
+        description=(text, ...),
+    )
+    return create_model(
+        "extraction",
+        __base__=Extraction,
+        entities=(several(entity, most_entities), ...),
+        relations=(several(relation, most_relations), ...),
+    )
+
+
+@cache
+def description(tokens: int) -> type[Described]:
+    """The schema of a description of about so many tokens."""
+    text = Annotated[str, Field(min_length=1), bounded(4 * tokens)]
+    return create_model("description", __base__=Described, description=(text, ...))
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk as it is shown: its sentences, as ranges of the document, are numbered from 1."""
+
+    document: Document
+    chunk: Chunk
+    sentences: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, document: Document, chunk: Chunk) -> Passage:
+        span = chunk.span
+        return cls(document, chunk, tuple(sentence_spans(document.text, span.start, span.end)))
+
+    def numbered(self) -> str:
+        """Its sentences on one line, with ``[n]`` before each."""
+        start, end = self.sentences[0][0], self.sentences[-1][1]
+        return one_line(numbered_sentences(self.document.text, self.sentences, start, end))
+
+
+class Rows:
+    """The rows of one chunk, as replies about it come in."""
+
+    def __init__(self, passage: Passage) -> None:
+        chunk = passage.chunk
+        place = {"start": chunk.span.start, "end": chunk.span.end, "tokens": chunk.tokens}
+        self.rows = [EditRecord(chunk.index, "chunk", place, "applied", span=chunk.span)]
+        self._passage = passage
+        self._known: set[str] = set()
+
+    def take(self, reply: Extraction, call_key: str | None) -> None:
+        """Add what a reply says, item by item."""
+        for proposal in reply.entities:
+            self.entity(proposal.model_dump(), call_key)
+        for proposal in reply.relations:
+            self.relation(proposal.model_dump(), call_key)
+
+    def fail(self, op: str, reason: str, error: str) -> None:
+        """Add that a reply could not be had: ``reply`` for the chunk's, ``gleaning`` for more."""
+        self._add(op, {"error": error}, rejected=reason)
+
+    def entity(self, said: Mapping[str, Any], call_key: str | None = None) -> None:
+        """Add one entity: src, name, type and description."""
+        name, wrong = _name(said["name"])
+        text, cut = _text(said["description"])
+        fields = {"name": name, "type": said["type"], "description": text}
+        if wrong is None:
+            self._known.add(entity_key(name))
+        repaired = "name_cleaned" if name != said["name"] else cut
+        self._add("entity", fields, self._span(said["src"]), call_key, wrong, repaired)
+
+    def relation(self, said: Mapping[str, Any], call_key: str | None = None) -> None:
+        """Add one relation: src, source, target and description."""
+        ends = [_name(said["source"]), _name(said["target"])]
+        names = [name for name, _ in ends]
+        text, cut = _text(said["description"])
+        fields = {"source": names[0], "target": names[1], "description": text}
+        keys = [entity_key(name) for name in names]
+        new = [name for name, key in zip(names, keys, strict=True) if key not in self._known]
+        wrong = next((reason for _, reason in ends if reason is not None), None)
+        if wrong is None and keys[0] == keys[1]:
+            wrong = "self_relation"
+        if wrong is None and not all(mentions(name, self._passage.chunk.text) for name in new):
+            wrong = "unknown_end"
+        span = self._span(said["src"])
+        for name in new if wrong is None else ():
+            self._known.add(entity_key(name))
+            end = {"name": name, "type": UNKNOWN, "description": ""}
+            self._add("entity", end, span, call_key, repaired="named_in_relation")
+        repaired = cut if names == [said["source"], said["target"]] else "name_cleaned"
+        self._add("relation", fields, span, call_key, wrong, repaired)
+
+    def _span(self, src: int) -> Span:
+        return self._passage.document.span(*self._passage.sentences[src - 1])
+
+    def _add(
+        self,
+        op: str,
+        payload: Mapping[str, Any],
+        span: Span | None = None,
+        call_key: str | None = None,
+        rejected: str | None = None,
+        repaired: str | None = None,
+    ) -> None:
+        outcome: EditOutcome = "rejected" if rejected else "repaired" if repaired else "applied"
+        reason = rejected or repaired
+        index = self._passage.chunk.index
+        self.rows.append(EditRecord(index, op, payload, outcome, reason, span, call_key=call_key))
+
+
+def again(step: int, rows: Rows) -> list[EditRecord]:
+    """What a chunk that had failed gave when it was read once more, as a step behind all chunks:
+    its first row says which chunk that is."""
+    said, *found = rows.rows
+    mark = EditRecord(step, "again", {"chunk": said.chunk}, "applied")
+    return [mark, *(replace(row, chunk=step) for row in found)]
+
+
+def chunks_read_again(rows: Iterable[EditRecord]) -> dict[int, int]:
+    """The chunk of each step in which one was read once more."""
+    return {row.chunk: row.payload["chunk"] for row in rows if row.op == "again"}
+
+
+def failures(rows: Sequence[EditRecord]) -> dict[int, int]:
+    """The chunks that gave no reply which could be used, in reading order, each with how often that
+    was recorded; none that was read since."""
+    steps = chunks_read_again(rows)
+    failed = Counter(row.chunk for row in rows if row.op == "reply")
+    read = {chunk for step, chunk in steps.items() if step not in failed}
+    counts: Counter[int] = Counter()
+    for step, count in failed.items():
+        counts[steps.get(step, step)] += count
+    return {chunk: counts[chunk] for chunk in sorted(counts) if chunk not in read}
+
+
+def described(
+    step: int, of: str, identity: str, text: str | None, reason: str | None, key: str | None
+) -> EditRecord:
+    """The row of a description made of several; rejected, and the several stay, without one."""
+    payload = {"of": of, "id": identity, "description": text or ""}
+    outcome: EditOutcome = "rejected" if text is None else "applied"
+    return EditRecord(step, "describe", payload, outcome, reason, call_key=key)
+
+
+def _name(said: str) -> tuple[str, str | None]:
+    """A name as it is kept, and why it is none."""
+    if len(one_line(said[: 4 * NAME_CHARS])) > NAME_CHARS:
+        return said[:SHOWN_CHARS], "name_too_long"
+    name = clean_name(said) if len(said) <= 4 * NAME_CHARS else ""
+    if not name or not (key := entity_key(name)):
+        return said[:SHOWN_CHARS], "no_name"
+    return name, "pronoun" if key in PRONOUNS else None
+
+
+def _text(said: str) -> tuple[str, str | None]:
+    """A description on one line, and whether it was cut."""
+    line = one_line(said)
+    if len(line) <= MOST_DESCRIPTION_CHARS:
+        return line, None
+    return shorten(line, MOST_DESCRIPTION_CHARS, placeholder=" […]"), "description_cut"

@@ -1,0 +1,182 @@
+"""What a run hands back: the answer or the memory it built, and the figures of the run.
+
+``to_json`` gives the shape that ``--json`` prints; keys are only ever added to it.
+
+    >>> result = lab.ask("scandal.txt", "Who is Irene Adler?")      # doctest: +SKIP
+    >>> result.to_json()["citations"][0]["quote"]                   # doctest: +SKIP
+    'the well-known adventuress, Irene Adler'
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from mgl.memories.view import GraphView
+from mgl.store.records import EditRecord, MemoryRecord
+from mgl.types import Answer, Citation, Usage
+
+__all__ = [
+    "AskResult",
+    "BuildResult",
+    "MemorySummary",
+    "Stats",
+    "answer_json",
+    "citation_json",
+    "usage_json",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """The size of a memory and what became of the edits that were proposed for it."""
+
+    nodes: int
+    edges: int
+    chunks: int
+    edits_applied: int
+    edits_repaired: int
+    edits_rejected: Mapping[str, int]
+
+    @classmethod
+    def of(cls, view: GraphView, edits: Sequence[EditRecord]) -> Stats:
+        """What a view shows at its end, and a log counted; rejected edits by their reason."""
+        now = view.at(view.length)
+        outcomes = Counter(edit.outcome for edit in edits)
+        rejected = Counter(
+            edit.reason or "unexplained" for edit in edits if edit.outcome == "rejected"
+        )
+        return cls(
+            nodes=len(now.nodes),
+            edges=len(now.edges),
+            chunks=view.steps,
+            edits_applied=outcomes["applied"],
+            edits_repaired=outcomes["repaired"],
+            edits_rejected=dict(sorted(rejected.items())),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AskResult:
+    """An answer, the memory it was read from, and what this run cost."""
+
+    answer: Answer
+    memory_id: str
+    stats: Stats
+    usage: Usage
+
+    def to_json(self) -> dict[str, Any]:
+        said = answer_json(self.answer)
+        return {
+            "answer": said["answer"],
+            "confidence": said["confidence"],
+            "citations": said["citations"],
+            "memory_id": self.memory_id,
+            "stats": asdict(self.stats),
+            "usage": usage_json(self.usage),
+            "compaction_ratio": said["compaction_ratio"],
+            "marks": said["marks"],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """A finished memory and what this run cost."""
+
+    memory_id: str
+    stats: Stats
+    usage: Usage
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "memory_id": self.memory_id,
+            "stats": asdict(self.stats),
+            "usage": usage_json(self.usage),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySummary:
+    """A memory in the store, the name of its document, and how much of it is read.
+
+    ``turns`` is the length of its conversation, None where it reads a document.
+    """
+
+    record: MemoryRecord
+    document: str
+    chunks_done: int
+    turns: int | None = None
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def unit(self) -> Literal["chunks", "steps", "turns"]:
+        """What it reads, or takes, one after the other."""
+        if self.turns is not None:
+            return "turns"
+        return "chunks" if self.record.chunks else "steps"
+
+    def to_json(self) -> dict[str, Any]:
+        record = self.record
+        return {
+            "memory_id": record.id,
+            "memory": record.kind,
+            "document": self.document,
+            "document_id": record.document_id,
+            "questions": list(record.questions),
+            "model": record.model_id,
+            "config": dict(record.config),
+            "chunks": record.chunks,
+            "chunks_done": self.chunks_done,
+            "turns": self.turns,
+            "tokens": record.tokens,
+        }
+
+
+def answer_json(answer: Answer) -> dict[str, Any]:
+    """A stored answer as ``--json`` prints it."""
+    return {
+        "question": answer.question,
+        "answer": answer.text,
+        "confidence": answer.confidence,
+        "citations": [citation_json(citation) for citation in answer.citations],
+        "compaction_ratio": answer.compaction_ratio,
+        "marks": list(answer.marks),
+        "trace": list(answer.trace),
+        "paths": [list(path) for path in answer.paths],
+        "retrieved": list(answer.retrieved),
+    }
+
+
+def citation_json(citation: Citation) -> dict[str, Any]:
+    """A citation as ``--json`` prints it; ``page``, ``chapter`` or ``session`` is null where
+    unknown."""
+    section = citation.section
+    return {
+        "node_id": citation.node_id,
+        "document": citation.document,
+        "start": citation.span.start,
+        "end": citation.span.end,
+        "quote": citation.quote,
+        **{
+            kind: section.label if section is not None and section.kind == kind else None
+            for kind in ("page", "chapter", "session")
+        },
+    }
+
+
+def usage_json(usage: Usage) -> dict[str, Any]:
+    """What a run cost; ``seconds`` is wall time at the top and engine time in a stage."""
+    total = usage.total
+    return {
+        "calls": total.calls,
+        "input_tokens": total.input_tokens,
+        "output_tokens": total.output_tokens,
+        "cached_tokens": total.cached_tokens,
+        "seconds": round(usage.seconds, 3),
+        "by_stage": {stage: asdict(spent) for stage, spent in usage.by_stage.items()},
+    }

@@ -1,0 +1,1 @@
+"""Models: what each one is, and where its weights lie."""

@@ -1,0 +1,239 @@
+"""Model profiles: which weights, from where, under which licence, and how to talk to them.
+
+A profile is one ``models/<name>.yaml``. Weights are looked for in the order explicit path →
+MGL_HOME → Hugging Face cache → hub (only if allowed) → package registry (``mgl.models.weights``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from mgl.models.shipped import Shipped, load, load_all
+
+__all__ = [
+    "DEFAULT_PROFILE",
+    "FLOAT_BYTES",
+    "Architecture",
+    "Archive",
+    "Embedding",
+    "EngineName",
+    "FloatName",
+    "HubSource",
+    "ModelProfile",
+    "RegistrySource",
+    "Reranking",
+    "SamplingDefaults",
+    "ServerNeeds",
+    "Task",
+    "Weights",
+    "load_profile",
+    "load_profiles",
+]
+
+DEFAULT_PROFILE: Final = "qwen2.5-coder-1.5b"
+"""The profile that is used where none is named: in-process, on a CPU."""
+
+EngineName = Literal["openvino", "transformers", "openai"]
+Task = Literal["generate", "embed", "rerank"]
+FloatName = Literal["bfloat16", "float16", "float32"]
+
+FLOAT_BYTES: Final[Mapping[FloatName, int]] = {"bfloat16": 2, "float16": 2, "float32": 4}
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class HubSource(_Strict):
+    """Where the upstream publisher keeps the weights."""
+
+    repo: str
+    file: str | None = None  # None: the whole repository (safetensors and tokenizer)
+    revision: str = "main"
+
+
+class Archive(_Strict):
+    """A zip archive that holds a model folder; its hash pins every file in it."""
+
+    bytes: int = Field(gt=0)
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    folder: str = Field(description="the path of the model folder in the archive")
+
+
+class RegistrySource(_Strict):
+    """Python packages that carry the weights, in the order their parts are joined.
+
+    What the parts join to is the weights file, or an ``archive`` that holds a model folder.
+    """
+
+    packages: tuple[str, ...] = Field(
+        min_length=1, description="requirement pins, for instance name==1.0"
+    )
+    member: str | None = Field(
+        default=None,
+        description="glob of the one file taken from each wheel; without it the one wheel is the "
+        "archive",
+    )
+    archive: Archive | None = None
+
+    @model_validator(mode="after")
+    def _joins_to_something(self) -> Self:
+        if self.member is None and (self.archive is None or len(self.packages) != 1):
+            raise ValueError("without a member the registry needs an archive and one package")
+        return self
+
+
+class Weights(_Strict):
+    """One GGUF file, or a folder with safetensors files or PyTorch's own ``pytorch_model.bin``.
+
+    ``bytes`` and ``sha256`` are of the GGUF file, or of the folder's one weights file.
+    """
+
+    format: Literal["gguf", "safetensors", "pytorch"]
+    bytes: int | None = Field(default=None, gt=0)
+    sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    hub: HubSource
+    registry: RegistrySource | None = None
+
+    @model_validator(mode="after")
+    def _pinned(self) -> Self:
+        if self.registry is not None and (self.bytes is None or self.sha256 is None):
+            raise ValueError("weights from a registry need bytes and sha256")
+        if (self.format == "gguf") != (self.hub.file is not None):
+            raise ValueError("hub.file names the one GGUF file, and is left out for a folder")
+        if self.registry is not None and (self.format == "gguf") != (self.registry.archive is None):
+            raise ValueError("registry.archive is what a folder comes in, and a GGUF file does not")
+        return self
+
+    @property
+    def filename(self) -> str:
+        """The name under which the weights lie in a profile's folder."""
+        return PurePosixPath(self.hub.file).name if self.hub.file else "model"
+
+    def pinned_file(self, path: Path) -> Path:
+        """The file that ``sha256`` is of, where the weights lie at ``path``."""
+        if self.format == "gguf":
+            return path
+        return path / ("model.safetensors" if self.format == "safetensors" else "pytorch_model.bin")
+
+
+class SamplingDefaults(_Strict):
+    """What the publisher or the paper samples with."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+
+
+class Architecture(_Strict):
+    """What the memory that a model needs is computed from; the publisher's config.json has it."""
+
+    parameters: int = Field(gt=0, description="how many, embeddings included")
+    dtype: FloatName = Field(description="of the weights as published, or as unpacked")
+    layers: int = Field(gt=0)
+    kv_heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0)
+    encoder: bool = Field(default=False, description="attends both ways, and caches nothing")
+    weight_bytes: int | None = Field(
+        default=None, gt=0, description="of all weights, where they are quantised"
+    )
+
+    def weights_in_memory(self, dtype: FloatName | None = None) -> int:
+        """Bytes that the weights take when loaded as ``dtype`` (None: as published)."""
+        return self.weight_bytes or self.parameters * FLOAT_BYTES[dtype or self.dtype]
+
+    def cache_a_token(self, value_bytes: int) -> int:
+        """Bytes of keys and values that one token adds to the cache, ``value_bytes`` a value."""
+        if self.encoder:
+            return 0
+        return 2 * self.layers * self.kv_heads * self.head_dim * value_bytes
+
+
+class ServerNeeds(_Strict):
+    """What a server has to be told to run the model as its task asks."""
+
+    convert: Literal["embed", "classify"] | None = None
+    hf_overrides: Mapping[str, Any] = {}
+    template: str | None = Field(
+        default=None, description="a chat template among the serving files, by its path there"
+    )
+
+
+class Embedding(_Strict):
+    """How a model for ``embed`` is used in this process, and what its vectors are."""
+
+    library: Literal["sentence-transformers", "bge-m3"] = "sentence-transformers"
+    dims: int = Field(gt=0)
+    matryoshka: bool = Field(
+        default=False, description="trained so that the first dimensions alone are a vector too"
+    )
+    query_prefix: str | None = Field(
+        default=None,
+        description="what the publisher puts before a query; without it the model folder decides",
+    )
+
+
+class Reranking(_Strict):
+    """How a model for ``rerank`` is used in this process."""
+
+    library: Literal["cross-encoder", "flag", "qwen3"]
+
+
+class ModelProfile(_Strict):
+    """One model as mgl knows it."""
+
+    name: str
+    description: str
+    licence: str
+    source: str
+    parameters: str
+    context_tokens: int
+    engine: EngineName
+    task: Task = "generate"
+    architecture: Architecture | None = None
+    embedding: Embedding | None = None
+    reranking: Reranking | None = None
+    tool_parser: str | None = Field(
+        default=None, description="vLLM's parser of the tool calls that the chat template asks for"
+    )
+    server: ServerNeeds = ServerNeeds()
+    native_tools: bool = False
+    preset: Literal["paper", "small"] = "paper"
+    sampling: SamplingDefaults = SamplingDefaults()
+    weights: Weights
+
+    @model_validator(mode="after")
+    def _fits_its_task(self) -> Self:
+        if self.task != "generate" and (self.tool_parser is not None or self.native_tools):
+            raise ValueError(f"a model for {self.task} calls no tools")
+        if (self.task == "embed") != (self.embedding is not None):
+            raise ValueError("a model for embed says its dims (embedding), and no other does")
+        if (self.task == "rerank") != (self.reranking is not None):
+            raise ValueError("a model for rerank says its library (reranking), and no other does")
+        return self
+
+
+_SHIPPED = Shipped("models", "model profile", "mgl models", ModelProfile.model_validate)
+
+
+def load_profile(
+    name: str, override: Path | None = None, *, home: Path | None = None
+) -> ModelProfile:
+    """Load the model profile of that name from the first folder that has it.
+
+        >>> load_profile("smollm2-135m").licence
+        'Apache-2.0'
+
+    Raises UsageError where there is none (close names are suggested) or its file is not valid.
+    """
+    return load(name, _SHIPPED, override, home=home)
+
+
+def load_profiles(
+    override: Path | None = None, *, home: Path | None = None
+) -> dict[str, ModelProfile]:
+    """Load every model profile, by name in sorted order; errors as in ``load_profile``."""
+    return load_all(_SHIPPED, override, home=home)

@@ -1,0 +1,226 @@
+"""Where things lie: the home folder, the data that ships, and the profiles among it.
+
+The home folder is ``MGL_HOME``, or the platform's folder for user data. ``models/``, ``serving/``
+and ``eval/`` are data, not Python: a path that the caller gives is read first, then the folder of
+that name in the home folder, then what the wheel ships, or in a checkout its top-level folder.
+
+It does not know engines, and it fetches nothing (``mgl.models.weights`` does).
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from mgl.errors import InputError, ResourceError, UsageError
+
+__all__ = [
+    "DataKind",
+    "Shipped",
+    "data_dir",
+    "data_dirs",
+    "guess",
+    "home",
+    "load",
+    "load_all",
+    "require_space",
+]
+
+DataKind = Literal["models", "serving", "eval", "examples"]
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_P = TypeVar("_P", bound=_Named)
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped(Generic[_P]):
+    """One kind of YAML file among the data that ships.
+
+    It lies in ``folder``, or ``under`` a folder of that; ``fault`` is what an invalid one raises.
+    """
+
+    folder: DataKind
+    called: str
+    listed_by: str
+    read: Callable[[object], _P]
+    under: str = ""
+    fault: type[UsageError] | type[InputError] = UsageError
+
+
+def home(override: Path | None = None) -> Path:
+    """The folder where mgl keeps weights and memories: made if missing, and writable.
+
+    ``override`` goes before ``MGL_HOME``, and that before the platform's user data folder.
+    Raises ResourceError where it cannot be made or written to.
+    """
+    folder = _home_path(override)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ResourceError(
+            f"the home folder {folder} cannot be written to: {error.strerror or error}",
+            hint="set MGL_HOME to a folder of yours with a few GB free",
+        ) from error
+    return folder
+
+
+def data_dir(kind: DataKind, override: Path | None = None, *, home: Path | None = None) -> Path:
+    """The folder that is read first for one kind of shipped data.
+
+    Raises UsageError where ``override`` is no folder, ResourceError where nothing ships.
+    """
+    return data_dirs(kind, override, home=home)[0]
+
+
+def data_dirs(
+    kind: DataKind, override: Path | None = None, *, home: Path | None = None
+) -> list[Path]:
+    """Every folder with shipped data of one kind, the one that is read first in front.
+
+    Errors as in ``data_dir``.
+    """
+    package = Path(__file__).resolve().parents[1]
+    places = [_home_path(home) / kind, package / "_shipped" / kind]
+    if (package.parent / "pyproject.toml").is_file():
+        places.append(package.parent / kind)
+    if override is not None:
+        if not override.is_dir():
+            raise UsageError(
+                f"{override} is not a folder", hint=f"give the folder that holds the {kind} files"
+            )
+        places.insert(0, override)
+    found = [place for place in places if place.is_dir()]
+    if not found:
+        raise ResourceError(
+            f"this installation has no {kind} folder",
+            hint="install mgl again: its wheel carries that folder",
+        )
+    return found
+
+
+def load(
+    name: str, kind: Shipped[_P], override: Path | None = None, *, home: Path | None = None
+) -> _P:
+    """The file of that name and kind; the first place that has it decides.
+
+    UsageError where there is none (close names are suggested), the kind's fault where it is not
+    valid, with the place.
+    """
+    files = dict(_files(kind, override, home))
+    if name not in files:
+        raise UsageError(
+            f"there is no {kind.called} called {name!r}",
+            hint=f"{guess(name, files)}there are: {', '.join(sorted(files))}",
+        )
+    return _parse(files[name], kind)
+
+
+def load_all(
+    kind: Shipped[_P], override: Path | None = None, *, home: Path | None = None
+) -> dict[str, _P]:
+    """Every file of a kind by name, in order of name; errors as in ``load``."""
+    return {name: _parse(path, kind) for name, path in sorted(_files(kind, override, home))}
+
+
+def guess(name: str, names: Iterable[str]) -> str:
+    """``did you mean …? `` where some names are close to one that is unknown, else nothing."""
+    close = difflib.get_close_matches(name, names, n=2, cutoff=0.4)
+    return f"did you mean {' or '.join(close)}? " if close else ""
+
+
+def require_space(folder: Path, needed: int) -> None:
+    """Raise ResourceError unless the disk that holds ``folder`` has ``needed`` bytes free."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if free < needed:
+        raise ResourceError(
+            f"not enough disk: {_megabytes(needed)} needed, {_megabytes(free)} free at {existing}",
+            hint="free some space there, or set MGL_HOME to a folder on a larger disk",
+        )
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"
+
+
+def _home_path(override: Path | None) -> Path:
+    if override is not None:
+        return override.expanduser().absolute()
+    if configured := os.environ.get("MGL_HOME"):
+        return Path(configured).expanduser().absolute()
+    from platformdirs import user_data_path
+
+    return user_data_path("mgl", appauthor=False)
+
+
+def _files(
+    kind: Shipped[_P], override: Path | None, home: Path | None
+) -> Iterator[tuple[str, Path]]:
+    """Name and file of each of a kind, each name once, from the first folder that has it."""
+    seen: set[str] = set()
+    for place in data_dirs(kind.folder, override, home=home):
+        for path in sorted((place / kind.under).glob("*.yaml")):
+            if path.stem not in seen:
+                seen.add(path.stem)
+                yield path.stem, path
+
+
+def _parse(path: Path, kind: Shipped[_P]) -> _P:
+    import yaml
+    from pydantic import ValidationError
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        if twice := _named_twice(yaml.compose(text, Loader=yaml.SafeLoader)):
+            raise kind.fault(f"{path}, {twice}", hint="leave one of the two")
+        read = kind.read(yaml.safe_load(text))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise kind.fault(
+            f"the {kind.called} {path} cannot be read: {error}", hint="it has to be YAML in UTF-8"
+        ) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(step) for step in first["loc"]) or "the file"
+        raise kind.fault(
+            f"the {kind.called} {path} is not valid: {where}: {first['msg']}",
+            hint=f"compare it with one that ships; `{kind.listed_by}` lists them",
+        ) from error
+    if read.name != path.stem:
+        raise kind.fault(
+            f"the {kind.called} {path} calls itself {read.name!r}",
+            hint="give the file and its name field the same name",
+        )
+    return read
+
+
+def _named_twice(node: Any) -> str | None:
+    """Where a mapping has a key twice, of which YAML would keep the last."""
+    open_nodes, seen = [node], set()
+    while open_nodes:
+        node = open_nodes.pop()
+        if id(node) in seen or not isinstance(getattr(node, "value", None), list):
+            continue
+        seen.add(id(node))
+        keys: set[str] = set()
+        for child in node.value:
+            key, value = child if isinstance(child, tuple) else (None, child)
+            open_nodes.append(value)
+            if key is None or not isinstance(key.value, str):
+                continue
+            if key.value in keys:
+                return f"line {key.start_mark.line + 1}: {key.value!r} is there twice"
+            keys.add(key.value)
+    return None

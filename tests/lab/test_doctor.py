@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from mgl.lab import doctor
+from mgl.lab.doctor import Check, _import_trouble, examine
+
+SERVED = """\
+name: served
+description: a test
+licence: MIT
+source: https://example.org/served
+parameters: 1B
+context_tokens: 4096
+engine: openai
+weights: {format: safetensors, hub: {repo: example/served}}
+"""
+TINY = """\
+name: tiny
+description: a test
+licence: MIT
+source: https://example.org/tiny
+parameters: "0"
+context_tokens: 128
+engine: openvino
+weights:
+  format: gguf
+  bytes: 5
+  sha256: 2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824
+  hub: {repo: example/tiny, file: tiny.gguf}
+"""
+
+
+class Models(http.server.BaseHTTPRequestHandler):
+    """A server that lists its models to those who know the key."""
+
+    def do_GET(self) -> None:
+        known = self.headers["Authorization"] == "Bearer sesame"
+        found = self.path == "/v1/models"
+        listed = {"data": [{"id": "a-model"}, {"id": "b-model"}]}
+        body = json.dumps(listed).encode() if found else b"<html>hello</html>"
+        self.send_response(401 if found and not known else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Models) as listening:
+        threading.Thread(target=listening.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.server_port}"
+        listening.shutdown()
+
+
+@pytest.fixture
+def tiny(mgl_home: Path) -> Path:
+    """The weights of a profile called tiny, in the home folder."""
+    (mgl_home / "models").mkdir()
+    (mgl_home / "models" / "tiny.yaml").write_text(TINY)
+    path = mgl_home / "weights" / "tiny" / "tiny.gguf"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"hello")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _engines_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Importing the real engines takes seconds; one test of its own does so."""
+    monkeypatch.setattr(doctor, "_import_trouble", lambda _modules: "")
+
+
+def checks(model: str, **options: str) -> dict[str, Check]:
+    found = {check.name: check for check in examine(model, **options)}
+    for check in found.values():
+        assert check.detail
+        assert check.ok or check.hint, f"{check.name} does not say what to do"
+    return found
+
+
+def test_a_machine_with_all_that_is_needed(tiny: Path) -> None:
+    found = checks("tiny")
+    assert [name for name, check in found.items() if not check.ok] == []
+    assert found["weights tiny"].detail.startswith(f"{tiny}, sha256 2cf24dba5fb0")
+    assert "openvino-genai 20" in found["engine openvino"].detail
+    assert "pydantic 2" in found["packages"].detail
+    assert "server" not in found
+
+
+def test_missing_weights_say_how_to_get_them(mgl_home: Path) -> None:
+    found = checks("smollm2-135m")
+    assert not found["weights smollm2-135m"].ok
+    assert found["weights smollm2-135m"].hint == "mgl models get smollm2-135m"
+    assert str(mgl_home) in found["home"].detail
+
+
+def test_weights_that_were_changed_unnoticed_are_found(tiny: Path) -> None:
+    assert checks("tiny")["weights tiny"].ok
+    before = tiny.stat()
+    tiny.write_bytes(b"hellO")
+    os.utime(tiny, ns=(before.st_atime_ns, before.st_mtime_ns))
+    check = checks("tiny")["weights tiny"]
+    assert not check.ok
+    assert "wrong sha256" in check.detail
+
+
+def test_other_weights_that_are_here_are_checked_too(tiny: Path) -> None:
+    tiny.write_bytes(b"other")
+    found = checks("smollm2-135m")
+    assert not found["weights tiny"].ok
+    assert "weights qwen2.5-coder-0.5b" not in found
+
+
+def test_an_unknown_profile_ends_the_examination() -> None:
+    found = checks("smollm")
+    assert list(found)[-1] == "profile"
+    assert "smollm2-135m" in found["profile"].hint
+
+
+def test_a_home_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MGL_HOME", str(tmp_path / "file"))
+    found = checks("smollm2-135m")
+    assert not found["home"].ok
+    assert "MGL_HOME" in found["home"].hint
+    assert "memory" in found
+
+
+@pytest.mark.usefixtures("tiny")
+def test_too_little_disk_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=1_000_000))
+    monkeypatch.setattr(doctor, "free_memory", lambda: 10**6)
+    found = checks("tiny")
+    assert not found["disk"].ok
+    assert not found["memory"].ok
+    assert "smaller profile" in found["memory"].hint
+
+
+def test_free_memory_is_a_plausible_figure() -> None:
+    free = doctor.free_memory()
+    assert free is None or 10**7 < free < 10**14
+
+
+def test_an_engine_that_is_missing_or_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(doctor._ENGINES, "openvino", (("no_such_module_here", "nothing"),))
+    assert "missing: nothing" in checks("smollm2-135m")["engine openvino"].detail
+    monkeypatch.setitem(doctor._ENGINES, "transformers", (("json", "json"),))
+    monkeypatch.setattr(doctor, "_import_trouble", lambda _modules: "ImportError: no symbol")
+    found = checks("smollm2-135m")
+    assert not found["engine transformers"].ok
+    assert "no symbol" in found["engine transformers"].detail
+
+
+def test_imports_are_tried_in_a_process_of_their_own() -> None:
+    assert _import_trouble(["json", "zipfile"]) == ""
+    assert _import_trouble(["json", "no_such_module_here"]).startswith("ModuleNotFoundError")
+    assert _import_trouble(["os; os.abort()"]) == "exit code -6"
+
+
+def test_a_server_that_answers(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MGL_API_KEY", "sesame")
+    found = checks("smollm2-135m", base_url=f"{server}/v1")
+    assert [name for name, check in found.items() if not check.ok] == []
+    assert "a-model, b-model" in found["server"].detail
+    assert "not needed" in found["weights smollm2-135m"].detail
+    monkeypatch.setenv("MGL_BASE_URL", f"{server}/v1/")
+    assert checks("qwen2.5-7b-instruct")["server"].ok
+
+
+@pytest.mark.parametrize(
+    ("path", "detail"), [("/v1", "answered 401"), ("", "does not answer as a model server")]
+)
+def test_a_server_that_is_not_as_needed(server: str, path: str, detail: str) -> None:
+    check = checks("smollm2-135m", base_url=server + path)["server"]
+    assert not check.ok
+    assert detail in check.detail
+    assert "MGL_BASE_URL" in check.hint
+
+
+def test_a_server_that_is_down_or_not_named() -> None:
+    with http.server.HTTPServer(("127.0.0.1", 0), Models) as closed:
+        url = f"http://127.0.0.1:{closed.server_port}/v1"
+    assert not checks("smollm2-135m", base_url=url)["server"].ok
+    assert not checks("smollm2-135m", base_url="http://[")["server"].ok
+    assert "none is named" in checks("qwen2.5-7b-instruct")["server"].detail

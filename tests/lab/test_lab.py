@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import mgl
+from mgl.errors import InputError, StoreError, UsageError
+from mgl.lab import Lab
+from mgl.lab.model import ModelChoice, NoModel
+from mgl.lab.toolbox import Toolbox
+from mgl.llm.fakes import SchemaEngine
+from mgl.observer import SilentObserver
+from tests.cli.server import Server, serving, story
+
+SERVED = "qwen2.5-7b-instruct"
+QUESTION = "How many met?"
+
+
+class Hearing(SilentObserver):
+    """Remembers what it heard."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[str, int, int]] = []
+        self.notes: list[str] = []
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        self.steps.append((stage, done, total))
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    path = tmp_path / "book.txt"
+    path.write_text(story(12))
+    return path
+
+
+def test_ask_build_and_look(server: Server, book: Path) -> None:
+    hearing = Hearing()
+    with Lab.open(SERVED, base_url=server.url, observer=hearing) as lab:
+        built = lab.build(book, [QUESTION, QUESTION], chunk_tokens=24)
+        result = lab.ask(book, QUESTION, chunk_tokens=24)
+        assert result.memory_id == built.memory_id
+        assert result.answer.text == "12 met."
+        document = lab.document(built.memory_id)
+        for citation in result.answer.citations:
+            assert document.quote(citation.span) == citation.quote
+        assert lab.answers(built.memory_id) == [result.answer]
+        view = lab.view(built.memory_id[:5])
+        assert (len(view.nodes), len(view.edges)) == (built.stats.nodes, built.stats.edges)
+        assert view.answers == (result.answer,)
+        assert [summary.id for summary in lab.memories()] == [built.memory_id]
+        assert len(lab.edits(built.memory_id)) == built.stats.edits_applied
+        assert len(lab.calls(built.memory_id)) == len(server.seen)
+    chunks = built.stats.chunks
+    assert [step for step in hearing.steps if step[0] == "build"][-1] == ("build", chunks, chunks)
+
+
+def test_a_memory_whose_chunks_a_short_context_made_smaller_is_found_again(
+    book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Toolbox, "engine", SchemaEngine(context_tokens=8192))
+    hearing = Hearing()
+    with Lab.open(observer=hearing) as lab:
+        built = lab.build(book, [QUESTION, "Who met P3?"], preset="paper")
+        assert lab.memory(built.memory_id).record.config["chunk_tokens"] == 4096
+        assert any("chunks have 4,096 tokens" in note for note in hearing.notes)
+        assert lab.ask(book, QUESTION, preset="paper").memory_id == built.memory_id
+        assert lab.view(built.memory_id).nodes
+
+
+def test_what_is_stored_needs_no_model_profile_or_server(server: Server, book: Path) -> None:
+    with Lab.open(SERVED, base_url=server.url) as lab:
+        result = lab.ask(book, QUESTION)
+    with Lab.open("no-such-profile") as lab:
+        assert lab.answers(result.memory_id) == [result.answer]
+        assert lab.stats(result.memory_id) == result.stats
+        assert lab.view(result.memory_id).document.text == book.read_text()
+
+
+async def test_it_works_inside_a_running_loop(server: Server, book: Path) -> None:
+    with Lab.open(SERVED, base_url=server.url) as lab:
+        assert lab.ask(book, QUESTION).answer.text == "12 met."
+
+
+def test_a_home_may_be_given(server: Server, book: Path, tmp_path: Path) -> None:
+    home = tmp_path / "elsewhere"
+    with Lab.open(SERVED, base_url=server.url, home=home) as lab:
+        lab.ask(book, QUESTION)
+    assert (home / "mgl.sqlite").exists()
+    with Lab.open() as lab:
+        assert lab.memories() == []
+
+
+def test_the_same_question_with_spaces_around_is_the_same(server: Server, book: Path) -> None:
+    with Lab.open(SERVED, base_url=server.url) as lab:
+        first = lab.ask(book, QUESTION)
+        assert lab.ask(book, f" {QUESTION}\n").memory_id == first.memory_id
+        assert lab.ask(book, QUESTION).usage.total.calls == 0
+
+
+def test_the_same_text_under_another_name_is_the_same_document(
+    server: Server, book: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy.txt"
+    copy.write_text(book.read_text())
+    with Lab.open(SERVED, base_url=server.url) as lab:
+        first = lab.ask(book, QUESTION)
+        second = lab.ask(copy, QUESTION)
+    assert second.memory_id == first.memory_id
+    assert {citation.document for citation in second.answer.citations} == {"copy.txt"}
+
+
+def test_what_cannot_work_is_said_before_anything_is_done(book: Path) -> None:
+    with Lab.open(SERVED, base_url="http://127.0.0.1:9/v1") as lab:
+        with pytest.raises(InputError, match="question is empty"):
+            lab.ask(book, "  ")
+        with pytest.raises(UsageError, match="chunk_tokens"):
+            lab.ask(book, QUESTION, chunk_tokens=-1)
+        with pytest.raises(UsageError, match="colour") as caught:
+            lab.ask(book, QUESTION, colour="blue")
+        assert "chunk_tokens" in caught.value.hint
+        with pytest.raises(UsageError, match="no memory 'hgmemory'"):
+            lab.ask(book, QUESTION, memory="hgmemory")
+        with pytest.raises(StoreError, match="no memory 'ffff'"):
+            lab.view("ffff")
+        assert lab.memories() == []
+
+
+@pytest.mark.parametrize(
+    ("choice", "says"),
+    [
+        (ModelChoice(SERVED), "needs a model server"),
+        (ModelChoice("smollm2-135m", engine="openai"), "needs a model server"),
+        (ModelChoice("smollm2-135m", engine="openvino", base_url="http://x"), "takes no server"),
+        (ModelChoice(SERVED, base_url="http://x", weights=Path("w")), "its own weights"),
+    ],
+)
+def test_choices_that_contradict_themselves(choice: ModelChoice, says: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=says):
+        choice.engine_for(choice.load_profile(tmp_path))
+
+
+def test_a_server_may_run_a_profile_made_for_this_process(tmp_path: Path) -> None:
+    choice = ModelChoice("smollm2-135m", base_url="http://x/v1")
+    assert choice.engine_for(choice.load_profile(tmp_path)) == "openai"
+
+
+def test_a_model_that_writes_no_replies_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="bge-m3 is a model to embed"):
+        ModelChoice(profile="bge-m3").load_profile(tmp_path)
+
+
+async def test_looking_has_no_model_to_go_on_with() -> None:
+    looking = NoModel("m")
+    with pytest.raises(UsageError, match="without a model"):
+        await looking.complete([])
+    with pytest.raises(UsageError):
+        await looking.count_tokens([])
+    with pytest.raises(UsageError):
+        await looking.count_prompt_tokens([])
+
+
+def test_the_package_exports_these_names_and_loads_them_when_asked() -> None:
+    assert mgl.__all__ == [
+        *("Answer", "AskResult", "BuildResult", "Citation", "Conversation", "Document", "Lab"),
+        *("MglError", "Question", "Span", "Turn", "Usage"),
+    ]
+    assert all(getattr(mgl, name).__name__ == name for name in mgl.__all__)
+    with pytest.raises(AttributeError, match="nothing_like_it"):
+        mgl.nothing_like_it  # noqa: B018

@@ -1,0 +1,79 @@
+"""What is known of a model when it is chosen, before anything is asked of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mgl.errors import UsageError
+from mgl.lab import Lab
+from mgl.lab.model import ModelChoice, context_of
+from mgl.lab.workplace import Workplace
+from mgl.observer import SilentObserver
+from mgl.store import Store
+from tests.cli.server import serving as reading
+from tests.cli.server import story
+from tests.llm.server import LLAMA, OTHER, VLLM, Answered, Route, models, serving
+
+SERVED = "qwen2.5-7b-instruct"
+NOWHERE = "http://127.0.0.1:9/v1"
+
+
+@pytest.mark.parametrize(
+    ("routes", "tokens"),
+    [
+        (VLLM, 4096),
+        (LLAMA, 2048),
+        (OTHER, 32_768),
+        ({**VLLM, "/v1/models": models(max_model_len=131_072)}, 32_768),
+        ({**VLLM, "/v1/models": models("another", max_model_len=4096)}, 32_768),
+        ({"/v1/models": Answered(503, "")}, 32_768),
+    ],
+)
+async def test_the_context_is_the_shorter_one_of_profile_and_server(
+    routes: dict[str, Route], tokens: int, tmp_path: Path
+) -> None:
+    with serving(routes) as server:
+        choice = ModelChoice(SERVED, base_url=server.url)
+        assert await context_of(choice, choice.load_profile(tmp_path)) == tokens
+
+
+@pytest.mark.parametrize(
+    ("choice", "tokens"),
+    [
+        (ModelChoice(SERVED, base_url=NOWHERE), 32_768),
+        (ModelChoice(SERVED, base_url=NOWHERE, context_tokens=1000), 1000),
+        (ModelChoice("smollm2-135m"), 8192),
+    ],
+)
+async def test_a_context_without_a_server_to_ask(
+    choice: ModelChoice, tokens: int, tmp_path: Path
+) -> None:
+    assert await context_of(choice, choice.load_profile(tmp_path)) == tokens
+
+
+async def test_what_is_no_url_is_said_before_anything_is_asked(tmp_path: Path) -> None:
+    choice = ModelChoice(SERVED, base_url="127.0.0.1:8000")
+    with pytest.raises(UsageError, match="not the URL of a server"):
+        await context_of(choice, choice.load_profile(tmp_path))
+
+
+def test_a_workplace_knows_its_servers_context_before_it_starts(tmp_path: Path) -> None:
+    with serving(VLLM) as server, Store.open(tmp_path / "mgl.sqlite") as store:
+        choice = ModelChoice(SERVED, base_url=server.url)
+        with Workplace.open(tmp_path, store, choice, SilentObserver()) as place:
+            assert place.facts.context_tokens == 4096
+        assert {path for path, _, _ in server.seen} == {"/v1/models", "/version"}
+
+
+def test_a_text_is_cut_to_the_servers_context(tmp_path: Path) -> None:
+    book = tmp_path / "book.txt"
+    book.write_text(story(2000))
+    with reading() as server:
+        server.context_tokens = 4096
+        with Lab.open(SERVED, base_url=server.url) as lab:
+            assert lab.ask(book, "Who met?", memory="direct").answer.text
+        (body,) = server.seen
+    said = " ".join(message["content"] for message in body["messages"])
+    assert 2000 < len(said.split()) + body["max_tokens"] <= 4096

@@ -1,0 +1,149 @@
+"""What becomes of proposals: names that cannot be, ends that are not there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from mgl.memories.graph.edits import UNKNOWN, Passage, Rows, extraction
+from mgl.memories.graph.fold import fold
+from mgl.store import EditRecord
+from mgl.types import Chunk, Document
+from tests.memories.graph.conftest import entity, found, relation
+
+TEXT = 'Ann met Bo in Rome. "The Ring" was lost.'
+DOCUMENT = Document.from_text("t", TEXT)
+PASSAGE = Passage.of(DOCUMENT, Chunk(4, DOCUMENT.span(0, len(TEXT)), TEXT, 11))
+SCHEMA = extraction(2, ("person", "place"), 10, 8)
+
+
+def taken(*entities: Any, relations: tuple[Any, ...] = ()) -> list[EditRecord]:
+    rows = Rows(PASSAGE)
+    rows.take(SCHEMA.model_validate(found(entities, relations)), "key")
+    return rows.rows[1:]
+
+
+def test_every_row_cites_its_sentence() -> None:
+    rows = taken(entity("Ann"), entity("Ring", src=2), relations=(relation("Ann", "Ring", src=2),))
+    quotes = [DOCUMENT.quote(row.span) for row in rows if row.span]
+    assert quotes == ["Ann met Bo in Rome.", '"The Ring" was lost.', '"The Ring" was lost.']
+    assert {row.call_key for row in rows} == {"key"}
+    assert {row.chunk for row in rows} == {4}
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "outcome", "reason"),
+    [
+        ("Ann", "Ann", "applied", None),
+        ('"Ann"', "Ann", "repaired", "name_cleaned"),
+        ("Ann\nSmith", "Ann Smith", "repaired", "name_cleaned"),
+        ("Ann<|>Smith", "Ann Smith", "repaired", "name_cleaned"),
+        ("Ann##", "Ann", "repaired", "name_cleaned"),
+        ("Ann|Bo", "Ann Bo", "repaired", "name_cleaned"),
+        ("(Ann)", "Ann", "repaired", "name_cleaned"),
+        ("A" * 10_000, "A" * 200, "rejected", "name_too_long"),
+        ("<|COMPLETE|>", "<|COMPLETE|>", "rejected", "no_name"),
+        ("", "", "rejected", "no_name"),
+        ("...", "...", "rejected", "no_name"),
+        ("She", "She", "rejected", "pronoun"),
+    ],
+)
+def test_names_are_cleaned_or_refused(
+    name: str, kept: str, outcome: str, reason: str | None
+) -> None:
+    (row,) = taken(entity(name))
+    assert (row.payload["name"], row.outcome, row.reason) == (kept, outcome, reason)
+
+
+def test_white_space_alone_makes_no_name_long() -> None:
+    (row,) = taken(entity("Ann" + " " * 10_000))
+    assert row.outcome == "rejected"
+
+
+def test_a_description_of_any_length_is_one_line_and_bounded() -> None:
+    (row,) = taken(entity("Ann", "She\n\nis " + "very " * 5000 + "old."))
+    assert len(row.payload["description"]) <= 1000
+    assert "\n" not in row.payload["description"]
+    assert (row.outcome, row.reason) == ("repaired", "description_cut")
+
+
+def test_an_end_that_the_passage_names_becomes_an_entity() -> None:
+    rows = taken(entity("Ann"), relations=(relation("Ann", "the ring"),))
+    assert [(row.op, row.outcome, row.reason) for row in rows] == [
+        ("entity", "applied", None),
+        ("entity", "repaired", "named_in_relation"),
+        ("relation", "applied", None),
+    ]
+    graph = fold(rows)
+    assert graph.entities["ring"].type == UNKNOWN
+    assert graph.entities["ring"].description == ""
+    assert list(graph.relations) == ["ann|ring"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "reason"),
+    [
+        ("Ann", "Cyd", "unknown_end"),
+        ("Cyd", "Ring", "unknown_end"),
+        ("Ann", "ann", "self_relation"),
+        ("Ann", "He", "pronoun"),
+        ("Ann", "x" * 10_000, "name_too_long"),
+        ("", "Ann", "no_name"),
+    ],
+)
+def test_relations_that_join_no_two_entities_are_refused(
+    source: str, target: str, reason: str
+) -> None:
+    rows = taken(entity("Ann"), relations=(relation(source, target),))
+    assert [(row.op, row.reason) for row in rows] == [("entity", None), ("relation", reason)]
+    assert not fold(rows).relations
+
+
+def test_a_refused_entity_is_no_end() -> None:
+    rows = taken(entity("She"), relations=(relation("She", "Ann"),))
+    assert [row.outcome for row in rows] == ["rejected", "rejected"]
+
+
+def test_a_second_reply_may_name_what_the_first_found() -> None:
+    rows = Rows(PASSAGE)
+    rows.take(SCHEMA.model_validate(found([entity("Cyd")])), "one")
+    rows.take(SCHEMA.model_validate(found([], [relation("Cyd", "Ann")])), "two")
+    assert list(fold(rows.rows).relations) == ["ann|cyd"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        found([entity("Ann", src=0)]),
+        found([entity("Ann", src=3)]),
+        found([entity("Ann", kind="dragon")]),
+        {"entities": []},
+        found([{"name": "Ann", "type": "person", "description": "x"}]),
+    ],
+)
+def test_the_schema_holds_sentences_and_types(wrong: Any) -> None:
+    with pytest.raises(ValidationError):
+        SCHEMA.model_validate(wrong)
+
+
+def test_the_sentence_comes_before_what_is_said() -> None:
+    definitions = SCHEMA.model_json_schema()["$defs"]
+    for kind in ("entity", "relation"):
+        assert next(iter(definitions[kind]["properties"])) == "src"
+
+
+@given(st.lists(st.tuples(st.text(max_size=30), st.text(max_size=30)), max_size=8))
+def test_no_names_break_the_graph(pairs: list[tuple[str, str]]) -> None:
+    rows = taken(
+        *(entity(one) for one, _ in pairs),
+        relations=tuple(relation(one, other) for one, other in pairs),
+    )
+    graph = fold(rows)
+    for found_relation in graph.relations.values():
+        assert found_relation.source < found_relation.target
+        assert {found_relation.source, found_relation.target} <= set(graph.entities)
+    assert all(e.id and "\n" not in e.name for e in graph.entities.values())

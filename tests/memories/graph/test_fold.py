@@ -1,0 +1,112 @@
+"""The fold: merging, and that the order in which chunks were read decides nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mgl.memories.graph.edits import UNKNOWN, described
+from mgl.memories.graph.fold import fold, gather
+from mgl.store import EditRecord
+from mgl.types import Span
+
+NAMES = ("Ann", "ann", "The Bo", "BO", "Bo", "Cyd", "Dee")
+
+
+def entity_row(chunk: int, name: str, kind: str = "person", text: str = "x") -> EditRecord:
+    payload = {"name": name, "type": kind, "description": text}
+    return EditRecord(chunk, "entity", payload, "applied", span=Span("d", chunk, chunk + 2))
+
+
+def relation_row(chunk: int, source: str, target: str, text: str = "met") -> EditRecord:
+    payload = {"source": source, "target": target, "description": text}
+    return EditRecord(chunk, "relation", payload, "applied", span=Span("d", chunk, chunk + 2))
+
+
+def test_one_key_is_one_entity() -> None:
+    graph = fold(
+        [
+            entity_row(0, "bo", "place", "A sailor"),
+            entity_row(1, "The Bo", "person", "A husband."),
+            entity_row(2, "The Bo", "person", "A sailor"),
+            entity_row(2, "Bo", UNKNOWN, ""),
+        ]
+    )
+    (bo,) = graph.entities.values()
+    assert (bo.id, bo.name, bo.type) == ("bo", "The Bo", "person")
+    assert bo.description == "A sailor. A husband."
+    assert bo.chunks == (0, 1, 2)
+    assert len(bo.mentions) == 3
+
+
+def test_ties_go_to_the_first_in_the_text() -> None:
+    rows = [entity_row(3, "BO", "place"), entity_row(1, "Bo", "person")]
+    (bo,) = fold(rows).entities.values()
+    assert (bo.name, bo.type) == ("Bo", "person")
+
+
+def test_relations_are_undirected() -> None:
+    ends = [entity_row(0, "Ann"), entity_row(0, "Bo")]
+    rows = [relation_row(0, "Bo", "Ann", "gave"), relation_row(5, "Ann", "the Bo", "lost")]
+    (one,) = fold([*ends, *rows]).relations.values()
+    assert (one.id, one.source, one.target) == ("ann|bo", "ann", "bo")
+    assert one.description == "gave. lost"
+    assert one.chunks == (0, 5)
+
+
+def test_a_summary_stands_in_place_of_what_it_was_made_of() -> None:
+    rows = [
+        entity_row(0, "Ann", text="a"),
+        entity_row(1, "Ann", text="b"),
+        described(2, "entity", "ann", "Both.", None, None),
+    ]
+    assert fold(rows).entities["ann"].description == "Both."
+    failed = described(2, "entity", "ann", None, "timeout", None)
+    assert fold([*rows[:2], failed]).entities["ann"].description == "a. b"
+    assert gather(rows).several() == {("entity", "ann"): ["a", "b"]}
+
+
+@pytest.mark.parametrize("rows", [[relation_row(0, "Ann", "Bo")], [relation_row(0, "Ann", "ann")]])
+def test_a_log_that_no_build_writes_is_refused(rows: list[EditRecord]) -> None:
+    with pytest.raises(ValueError, match="does not join two entities"):
+        fold([entity_row(0, "Ann"), *rows])
+
+
+names = st.sampled_from(NAMES)
+texts = st.sampled_from(("", "one", "two.", "three"))
+kinds = st.sampled_from(("person", "place", UNKNOWN))
+
+
+@st.composite
+def chunk_rows(draw: st.DrawFn) -> list[tuple[Any, ...]]:
+    pairs = draw(st.lists(st.tuples(names, names), max_size=3))
+    found = draw(st.lists(st.tuples(names, kinds, texts), max_size=4))
+    ends = [(end, draw(kinds), draw(texts)) for pair in pairs for end in pair]
+    joined = [pair for pair in pairs if pair[0][-1:].lower() != pair[1][-1:].lower()]
+    return [*found, *ends, *joined]
+
+
+def rows_of(number: int, said: list[tuple[Any, ...]]) -> list[EditRecord]:
+    return [
+        entity_row(number, *row) if len(row) == 3 else relation_row(number, *row) for row in said
+    ]
+
+
+@given(st.lists(chunk_rows(), max_size=6), st.randoms())
+def test_two_orders_of_completion_give_the_same_graph(
+    chunks: list[list[tuple[Any, ...]]], random: Any
+) -> None:
+    steps = [rows_of(number, said) for number, said in enumerate(chunks)]
+    shuffled = list(steps)
+    random.shuffle(shuffled)
+    one = fold(row for step in steps for row in step)
+    other = fold(row for step in shuffled for row in step)
+    assert one == other
+    assert list(one.entities) == list(other.entities)
+    assert list(one.relations) == list(other.relations)
+    for relation in one.relations.values():
+        assert relation.target in one.neighbours(relation.source)
+        assert relation.source in one.neighbours(relation.target)

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+
+from mgl.memories.graph import Entity, EntityGraph, GraphIndex, Mention, Relation
+from mgl.retrieval.fakes import WordEmbedder
+from mgl.types import Chunk, Span
+
+SPAN = Span("d", 0, 1)
+HERE = (Mention(0, SPAN),)
+
+
+def entity(name: str, description: str) -> Entity:
+    return Entity(name.lower(), name, "person", description, HERE)
+
+
+GRAPH = EntityGraph(
+    {e.id: e for e in (entity("Ann", "a nurse"), entity("Bo", "a sailor"), entity("Ring", ""))},
+    {
+        "ann|bo": Relation("ann|bo", "ann", "bo", "married in Rome", HERE),
+        "ann|ring": Relation("ann|ring", "ann", "ring", "lost it at sea", HERE),
+    },
+)
+CHUNKS = [Chunk(3, SPAN, "They married.", 3), Chunk(8, SPAN, "The ring was lost at sea.", 7)]
+
+
+def opened(graph: EntityGraph = GRAPH, embedder: WordEmbedder | None = None) -> GraphIndex:
+    chunks = CHUNKS if graph is GRAPH else []
+    return asyncio.run(GraphIndex.open(embedder or WordEmbedder(), graph, chunks))
+
+
+def asked(index: GraphIndex, text: str) -> np.ndarray:
+    return asyncio.run(index.embed([text]))[0]
+
+
+def test_what_is_embedded_is_what_the_contract_names() -> None:
+    embedder = WordEmbedder()
+    opened(embedder=embedder)
+    assert "Ann\na nurse" in embedder.embedded
+    assert "Ann - Ring\nlost it at sea" in embedder.embedded
+    assert "They married." in embedder.embedded
+
+
+def test_the_likest_come_first_and_the_floor_holds() -> None:
+    index = opened()
+    vector = asked(index, "Which nurse is it?")
+    found = index.entities.nearest(vector, 3)
+    assert found[0][0] == "ann"
+    assert [score for _, score in found] == sorted((s for _, s in found), reverse=True)
+    assert [name for name, _ in index.entities.nearest(vector, 3, floor=found[0][1])] == ["ann"]
+    assert index.relations.nearest(asked(index, "lost at sea"), 1)[0][0] == "ann|ring"
+    assert index.chunks.nearest(asked(index, "lost at sea"), 1)[0][0] == 8
+
+
+def test_among_bounds_what_is_found() -> None:
+    index = opened()
+    vector = asked(index, "a nurse")
+    assert [name for name, _ in index.entities.nearest(vector, 9, among={"bo", "nobody"})] == ["bo"]
+    assert index.entities.nearest(vector, 9, among=[]) == []
+    assert index.entities.nearest(vector, 9, among={"nobody"}) == []
+    assert index.chunks.nearest(vector, 9, among={3})[0][0] == 3
+    assert index.relations.nearest(vector, 0) == []
+
+
+def test_an_empty_graph_finds_nothing() -> None:
+    index = opened(EntityGraph())
+    vector = asked(index, "a nurse")
+    assert (
+        index.entities.nearest(vector, 5)
+        == index.relations.nearest(vector, 5)
+        == index.chunks.nearest(vector, 5)
+        == []
+    )
+    assert asyncio.run(index.embed([])).shape == (0, 64)
+
+
+def test_neighbours_and_relations() -> None:
+    assert GRAPH.neighbours("ann") == {"bo", "ring"}
+    assert GRAPH.neighbours("bo") == {"ann"}
+    assert GRAPH.neighbours("nobody") == frozenset()
+    assert [relation.id for relation in GRAPH.relations_of("ann")] == ["ann|bo", "ann|ring"]

@@ -1,0 +1,356 @@
+"""Building a graph: what is found, what fails, what is interrupted, what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from mgl.errors import EngineTimeout, EngineUnavailable, ReplyInvalid, UsageError
+from mgl.llm.base import Request
+from mgl.llm.fakes import SchemaEngine
+from mgl.memories.graph import DocumentGraph, GraphConfig
+from mgl.memories.graph.prompts import DESCRIBE, EXTRACT, GLEAN
+from mgl.retrieval.fakes import WordEmbedder
+from mgl.store import Store
+from mgl.types import Conversation, Question
+from tests.memories.graph.conftest import (
+    NOTHING,
+    TALE,
+    Answering,
+    Hearing,
+    Open,
+    entity,
+    found,
+    relation,
+)
+
+PAIR = found([entity("Ann"), entity("Bo", "A sailor.")], [relation("Ann", "Bo")])
+
+
+def built(graph: DocumentGraph) -> DocumentGraph:
+    asyncio.run(graph.build())
+    return graph
+
+
+def text_of(request: Request) -> str:
+    return request.messages[0].content.split("The text:\n")[-1]
+
+
+def test_a_graph_is_built_shown_and_searched(graph_of: Open, store: Store) -> None:
+    graph = built(graph_of(TALE, Answering(lambda _: PAIR)))
+    made = graph.graph()
+    assert list(made.entities) == ["ann", "bo"]
+    assert made.relations["ann|bo"].description == "They met."
+    chunks = graph.chunks()
+    assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+    assert made.entities["ann"].chunks == tuple(range(len(chunks)))
+    document = store.document(store.memory(graph.id).document_id)
+    for mention in made.entities["ann"].mentions:
+        chunk = chunks[mention.chunk]
+        assert chunk.span.start <= mention.span.start < mention.span.end <= chunk.span.end
+        assert document.quote(mention.span) in chunk.text
+    index = asyncio.run(graph.index())
+    (vector,) = asyncio.run(index.embed(["a sailor"]))
+    assert index.entities.nearest(vector, 1)[0][0] == "bo"
+    view = graph.view()
+    assert {node.kind for node in view.nodes} == {"person"}
+    assert [(edge.source, edge.target) for edge in view.edges] == [("ann", "bo")]
+    assert view.steps == len(chunks) == store.memory(graph.id).chunks
+    assert graph.failed() == ()
+
+
+def test_opened_again_it_needs_no_model(graph_of: Open) -> None:
+    first = built(graph_of(TALE, Answering(lambda _: PAIR)))
+    engine = Answering(lambda _: NOTHING)
+    again = built(graph_of(TALE, engine))
+    assert again.id == first.id
+    assert engine.requests == []
+    assert again.graph() == first.graph()
+    assert again.chunks() == first.chunks()
+
+
+def test_the_id_hangs_on_what_decides_the_log(graph_of: Open) -> None:
+    engine = Answering(lambda _: NOTHING)
+    own = graph_of(TALE, engine).id
+    assert graph_of(TALE, engine, in_flight=3).id == own
+    assert graph_of(TALE, engine, gleanings=1).id != own
+    assert graph_of(TALE + "More.", engine).id != own
+    assert graph_of(TALE, Answering(lambda _: NOTHING, model_id="other")).id != own
+
+
+def test_a_configuration_that_extends_the_graphs_gives_the_same_graph() -> None:
+    class Wider(GraphConfig):
+        steps: int = 3
+
+    wide = Wider(chunk_tokens=24, overlap_tokens=6)
+    assert GraphConfig.of(wide) == GraphConfig(chunk_tokens=24, overlap_tokens=6)
+    assert type(GraphConfig.of(wide)) is GraphConfig
+
+
+def test_a_document_of_one_sentence(graph_of: Open) -> None:
+    graph = built(graph_of("Ann met Bo.", Answering(lambda _: PAIR)))
+    assert len(graph.chunks()) == 1
+    assert set(graph.graph().entities) == {"ann", "bo"}
+
+
+@pytest.mark.parametrize("text", ["", " \n\n "])
+def test_a_document_without_a_sentence_asks_nothing(graph_of: Open, text: str) -> None:
+    engine = Answering(lambda _: PAIR)
+    graph = built(graph_of(text, engine))
+    assert engine.requests == []
+    assert graph.is_built()
+    assert not graph.graph().entities
+    asyncio.run(graph.index())
+
+
+def test_empty_extraction_on_every_chunk_is_no_failure(graph_of: Open, hearing: Hearing) -> None:
+    graph = built(graph_of(TALE, Answering(lambda _: NOTHING)))
+    assert graph.is_built()
+    assert graph.failed() == ()
+    assert hearing.notes == []
+    assert not graph.graph().entities
+    assert graph.view().nodes == ()
+    index = asyncio.run(graph.index())
+    (vector,) = asyncio.run(index.embed(["Ann"]))
+    assert index.entities.nearest(vector, 5) == []
+    assert index.chunks.nearest(vector, 1)
+
+
+def test_instructions_come_first_and_sentences_are_numbered(graph_of: Open) -> None:
+    engine = Answering(lambda _: NOTHING)
+    built(graph_of(TALE, engine))
+    prompts = [request.messages[0].content for request in engine.requests]
+    head = EXTRACT.text.split("{entity_types}")[0]
+    assert all(prompt.startswith(head) for prompt in prompts)
+    assert (
+        prompts[0]
+        .rstrip()
+        .split("The text:\n")[1]
+        .startswith("[1] In year 0 Ann met Bo in Rome. [2] Bo")
+    )
+
+
+def test_an_invalid_reply_is_asked_for_once_more_then_recorded(
+    graph_of: Open, store: Store, hearing: Hearing
+) -> None:
+    def reply(request: Request) -> object:
+        return "no JSON" if "year 3" in text_of(request) else PAIR
+
+    engine = Answering(reply)
+    graph = built(graph_of(TALE, engine))
+    failed = graph.failed()
+    assert failed == tuple(c.index for c in graph.chunks() if "year 3" in c.text)
+    assert failed
+    assert graph.is_built()
+    for number in failed:
+        rows = [row for row in store.edits(graph.id) if row.chunk == number]
+        assert [(row.op, row.outcome, row.reason) for row in rows] == [
+            ("chunk", "applied", None),
+            ("reply", "rejected", "reply_invalid"),
+        ]
+    told_at_once, *told_at_the_end = hearing.notes
+    assert "read once more at the end" in told_at_once
+    assert len(told_at_the_end) == len(failed)
+    asked = [r.sampling.seed for r in engine.requests if "year 3" in text_of(r)]
+    assert len(asked) == 2 * len(failed)
+    assert len(set(asked)) == 2
+    assert set(graph.graph().entities) == {"ann", "bo"}
+
+
+def test_a_chunk_that_fails_once_is_read_at_the_end(graph_of: Open, hearing: Hearing) -> None:
+    tried: set[str] = set()
+
+    def reply(request: Request) -> object:
+        text = text_of(request)
+        if text not in tried:
+            tried.add(text)
+            raise EngineTimeout("too late", hint="wait")
+        return PAIR
+
+    engine = Answering(reply)
+    graph = built(graph_of(TALE, engine))
+    assert graph.failed() == ()
+    assert len(hearing.notes) == 1
+    assert len(engine.requests) == 2 * len(tried)
+    assert graph.graph().entities["ann"].chunks == tuple(range(len(graph.chunks())))
+
+
+def test_a_chunk_that_does_not_fit_the_context_is_recorded(graph_of: Open, store: Store) -> None:
+    engine = Answering(lambda _: PAIR, context_tokens=1100)
+    graph = built(graph_of(TALE, engine))
+    assert graph.failed() == tuple(range(len(graph.chunks())))
+    reasons = {row.reason for row in store.edits(graph.id) if row.op == "reply"}
+    assert reasons == {"context_overflow"}
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_an_interrupted_build_goes_on_and_pays_no_chunk_twice(graph_of: Open, at_once: int) -> None:
+    calls: list[str] = []
+
+    def dying(request: Request) -> object:
+        if len(calls) == 7:
+            raise EngineUnavailable("it died", hint="start it")
+        calls.append(text_of(request))
+        return PAIR
+
+    first = graph_of(TALE, Answering(dying), in_flight=at_once)
+    with pytest.raises(EngineUnavailable):
+        asyncio.run(first.build())
+    assert not first.is_built()
+    assert 0 < len(first.chunks()) < 12
+
+    def living(request: Request) -> object:
+        calls.append(text_of(request))
+        return PAIR
+
+    second = built(graph_of(TALE, Answering(living), in_flight=at_once))
+    assert second.is_built()
+    assert len(calls) == len(set(calls)) == len(second.chunks())
+
+
+def test_a_cancelled_build_leaves_whole_chunks(graph_of: Open) -> None:
+    async def run() -> None:
+        some = asyncio.Event()
+        answered: list[Request] = []
+
+        def reply(request: Request) -> object:
+            answered.append(request)
+            if len(answered) == 5:
+                some.set()
+            return PAIR
+
+        task = asyncio.create_task(graph_of(TALE, Answering(reply), in_flight=2).build())
+        await some.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+    engine = Answering(lambda _: PAIR)
+    graph = built(graph_of(TALE, engine))
+    assert len(engine.requests) < len(graph.chunks())
+    assert graph.graph().entities["ann"].chunks == tuple(range(len(graph.chunks())))
+
+
+def test_gleanings_ask_for_what_was_missed(graph_of: Open) -> None:
+    def reply(request: Request) -> object:
+        if request.messages[-1].content == GLEAN.text:
+            assert len(request.messages) == 3
+            return found([entity("Rome", kind="place")], [relation("Bo", "Rome")])
+        return PAIR
+
+    graph = built(graph_of("Ann met Bo in Rome.", Answering(reply), gleanings=1))
+    assert set(graph.graph().entities) == {"ann", "bo", "rome"}
+    assert set(graph.graph().relations) == {"ann|bo", "bo|rome"}
+
+
+def test_a_gleaning_that_fails_leaves_what_was_found(graph_of: Open, store: Store) -> None:
+    def reply(request: Request) -> object:
+        return "no JSON" if request.messages[-1].content == GLEAN.text else PAIR
+
+    graph = built(graph_of("Ann met Bo in Rome.", Answering(reply), gleanings=2))
+    assert set(graph.graph().entities) == {"ann", "bo"}
+    assert graph.failed() == ()
+    (row,) = [row for row in store.edits(graph.id) if row.op == "gleaning"]
+    assert (row.outcome, row.reason) == ("rejected", "reply_invalid")
+
+
+def test_long_descriptions_are_summarised_once(graph_of: Open, store: Store) -> None:
+    head = DESCRIBE.text.split("{name}")[0]
+    numbers = iter(range(1000))
+
+    def reply(request: Request) -> object:
+        if request.messages[0].content.startswith(head):
+            return {"description": "She is many\nthings."}
+        return found([entity("Ann", f"She is thing number {next(numbers)} of them all.")])
+
+    engine = Answering(reply)
+    graph = built(graph_of(TALE, engine, description_tokens=16))
+    assert graph.graph().entities["ann"].description == "She is many things."
+    assert sum(r.messages[0].content.startswith(head) for r in engine.requests) == 1
+    assert store.steps(graph.id) == store.memory(graph.id).chunks + 1
+    assert not [row for row in store.edits(graph.id) if row.op == "describe" and row.reason]
+
+
+def test_a_summary_that_cannot_be_had_leaves_the_descriptions(
+    graph_of: Open, hearing: Hearing
+) -> None:
+    head = DESCRIBE.text.split("{name}")[0]
+    numbers = iter(range(1000))
+
+    def reply(request: Request) -> object:
+        if request.messages[0].content.startswith(head):
+            raise ReplyInvalid("none", hint="try")
+        return found([entity("Ann", f"She is thing number {next(numbers)} of them all.")])
+
+    graph = built(graph_of(TALE, Answering(reply), description_tokens=16))
+    assert "number 0" in graph.graph().entities["ann"].description
+    assert any("stays long" in note for note in hearing.notes)
+
+
+def test_what_it_costs_is_told_without_a_call(graph_of: Open) -> None:
+    engine = Answering(lambda _: PAIR)
+    graph = graph_of(TALE, engine)
+    before = asyncio.run(graph.estimate())
+    assert engine.requests == []
+    assert (before.output_tokens, before.seconds, before.measured) == (None, None, 0)
+    built(graph)
+    assert before.calls == before.chunks == len(engine.requests)
+    counts = [asyncio.run(engine.count_prompt_tokens(request)) for request in engine.requests]
+    assert before.input_tokens == sum(counts)
+    after = asyncio.run(graph.estimate())
+    assert (after.done, after.calls, after.input_tokens) == (before.chunks, 0, 0)
+    other = asyncio.run(graph_of(TALE * 2, engine).estimate())
+    assert other.measured == before.calls
+    assert (other.output_tokens or 0) > 0
+    assert other.seconds is not None
+
+
+def test_progress_counts_chunks_from_where_the_log_ends(graph_of: Open, hearing: Hearing) -> None:
+    graph = built(graph_of(TALE, Answering(lambda _: PAIR)))
+    total = len(graph.chunks())
+    steps = [(done, of) for stage, done, of in hearing.steps if stage == "extract"]
+    assert steps == [(done, total) for done in range(total + 1)]
+
+
+def test_a_graph_takes_no_question_and_no_conversation(graph_of: Open) -> None:
+    graph = graph_of(TALE, Answering(lambda _: PAIR))
+    with pytest.raises(UsageError, match="same for every question") as refused:
+        DocumentGraph(graph._tools, graph._document, [Question("Who?")])
+    assert "hgmem" in refused.value.hint
+    with pytest.raises(UsageError, match="conversation"):
+        DocumentGraph(graph._tools, Conversation.named("talk"))
+    with pytest.raises(UsageError, match="answers nothing by itself"):
+        asyncio.run(graph.answer(Question("Who?")))
+
+
+def test_a_graph_without_an_embedder_has_no_index(graph_of: Open) -> None:
+    from dataclasses import replace
+
+    graph = graph_of(TALE, Answering(lambda _: PAIR))
+    bare = DocumentGraph(replace(graph._tools, embedder=None), graph._document)
+    with pytest.raises(UsageError, match="needs an embedding model"):
+        asyncio.run(bare.index())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"chunk_tokens": 50, "overlap_tokens": 50},
+        {"entity_types": ()},
+        {"entity_types": ("person", "person")},
+        {"entity_types": (" ",)},
+        {"chunks": 3},
+    ],
+)
+def test_configurations_that_cannot_work_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"overlap|entity|extra|type"):
+        GraphConfig.model_validate(wrong)
+
+
+def test_whatever_a_model_says_under_the_schema_becomes_a_sound_graph(graph_of: Open) -> None:
+    graph = built(graph_of(TALE, SchemaEngine(), embedder=WordEmbedder()))
+    made = graph.graph()
+    for made_relation in made.relations.values():
+        assert {made_relation.source, made_relation.target} <= set(made.entities)

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+
+import mgl.memories.graph
+from mgl.llm.compiling import compile_schema
+from mgl.llm.grammar import to_ebnf, to_lark
+from mgl.llm.schemas import json_schema
+from mgl.memories.graph import prompts
+from mgl.memories.graph.config import GraphConfig
+from mgl.memories.graph.edits import Passage, extraction
+from mgl.memories.graph.extract import asked
+from mgl.prompt import Prompt
+from mgl.types import Chunk, Document
+
+PINNED = {
+    "EXTRACT": "9908acdc11daddef",
+    "GLEAN": "955da64e23b80113",
+    "DESCRIBE": "961394f20c4dd833",
+}
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_hash_is_pinned(name: str) -> None:
+    prompt: Prompt = getattr(prompts, name)
+    assert prompt.hash[:16] == PINNED[name]
+
+
+def test_every_prompt_is_ours_and_shows_its_variables() -> None:
+    assert set(prompts.__all__) == PINNED.keys()
+    for name in prompts.__all__:
+        prompt: Prompt = getattr(prompts, name)
+        assert prompt.source == "ours"
+        assert all("{" + variable + "}" in prompt.text for variable in prompt.variables)
+
+
+def test_what_changes_from_chunk_to_chunk_comes_last() -> None:
+    assert prompts.EXTRACT.text.endswith("{text}")
+    text = 'She said {text}\n  and {entity_types}. "No."'
+    document = Document.from_text("t", text)
+    passage = Passage.of(document, Chunk(0, document.span(0, len(text)), text, 9))
+    (message,) = asked(passage, GraphConfig(entity_types=("person", "ship")))
+    assert "one of person, ship," in message.content
+    assert message.content.endswith('[1] She said {text} and {entity_types}. [2] "No."')
+
+
+def test_the_schema_can_be_compiled_for_every_notation() -> None:
+    node = compile_schema(json_schema(extraction(3, ("person", "ship"), 10, 8)))
+    assert "src" in to_lark(node)
+    assert "person" in to_ebnf(node)
+
+
+def test_the_room_exports_these_names_and_no_others() -> None:
+    assert mgl.memories.graph.__all__ == [
+        "DocumentGraph",
+        "Entity",
+        "EntityGraph",
+        "Estimate",
+        "GraphConfig",
+        "GraphIndex",
+        "Mention",
+        "Relation",
+        "entity_key",
+    ]

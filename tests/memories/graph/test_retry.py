@@ -1,0 +1,190 @@
+"""Chunks that failed are read again: into the graph that would have been, and behind the log."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from zlib import crc32
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mgl.errors import EngineTimeout, EngineUnavailable
+from mgl.llm.base import Request
+from mgl.memories.graph import DocumentGraph
+from mgl.memories.graph.edits import chunks_read_again, failures
+from mgl.memories.graph.fold import fold
+from mgl.memories.graph.prompts import DESCRIBE
+from mgl.store import EditRecord, Store
+from tests.memories.graph.conftest import TALE, Answering, Hearing, Open, entity, found, relation
+from tests.memories.graph.test_fold import chunk_rows, rows_of
+
+Reply = Callable[[Request], Any]
+
+
+def told(request: Request) -> Any:
+    """Entities, and something of its own, of a chunk; a description where one is asked for."""
+    prompt = request.messages[0].content
+    if prompt.startswith(DESCRIBE.text.split("{name}")[0]):
+        return {"description": f"All of {len(prompt)} characters."}
+    text = prompt.split("The text:\n")[-1]
+    years = sorted(set(re.findall(r"\d", text))) or ["no"]
+    said, bo = f"Of the years {', '.join(years)}, in words {crc32(text.encode())}.", f"Bo{years[0]}"
+    return found([entity("Ann", said), entity(bo, said)], [relation("Ann", bo)])
+
+
+def failing(years: str, reply: Reply = told) -> Reply:
+    """Gives no JSON for chunks of these years."""
+
+    def said(request: Request) -> Any:
+        text = request.messages[0].content.split("The text:\n")[-1]
+        return "no JSON" if re.search(f"year [{years}]", text) else reply(request)
+
+    return said
+
+
+def built(graph: DocumentGraph) -> DocumentGraph:
+    asyncio.run(graph.build())
+    return graph
+
+
+@pytest.mark.parametrize("years", ["3", "07", "0-7"])
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_it_makes_the_graph_that_would_have_been(
+    graph_of: Open, store: Store, years: str, at_once: int
+) -> None:
+    long = {"description_tokens": 30}
+    whole = built(graph_of(TALE, Answering(told, model_id="whole"), **long))
+    graph = built(graph_of(TALE, Answering(failing(years)), in_flight=at_once, **long))
+    failed, before = graph.failed(), store.edits(graph.id)
+    assert failed
+    assert graph.graph() != whole.graph()
+    again = graph_of(TALE, Answering(told), in_flight=at_once, **long)
+    asyncio.run(again.retry_failed())
+    assert again.failed() == ()
+    assert again.is_built()
+    assert again.graph() == whole.graph()
+    assert again.chunks() == whole.chunks()
+    rows = store.edits(graph.id)
+    assert rows[: len(before)] == before
+    assert sorted(chunks_read_again(rows).values()) == list(failed)
+    count = store.memory(graph.id).chunks
+    assert min(row.chunk for row in rows[len(before) :]) == count + 1
+    reopened = graph_of(TALE, Answering(failing("0-9")), **long)
+    assert reopened.graph() == whole.graph()
+    assert reopened.view().nodes == again.view().nodes
+
+
+def test_what_fails_again_is_recorded_again_and_each_try_is_another(
+    graph_of: Open, store: Store, hearing: Hearing
+) -> None:
+    engine = Answering(failing("3"))
+    graph = built(graph_of(TALE, engine))
+    failed = graph.failed()
+    for tries in (1, 2):
+        hearing.notes.clear()
+        asyncio.run(graph.retry_failed())
+        assert graph.failed() == failed
+        assert hearing.notes[0] == f"{len(failed)} failed chunks are read again"
+        assert len(hearing.notes) == 1 + len(failed)
+        counted = failures(store.edits(graph.id))
+        assert counted == dict.fromkeys(failed, tries + 1)
+    asked = [r for r in engine.requests if "year 3" in r.messages[0].content.split("text:\n")[-1]]
+    assert len(asked) == 4 * len(failed)
+    assert len({request.sampling.seed for request in asked}) == 4
+    last = graph_of(TALE, Answering(told))
+    asyncio.run(last.retry_failed())
+    assert last.failed() == ()
+    assert set(failed) <= set(last.graph().entities["ann"].chunks)
+
+
+def test_a_timeout_is_tried_again(graph_of: Open) -> None:
+    def late(_: Request) -> Any:
+        raise EngineTimeout("too late", hint="wait")
+
+    graph = built(graph_of(TALE, Answering(late)))
+    assert len(graph.failed()) == len(graph.chunks())
+    again = graph_of(TALE, Answering(told))
+    asyncio.run(again.retry_failed())
+    assert again.failed() == ()
+    assert again.graph() == built(graph_of(TALE, Answering(told, model_id="whole"))).graph()
+
+
+def test_where_nothing_failed_nothing_is_done(graph_of: Open, store: Store) -> None:
+    graph = built(graph_of(TALE, Answering(told)))
+    before = store.edits(graph.id), store.steps(graph.id)
+    engine = Answering(told)
+    asyncio.run(graph_of(TALE, engine).retry_failed())
+    assert engine.requests == []
+    assert (store.edits(graph.id), store.steps(graph.id)) == before
+
+
+def test_what_is_not_built_is_built_first(graph_of: Open) -> None:
+    graph = graph_of(TALE, Answering(told))
+    asyncio.run(graph.retry_failed())
+    assert graph.is_built()
+    assert graph.failed() == ()
+
+
+def test_an_interrupted_retry_goes_on(graph_of: Open) -> None:
+    long = {"description_tokens": 30, "in_flight": 1}
+    whole = built(graph_of(TALE, Answering(told, model_id="whole"), **long))
+    failed = built(graph_of(TALE, Answering(failing("357")), **long)).failed()
+    read: list[str] = []
+
+    def dying(request: Request) -> Any:
+        text = request.messages[0].content
+        if text.startswith(DESCRIBE.text[:20]) or len(read) == 2:
+            raise EngineUnavailable("it died", hint="start it")
+        read.append(text)
+        return told(request)
+
+    for _ in range(len(failed)):
+        graph = graph_of(TALE, Answering(dying), **long)
+        with pytest.raises(EngineUnavailable):
+            asyncio.run(graph.retry_failed())
+        read.clear()
+    assert graph.failed() == ()
+    assert graph.graph() != whole.graph()
+    engine = Answering(told)
+    last = graph_of(TALE, engine, **long)
+    asyncio.run(last.retry_failed())
+    assert last.graph() == whole.graph()
+    assert all(r.messages[0].content.startswith(DESCRIBE.text[:20]) for r in engine.requests)
+
+
+def test_a_description_that_cannot_be_had_leaves_all_that_is_said(graph_of: Open) -> None:
+    long = {"description_tokens": 30}
+    graph = built(graph_of(TALE, Answering(failing("3")), **long))
+    assert graph.graph().entities["ann"].description.startswith("All of")
+
+    def silent(request: Request) -> Any:
+        wanted = told(request)
+        return wanted if "entities" in wanted else "no JSON"
+
+    again = graph_of(TALE, Answering(silent), **long)
+    asyncio.run(again.retry_failed())
+    said = again.graph().entities["ann"].description
+    assert "Of the years" in said
+    assert not said.startswith("All of")
+    assert again.graph().entities["bo0"] == graph.graph().entities["bo0"]
+
+
+@settings(deadline=None)
+@given(st.lists(chunk_rows(), min_size=1, max_size=6), st.data())
+def test_a_chunk_that_is_read_again_has_its_place_in_the_text(
+    chunks: list[list[tuple[Any, ...]]], data: st.DataObject
+) -> None:
+    rows = [rows_of(number, said) for number, said in enumerate(chunks)]
+    late = data.draw(st.permutations(range(len(rows))))
+    late = late[: data.draw(st.integers(0, len(rows)))]
+    moved: list[EditRecord] = []
+    for step, chunk in enumerate(late, len(rows) + 1):
+        mark = EditRecord(step, "again", {"chunk": chunk}, "applied")
+        moved += [mark, *(replace(row, chunk=step) for row in rows[chunk])]
+    kept = [row for number, said in enumerate(rows) if number not in late for row in said]
+    assert fold([*kept, *moved]) == fold(row for said in rows for row in said)

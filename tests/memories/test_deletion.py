@@ -1,0 +1,73 @@
+"""Deletion for all memories of a conversation, whichever of them is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from mgl import registry
+from mgl.errors import InputError, UsageError
+from mgl.memories.deletion import Forgets, delete, is_before, numbered
+from mgl.store import EditRecord, MemoryRecord, Store
+from mgl.store.redaction import MASK, Redaction
+from mgl.store.traces import Traces, words_of
+from mgl.types import Conversation, Turn
+
+TURNS = [
+    Turn("1", "Ann", "Good morning to you.", datetime(2023, 5, 8, 9)),
+    Turn("2", "Bo", "My horse is ill.", datetime(2023, 5, 9, 9)),
+]
+TALK = Conversation.from_turns("talk", TURNS)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "mgl.sqlite") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("kind", ["gam", "mnemis"])
+def test_kinds_whose_logs_tell_of_turns_forget(kind: str) -> None:
+    assert isinstance(registry.load("memory", kind), Forgets)
+
+
+def test_a_kind_whose_log_tells_of_none_keeps_its_log(store: Store) -> None:
+    store.put_conversation(TALK)
+    store.put_memory(MemoryRecord("m", "turns", TALK.id, (), "m", {}, 0, 0))
+    row = EditRecord(0, "said", {"turn": 1}, "applied")
+    store.append_edits("m", 0, [row])
+    assert delete(store, TALK.id, Redaction(frozenset({1})))
+    assert store.edits("m") == [row]
+    assert set(store.turns(TALK.id)[1].text) == {MASK}
+
+
+def test_nothing_is_deleted_while_a_memory_of_it_cannot_be_read(store: Store) -> None:
+    store.put_conversation(TALK)
+    store.put_memory(MemoryRecord("m", "of_another_package", TALK.id, (), "m", {}, 0, 0))
+    with pytest.raises(UsageError, match="of_another_package"):
+        delete(store, TALK.id, Redaction(frozenset({1})))
+    assert store.turns(TALK.id) == TURNS
+
+
+def test_turns_are_named_by_their_ids() -> None:
+    assert numbered(TURNS, ["2"], ()) == {"2": 1}
+    with pytest.raises(InputError, match="no turn '3'"):
+        numbered(TURNS, ["3"], ())
+    with pytest.raises(InputError, match="forgotten already"):
+        numbered(TURNS, ["1", "2"], {1})
+
+
+def test_times_are_compared_as_clocks_show_them() -> None:
+    assert is_before(TURNS[0], datetime(2023, 5, 8, 10, tzinfo=UTC))
+    assert not is_before(TURNS[0], datetime(2023, 5, 8, 9))
+    assert not is_before(Turn("3", "Ann", "Hm."), datetime(2023, 5, 8))
+
+
+def test_single_words_are_found_as_words() -> None:
+    traces = Traces((), {"art"})
+    assert traces.found_in(["Modern ART!"])
+    assert not traces.found_in(["They start."])
+    assert words_of("Ann's art") == {"ann", "s", "art"}

@@ -1,0 +1,305 @@
+"""A memory's id knows the prompts that decide what the memory holds, and no others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mgl import registry
+from mgl.errors import ReplyInvalid
+from mgl.lab import Lab
+from mgl.lab.toolbox import Toolbox
+from mgl.llm.base import Completion, Request, TokenUsage
+from mgl.llm.client import Client
+from mgl.llm.fakes import SchemaEngine
+from mgl.memories.base import Memory, Tools, memory_id
+from mgl.observer import SilentObserver
+from mgl.prompt import Prompt, hashes
+from mgl.retrieval.fakes import WordEmbedder
+from mgl.retrieval.rerankers.identity import IdentityReranker
+from mgl.store import Store
+from mgl.types import Document, Question, Source
+from tests.baselines.asking import BOOK, QUESTION, TALK
+from tests.memories.graph.conftest import TALE, entity, found, relation
+
+Make = Callable[..., Memory]
+
+LITTLE = {"chunk_tokens": 64}
+ENDS = (("Ann", "Bo"), ("Carl", "Dora"))
+STORY = Document.from_text("tale.txt", TALE)
+CASES: list[tuple[str, dict[str, Any], Source, int]] = [
+    ("graph", {**LITTLE}, BOOK, 0),
+    ("graph", {**LITTLE, "gleanings": 1, "description_tokens": 16}, BOOK, 0),
+    ("graph", {**LITTLE, "extraction": "terms"}, BOOK, 0),
+    ("hgmem", {**LITTLE, "floor": -1.0}, BOOK, 1),
+    ("hgmem", {**LITTLE, "floor": -1.0, "compat": "released_code"}, BOOK, 1),
+    ("hgmem", {**LITTLE, "floor": -1.0, "update": False, "merge": False}, BOOK, 1),
+    ("hgmem", {**LITTLE, "floor": -1.0, "format": "delimiters"}, BOOK, 1),
+    ("hgmem", {**LITTLE, "floor": -1.0, "preset": "small"}, STORY, 1),
+    ("mindgraph", {**LITTLE}, BOOK, 1),
+    ("mindgraph", {**LITTLE, "cite": "sentence", "prompt_order": "cached"}, BOOK, 2),
+    ("mindgraph", {**LITTLE, "cite": "sentence"}, BOOK, 0),
+    ("mindgraph", {**LITTLE, "preset": "small"}, BOOK, 1),
+    ("mindgraph", {**LITTLE, "preset": "small"}, BOOK, 0),
+    ("gam", {"buffer_tokens": 32}, TALK, 0),
+    ("gam", {"buffer_tokens": 32, "relations": "one", "indicators": "rules"}, TALK, 0),
+    ("gam", {"partition": "turns", "summaries": "extract", "without": "tan"}, TALK, 0),
+    ("mnemis", {}, TALK, 0),
+    ("mnemis", {"reflect": False, "hierarchy": "incremental"}, TALK, 0),
+    ("mnemis", {"preset": "small"}, TALK, 0),
+    ("read-agent", {"page_tokens": 256, "least_tokens": 64}, BOOK, 0),
+    ("sliding-summary", {"chunk_tokens": 256}, BOOK, 0),
+    ("sliding-summary", {"chunk_tokens": 256, "aware": True}, BOOK, 0),
+    ("chain-of-agents", {}, BOOK, 0),
+    ("naive-rag", {}, BOOK, 0),
+    ("direct", {}, TALK, 0),
+]
+SELDOM = {
+    "graph.describe",
+    "hgmem.answer",
+    "hgmem.follow_up",
+    "hgmem.merge",
+    "hgmem.replace_json",
+    "hgmem.subquery",
+    "hgmem.subquery_json",
+    "llm.repair",
+    "mnemis.describe_category",
+    "mnemis.describe_categories",
+    "mnemis.same_entities",
+}
+"""Prompts that a memory writes with where something calls for it, which these builds do not."""
+
+QUESTIONS = [QUESTION, Question("Who went to town 3?")]
+
+
+class Listening(SchemaEngine):
+    """Keeps all that is said to it, and finds two entities in every chunk."""
+
+    def __init__(self) -> None:
+        super().__init__(native_tools=False)
+        self.heard: list[str] = []
+
+    async def generate(self, request: Request) -> Completion:
+        self.heard += [message.content for message in request.messages]
+        self.heard += [tool.description for tool in request.tools]
+        asked = (request.json_schema or {}).get("properties", {})
+        ends = ENDS[len(self.heard) % 2]
+        told = [entity(name, f"Of whom page {len(self.heard)} tells.") for name in ends]
+        if "relations" in asked:
+            said = found(told, [relation(*ends)])
+        elif "entities" in asked:
+            said = {"entities": ["town", "the walker"]}
+        elif "category" in asked:
+            said = {"category": "People"}
+        elif "nodes" in asked:
+            said = {"nodes": []}
+        elif "inserted" in asked:
+            point = {"objects": ends, "description": f"What page {len(self.heard)} tells."}
+            said = {"inserted": [point], **({"updated": []} if "updated" in asked else {})}
+        else:
+            return await super().generate(request)
+        return Completion(json.dumps(said), "stop", TokenUsage(1, 1))
+
+    def names(self) -> set[str]:
+        """The prompts whose mark was in what was heard, which is forgotten."""
+        heard, self.heard = " ".join(self.heard), []
+        return {prompt.name for prompt in known_prompts() if _mark(prompt) in heard}
+
+
+def known_prompts() -> list[Prompt]:
+    found: dict[int, Prompt] = {}
+    for name, module in list(sys.modules.items()):
+        if name.startswith("mgl."):
+            found |= {id(each): each for each in vars(module).values() if isinstance(each, Prompt)}
+    return list(found.values())
+
+
+@contextmanager
+def changed(prompt: Prompt, addition: str = " Be brief.") -> Iterator[None]:
+    """The prompt with other words."""
+    text = prompt.text
+    object.__setattr__(prompt, "text", text + addition)
+    try:
+        yield
+    finally:
+        object.__setattr__(prompt, "text", text)
+
+
+def _mark(prompt: Prompt) -> str:
+    return f"<<{prompt.name}>>"
+
+
+@pytest.fixture
+def making(tmp_path: Path) -> Iterator[tuple[Make, Listening]]:
+    engine = Listening()
+    with Store.open(tmp_path / "mgl.sqlite") as store:
+        tools = Tools(
+            Client(engine, store.call_log()),
+            store,
+            SilentObserver(),
+            lambda: 0.0,
+            WordEmbedder(),
+            IdentityReranker(),
+        )
+
+        def make(name: str, config: dict[str, Any], source: Source, questions: int) -> Memory:
+            kind = registry.load("memory", name)
+            made: Memory = kind(
+                tools, source, QUESTIONS[:questions], kind.Config.model_validate(config)
+            )
+            return made
+
+        yield make, engine
+
+
+@pytest.mark.parametrize(
+    "case", CASES, ids=[f"{name}-{place}" for place, (name, *_) in enumerate(CASES)]
+)
+def test_it_changes_with_the_prompts_that_write_and_not_with_those_that_read(
+    making: tuple[Make, Listening], case: tuple[str, dict[str, Any], Source, int]
+) -> None:
+    make, engine = making
+    own = make(*case).id
+    assert make(*case).id == own
+    with ExitStack() as marked:
+        for prompt in known_prompts():
+            marked.enter_context(changed(prompt, _mark(prompt)))
+        memory = make(*case)
+        asyncio.run(memory.build())
+        if hasattr(memory, "flush"):
+            asyncio.run(memory.flush())
+        wrote = engine.names()
+        if case[0] != "graph":
+            with suppress(ReplyInvalid):
+                asyncio.run(memory.answer(QUESTION))
+        read = engine.names() - wrote
+    counted = set()
+    for prompt in known_prompts():
+        with changed(prompt):
+            if make(*case).id != own:
+                counted.add(prompt.name)
+    assert make(*case).id == own
+    assert wrote <= counted
+    assert not (read - {"llm.repair"}) & counted  # which writes as well, where a reply asks for it
+    assert counted - wrote <= (SELDOM if wrote else set()), f"EXTRA {sorted(counted - wrote)}"
+
+
+def test_where_code_alone_writes_no_prompt_counts(making: tuple[Make, Listening]) -> None:
+    make, _ = making
+    for case in (("naive-rag", {}, BOOK, 0), ("graph", {"extraction": "terms"}, BOOK, 0)):
+        own = make(*case).id
+        for prompt in known_prompts():
+            with changed(prompt):
+                assert make(*case).id == own
+
+
+def test_a_question_over_a_graph_counts_the_graphs_prompts(
+    making: tuple[Make, Listening],
+) -> None:
+    from mgl.memories.graph.prompts import EXTRACT
+
+    make, _ = making
+    model, terms = ("hgmem", LITTLE, BOOK, 1), ("hgmem", {"preset": "small"}, BOOK, 1)
+    ids = make(*model).id, make(*terms).id
+    with changed(EXTRACT):
+        assert make(*model).id != ids[0]
+        assert make(*terms).id == ids[1]
+
+
+def test_a_half_built_memory_is_left_by_other_prompts(making: tuple[Make, Listening]) -> None:
+    from mgl.baselines.read_agent.prompts import GIST
+
+    make, engine = making
+    case = ("read-agent", {"page_tokens": 256, "least_tokens": 64}, BOOK, 0)
+    first = make(*case)
+    own = first.id
+    asyncio.run(first.build())
+    engine.heard.clear()
+    with changed(GIST):
+        second = make(*case)
+        assert second.id != own
+        asyncio.run(second.build())
+        assert any(GIST.text[-20:] in said for said in engine.heard)
+    engine.heard.clear()
+    asyncio.run(make(*case).build())
+    assert engine.heard == []
+
+
+def test_the_same_prompts_give_the_same_in_every_process() -> None:
+    code = (
+        "from mgl.memories.base import memory_id\n"
+        "from mgl.memories.mnemis.building import writing_prompts\n"
+        "from mgl.memories.mnemis.config import MnemisConfig\n"
+        "made = MnemisConfig()\n"
+        "print(memory_id('mnemis', made.of_the_log(), 'm', writing_prompts(made), document='d'))"
+    )
+    from mgl.memories.mnemis.building import writing_prompts
+    from mgl.memories.mnemis.config import MnemisConfig
+
+    config = MnemisConfig()
+    prompts = writing_prompts(config)
+    own = memory_id("mnemis", config.of_the_log(), "m", prompts, document="d")
+    assert own == memory_id("mnemis", config.of_the_log(), "m", prompts[::-1], document="d")
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+        )
+        assert done.stdout.strip() == own
+
+
+def test_prompts_are_named_and_hashed_in_the_order_of_their_names() -> None:
+    one, other = Prompt("b", "ours", "B"), Prompt("a", "ours", "A")
+    assert list(hashes([one, other])) == ["a", "b"]
+    assert hashes([one])["b"] == one.hash
+    assert hashes([replace(one, text="C")]) != hashes([one])
+
+
+# Memories that were made with other prompts, in the lab
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    path = tmp_path / "book.txt"
+    path.write_text(BOOK.text)
+    return path
+
+
+@pytest.mark.usefixtures("embeds_words")
+def test_what_other_prompts_built_is_not_answered_from_and_still_shown(
+    book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mgl.memories.graph.prompts import EXTRACT
+    from mgl.memories.mindgraph.prompts import BUILD
+
+    monkeypatch.setattr(Toolbox, "engine", Listening())
+    asked = QUESTIONS[0].text
+    told = {"preset": "paper", "chunk_tokens": 64}
+    with Lab.open() as lab:
+        both = lab.build(book, [each.text for each in QUESTIONS], **told)
+        assert lab.ask(book, asked, **told).memory_id == both.memory_id
+        hyper = lab.ask(book, asked, memory="hgmem", **told, floor=-1.0)
+        before = {memory.id: lab.view(memory.id) for memory in lab.memories()}
+        assert len(before) == 3
+        assert before[hyper.memory_id].nodes
+        with changed(BUILD), changed(EXTRACT):
+            assert lab.ask(book, asked, **told).memory_id not in before
+            again = lab.ask(book, asked, memory="hgmem", **told, floor=-1.0)
+            assert again.memory_id not in before
+            assert len(lab.memories()) == 6
+            assert {name: lab.view(name) for name in before} == before
+            assert lab.view(again.memory_id).memory_id == again.memory_id
+        assert lab.view(again.memory_id).nodes
+        assert lab.ask(book, asked, **told).memory_id == both.memory_id

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import shutil
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import mgl
+from mgl.errors import ResourceError, UsageError
+from mgl.models import shipped
+from mgl.models.profiles import DEFAULT_PROFILE, load_profile, load_profiles
+from mgl.serving.profile import load_serving_profile, load_serving_profiles
+
+CHECKOUT = Path(mgl.__file__).parent.parent
+PROFILE = """\
+name: {name}
+description: {description}
+licence: MIT
+source: https://example.org/{name}
+parameters: 1B
+context_tokens: 4096
+engine: openai
+weights: {{format: safetensors, hub: {{repo: example/{name}}}}}
+"""
+
+
+def write_profile(folder: Path, name: str, description: str = "a test") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.yaml"
+    path.write_text(PROFILE.format(name=name, description=description))
+    return path
+
+
+def test_home_is_the_callers_then_the_environments(mgl_home: Path, tmp_path: Path) -> None:
+    assert shipped.home() == mgl_home
+    assert shipped.home(tmp_path / "new" / "deep") == tmp_path / "new" / "deep"
+    assert (tmp_path / "new" / "deep").is_dir()
+
+
+def test_home_without_a_setting_is_the_users_data_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("MGL_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert shipped.home().is_relative_to(tmp_path)
+    assert shipped.home().name == "mgl"
+
+
+def test_home_that_cannot_be_made_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(ResourceError, match="cannot be written to") as caught:
+        shipped.home(tmp_path / "file" / "home")
+    assert "MGL_HOME" in caught.value.hint
+
+
+def test_home_that_cannot_be_written_to_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(dir: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(dir))
+
+    monkeypatch.setattr("tempfile.TemporaryFile", read_only)
+    with pytest.raises(ResourceError, match="Permission denied"):
+        shipped.home(tmp_path)
+
+
+def test_every_shipped_profile_parses_and_pins_what_it_fetches() -> None:
+    profiles = load_profiles()
+    assert list(profiles) == [
+        "all-minilm-l6-v2",
+        "all-mpnet-base-v2",
+        "bge-m3",
+        "bge-reranker-v2-m3",
+        "llama-3.2-3b-instruct",
+        "ms-marco-minilm-l-6-v2",
+        "qwen2.5-14b-instruct",
+        "qwen2.5-32b-instruct",
+        "qwen2.5-3b-instruct",
+        "qwen2.5-7b-instruct",
+        "qwen2.5-7b-instruct-awq",
+        "qwen2.5-7b-instruct-gptq-int4",
+        "qwen2.5-coder-0.5b",
+        "qwen2.5-coder-1.5b",
+        "qwen3-embedding-0.6b",
+        "qwen3-reranker-0.6b",
+        "qwen3-reranker-8b",
+        "roberta-large",
+        "smollm2-135m",
+    ]
+    assert DEFAULT_PROFILE in profiles
+    in_process = {name for name, profile in profiles.items() if profile.engine != "openai"}
+    assert in_process == {"qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b", "smollm2-135m"}
+    carried = {name for name, profile in profiles.items() if profile.weights.registry is not None}
+    assert carried == in_process | {"all-minilm-l6-v2", "all-mpnet-base-v2"}
+    for name in carried:
+        registry = profiles[name].weights.registry
+        assert registry is not None
+        assert all("==" in package for package in registry.packages)
+        assert len(set(registry.packages)) == len(registry.packages)
+    assert all(profiles[name].preset == "small" for name in in_process)
+
+
+def test_the_table_of_profiles_says_what_the_profiles_say() -> None:
+    table = (CHECKOUT / "models" / "README.md").read_text()
+    for profile in load_profiles().values():
+        row = next(line for line in table.splitlines() if line.startswith(f"| {profile.name} |"))
+        for value in (profile.engine, f"{profile.context_tokens:,}", profile.licence):
+            assert value in row
+        assert profile.task == "generate" or f"| {profile.task}" in row
+        if profile.weights.bytes:
+            assert f"{profile.weights.bytes / 1e9:.2f} GB" in row
+
+
+def test_every_shipped_profile_says_what_its_memory_is_computed_from() -> None:
+    for profile in load_profiles().values():
+        assert profile.architecture is not None, profile.name
+        billions = {"K": 1e3, "M": 1e6, "B": 1e9}
+        told = float(profile.parameters[:-1]) * billions[profile.parameters[-1]]
+        # What was unpacked from a GGUF file has an output layer of its own, which weighs much in
+        # a small model.
+        assert told * 0.9 < profile.architecture.parameters < told * 1.3, profile.name
+        assert profile.native_tools <= (profile.tool_parser is not None), profile.name
+
+
+def test_an_embedding_model_cannot_be_said_to_call_tools(tmp_path: Path) -> None:
+    path = write_profile(tmp_path, "mine")
+    path.write_text(path.read_text() + "task: embed\ntool_parser: hermes\n")
+    with pytest.raises(UsageError, match="a model for embed calls no tools"):
+        load_profile("mine", tmp_path)
+
+
+SERVING = """\
+name: {name}
+description: a test
+machine: {{device: cpu}}
+models: [smollm2-135m]
+"""
+
+
+def test_serving_profiles_are_found_as_model_profiles_are(mgl_home: Path, tmp_path: Path) -> None:
+    shipped = load_serving_profiles()
+    assert list(shipped) == ["cpu", "gpu-24gb", "gpu-80gb", "gpu-several", "nodes-ray"]
+    own = mgl_home / "serving" / "cpu.yaml"
+    own.parent.mkdir()
+    own.write_text(SERVING.format(name="cpu"))
+    assert load_serving_profile("cpu").description == "a test"
+    assert "gpu-24gb" in load_serving_profiles()
+    (tmp_path / "other.yaml").write_text(SERVING.format(name="wrong"))
+    with pytest.raises(UsageError, match=r"the serving profile .* calls itself 'wrong'"):
+        load_serving_profile("other", tmp_path)
+
+
+def test_an_unknown_serving_profile_is_refused_with_close_names() -> None:
+    with pytest.raises(UsageError, match="no serving profile called 'gpu-24'") as caught:
+        load_serving_profile("gpu-24")
+    assert "did you mean gpu-24gb" in caught.value.hint
+    assert "nodes-ray" in caught.value.hint
+
+
+def test_an_unknown_profile_is_refused_with_close_names() -> None:
+    with pytest.raises(UsageError, match="called 'qwen") as caught:
+        load_profile("qwen2.5-coder-1.5")
+    assert "did you mean qwen2.5-coder-1.5b" in caught.value.hint
+    assert "smollm2-135m" in caught.value.hint
+
+
+def test_a_profile_name_is_not_a_path(tmp_path: Path) -> None:
+    write_profile(tmp_path, "outside")
+    with pytest.raises(UsageError, match="no model profile"):
+        load_profile(f"../{tmp_path.name}/outside")
+
+
+def test_the_first_place_that_has_a_profile_decides(mgl_home: Path, tmp_path: Path) -> None:
+    def described() -> str:
+        return load_profile("smollm2-135m", tmp_path / "given").description
+
+    (tmp_path / "given").mkdir()
+    assert described().startswith("For smoke tests")
+    write_profile(mgl_home / "models", "smollm2-135m", "of the home folder")
+    assert described() == "of the home folder"
+    write_profile(tmp_path / "given", "smollm2-135m", "given")
+    assert described() == "given"
+    assert shipped.data_dir("models") == mgl_home / "models"
+    assert shipped.data_dir("models", tmp_path / "given") == tmp_path / "given"
+    assert DEFAULT_PROFILE in load_profiles(tmp_path / "given")
+
+
+def test_a_home_that_is_given_goes_before_the_environments(tmp_path: Path) -> None:
+    write_profile(tmp_path / "models", "mine")
+    assert "mine" in load_profiles(home=tmp_path)
+    assert "mine" not in load_profiles()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("name: [", "cannot be read"),
+        ("just text", "not valid"),
+        (PROFILE.format(name="other", description="x"), "calls itself 'other'"),
+        (PROFILE.format(name="broken", description="x") + "colour: red\n", "colour"),
+        (
+            PROFILE.format(name="broken", description="x").replace("safetensors", "gguf"),
+            "hub.file",
+        ),
+    ],
+)
+def test_a_broken_profile_names_its_file(content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "broken.yaml").write_text(content)
+    with pytest.raises(UsageError, match=message) as caught:
+        load_profile("broken", tmp_path)
+    assert "broken.yaml" in caught.value.message
+    assert load_profile(DEFAULT_PROFILE, tmp_path).name == DEFAULT_PROFILE
+
+
+def test_registry_weights_without_a_hash_are_refused(tmp_path: Path) -> None:
+    published = shipped.data_dir("models") / "smollm2-135m.yaml"
+    lines = [line for line in published.read_text().splitlines() if "sha256" not in line]
+    (tmp_path / "smollm2-135m.yaml").write_text("\n".join(lines))
+    with pytest.raises(UsageError, match="need bytes and sha256"):
+        load_profile("smollm2-135m", tmp_path)
+
+
+def test_a_models_path_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not a folder"):
+        load_profiles(tmp_path / "nowhere")
+
+
+def test_space_is_asked_of_the_disk_that_will_hold_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+
+    def disk_usage(path: Path) -> SimpleNamespace:
+        asked.append(path)
+        return SimpleNamespace(free=5_000_000)
+
+    monkeypatch.setattr(shutil, "disk_usage", disk_usage)
+    shipped.require_space(tmp_path / "not" / "yet", 5_000_000)
+    with pytest.raises(ResourceError, match=r"6 MB needed, 5 MB free at") as caught:
+        shipped.require_space(tmp_path / "not" / "yet", 6_000_000)
+    assert asked == [tmp_path, tmp_path]
+    assert "MGL_HOME" in caught.value.hint
+
+
+def test_the_story_ships_without_its_editions_header() -> None:
+    story = (shipped.data_dir("examples") / "a-scandal-in-bohemia.txt").read_text("ascii")
+    assert story.startswith("ADVENTURE I. A SCANDAL IN BOHEMIA\n")
+    assert story.endswith("it is always under the honourable title of the woman.\n")
+    assert "Gutenberg" not in story
+
+
+def test_the_wheel_ships_every_data_folder(tmp_path: Path) -> None:
+    hatchling = pytest.importorskip("hatchling.builders.wheel")
+    built = next(hatchling.WheelBuilder(str(CHECKOUT)).build(directory=str(tmp_path)))
+    with zipfile.ZipFile(built) as wheel:
+        shipped = {name for name in wheel.namelist() if name.startswith("mgl/_shipped/")}
+    for kind in ("models", "serving", "eval", "examples"):
+        for path in (CHECKOUT / kind).rglob("*"):
+            if path.is_file():
+                assert f"mgl/_shipped/{path.relative_to(CHECKOUT).as_posix()}" in shipped
