@@ -1,11 +1,11 @@
-"""What of a build's prompts a server's prefix cache saves, beside what it could save at all.
+"""What a server's prefix cache saves of a build's prompts, beside what it could save at most.
 
-A server keeps the prompts that it has read in blocks of so many tokens, and reads a later prompt
-from the first block on that is different. So what can be cached of a prompt is its longest common
-prefix with any prompt before it in the build, in tokens of the server's own tokenizer, without its
-last token (which is always read), in whole blocks. What was cached is what the server counted.
+A server keeps the prompts it has read in blocks of tokens, and computes a later prompt from its
+first different block on. So the cacheable part of a prompt is its longest common prefix with any
+earlier prompt of the build, in the server's own tokens, without its last token (which is always
+computed), in whole blocks. What was cached is what the server counted.
 
-The contrast is the same build with the lines of the graph in another order for each call.
+The contrast is the same build with the lines of the graph reordered for each call.
 """
 
 from __future__ import annotations
@@ -17,21 +17,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pydantic import BaseModel
+from traffic import RecordingEngine, Work, build_all
 
 from mgl.errors import UsageError
 from mgl.memories.base import MemoryKind
-from mgl.serving.building import Work, build_all
-from mgl.serving.tapped import TappedEngine
-
-__all__ = ["PrefixShare", "cacheable", "common", "measure_prefix"]
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixShare:
-    """Tokens of one build's prompts: all, those that could be cached, those that were.
+    """Tokens of one build's prompts: all, cacheable, and cached.
 
-    ``counted`` is the server's own count of the latter, which is of this build only if ``alone``;
-    ``cached`` adds up what its replies said (0 where they do not say it).
+    ``counted`` is the server's own count of cached tokens, which covers this build only if
+    ``alone``; ``cached`` is the sum over its replies (0 if the server leaves it out).
     """
 
     order: str
@@ -46,7 +43,7 @@ class PrefixShare:
 
     @property
     def of_cacheable(self) -> float | None:
-        """What was cached of what could be; None where nothing could."""
+        """The cached share of what could be cached; None if nothing could."""
         return self.counted / self.cacheable if self.cacheable else None
 
     @property
@@ -57,25 +54,25 @@ class PrefixShare:
         return asdict(self) | {"of_cacheable": self.of_cacheable, "of_all": self.of_all}
 
 
-def common(left: Sequence[int], right: Sequence[int]) -> int:
-    """How many tokens two prompts begin with in common."""
+def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
+    """Count the tokens that two prompts begin with in common."""
     for place, (one, other) in enumerate(zip(left, right, strict=False)):
         if one != other:
             return place
     return min(len(left), len(right))
 
 
-def cacheable(prompts: Sequence[Sequence[int]], block: int) -> list[int]:
-    """Tokens of each prompt that a cache of such blocks can hold from the prompts before it."""
+def count_cacheable(prompts: Sequence[Sequence[int]], block: int) -> list[int]:
+    """Count the tokens of each prompt that a cache of such blocks can hold from earlier ones."""
     found = []
     for place, prompt in enumerate(prompts):
-        shared = max((common(prompt, earlier) for earlier in prompts[:place]), default=0)
+        shared = max((common_prefix(prompt, earlier) for earlier in prompts[:place]), default=0)
         found.append(min(shared, len(prompt) - 1) // block * block)
     return found
 
 
 async def measure_prefix(
-    engine: TappedEngine,
+    engine: RecordingEngine,
     kind: MemoryKind,
     config: BaseModel,
     works: Sequence[Work],
@@ -83,24 +80,24 @@ async def measure_prefix(
     order: str,
     stable: bool = True,
 ) -> PrefixShare:
-    """Build the memories one after another, one call at a time, under a salt of their own."""
-    before = await engine.told()
+    """Build the memories one call at a time, under a salt of their own, and count."""
+    before = await engine.read_counters()
     if before.block_tokens is None:
         raise UsageError(
-            "the server does not tell the size of its cache's blocks",
+            "the server does not report the block size of its cache",
             hint="use a vLLM server of 0.12 or newer with --enable-prefix-caching",
         )
     engine.begin(secrets.token_hex(8), None if stable else random.Random(0))
     await build_all(engine, kind, config, works, concurrency=1)
-    sent = [one for one in engine.sent if one.done]
-    counted = await engine.since(before, len(sent))
-    prompts = [await engine.prompt_ids(one) for one in sent]
+    sent = [one for one in engine.sent if one.completed]
+    counted = await engine.count_since(before, len(sent))
+    prompts = [await engine.tokenize_prompt(one) for one in sent]
     return PrefixShare(
         order=order,
         stable=stable,
         prompts=len(prompts),
         tokens=sum(map(len, prompts)),
-        cacheable=sum(cacheable(prompts, before.block_tokens)),
+        cacheable=sum(count_cacheable(prompts, before.block_tokens)),
         cached=sum(one.cached_tokens for one in sent),
         counted=counted.prefix_hits,
         block_tokens=before.block_tokens,

@@ -1,47 +1,46 @@
-"""Throughput: what mgl's builds get out of a server, beside what the server can do.
+"""Throughput: what mgl's builds get out of a vLLM server, beside what the server can do.
 
-At each concurrency the same server is loaded three times, each time under a cache salt of its own:
+At each concurrency the same server is loaded three ways, each under a cache salt of its own:
 
-- ``mgl``: memories built side by side, every (document, question) one of them;
-- ``ceiling``: the very prompts of that build, unconstrained, each with a reply of exactly as many
-  tokens, all known beforehand (what vLLM's ``bench serve`` measures, by the same names);
-- ``constrained``: the same under the build's constraints, which tells what those cost.
+- ``mgl``: memories built side by side, one per (document, question);
+- ``ceiling``: the prompts of that build, unconstrained, each with a reply of exactly as many
+  tokens, all known beforehand (what vLLM's ``bench serve`` measures, under the same names);
+- ``constrained``: the same under the build's constraints, which shows what those cost.
 
-Rounds alternate: the build first, then the build last, and warm-up calls before any. TTFT and
-TPOT are means by the server's own clocks, since mgl does not stream; E2EL is the client's.
-
-It does not know memories: the kind and its configuration are given.
+Warm-up calls come first, and the order alternates between rounds. TTFT and TPOT are means by the
+server's own clocks, since mgl does not stream; E2EL is measured by the client.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 import secrets
 import statistics
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import httpx
 from pydantic import BaseModel
+from traffic import Built, RecordingEngine, Sent, Work, build_all, read_sent
 
 from mgl.llm.engines.counters import Counters
 from mgl.memories.base import MemoryKind
-from mgl.serving.building import Built, Work, build_all
-from mgl.serving.load import forced, load, same
-from mgl.serving.tapped import Sent, TappedEngine
 
-__all__ = ["Level", "Run", "Throughput"]
-
-WARM = 4
-WARM_TOKENS = 16
+_WARM_UP_CALLS = 4
+_WARM_UP_TOKENS = 16
+_CONSTRAINTS = ("response_format", "structured_outputs", "grammar", "logprobs", "top_logprobs")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One load of the server. Times in the names' units; shares are of ``duration``.
+    """One load of the server. Times are in the units of their names, shares of ``duration``.
 
-    ``alone`` says that the server finished as many requests as were sent, so that its counters
-    tell of this run alone. ``slots_busy`` is the part of the slots' time in which a request was in
-    flight, ``nothing_in_flight`` the part of the time in which none was.
+    ``alone``: the server finished exactly the requests that were sent, so its counters cover this
+    run and nothing else. ``slots_busy`` is the share of the slots' time with a request in flight,
+    ``nothing_in_flight`` the share of the time without any.
     """
 
     duration: float
@@ -90,7 +89,7 @@ class Level:
 
     @property
     def output_ratio(self) -> float:
-        """mgl's output tokens a second as a part of the ceiling's, over all rounds."""
+        """mgl's output tokens a second, as a share of the ceiling's, over all rounds."""
         return _rate(self.mgl, _output) / _rate(self.ceiling, _output)
 
     @property
@@ -99,18 +98,20 @@ class Level:
 
     @property
     def constrained_ratio(self) -> float:
-        """mgl's output tokens a second as a part of the same constrained requests' alone."""
+        """mgl's output tokens a second, as a share of the constrained requests' alone."""
         return _rate(self.mgl, _output) / _rate(self.constrained, _output)
 
     @property
     def outside_calls(self) -> float:
-        """The part of the builds' time in which no request was in flight: time in mgl for sure."""
+        """The share of the builds' time with no request in flight: certainly spent in mgl."""
         return _weighted(self.mgl, lambda run: run.nothing_in_flight)
 
     @property
     def outside_server(self) -> float | None:
-        """The part of the builds' time that was not spent in the server's HTTP requests. Only one
-        call at a time tells it; None where several overlap or the server does not count it."""
+        """The share of the builds' time outside the server's HTTP requests.
+
+        None unless calls came one at a time and the server counts that time.
+        """
         if self.concurrency != 1 or not all(run.server_seconds and run.alone for run in self.mgl):
             return None
         return 1 - sum(run.server_seconds for run in self.mgl) / _seconds(self.mgl)
@@ -140,9 +141,9 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """The measurement: one server, one kind of memory, one list of works."""
+    """Measures one server with one kind of memory and one list of works."""
 
-    engine: TappedEngine
+    engine: RecordingEngine
     url: str
     api_key: str | None
     kind: MemoryKind
@@ -151,7 +152,7 @@ class Throughput:
     rounds: int = 2
 
     async def measure(self, concurrency: int | None) -> Level:
-        """All rounds at one concurrency."""
+        """Run all rounds at one concurrency (None: adaptive)."""
         await self._warm_up(concurrency or self.engine.concurrency)
         runs: dict[str, list[Run]] = {"mgl": [], "ceiling": [], "constrained": []}
         builds: list[Built] = []
@@ -165,7 +166,9 @@ class Throughput:
                     first = first or sorted(sent, key=lambda one: one.start)
                     peak = peak or _peak(first)
                 else:
-                    run = await self._load(forced if name == "ceiling" else same, first, peak)
+                    run = await self._load(
+                        with_fixed_length if name == "ceiling" else cut_to_length, first, peak
+                    )
                 runs[name].append(run)
         return Level(
             concurrency,
@@ -178,56 +181,108 @@ class Throughput:
 
     async def _build(self, concurrency: int | None) -> tuple[Run, Built, list[Sent]]:
         self.engine.begin(secrets.token_hex(8))
-        before = await self.engine.told()
+        before = await self.engine.read_counters()
         built = await build_all(
             self.engine, self.kind, self.config, self.works, concurrency=concurrency
         )
         sent = self.engine.sent
-        counted = await self.engine.since(before, sum(one.done for one in sent))
-        return _run(sent, built.seconds, concurrency or _peak(sent), counted), built, sent
+        counted = await self.engine.count_since(before, sum(one.completed for one in sent))
+        return _summarize(sent, built.seconds, concurrency or _peak(sent), counted), built, sent
 
     async def _load(
-        self, made: Callable[[Sent, str], dict[str, Any]], first: Sequence[Sent], slots: int
+        self, make_body: Callable[[Sent, str], dict[str, Any]], first: Sequence[Sent], slots: int
     ) -> Run:
         salt = secrets.token_hex(8)
-        bodies = [made(sent, salt) for sent in first if sent.output_tokens]
-        before = await self.engine.told()
+        bodies = [make_body(sent, salt) for sent in first if sent.output_tokens]
+        before = await self.engine.read_counters()
         seconds, sent = await load(self.url, bodies, slots, self.api_key)
-        counted = await self.engine.since(before, sum(one.done for one in sent))
-        return _run(sent, seconds, slots, counted)
+        counted = await self.engine.count_since(before, sum(one.completed for one in sent))
+        return _summarize(sent, seconds, slots, counted)
 
     async def _warm_up(self, concurrency: int) -> None:
         body = {
             "model": self.engine.served_name,
             "messages": [{"role": "user", "content": "Count to a hundred."}],
-            "max_tokens": WARM_TOKENS,
+            "max_tokens": _WARM_UP_TOKENS,
         }
-        await load(self.url, [body] * max(WARM, concurrency), concurrency, self.api_key)
+        await load(self.url, [body] * max(_WARM_UP_CALLS, concurrency), concurrency, self.api_key)
 
 
-def _run(sent: Sequence[Sent], seconds: float, slots: int, counted: Counters) -> Run:
-    done = [one for one in sent if one.done]
-    latencies = [one.seconds for one in done] or [0.0]
+def with_fixed_length(sent: Sent, salt: str) -> dict[str, Any]:
+    """The same prompt unconstrained, with a reply of exactly as many tokens."""
+    body = {key: value for key, value in sent.body.items() if key not in _CONSTRAINTS}
+    tokens = sent.output_tokens
+    length = {"ignore_eos": True, "min_tokens": tokens, "max_tokens": tokens}
+    return {**body, **length, "cache_salt": salt}
+
+
+def cut_to_length(sent: Sent, salt: str) -> dict[str, Any]:
+    """The same request under the same constraint, cut where the first reply ended."""
+    return {**sent.body, "max_tokens": sent.output_tokens, "cache_salt": salt}
+
+
+async def load(
+    url: str, bodies: Sequence[Mapping[str, Any]], concurrency: int, api_key: str | None
+) -> tuple[float, list[Sent]]:
+    """Send requests, so many at once, the next as soon as one is answered.
+
+    Returns the seconds from the first request to the last reply, and what was sent. Bodies are
+    encoded before the clock starts.
+    """
+    headers = {"Content-Type": "application/json"}
+    if api_key is not None:
+        headers["Authorization"] = f"Bearer {api_key}"
+    encoded = [json.dumps(body).encode() for body in bodies]
+    queue = iter(zip(bodies, encoded, strict=True))
+    sent: list[Sent] = []
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+    async with httpx.AsyncClient(
+        headers=headers, limits=limits, timeout=None, trust_env=False
+    ) as http:
+
+        async def work() -> None:
+            for body, content in queue:
+                start = time.perf_counter()
+                try:
+                    reply = await http.post(f"{url}/chat/completions", content=content)
+                except httpx.TransportError as error:
+                    reason = f"{type(error).__name__} {error}"
+                    sent.append(Sent(body, start, time.perf_counter(), refused=reason))
+                    continue
+                end = time.perf_counter()
+                if reply.status_code == httpx.codes.OK:
+                    sent.append(read_sent(body, start, end, reply.json()))
+                else:
+                    sent.append(Sent(body, start, end, refused=reply.text[:200]))
+
+        began = time.perf_counter()
+        await asyncio.gather(*(work() for _ in range(concurrency)))
+        return time.perf_counter() - began, sent
+
+
+def _summarize(sent: Sequence[Sent], seconds: float, slots: int, counted: Counters) -> Run:
+    completed = [one for one in sent if one.completed]
+    latencies = [one.seconds for one in completed] or [0.0]
     return Run(
         duration=seconds,
-        completed=len(done),
-        failed=len(sent) - len(done),
-        total_input=sum(one.input_tokens for one in done),
-        total_output=sum(one.output_tokens for one in done),
-        cached=sum(one.cached_tokens for one in done),
+        completed=len(completed),
+        failed=len(sent) - len(completed),
+        total_input=sum(one.input_tokens for one in completed),
+        total_output=sum(one.output_tokens for one in completed),
+        cached=sum(one.cached_tokens for one in completed),
         mean_ttft_ms=1000 * counted.ttft_s / max(1, counted.ttft_count),
         mean_tpot_ms=1000 * counted.tpot_s / max(1, counted.tpot_count),
         mean_e2el_ms=1000 * statistics.mean(latencies),
         median_e2el_ms=1000 * statistics.median(latencies),
         slots_busy=sum(one.seconds for one in sent) / (seconds * slots),
-        nothing_in_flight=1 - _covered(sent) / seconds,
+        nothing_in_flight=1 - _busy_seconds(sent) / seconds,
         server_seconds=counted.http_s,
-        alone=counted.requests == len(done),
+        alone=counted.requests == len(completed),
     )
 
 
-def _covered(sent: Sequence[Sent]) -> float:
-    """Seconds in which at least one of the requests was in flight."""
+def _busy_seconds(sent: Sequence[Sent]) -> float:
+    """Seconds with at least one request in flight."""
     total, until = 0.0, float("-inf")
     for one in sorted(sent, key=lambda one: one.start):
         total += max(0.0, one.end - max(one.start, until))
@@ -236,10 +291,10 @@ def _covered(sent: Sequence[Sent]) -> float:
 
 
 def _peak(sent: Sequence[Sent]) -> int:
-    """The most requests that were in flight at one moment."""
-    turns = sorted([(one.end, -1) for one in sent] + [(one.start, 1) for one in sent])
+    """The most requests in flight at any moment."""
+    changes = sorted([(one.end, -1) for one in sent] + [(one.start, 1) for one in sent])
     most = now = 0
-    for _, change in turns:
+    for _, change in changes:
         now += change
         most = max(most, now)
     return most

@@ -1,24 +1,26 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prefix import PrefixShare, count_cacheable, measure_prefix
+from throughput import Throughput, load
+from traffic import RecordingEngine, build_all, shuffle_lines
 from typer.testing import CliRunner
 
-from mgl.cli.app import app
 from mgl.errors import UsageError
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
 from mgl.models.profiles import load_profile
-from mgl.serving.bench import Throughput
-from mgl.serving.building import build_all
-from mgl.serving.load import load
-from mgl.serving.tapped import TappedEngine
 from mgl.types import Document, Question
+from serving import app
 from tests.llm.server import OTHER, Server, serving
-from tests.serving.counting import counting
+from tests.scripts.counting import BLOCK, Counting, counting
 
 CONFIG = MindGraphConfig(cite="sentence", chunk_tokens=16)
 TALE = "Ann met Bo in Rome in the spring of that year. Bo gave Ann a ring with a stone. " * 3
@@ -30,9 +32,9 @@ CONSTRAINTS = {"response_format", "structured_outputs", "grammar"}
 
 
 @asynccontextmanager
-async def tapped(server: Server) -> AsyncIterator[TappedEngine]:
+async def recording(server: Server) -> AsyncIterator[RecordingEngine]:
     profile = load_profile("qwen2.5-7b-instruct")
-    engine = await TappedEngine.tap(profile, server.url, model_id="m")
+    engine = await RecordingEngine.record(profile, server.url, model_id="m")
     try:
         yield engine
     finally:
@@ -41,7 +43,7 @@ async def tapped(server: Server) -> AsyncIterator[TappedEngine]:
 
 async def test_the_ceiling_sends_the_builds_prompts_with_replies_as_long() -> None:
     with counting() as (server, held):
-        async with tapped(server) as engine:
+        async with recording(server) as engine:
             url = f"{server.url}/v1"
             measured = Throughput(engine, url, None, MindGraph, CONFIG, WORKS, rounds=2)
             level = await measured.measure(2)
@@ -71,7 +73,7 @@ async def test_the_ceiling_sends_the_builds_prompts_with_replies_as_long() -> No
 
 async def test_shares_tell_where_the_time_went() -> None:
     with counting(hold_s=0.05) as (server, _):
-        async with tapped(server) as engine:
+        async with recording(server) as engine:
             url = f"{server.url}/v1"
             measured = Throughput(engine, url, None, MindGraph, CONFIG, WORKS[:1], rounds=1)
             one, two = await measured.measure(1), await measured.measure(2)
@@ -87,7 +89,7 @@ async def test_shares_tell_where_the_time_went() -> None:
 
 async def test_documents_are_counted_once_however_many_memories_read_them() -> None:
     with counting() as (server, _):
-        async with tapped(server) as engine:
+        async with recording(server) as engine:
             engine.begin("")
             await build_all(engine, MindGraph, CONFIG, WORKS, concurrency=2)
             counted = [body["prompt"] for body in server.bodies("/tokenize") if "prompt" in body]
@@ -104,10 +106,62 @@ async def test_what_the_server_refuses_is_counted_and_the_load_goes_on() -> None
 
 async def test_a_server_that_is_not_vllm_is_said_to_be_none() -> None:
     with serving(OTHER) as server:
-        with pytest.raises(UsageError, match="no vLLM server") as caught:
-            async with tapped(server):
+        with pytest.raises(UsageError) as caught:
+            async with recording(server):
                 pass
         assert "mgl serve" in caught.value.hint
+
+
+async def share(order: str, *, stable: bool = True) -> PrefixShare:
+    text = " ".join(f"Ann met Bo in town number {n} in the spring of that year." for n in range(12))
+    works = [(Document.from_text("tale.txt", text), Question("Who met Bo?"))]
+    config = CONFIG.model_copy(update={"prompt_order": order})
+    with counting() as (server, _):
+        async with recording(server) as engine:
+            return await measure_prefix(
+                engine, MindGraph, config, works, order=order, stable=stable
+            )
+
+
+async def test_everything_cacheable_is_counted_as_cached() -> None:
+    found = await share("paper")
+    assert found.alone
+    assert found.prompts == 12
+    assert found.cacheable == found.cached == found.counted > 0
+    assert found.of_cacheable == 1.0
+
+
+async def test_the_cached_order_saves_more_and_a_shuffled_graph_less() -> None:
+    paper, cached, shuffled = (
+        await share("paper"),
+        await share("cached"),
+        await share("cached", stable=False),
+    )
+    assert cached.of_all > 2 * paper.of_all
+    assert cached.of_all > shuffled.of_all
+
+
+Prompt = st.lists(st.integers(0, 2), min_size=1, max_size=30)
+
+
+@settings(deadline=None)
+@given(prompts=st.lists(Prompt, max_size=8))
+def test_the_cacheable_tokens_are_what_a_cache_of_blocks_finds(prompts: list[list[int]]) -> None:
+    cache = Counting()
+    assert count_cacheable(prompts, BLOCK) == [cache._cached("", prompt) for prompt in prompts]
+
+
+def test_only_lists_with_an_element_a_line_are_shuffled() -> None:
+    graph = '[\n{"id": "a"},\n{"id": "b", "content": "x, y"},\n{"id": "c"},\n{"id": "d"}\n]'
+    text = f'Propose:\n\n{{"operations": [\n  {{"op": 1}},\n  {{"op": 2}}\n]}}\n\n{graph}\n\nend'
+    made = {shuffle_lines(text, random.Random(seed)) for seed in range(20)}
+    assert len(made) > 5
+    for one in made:
+        before, after = text.split(graph)
+        assert one.startswith(before)
+        assert one.endswith(after)
+        lines = one[len(before) : -len(after)].removeprefix("[\n").removesuffix("\n]")
+        assert sorted(lines.split(",\n")) == graph[2:-2].split(",\n")
 
 
 def test_the_commands_print_their_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,17 +172,16 @@ def test_the_commands_print_their_tables(tmp_path: Path, monkeypatch: pytest.Mon
         common = [str(path), "--base-url", server.url, "--model", "qwen2.5-7b-instruct"]
         common += ["--chunk-tokens", "16"]
         few = ["--questions", "2", "--concurrency", "1,auto", "--rounds", "1"]
-        made = CliRunner().invoke(app, ["bench", "serving", *common, *few, "--json"])
+        made = CliRunner().invoke(app, ["throughput", *common, *few, "--json"])
         assert made.exit_code == 0, made.output
         levels = json.loads(made.stdout)["levels"]
         assert [level["concurrency"] for level in levels] == [1, None]
         assert levels[1]["peak"] == 2
         one = ["--questions", "1", "--concurrency", "1", "--rounds", "1", "--characters", "90"]
-        table = CliRunner().invoke(app, ["bench", "serving", *common, *one])
+        table = CliRunner().invoke(app, ["throughput", *common, *one])
         assert "of the ceiling's output tokens" in table.stdout
-        prefix = CliRunner().invoke(app, ["bench", "prefix", *common, "--characters", "90"])
+        prefix = CliRunner().invoke(app, ["prefix", *common, "--characters", "90"])
         assert prefix.exit_code == 0, prefix.output
         assert prefix.stdout.count("shuffled") == 2
-        wrong = CliRunner().invoke(app, ["bench", "serving", *common, "--concurrency", "0"])
-        assert wrong.exit_code == 2
-        assert "--concurrency 1,4,16" in wrong.output
+        wrong = CliRunner().invoke(app, ["throughput", *common, "--concurrency", "0"])
+        assert isinstance(wrong.exception, UsageError)
