@@ -16,7 +16,7 @@ from pydantic import Field
 
 from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ReplyInvalid
-from mgl.memories.noting import check_room, noted
+from mgl.memories.calls import check_room, summarize
 from mgl.prompt import Prompt
 from mgl.types import Answer, Question
 
@@ -40,7 +40,7 @@ Part {number}:
 {text}
 
 Write the notes for the next reader: whatever in the notes so far and in your part helps to answer \
-the question, with names, numbers and words of the text. Keep what was noted unless your part \
+the question, with names, numbers and words of the text. Keep what was summarize unless your part \
 corrects it. Do not answer the question unless the text does.
 
 {"notes": "..."}""",
@@ -85,7 +85,7 @@ class ChainOfAgents(Baseline):
                 notes=notes or NOTHING,
                 text=chunk.text.strip(),
             )
-            note = await noted(llm, prompt, budget, stage=STAGE, instead=notes)
+            note = await summarize(llm, prompt, budget, stage=STAGE, fallback=notes)
             notes, problem = note.text, note.problem or problem
             trace.append(f"worker {number} of {len(chunks)}: {note.problem or 'passed notes on'}")
             observer.progress(STAGE, number, len(chunks))

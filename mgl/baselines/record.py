@@ -14,8 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from mgl.errors import UsageError
 from mgl.llm.base import Sampling
 from mgl.memories.base import Tools, check_text, memory_id
-from mgl.memories.reading import ANSWER_TOKENS, answer_from_passages
-from mgl.memories.replying import ANSWER, UNMENTIONED, answer_from_lines
+from mgl.memories.calls import (
+    ANSWER_TOKENS,
+    TURN_ANSWER,
+    UNMENTIONED,
+    answer_from_lines,
+    answer_from_passages,
+)
 from mgl.memories.view import GraphView
 from mgl.prompt import Prompt
 from mgl.store import EditRecord, MemoryRecord, Store
@@ -31,7 +36,7 @@ __all__ = ["Baseline", "BaselineConfig", "Excerpt"]
 
 class BaselineConfig(BaseModel):
     """``answer_tokens`` is the budget of an answer about a conversation; one about a document has
-    that of ``mgl.memories.reading``."""
+    that of ``mgl.memories.calls``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -255,7 +260,7 @@ class Baseline:
             texts,
             lambda places: self._citations([excerpts[place] for place in places]),
             question,
-            partial(ANSWER.render, question=question.text),
+            partial(TURN_ANSWER.render, question=question.text),
             Sampling(max_tokens=self._config.answer_tokens),
             trace,
             source_tokens=tokens,

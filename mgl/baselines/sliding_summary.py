@@ -15,7 +15,7 @@ from pydantic import Field
 from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ReplyInvalid
 from mgl.llm.reader import SYSTEM
-from mgl.memories.noting import Note, check_room, noted
+from mgl.memories.calls import Note, check_room, summarize
 from mgl.prompt import Prompt
 from mgl.store import EditRecord
 from mgl.types import Answer, Chunk, Question
@@ -132,7 +132,7 @@ class SlidingSummary(Baseline):
             purpose=purpose,
             words=str(budget // 2),
         )
-        return await noted(self._tools.llm, prompt, budget, stage=STAGE, instead=summary)
+        return await summarize(self._tools.llm, prompt, budget, stage=STAGE, fallback=summary)
 
     def _check_room(self, chunks: Sequence[Chunk], asked: int) -> None:
         size = max((chunk.tokens for chunk in chunks), default=0)

@@ -1,33 +1,46 @@
-"""What a memory is, and the tools it is given.
+"""What a memory is, the tools it is given, and what every memory does the same.
 
 A memory reads a source into a log of edits (``build``) and answers from what the log holds
 (``answer``). Everything it keeps is in the store: building again continues where the log ends.
+
+``SourceMemory`` is the base of all: identity, record, source. ``TalkMemory`` is the base of those
+that take in a conversation turn by turn: its log, appending, replying, forgetting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, TypeVar
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import datetime
+from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from mgl.errors import InputError, UsageError
-from mgl.llm.base import LLM
+from mgl.llm.base import LLM, Sampling
 from mgl.llm.calls import content_hash
 from mgl.llm.repairs import REPAIR
-from mgl.memories.view import GraphView
+from mgl.memories.calls import Shown, answer_from_turns, reply_to_turn
+from mgl.memories.deletion import Forgotten
+from mgl.memories.log import FORGET, Log, Vocabulary
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.observer import Observer
 from mgl.prompt import Prompt, hashes
 from mgl.retrieval.base import Embedder, Reranker
-from mgl.store import Store
-from mgl.types import Answer, Conversation, Document, Question, Turn
+from mgl.store import MemoryRecord, Store
+from mgl.types import Answer, Conversation, Document, Question, Source, Turn
 
 __all__ = [
     "ConversationMemory",
     "Memory",
     "MemoryKind",
     "PresetConfig",
+    "Recall",
+    "SourceMemory",
+    "TalkMemory",
     "Tools",
     "check_ids",
     "check_text",
@@ -35,6 +48,12 @@ __all__ = [
 ]
 
 ToolT = TypeVar("ToolT")
+ConfigT = TypeVar("ConfigT", bound=BaseModel)
+EditT = TypeVar("EditT")
+StateT = TypeVar("StateT")
+
+RECENT: Final = 6
+"""Turns that a reply is shown as they are."""
 
 
 def memory_id(
@@ -202,3 +221,317 @@ class MemoryKind(Protocol):
     ) -> Memory:
         """``identity`` is the id of a memory that is in the store, where one is opened again."""
         ...
+
+
+class SourceMemory(ABC, Generic[ConfigT]):
+    """What every memory does the same: its identity, its record in the store, its source.
+
+    ``id`` is a hash of all that decides the log: kind, configuration, model, source, and the
+    prompts of ``writing_prompts``. ``identity`` stands for it where a memory that is in the store
+    is opened again. A subclass sets the class attributes, which are those of ``MemoryKind``.
+    """
+
+    kind: ClassVar[str]
+    reads: ClassVar[Literal["document", "conversation", "either"]] = "document"
+    retrieves: ClassVar[bool] = False
+    per_question: ClassVar[bool] = False
+    question_aware: ClassVar[bool] = False
+    Config: ClassVar[type[BaseModel]]
+
+    def __init__(
+        self,
+        tools: Tools,
+        source: Source,
+        questions: Sequence[Question] = (),
+        config: ConfigT | None = None,
+        *,
+        identity: str | None = None,
+    ) -> None:
+        is_talk = isinstance(source, Conversation)
+        if self.reads != "either" and is_talk != (self.reads == "conversation"):
+            other = "conversations" if is_talk else "documents"
+            raise UsageError(
+                f"{self.kind} reads {self.reads}s, and {source.name} is none",
+                hint=f"`mgl ask --help` lists the memories that read {other}",
+            )
+        if isinstance(source, Conversation):
+            check_ids(source)
+        self._tools = tools
+        self._source = source
+        self._questions = tuple(questions)
+        self._config: ConfigT = config or self.Config()  # type: ignore[assignment]
+        self._identity = identity
+
+    @property
+    def id(self) -> str:
+        if self._identity is not None:
+            return self._identity
+        return memory_id(
+            self.kind,
+            self._recorded_config(),
+            self._tools.llm.model_id,
+            self._writing_prompts(),
+            **self._scope(),
+        )
+
+    @abstractmethod
+    async def build(self) -> None:
+        """Read the source into the log, from where the log ends."""
+
+    @abstractmethod
+    async def answer(self, question: Question) -> Answer:
+        """Answer from what the log holds."""
+
+    @abstractmethod
+    def view(self, answers: Sequence[Answer] = ()) -> GraphView:
+        """What exporters draw, with the answers to show beside it."""
+
+    def _recorded_config(self) -> dict[str, Any]:
+        """The part of the configuration that decides the log."""
+        return self._config.model_dump(mode="json")
+
+    def _writing_prompts(self) -> Sequence[Prompt]:
+        """The prompts that decide what stands in the log: none that only read it."""
+        return ()
+
+    def _scope(self) -> dict[str, Any]:
+        """What the log is made of, besides configuration, model and prompts."""
+        return {"document": self._source.id}
+
+    def _record(self, *, chunks: int = 0, tokens: int = 0) -> MemoryRecord:
+        """The memory's record: as the store has it, else as it is to be registered."""
+        if (known := self._stored_record()) is not None:
+            return known
+        return MemoryRecord(
+            id=self.id,
+            kind=self.kind,
+            document_id=self._source.id,
+            questions=tuple(question.text for question in self._questions),
+            model_id=self._tools.llm.model_id,
+            config=self._config.model_dump(mode="json"),
+            chunks=chunks,
+            tokens=tokens,
+        )
+
+    def _stored_record(self) -> MemoryRecord | None:
+        own = self.id
+        return next((each for each in self._tools.store.memories() if each.id == own), None)
+
+    def _view(
+        self,
+        nodes: Sequence[ViewNode],
+        edges: Sequence[ViewEdge],
+        *,
+        steps: int,
+        answers: Sequence[Answer] = (),
+    ) -> GraphView:
+        """A view of nodes and edges over the memory's own source."""
+        record, source = self._record(), self._source
+        return GraphView(
+            memory_id=record.id,
+            memory=record.kind,
+            model=record.model_id,
+            document=source.transcript if isinstance(source, Conversation) else source,
+            questions=record.questions,
+            steps=steps,
+            nodes=tuple(nodes),
+            edges=tuple(edges),
+            answers=tuple(answers),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What a memory finds for a question: the texts to show, and how it came to them.
+
+    ``ranked`` are the numbers of the turns behind them, the best first.
+    """
+
+    shown: Sequence[Shown]
+    ranked: Sequence[int]
+    trace: tuple[str, ...] = ()
+    paths: tuple[tuple[str, ...], ...] = ()
+
+
+class TalkMemory(SourceMemory[ConfigT], Generic[ConfigT, EditT, StateT]):
+    """A memory that takes in a conversation turn by turn and is asked in between.
+
+    A turn that is appended is in the log before ``append`` returns, and so is what it makes due. A
+    subclass says what its log holds (``vocabulary``), what is due (``_settle``) and what it finds
+    for a question (``recall``).
+    """
+
+    vocabulary: ClassVar[Vocabulary[Any, Any]]
+
+    def __init__(
+        self,
+        tools: Tools,
+        source: Source,
+        questions: Sequence[Question] = (),
+        config: ConfigT | None = None,
+        *,
+        identity: str | None = None,
+    ) -> None:
+        super().__init__(tools, source, questions, config, identity=identity)
+        self._log: Log[EditT, StateT] = Log(
+            tools.store, self.id, source, self.vocabulary, tools.observer
+        )
+        self._writing = asyncio.Lock()
+
+    @property
+    def state(self) -> StateT:
+        """The state as the log has it now."""
+        self._log.catch_up()
+        return self._log.state
+
+    @property
+    def conversation(self) -> Conversation:
+        """The conversation as the store has it now. UsageError over a document."""
+        self._log.catch_up()
+        source = self._log.source
+        if isinstance(source, Conversation):
+            return source
+        raise UsageError("this memory is of a document", hint="ask it, or look at it")
+
+    @abstractmethod
+    async def recall(self, question: Question, *, before: int | None = None) -> Recall:
+        """Find what answers a question; with ``before``, among the turns before that number."""
+
+    @abstractmethod
+    async def _settle(self, *, ended: bool) -> None:
+        """Take in what the conversation has and the log lacks, and do what is due.
+
+        ``ended``: no further turn is expected now.
+        """
+
+    @abstractmethod
+    def _sampling(self) -> Sampling:
+        """How an answer is sampled."""
+
+    async def build(self) -> None:
+        """Take in the turns that are not in the log yet, and do what is due."""
+        async with self._writer():
+            await self._settle(ended=True)
+
+    async def append(self, turn: Turn) -> None:
+        """Take in the next turn; one that is there already, by id and text, changes nothing.
+
+        Returns once the turn is in the log and what it makes due is done. InputError for a turn
+        without text, or with the id of another.
+        """
+        if not turn.text.strip():
+            raise InputError("a turn has no text", hint="leave it out")
+        async with self._writer() as log:
+            await self._settle(ended=False)
+            while not log.has(turn):
+                log.append_turn(turn)
+                await self._settle(ended=False)
+
+    async def end_session(self) -> None:
+        """The session has ended, though no turn of the next one has come yet."""
+        await self.build()
+
+    async def flush(self) -> None:
+        """The stream has ended."""
+        await self.build()
+
+    async def answer(self, question: Question) -> Answer:
+        """Answer from what the memory holds, citing turns."""
+        found = await self.recall(question)
+        answer = await answer_from_turns(
+            self._tools.llm,
+            self.conversation,
+            found.shown,
+            question,
+            sampling=self._sampling(),
+            trace=(self._judged_by, *found.trace),
+            ranked=found.ranked,
+        )
+        return replace(answer, paths=found.paths)
+
+    async def reply(self, turn: Turn, name: str) -> Answer:
+        """Take in what somebody says, reply as ``name``, and take that in, too.
+
+        The last turns are shown as they are; of what was said before, what is recalled. A turn that
+        was replied to before gets that reply.
+        """
+        await self.append(turn)
+        talk, own = self.conversation, f"{turn.id}+"
+        last, given = self._log.number(turn.id), Turn(own, name, "", turn.time, turn.session)
+        heard = talk.turns[last]
+        replied = next((each for each in talk.turns[last + 1 :] if each.id == own), None)
+        if replied is not None and replied.text:
+            return Answer(heard.text, replied.text, "low", (), ("replied to before",))
+        kept = [number for number in range(last) if number not in self._log.forgotten]
+        recent = [*kept[1 - RECENT :], last]
+        question = Question(heard.text, heard.time, heard.speaker or None)
+        found = await self.recall(question, before=recent[0])
+        said = await reply_to_turn(
+            self._tools.llm,
+            talk,
+            found.shown,
+            recent,
+            name=name,
+            sampling=self._sampling(),
+            trace=found.trace,
+        )
+        await self.append(replace(given, text=said.text))
+        return replace(said, paths=found.paths)
+
+    async def forget(
+        self,
+        turns: Collection[str] = (),
+        *,
+        before: datetime | None = None,
+        dry_run: bool = False,
+    ) -> Forgotten:
+        """Delete turns (by their ids) and all that was said before a time, with what only they
+        support. A ``dry_run`` deletes nothing and says what would go.
+
+        The words are gone from the store when this returns, for every memory of the conversation;
+        descriptions that lost a source are made again with the next turn or build. InputError for
+        a turn that is not there or was forgotten already.
+        """
+        raise NotImplementedError
+
+    def export(self) -> dict[str, Any]:
+        """All that the memory holds, as plain JSON values; of what was deleted, that it was."""
+        talk = self.conversation
+        return {
+            "memory": self.id,
+            "kind": self.kind,
+            "conversation": {"id": talk.id, "name": talk.name},
+            "turns": [
+                to_plain(turn)
+                for number, turn in enumerate(talk.turns)
+                if number not in self._log.forgotten
+            ],
+            "forgotten": [talk.turns[number].id for number in sorted(self._log.forgotten)],
+            "deletions": [row.chunk for row in self._log.rows if row.op == FORGET],
+            **to_plain(self._log.state),
+        }
+
+    @asynccontextmanager
+    async def _writer(self) -> AsyncIterator[Log[EditT, StateT]]:
+        """The log, caught up, for one who writes: one at a time in a process."""
+        async with self._writing:
+            self._log.open(self._record)
+            yield self._log
+
+    @property
+    def _judged_by(self) -> str:
+        tools = self._tools
+        alike, judged = tools.required_embedder.model_id, tools.required_reranker.model_id
+        return f"alike by {alike}, judged by {judged}"
+
+
+def to_plain(value: Any) -> Any:
+    """Dataclasses, mappings, sets and times as plain JSON values."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: to_plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        items = sorted(value) if isinstance(value, set | frozenset) else value
+        return [to_plain(item) for item in items]
+    return value.isoformat() if isinstance(value, datetime) else value

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
@@ -24,7 +25,21 @@ from mgl.store.redaction import Redaction, Treated
 from mgl.store.scrubbing import Derived
 from mgl.types import Turn
 
-__all__ = ["Forgets", "delete", "is_before", "minding", "numbered"]
+__all__ = ["Forgets", "Forgotten", "delete", "is_before", "minding", "numbered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What a deletion takes: ``turns`` (their ids), and the nodes (their ids) that go with them.
+
+    ``stale`` nodes keep other sources and get another description. ``spared`` nodes are frozen:
+    they were meant and are kept.
+    """
+
+    turns: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
+    spared: tuple[str, ...] = ()
 
 
 @runtime_checkable

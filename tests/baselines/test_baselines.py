@@ -12,7 +12,7 @@ from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.base import Tools
-from mgl.memories.reading import ANSWER, LONG_ANSWER
+from mgl.memories.calls import LONG_PASSAGE_ANSWER, PASSAGE_ANSWER
 from mgl.observer import SilentObserver
 from mgl.prompt import Prompt
 from mgl.store import Store
@@ -102,7 +102,9 @@ async def test_an_answer_has_room_for_all_that_is_listed(
     assert len(engine.requests) == 1
 
 
-@pytest.mark.parametrize(("form", "prompt"), [("short", ANSWER), ("long", LONG_ANSWER)])
+@pytest.mark.parametrize(
+    ("form", "prompt"), [("short", PASSAGE_ANSWER), ("long", LONG_PASSAGE_ANSWER)]
+)
 async def test_the_form_of_an_answer_is_asked_for(
     tools: Tools, engine: ScriptedEngine, form: AnswerForm, prompt: Prompt
 ) -> None:

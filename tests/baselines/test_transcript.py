@@ -16,7 +16,7 @@ from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.llm.fitting import room
 from mgl.memories.base import Tools
-from mgl.memories.replying import turns_as_memories
+from mgl.memories.calls import show_turns
 from mgl.observer import SilentObserver
 from mgl.store import Store
 from mgl.types import Conversation, Question, Turn
@@ -44,7 +44,7 @@ async def test_every_turn_is_read_and_cited(store: Store) -> None:
     assert [citation.node_id for citation in answer.citations] == ["1"]
     assert answer.retrieved == ("0", "1", "2")
     prompt = engine.requests[0].messages[-1].content
-    for _, line in turns_as_memories(source.turns, range(3)):
+    for _, line in show_turns(source.turns, range(3)):
         assert line in prompt
     assert store.memories()[0].kind == "transcript"
 

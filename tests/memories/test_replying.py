@@ -12,13 +12,7 @@ from mgl.llm.base import Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import Scripted, ScriptedEngine
-from mgl.memories.replying import (
-    UNMENTIONED,
-    cited_turn,
-    reply_from,
-    reply_in_talk,
-    turns_as_memories,
-)
+from mgl.memories.calls import UNMENTIONED, answer_from_turns, cite_turn, reply_to_turn, show_turns
 from mgl.types import Conversation, Question, Turn
 
 MAY = datetime(2023, 5, 8, 9, 0)
@@ -43,7 +37,7 @@ def said(answer: str, *memories: int) -> str:
 
 
 def test_turns_are_shown_in_order_a_line_each_with_their_day() -> None:
-    assert turns_as_memories(TALK.turns, [2, 0, 1]) == [
+    assert show_turns(TALK.turns, [2, 0, 1]) == [
         ((0,), "(Monday, 08 May 2023) Ann: I have got the job"),
         ((1,), "Bo: Good! [1] Ann: I have lost it"),
         ((2,), "(Monday, 08 May 2023) The horse is ill"),
@@ -53,7 +47,7 @@ def test_turns_are_shown_in_order_a_line_each_with_their_day() -> None:
 async def test_an_answer_cites_the_turns_of_the_memories_it_names() -> None:
     client, engine = llm(said(" the horse ", 2, 3))
     memories = [((0,), "zero"), ((1, 2), "one and two"), ((2,), "two")]
-    answer = await reply_from(
+    answer = await answer_from_turns(
         client, TALK, memories, QUESTION, sampling=Sampling(max_tokens=50), trace=("found",)
     )
     assert (answer.text, answer.confidence, answer.trace) == ("the horse", "medium", ("found",))
@@ -66,15 +60,17 @@ async def test_an_answer_cites_the_turns_of_the_memories_it_names() -> None:
 
 async def test_what_was_read_comes_in_the_order_of_its_rank() -> None:
     client, _ = llm(said("the horse", 1))
-    memories = turns_as_memories(TALK.turns, [0, 2])
-    answer = await reply_from(client, TALK, memories, QUESTION, sampling=Sampling(), ranked=[2, 0])
+    memories = show_turns(TALK.turns, [0, 2])
+    answer = await answer_from_turns(
+        client, TALK, memories, QUESTION, sampling=Sampling(), ranked=[2, 0]
+    )
     assert answer.retrieved == ("c", "a")
 
 
 async def test_numbers_are_held_to_the_memories_there_are() -> None:
     client, engine = llm(said("x", 4), said("y", 0), said("z", 3))
-    memories = turns_as_memories(TALK.turns, range(3))
-    answer = await reply_from(client, TALK, memories, QUESTION, sampling=Sampling())
+    memories = show_turns(TALK.turns, range(3))
+    answer = await answer_from_turns(client, TALK, memories, QUESTION, sampling=Sampling())
     assert answer.text == "z"
     assert len(engine.requests) == 3
 
@@ -82,7 +78,7 @@ async def test_numbers_are_held_to_the_memories_there_are() -> None:
 async def test_of_many_memories_ten_are_named_at_most() -> None:
     client, engine = llm(said("x", *range(1, 12)), said("y", 50, 3, 3))
     memories = [((number % 3,), "a line") for number in range(50)]
-    answer = await reply_from(client, TALK, memories, QUESTION, sampling=Sampling())
+    answer = await answer_from_turns(client, TALK, memories, QUESTION, sampling=Sampling())
     assert answer.text == "y"
     assert [citation.node_id for citation in answer.citations] == ["c", "b"]
     assert len(engine.requests) == 2
@@ -90,22 +86,22 @@ async def test_of_many_memories_ten_are_named_at_most() -> None:
 
 async def test_a_blank_answer_is_none() -> None:
     client, _ = llm(*[said("  ", 1)] * 3)
-    memories = turns_as_memories(TALK.turns, [0])
+    memories = show_turns(TALK.turns, [0])
     with pytest.raises(ReplyInvalid):
-        await reply_from(client, TALK, memories, QUESTION, sampling=Sampling())
+        await answer_from_turns(client, TALK, memories, QUESTION, sampling=Sampling())
 
 
 async def test_an_answer_that_stands_on_nothing_is_of_low_confidence() -> None:
     client, engine = llm(said(UNMENTIONED))
-    memories = turns_as_memories(TALK.turns, [0])
-    answer = await reply_from(client, TALK, memories, QUESTION, sampling=Sampling())
+    memories = show_turns(TALK.turns, [0])
+    answer = await answer_from_turns(client, TALK, memories, QUESTION, sampling=Sampling())
     assert (answer.text, answer.confidence, answer.citations) == (UNMENTIONED, "low", ())
     assert UNMENTIONED in engine.requests[0].messages[-1].content
 
 
 async def test_where_there_are_no_memories_no_model_is_asked() -> None:
     client, engine = llm()
-    answer = await reply_from(client, TALK, [], QUESTION, sampling=Sampling())
+    answer = await answer_from_turns(client, TALK, [], QUESTION, sampling=Sampling())
     assert (answer.text, answer.confidence) == (UNMENTIONED, "low")
     assert engine.requests == []
 
@@ -113,7 +109,9 @@ async def test_where_there_are_no_memories_no_model_is_asked() -> None:
 async def test_memories_that_are_too_long_are_cut_and_keep_their_numbers() -> None:
     client, engine = llm(said("x", 2), context=1000)
     memories = [((0,), "word " * 3000), ((1,), "short")]
-    answer = await reply_from(client, TALK, memories, QUESTION, sampling=Sampling(max_tokens=50))
+    answer = await answer_from_turns(
+        client, TALK, memories, QUESTION, sampling=Sampling(max_tokens=50)
+    )
     assert [citation.node_id for citation in answer.citations] == ["b"]
     prompt = engine.requests[0].messages[-1].content
     assert " […]\n[2] short\n" in prompt
@@ -122,8 +120,8 @@ async def test_memories_that_are_too_long_are_cut_and_keep_their_numbers() -> No
 
 async def test_a_reply_is_said_by_a_name_to_the_last_speaker_about_the_last_turns() -> None:
     client, engine = llm(said("It is ill.", 1))
-    answer = await reply_in_talk(
-        client, TALK, turns_as_memories(TALK.turns, [0]), [1, 2], name="Eve", sampling=Sampling()
+    answer = await reply_to_turn(
+        client, TALK, show_turns(TALK.turns, [0]), [1, 2], name="Eve", sampling=Sampling()
     )
     assert answer.text == "It is ill."
     assert answer.question == "The horse is ill"
@@ -136,7 +134,7 @@ async def test_a_reply_is_said_by_a_name_to_the_last_speaker_about_the_last_turn
 
 async def test_a_reply_needs_no_memories_and_can_then_name_none() -> None:
     client, engine = llm(said("Hello", 1), said("Hello"))
-    answer = await reply_in_talk(client, TALK, [], [0], name="Eve", sampling=Sampling())
+    answer = await reply_to_turn(client, TALK, [], [0], name="Eve", sampling=Sampling())
     assert (answer.text, answer.citations) == ("Hello", ())
     assert "earlier talks" not in engine.requests[0].messages[-1].content
     assert "conversation with Ann." in engine.requests[0].messages[-1].content
@@ -144,7 +142,7 @@ async def test_a_reply_needs_no_memories_and_can_then_name_none() -> None:
 
 @pytest.mark.parametrize(("number", "session"), [(0, "1"), (1, "1"), (2, "2")])
 def test_a_citation_is_the_words_of_a_turn_in_its_session(number: int, session: str) -> None:
-    citation = cited_turn(TALK, number)
+    citation = cite_turn(TALK, number)
     assert citation.quote == TALK.turns[number].text == TALK.transcript.quote(citation.span)
     assert (citation.node_id, citation.document) == (TALK.turns[number].id, "talk")
     assert citation.section is not None

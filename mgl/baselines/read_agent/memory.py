@@ -30,7 +30,7 @@ from mgl.llm.base import Sampling
 from mgl.llm.constraints import number
 from mgl.llm.flight import each
 from mgl.llm.reader import SYSTEM, reader_messages
-from mgl.memories.noting import check_room, noted
+from mgl.memories.calls import check_room, summarize
 from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord
 from mgl.types import Answer, Chunk, Question, Span
@@ -148,8 +148,8 @@ class ReadAgent(Baseline):
             nonlocal done
             span = spans[step - len(spans)]
             prompt = GIST.render(text=self._shown(span).strip())
-            note = await noted(
-                self._tools.llm, prompt, self._config.gist_tokens, stage=GISTS, instead=UNTOLD
+            note = await summarize(
+                self._tools.llm, prompt, self._config.gist_tokens, stage=GISTS, fallback=UNTOLD
             )
             row = EditRecord(
                 step,

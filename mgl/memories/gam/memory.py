@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from mgl.errors import InputError, UsageError
 from mgl.memories.base import Tools, check_ids, memory_id
+from mgl.memories.calls import answer_from_turns, reply_to_turn
 from mgl.memories.gam.boundaries import Look, cut, due
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.consolidate import consolidate, renewed, writing_prompts
@@ -39,7 +40,6 @@ from mgl.memories.gam.meaning import Contexts
 from mgl.memories.gam.reading import Reading, memories, ranked, read, trace
 from mgl.memories.gam.state import State, Topic
 from mgl.memories.gam.view import viewed
-from mgl.memories.replying import reply_from, reply_in_talk
 from mgl.memories.view import GraphView
 from mgl.store import EditRecord, MemoryRecord
 from mgl.store.redaction import Redaction, Treated
@@ -183,7 +183,7 @@ class Gam:
         """Answer from what the memory holds, citing turns."""
         reading = await self.read(question)
         with self._ledger.minding():
-            return await reply_from(
+            return await answer_from_turns(
                 self._tools.llm,
                 self.conversation,
                 memories(reading, self._ledger.state, self._ledger.turns),
@@ -211,7 +211,7 @@ class Gam:
             recent = [*before[1 - RECENT :], last]
             events = tuple(event for event in reading.events if event.turn < recent[0])
             reading = replace(reading, events=events)
-            said = await reply_in_talk(
+            said = await reply_to_turn(
                 self._tools.llm,
                 self.conversation,
                 memories(reading, state, turns),

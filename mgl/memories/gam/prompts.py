@@ -2,7 +2,7 @@
 
 E.1–E.3 are the paper's own text (Appendix E); docs/prompts.md lists what the text extraction had
 flattened and how it was repaired. It prints none for its indicators, nor for scoring all
-candidates in one call: those are ours. Answering is ``mgl.memories.replying``.
+candidates in one call: those are ours. Answering is ``mgl.memories.calls``.
 """
 
 from __future__ import annotations

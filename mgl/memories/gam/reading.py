@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgl.llm.base import LLM
+from mgl.memories.calls import Shown, show_turns
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.indicators import Asked, asked, marks_by_rules, matches_time, role_fits
 from mgl.memories.gam.meaning import Contexts, without_names
 from mgl.memories.gam.state import Marks, State, neighbours
 from mgl.memories.gam.texts import likeness_text, raw_text
-from mgl.memories.replying import Memory, turns_as_memories
 from mgl.retrieval.base import Embedder, Reranker
 from mgl.retrieval.likeness import likeness, nearest
 from mgl.types import Question, Turn
@@ -166,10 +166,10 @@ def _event(
     return Event(number, topic, likely, score, fired)
 
 
-def memories(reading: Reading, state: State, turns: Sequence[Turn]) -> list[Memory]:
+def memories(reading: Reading, state: State, turns: Sequence[Turn]) -> list[Shown]:
     """What was found as an answer reads it: events in their order, or whole topics."""
     if not reading.topics:
-        return turns_as_memories(turns, [event.turn for event in reading.events])
+        return show_turns(turns, [event.turn for event in reading.events])
     found = (state.topics[name] for name in reading.topics if name in state.topics)
     topics = sorted(found, key=lambda topic: topic.turns)
     return [(topic.turns, f"{topic.summary}\n{raw_text(topic, turns)}".strip()) for topic in topics]

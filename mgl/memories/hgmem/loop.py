@@ -14,7 +14,7 @@ from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM
 from mgl.llm.reader import SYSTEM
 from mgl.memories.base import Tools
-from mgl.memories.claiming import CLAIM, SUPPORTED
+from mgl.memories.calls import CLAIM, SUPPORTED
 from mgl.memories.hgmem.answering import PROMPTS, respond
 from mgl.memories.hgmem.asking import Asker, Unreadable
 from mgl.memories.hgmem.config import HgMemConfig

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from mgl.llm.base import LLM, Reply, Sampling
 from mgl.llm.reader import reader_messages
-from mgl.memories.claiming import Claim, claim_from
+from mgl.memories.calls import Claim, extract_claim
 from mgl.memories.graph import EntityGraph, entity_key
 from mgl.memories.graph.names import mentions
 from mgl.memories.hgmem.asking import Said
@@ -76,7 +76,7 @@ class SmallAsker:
         entities = frozenset(entity for one in found for entity in one.entities)
         claims: list[tuple[int, Claim]] = []
         for number in numbers[: self._config.points_per_step]:
-            claim = await claim_from(self._llm, self._chunks[number].text, self._query)
+            claim = await extract_claim(self._llm, self._chunks[number].text, self._query)
             if claim is not None:
                 claims.append((number, claim))
         best = max((claim.support for _, claim in claims), default=0.0)

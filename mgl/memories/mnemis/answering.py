@@ -13,12 +13,12 @@ from datetime import datetime
 from functools import partial
 
 from mgl.llm.base import LLM
+from mgl.memories.calls import Shown, answer_from_lines
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.nodes import Fact, Mention
 from mgl.memories.mnemis.reading import Reading
 from mgl.memories.mnemis.similarity import node_text
 from mgl.memories.mnemis.state import State
-from mgl.memories.replying import Memory, answer_from_lines
 from mgl.prompt import Prompt, one_line
 from mgl.types import Answer, Citation, Document, Question
 
@@ -79,7 +79,7 @@ def ranked(items: Sequence[Item], reading: Reading) -> list[Mention]:
     return [mention for item in (*episodes, *by_id.values()) for mention in item.mentions]
 
 
-def as_memories(items: Sequence[Item], state: State) -> list[Memory]:
+def as_memories(items: Sequence[Item], state: State) -> list[Shown]:
     """The context as an answer over a conversation reads it: a line, and the turns it stands on."""
     return [
         (

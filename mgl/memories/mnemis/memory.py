@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from mgl.errors import InputError, UsageError
 from mgl.memories.base import Tools, check_ids, memory_id
+from mgl.memories.calls import answer_from_turns, reply_to_turn
 from mgl.memories.mnemis.answering import answer_from_document, as_memories, context, ranked
 from mgl.memories.mnemis.building import categorise, take_in, writing_prompts
 from mgl.memories.mnemis.config import MnemisConfig
@@ -34,7 +35,6 @@ from mgl.memories.mnemis.reading import Reading, read, trace
 from mgl.memories.mnemis.similarity import Similarity, Texts
 from mgl.memories.mnemis.state import State
 from mgl.memories.mnemis.view import viewed
-from mgl.memories.replying import reply_from, reply_in_talk
 from mgl.memories.view import GraphView
 from mgl.store import EditRecord, MemoryRecord
 from mgl.store.redaction import Redaction, Treated
@@ -221,7 +221,7 @@ class Mnemis:
                 )
                 places = dict.fromkeys(mention.span.place for mention in best)
                 return replace(answer, retrieved=tuple(places), paths=reading.paths)
-            answer = await reply_from(
+            answer = await answer_from_turns(
                 self._tools.llm,
                 source,
                 as_memories(items, state),
@@ -250,7 +250,7 @@ class Mnemis:
             before = [number for number in range(last) if number not in forgotten]
             recent = [*before[1 - RECENT :], last]
             reading = reading.until(last, state, shown=recent[0])
-            said = await reply_in_talk(
+            said = await reply_to_turn(
                 self._tools.llm,
                 talk,
                 as_memories(context(reading, state, self._shown()), state),

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mgl.memories.base import Tools
+from mgl.memories.calls import PassageAnswer, answer_from_passages
 from mgl.memories.mindgraph.answer import citations
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.small.build import claim_prefix
 from mgl.memories.mindgraph.small.parts import all_parts, split_question
 from mgl.memories.mindgraph.state import Graph, Node
 from mgl.memories.mindgraph.tools import passage_around
-from mgl.memories.reading import PassageAnswer, answer_from_passages
 from mgl.retrieval import Bm25
 from mgl.types import Answer, Document, Question, Span
 

@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 from mgl.llm.base import LLM
 from mgl.llm.reader import SYSTEM
 from mgl.memories.base import Tools
-from mgl.memories.claiming import (
+from mgl.memories.calls import (
     CLAIM,
     CLAIM_WITHOUT_QUESTION,
     OPEN_QUESTION,
     SUPPORTED,
-    claim_from,
+    extract_claim,
 )
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.edits import record, resolved
@@ -147,7 +147,7 @@ async def _claim(
     llm: LLM, document: Document, block: Chunk, question: Question | None, number: int
 ) -> _Claim | None:
     asked = None if question is None else question.text
-    claim = await claim_from(llm, block.text, asked)
+    claim = await extract_claim(llm, block.text, asked)
     if claim is None:
         return None
     span = evidence_span(document, block, claim.text, asked or OPEN_QUESTION)

@@ -1,6 +1,6 @@
 """The prompt of the small preset's own, ours. The passage comes first and is the same in every
 call on a block, so that an engine's prefix cache pays it once for all questions. What a block tells
-is asked by ``mgl.memories.claiming``, the answer by ``mgl.memories.reading``."""
+is asked by ``mgl.memories.calls``, the answer by ``mgl.memories.calls``."""
 
 from __future__ import annotations
 

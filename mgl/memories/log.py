@@ -1,0 +1,304 @@
+"""The log of one memory, and the state that it makes.
+
+    log = Log(store, record.id, conversation, VOCABULARY, observer)
+    log.open(record)
+    draft = log.draft()
+    draft.put(Rename("e1", "Ann"))
+    log.write(draft)
+
+Edits are only ever appended, step by step; a step is one transaction, so a process that is killed
+at any moment leaves whole steps. Several processes may write: each step has a number, and whoever
+comes second reads the log again. A deletion rewrites rows, so the whole log is then read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import Any, Final, Generic, TypeVar
+
+from mgl.errors import InputError, StoreConflict
+from mgl.observer import Observer
+from mgl.store import EditRecord, MemoryRecord, Store
+from mgl.store.records import EditOutcome
+from mgl.store.redaction import Fate
+from mgl.store.turns import is_same
+from mgl.types import Conversation, Source, Span, Turn
+
+__all__ = ["APPEND", "FORGET", "Draft", "Failed", "Log", "Vocabulary"]
+
+EditT = TypeVar("EditT")
+StateT = TypeVar("StateT")
+
+APPEND: Final = "append"
+"""The op of a row that takes in a turn: ``{"turn": number}``."""
+
+FORGET: Final = "forget"
+"""The op of a row that deletes: rows before it were rewritten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A reply that could not be used: at which stage, and why. It changes no state."""
+
+    what: str
+    problem: str
+
+
+class Vocabulary(Generic[EditT, StateT]):
+    """The edits of one kind of memory by the name that rows have for them, and what they do.
+
+    ``edits`` are their dataclasses; ``apply`` gives the state after one edit, and raises KeyError
+    or ValueError for one that does not fit; ``empty`` is the state before the first. ``events``
+    are rows that change no state (``Failed`` is one of them in every vocabulary).
+    """
+
+    def __init__(
+        self,
+        edits: Mapping[str, type[Any]],
+        apply: Callable[[StateT, EditT], StateT],
+        empty: StateT,
+        *,
+        events: Mapping[str, type[Any]] | None = None,
+        replay: Callable[[Iterable[EditT], StateT], StateT] | None = None,
+    ) -> None:
+        self._events: dict[str, type[Any]] = {"reply": Failed, **(events or {})}
+        self._types: dict[str, type[Any]] = {**edits, **self._events}
+        self.apply = apply
+        self.empty = empty
+        self._replay = replay
+
+    def record(
+        self,
+        step: int,
+        edit: EditT | Any,
+        *,
+        rejected: str | None = None,
+        repaired: str | None = None,
+        call_key: str | None = None,
+        span: Span | None = None,
+        score: float | None = None,
+    ) -> EditRecord:
+        """Make an edit or event a row: applied, or ``rejected`` or ``repaired`` with the reason."""
+        outcome: EditOutcome = "rejected" if rejected else "repaired" if repaired else "applied"
+        name = self._names[type(edit)]
+        payload = self._adapters[name].dump_python(edit, mode="json")
+        reason = rejected or repaired
+        return EditRecord(step, name, payload, outcome, reason, span, score, call_key)
+
+    def parse(self, row: EditRecord) -> EditT | Any | None:
+        """The edit or event of a row; None where it was rejected, or is a bare mark."""
+        if row.outcome == "rejected" or row.op not in self._types:
+            return None
+        return self._adapters[row.op].validate_python(row.payload)
+
+    def edit(self, row: EditRecord) -> EditT | None:
+        """The edit of a row; None where it was rejected, or changes no state."""
+        if row.op in self._events:
+            return None
+        edit: EditT | None = self.parse(row)
+        return edit
+
+    def replay(self, rows: Iterable[EditRecord], state: StateT | None = None) -> StateT:
+        """The state that rows make of ``state``, by default of the empty one."""
+        start = self.empty if state is None else state
+        edits = (edit for row in rows if (edit := self.edit(row)) is not None)
+        if self._replay is not None:
+            return self._replay(edits, start)
+        return reduce(self.apply, edits, start)
+
+    @cached_property
+    def _names(self) -> dict[type[Any], str]:
+        return {kind: name for name, kind in self._types.items()}
+
+    @cached_property
+    def _adapters(self) -> dict[str, Any]:
+        from pydantic import TypeAdapter
+
+        return {name: TypeAdapter(kind) for name, kind in self._types.items()}
+
+
+class Draft(Generic[EditT, StateT]):
+    """The rows of one step as they come about, and the ``state`` as they change it.
+
+    Edits are judged one by one: what cannot be applied is a row that says why, and no more.
+    """
+
+    def __init__(self, vocabulary: Vocabulary[EditT, StateT], step: int, state: StateT) -> None:
+        self.rows: list[EditRecord] = []
+        self.state = state
+        self.step = step
+        self._vocabulary = vocabulary
+
+    def put(
+        self,
+        edit: EditT,
+        *,
+        rejected: str | None = None,
+        repaired: str | None = None,
+        call_key: str | None = None,
+        span: Span | None = None,
+        score: float | None = None,
+    ) -> bool:
+        """Apply an edit, unless it is ``rejected``, and return whether it was applied."""
+        if rejected is None:
+            try:
+                self.state = self._vocabulary.apply(self.state, edit)
+            except (KeyError, ValueError) as error:
+                rejected = str(error)
+        row = self._vocabulary.record(
+            self.step,
+            edit,
+            rejected=rejected,
+            repaired=repaired,
+            call_key=call_key,
+            span=span,
+            score=score,
+        )
+        self.rows.append(row)
+        return rejected is None
+
+    def mark(self, event: Any, *, call_key: str | None = None) -> None:
+        """Add an event, which changes no state."""
+        self.rows.append(self._vocabulary.record(self.step, event, call_key=call_key))
+
+    def fail(self, what: str, problem: str, *, reason: str = "reply_invalid") -> None:
+        """Add that a reply, or a part of one, could not be used."""
+        row = self._vocabulary.record(self.step, Failed(what, problem), rejected=reason)
+        self.rows.append(row)
+
+
+class Log(Generic[EditT, StateT]):
+    """``state`` and the ``step`` that comes next, as of the last time that it caught up.
+
+    Over a conversation ``turns`` are its turns as the store has them, and ``fates`` says which of
+    them were deleted or masked.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        identity: str,
+        source: Source,
+        vocabulary: Vocabulary[EditT, StateT],
+        observer: Observer,
+    ) -> None:
+        self.identity = identity
+        self.turns: list[Turn] = []
+        self.fates: dict[int, Fate] = {}
+        self.state: StateT = vocabulary.empty
+        self.step = 0
+        self._store = store
+        self._source = source
+        self._vocabulary = vocabulary
+        self._observer = observer
+        self._numbers: dict[str, int] = {}
+        self._is_open = False
+
+    def open(self, record: Callable[[], MemoryRecord]) -> None:
+        """Register source and memory where they are new, and catch up."""
+        if not self._is_open:
+            if isinstance(self._source, Conversation):
+                self._store.put_conversation(self._source)
+            else:
+                self._store.put_document(self._source)
+            if self._store.steps(self.identity) == 0:
+                self._store.put_memory(record())
+            self._is_open = True
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Apply what the log has and the state lacks; read the turns that are new."""
+        if self._store.steps(self.identity) > self.step:
+            rows = self._store.edits(self.identity, since=self.step)
+            if self.step and any(row.op == FORGET for row in rows):
+                self.turns.clear()
+                rows, self.state = self.rows, self._vocabulary.empty
+            self.state = self._vocabulary.replay(rows, self.state)
+            self.step = self._store.steps(self.identity)
+        if isinstance(self._source, Conversation):
+            self._read_turns()
+
+    def _read_turns(self) -> None:
+        since = len(self.turns)
+        for turn in self._store.turns(self._source.id, since=since):
+            self._numbers[turn.id] = len(self.turns)
+            self.turns.append(turn)
+        if len(self.turns) > since:
+            self.fates.update(self._store.redacted(self._source.id, since=since))
+
+    @property
+    def rows(self) -> list[EditRecord]:
+        """All rows, in order."""
+        return self._store.edits(self.identity)
+
+    @property
+    def source(self) -> Source:
+        """The source as the store has it."""
+        if isinstance(self._source, Conversation):
+            return replace(self._source, turns=tuple(self.turns))
+        return self._source
+
+    @property
+    def forgotten(self) -> frozenset[int]:
+        """The numbers of the turns that were deleted, whichever memory was asked to."""
+        return frozenset(number for number, fate in self.fates.items() if fate == "forgotten")
+
+    def number(self, turn_id: str) -> int:
+        """The number of the turn with this id; KeyError if there is none."""
+        return self._numbers[turn_id]
+
+    def has(self, turn: Turn) -> bool:
+        """Whether the turn is there; InputError where another has its id."""
+        number = self._numbers.get(turn.id)
+        if number is None:
+            return False
+        if not is_same(self.turns[number], turn) and number not in self.fates:
+            raise InputError(
+                f"the conversation has another turn with the id {turn.id!r}",
+                hint="give each turn an id of its own",
+            )
+        return True
+
+    def draft(self) -> Draft[EditT, StateT]:
+        """The next step, yet without rows."""
+        return Draft(self._vocabulary, self.step, self.state)
+
+    def write(self, draft: Draft[EditT, StateT]) -> bool:
+        """Append a step and catch up.
+
+        False where another process wrote that step first, or something was deleted since the draft
+        was begun: then that is read instead, and the draft is void.
+        """
+        try:
+            self._store.append_edits(self.identity, draft.step, draft.rows)
+        except StoreConflict:
+            self._observer.note("another process writes to this memory: reading its log")
+            self.catch_up()
+            return False
+        self.catch_up()
+        return True
+
+    def append_turn(self, turn: Turn) -> bool:
+        """Append a turn to the conversation and its row to the log, in one transaction.
+
+        False as in ``write``.
+        """
+        number = len(self.turns)
+        row = EditRecord(self.step, APPEND, {"turn": number}, "applied")
+        try:
+            self._store.append_turn(self._source.id, number, turn, self.identity, row)
+        except StoreConflict:
+            self.catch_up()
+            return False
+        self.catch_up()
+        return True
+
+    def change(self, make: Callable[[StateT], EditT | None]) -> None:
+        """Write the edit that ``make`` finds for the state, if it finds one."""
+        while (edit := make(self.state)) is not None:
+            draft = self.draft()
+            draft.put(edit)
+            if self.write(draft):
+                return
