@@ -3,6 +3,9 @@
 Real weights, data and servers come in by fixtures, which skip with their reason where the thing
 is not to be had. A test without the marker ``weights``, ``bigweights`` or ``server`` reaches
 127.0.0.1 and nothing else.
+
+By default each property is tried with at most QUICK_EXAMPLES and tests marked ``slow`` are left
+out; ``--nightly`` runs all of both.
 """
 
 from __future__ import annotations
@@ -10,11 +13,13 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from platformdirs import user_data_path
 
 from mgl.errors import ResourceUnreachable
@@ -23,14 +28,59 @@ from mgl.models.profiles import DEFAULT_PROFILE, load_profile
 from mgl.retrieval.fakes import WordEmbedder
 
 
+QUICK_EXAMPLES = 20
+
+settings.register_profile("quick", deadline=None, max_examples=QUICK_EXAMPLES)
+settings.register_profile("nightly", deadline=None)
+# The same cases each time, so that the verdict on a commit is always the same.
+settings.register_profile("ci", settings.get_profile("quick"), derandomize=True, database=None)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--nightly", action="store_true", help="slow tests, and every example")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--nightly"):
+        settings.load_profile("nightly")
+    elif not config.getoption("--hypothesis-profile"):
+        settings.load_profile("ci" if os.environ.get("CI") else "quick")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--nightly"):
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    if slow and "slow" not in config.getoption("-m"):
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
+    for item in items:
+        limit_examples(getattr(item, "obj", None))
+
+
+def limit_examples(test: Any) -> None:
+    """Cap what a test asks for by itself, which would go before the profile."""
+    asked = getattr(test, "_hypothesis_internal_use_settings", None)
+    if asked is not None and asked.max_examples > QUICK_EXAMPLES:
+        function = getattr(test, "__func__", test)
+        function._hypothesis_internal_use_settings = settings(asked, max_examples=QUICK_EXAMPLES)
+
+
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Numbered folders: ``mktemp`` would look through those of all earlier tests for each."""
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
 def mgl_home(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest, homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch
 ) -> Path:
     """An empty MGL_HOME for each test, and no model hub."""
-    folder = tmp_path_factory.mktemp("home")
+    folder = next(homes)
+    folder.mkdir()
     monkeypatch.setenv("MGL_HOME", str(folder))
     monkeypatch.setenv("HF_HOME", str(folder / "huggingface"))
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)
@@ -115,7 +165,9 @@ def papers() -> Path:
 
 
 def _weights_cache(config: pytest.Config) -> Path:
-    assert config.cache is not None
+    """The folder that all runs in this checkout fetch into; ``weights.fetch`` locks it."""
+    if config.cache is None:
+        pytest.skip("weights are kept in pytest's cache, which is switched off")
     return config.cache.mkdir("mgl-home")
 
 

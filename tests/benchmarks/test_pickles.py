@@ -46,7 +46,7 @@ class Runs:
 @pytest.mark.parametrize(
     "value",
     [Runs(), [Runs()], defaultdict(list), OrderedDict(), date(2024, 1, 1), {1}, b"a", os.getcwd],
-    ids=repr,
+    ids=["runs", "in_a_list", "defaultdict", "ordered", "date", "set", "bytes", "function"],
 )
 def test_what_would_be_imported_is_refused_before_it_is(value: Any, protocol: int) -> None:
     with pytest.raises(NotPlain, match="it holds"):

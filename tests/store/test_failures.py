@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -76,13 +77,11 @@ except ResourceError as error:
 
 
 @pytest.fixture
-def open_folder(tmp_path: Path) -> Iterator[Path]:
-    changed = [(p, p.stat().st_mode) for p in (tmp_path, *tmp_path.parents[:2])]
-    for folder, _ in changed:
-        folder.chmod(0o755)
-    yield tmp_path
-    for folder, mode in changed:
-        folder.chmod(mode)
+def open_folder() -> Iterator[Path]:
+    """A folder that every user can enter: pytest's own are root's alone."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 def test_a_killed_writer_leaves_whole_chunks_only(path: Path) -> None:
