@@ -27,7 +27,6 @@ from mgl.models import weights
 from mgl.models.profiles import DEFAULT_PROFILE, load_profile
 from mgl.retrieval.fakes import WordEmbedder
 
-
 QUICK_EXAMPLES = 20
 
 settings.register_profile("quick", deadline=None, max_examples=QUICK_EXAMPLES)
