@@ -1,4 +1,4 @@
-"""Sets of questions that ``mgl data build`` made, in a folder with the documents they ask about.
+"""Sets of questions built by ``scripts/bench/sets.py``, each in a folder with its documents.
 
     >>> dataset = LONGREASON.read(Path("longreason"))      # doctest: +SKIP
     >>> dataset.items[0].labels["breadth"]                 # doctest: +SKIP
@@ -6,8 +6,8 @@
 
 ``items.jsonl`` has an ``Item`` a line, ``documents.jsonl`` the id and name of each document,
 ``documents/ID.txt`` its text, byte for byte. An id is made of the text, so a text that was changed
-is noticed. How such a folder is made is in ``mgl.evaluation.sets``, and what made one in its
-``manifest.json``.
+is noticed. Its
+``manifest.json`` says what built it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mgl.types import AnswerForm, Document, Question, Source
 
 __all__ = ["LONGREASON", "SENSEMAKING", "write_made"]
 
-HINT = "make it anew with `mgl data build`, or take it from a copy"
+HINT = "build it again with scripts/bench/sets.py, or restore a copy"
 
 
 class _ItemRow(BaseModel):
@@ -114,7 +114,7 @@ LONGREASON: Final = FileBenchmark(
     about=About(
         title="LongReason (MindGraph's procedure)",
         paper="MindGraph, §4.1 and Appendix C",
-        where="made here of LongBench v2, NarrativeQA and LooGLE: mgl data build longreason",
+        where="made here of LongBench v2, NarrativeQA and LooGLE: scripts/bench/sets.py longreason",
         licence="that of each of the three",
         files="items.jsonl, documents.jsonl, documents/",
         items=None,
@@ -131,7 +131,7 @@ SENSEMAKING: Final = FileBenchmark(
     about=About(
         title="Generative sense-making QA (HGMem's criteria)",
         paper="HGMem, §4.1 and Appendices A and F",
-        where="made here of documents of LongBench v2: mgl data build sensemaking",
+        where="made here of documents of LongBench v2: scripts/bench/sets.py sensemaking",
         licence="that of the documents",
         files="items.jsonl, documents.jsonl, documents/",
         items=None,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli import data_build
 from mgl.cli.options import AsJson
 from mgl.cli.output import clean, one_line, print_json, print_table, say
 
@@ -25,7 +24,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     invoke_without_command=True,
 )
-app.add_typer(data_build.app)
 
 Folder = Annotated[
     Path | None,

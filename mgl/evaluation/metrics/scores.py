@@ -9,7 +9,6 @@
 | ``amem_f1`` | A-Mem's and mem0's evaluation: plain words as a set |
 | ``bleu1`` | the same two: NLTK's words, BLEU-1 with smoothing method 1 |
 | ``evidence_recall`` | LoCoMo: share of the evidence turns among those returned |
-| ``boundary_scores`` | precision, recall, F1 of boundaries within a tolerance, one to one |
 
 The two F1 differ by several points on the same answers, so whoever reports one says which. Words
 are cut and stemmed by NLTK, sentences by Punkt with NLTK's own model: the extra ``evaluation``.
@@ -22,18 +21,14 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
 from mgl.evaluation.metrics.nltktools import nltk_tools
 from mgl.evaluation.metrics.overlap import f1
 
 __all__ = [
-    "BoundaryScores",
     "amem_f1",
-    "answer_scores",
     "bleu1",
-    "boundary_scores",
     "evidence_recall",
     "locomo_f1",
 ]
@@ -66,15 +61,6 @@ def locomo_f1(prediction: str, gold: str | None, category: int) -> float:
     return fmean(max(_stemmed_f1(part, wanted) for part in parts) for wanted in gold.split(","))
 
 
-def answer_scores(prediction: str, gold: str, category: int) -> dict[str, float]:
-    """All scores of an answer to a question of categories 1 to 4, by their names."""
-    return {
-        "F1 (A-Mem)": amem_f1(prediction, gold),
-        "BLEU-1": bleu1(prediction, gold),
-        "F1 (LoCoMo)": locomo_f1(prediction, gold, category),
-    }
-
-
 def amem_f1(prediction: str, gold: str) -> float:
     """F1 of the sets of words, lower-cased, with ``. , ! ?`` turned into spaces; 0 to 1."""
     said = set(prediction.lower().translate(_TO_SPACES).split())
@@ -103,54 +89,6 @@ def evidence_recall(returned: Sequence[str], evidence: Iterable[str], k: int) ->
     if not wanted:
         raise ValueError("a question without evidence has no recall")
     return len(wanted.intersection(returned[:k])) / len(wanted)
-
-
-@dataclass(frozen=True, slots=True)
-class BoundaryScores:
-    """``matched`` of ``found`` boundaries are among the ``gold`` ones; sums of them can be added.
-
-    Where nothing was found and there was nothing to find, all shares are 1.
-    """
-
-    matched: int
-    found: int
-    gold: int
-
-    @property
-    def precision(self) -> float:
-        return self.matched / self.found if self.found else float(self.gold == 0)
-
-    @property
-    def recall(self) -> float:
-        return self.matched / self.gold if self.gold else float(self.found == 0)
-
-    @property
-    def f1(self) -> float:
-        both = self.found + self.gold
-        return 2 * self.matched / both if both else 1.0
-
-    def __add__(self, other: BoundaryScores) -> BoundaryScores:
-        return BoundaryScores(
-            self.matched + other.matched, self.found + other.found, self.gold + other.gold
-        )
-
-
-def boundary_scores(
-    found: Iterable[int], gold: Iterable[int], tolerance: int = 1
-) -> BoundaryScores:
-    """Boundaries are turn numbers; two match where they are at most ``tolerance`` turns apart.
-
-    Each counts for one of the other side: the matching is the largest that there is.
-    """
-    ours, theirs = sorted(set(found)), sorted(set(gold))
-    matched = place = 0
-    for boundary in ours:
-        while place < len(theirs) and theirs[place] < boundary - tolerance:
-            place += 1
-        if place < len(theirs) and theirs[place] <= boundary + tolerance:
-            matched += 1
-            place += 1
-    return BoundaryScores(matched, len(ours), len(theirs))
 
 
 def _stemmed_f1(prediction: str, gold: str) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 
 import pytest
@@ -10,13 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import UsageError
-from mgl.evaluation.intervals import bootstrap_interval, wilson_interval
 from mgl.evaluation.metrics.nltktools import nltk_tools
 from mgl.evaluation.metrics.scores import (
-    BoundaryScores,
     amem_f1,
     bleu1,
-    boundary_scores,
     evidence_recall,
     locomo_f1,
 )
@@ -152,130 +148,3 @@ class TestEvidence:
         shares = [evidence_recall(returned, evidence, k) for k in range(len(returned) + 1)]
         assert shares == sorted(shares)
         assert (shares[-1] == 1) == evidence.issubset(returned)
-
-
-def matching(found: set[int], gold: set[int], tolerance: int) -> int:
-    """The size of the largest one-to-one matching, by trying every choice."""
-    if not found:
-        return 0
-    first, rest = min(found), found - {min(found)}
-    best = matching(rest, gold, tolerance)
-    for other in gold:
-        if abs(first - other) <= tolerance:
-            best = max(best, 1 + matching(rest, gold - {other}, tolerance))
-    return best
-
-
-class TestBoundaries:
-    def test_by_hand(self) -> None:
-        score = boundary_scores([4, 5, 20, 30], [5, 19, 40])
-        assert (score.matched, score.found, score.gold) == (2, 4, 3)
-        assert (score.precision, score.recall) == (2 / 4, 2 / 3)
-        assert score.f1 == pytest.approx(4 / 7)
-        assert boundary_scores([4, 20], [5, 19], tolerance=0).matched == 0
-
-    def test_one_boundary_counts_once(self) -> None:
-        assert boundary_scores([4, 5, 6], [5]).matched == 1
-        assert boundary_scores([5, 5], [5, 5]) == BoundaryScores(1, 1, 1)
-        assert boundary_scores([5, 6], [4, 5]).matched == 2
-
-    def test_nothing_found_or_nothing_there(self) -> None:
-        nothing = boundary_scores([], [])
-        assert (nothing.precision, nothing.recall, nothing.f1) == (1, 1, 1)
-        missed = boundary_scores([], [3])
-        assert (missed.precision, missed.recall, missed.f1) == (0, 0, 0)
-        invented = boundary_scores([3], [])
-        assert (invented.precision, invented.recall, invented.f1) == (0, 0, 0)
-
-    def test_conversations_are_added(self) -> None:
-        both = boundary_scores([1], [1]) + boundary_scores([9], [1, 5])
-        assert (both.precision, both.recall) == (1 / 2, 1 / 3)
-
-    @given(
-        st.sets(st.integers(0, 12), max_size=5),
-        st.sets(st.integers(0, 12), max_size=5),
-        st.integers(0, 3),
-    )
-    def test_the_matching_is_the_largest(
-        self, found: set[int], gold: set[int], tolerance: int
-    ) -> None:
-        score = boundary_scores(found, gold, tolerance)
-        assert score.matched == matching(found, gold, tolerance)
-        assert score.matched == boundary_scores(gold, found, tolerance).matched
-        assert min(score.precision, score.recall) <= score.f1 <= max(score.precision, score.recall)
-
-
-class TestIntervals:
-    def test_it_is_the_distribution_of_the_mean_of_a_fair_coin(self) -> None:
-        interval = bootstrap_interval([0.0, 1.0] * 200)
-        assert interval.mean == 0.5
-        assert interval.n == 400
-        assert interval.low == pytest.approx(0.5 - 1.96 * 0.025, abs=0.004)
-        assert interval.high == pytest.approx(0.5 + 1.96 * 0.025, abs=0.004)
-
-    def test_against_every_sample_of_three(self) -> None:
-        values = (0.0, 0.5, 1.0)
-        means = sorted(sum(sample) / 3 for sample in itertools.product(values, repeat=3))
-        interval = bootstrap_interval(values, level=0.8)
-        assert interval.low == pytest.approx(means[len(means) // 10])
-        assert interval.high == pytest.approx(means[-1 - len(means) // 10])
-
-    def test_the_same_seed_gives_the_same(self) -> None:
-        values = [number / 7 for number in range(50)]
-        assert bootstrap_interval(values) == bootstrap_interval(values)
-        assert bootstrap_interval(values, seed=1) != bootstrap_interval(values, seed=2)
-
-    def test_many_values_are_drawn_in_parts(self) -> None:
-        interval = bootstrap_interval([0.25] * 30_000, resamples=100)
-        assert (interval.low, interval.high) == (0.25, 0.25)
-
-    @pytest.mark.parametrize("values", [[], [float("nan")], [[1.0]]])
-    def test_what_has_none(self, values: list[float]) -> None:
-        with pytest.raises(ValueError, match="interval"):
-            bootstrap_interval(values)
-
-    def test_a_level_is_a_share(self) -> None:
-        with pytest.raises(ValueError, match="level"):
-            bootstrap_interval([1.0], level=95)
-
-    @given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.5, 0.99))
-    @settings(deadline=None, max_examples=25)
-    def test_the_mean_lies_within_the_values(self, values: list[float], level: float) -> None:
-        interval = bootstrap_interval(values, level=level, resamples=200)
-        slack = 1e-9
-        assert min(values) - slack <= interval.low <= interval.high <= max(values) + slack
-
-
-class TestWilson:
-    @pytest.mark.parametrize(
-        ("successes", "n", "low", "high"),
-        [
-            (81, 263, 0.2553, 0.3662),  # Newcombe (1998), Table I, method 3
-            (15, 148, 0.0624, 0.1605),
-            (0, 20, 0.0, 0.1611),
-            (1, 29, 0.0061, 0.1718),
-            (29, 29, 0.8830, 1.0),
-        ],
-    )
-    def test_published_values(self, successes: int, n: int, low: float, high: float) -> None:
-        interval = wilson_interval(successes, n)
-        assert (interval.mean, interval.n) == (successes / n, n)
-        assert interval.low == pytest.approx(low, abs=1e-4)
-        assert interval.high == pytest.approx(high, abs=1e-4)
-
-    @given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-    def test_it_holds_the_share_and_mirrors(self, share: tuple[int, int]) -> None:
-        successes, n = share
-        interval, other = wilson_interval(successes, n), wilson_interval(n - successes, n)
-        assert 0 <= interval.low <= interval.mean <= interval.high <= 1
-        assert interval.low == pytest.approx(1 - other.high, abs=1e-9)
-
-    @pytest.mark.parametrize(("successes", "n"), [(0, 0), (3, 2), (-1, 2)])
-    def test_no_share_has_no_interval(self, successes: int, n: int) -> None:
-        with pytest.raises(ValueError, match="are no share"):
-            wilson_interval(successes, n)
-
-    def test_a_level_is_a_share(self) -> None:
-        with pytest.raises(ValueError, match="a level lies between"):
-            wilson_interval(1, 2, level=95)
-        assert wilson_interval(1, 2, level=0.5).high < wilson_interval(1, 2).high

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from mgl.errors import UsageError
+from mgl.errors import InputError, UsageError
 from mgl.evaluation.runs.lines import JsonLines
 
 
@@ -31,3 +34,35 @@ def test_a_row_that_had_no_room_leaves_the_others_whole(tmp_path: Path) -> None:
         lines.add({"id": "q1", "answer": "long " * 40})
     lines.add({"id": "q2"})
     assert JsonLines(lines.path).rows == lines.rows == [{"id": "q0"}, {"id": "q2"}]
+
+
+@pytest.mark.parametrize("row", ["{", "[]", "5", '"id"', "[" * 9**5])
+def test_another_file_is_refused(tmp_path: Path, row: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(f'{{"id": "q0"}}\n{row}\n')
+    with pytest.raises(InputError):
+        JsonLines(path)
+
+
+def test_half_a_character_is_kept_in_a_file_that_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    JsonLines(path).add({"id": "q0", "answer": "Z\ud800"})
+    assert path.read_text(encoding="utf-8")
+    assert JsonLines(path).rows == [{"id": "q0", "answer": "Z\ud800"}]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(cut=st.integers(0, 400))
+def test_a_run_killed_at_any_byte_resumes(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.unlink(missing_ok=True)
+    rows = [{"id": f"q{number}", "answer": "Zürich"} for number in range(3)]
+    for row in rows:
+        JsonLines(path).add(row)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:cut])
+    resumed = JsonLines(path)
+    for row in rows[len(resumed.rows) :]:
+        resumed.add(row)
+    assert path.read_bytes() == whole
+    assert [json.loads(line) for line in whole.splitlines()] == rows

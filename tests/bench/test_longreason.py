@@ -1,18 +1,25 @@
 from __future__ import annotations
 
+import json
 from collections import Counter
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
+import longreason_prompts as prompts
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from longreason import LongReasonConfig, MadeSet, SummaryConfig, build_longreason, cut, summarised
+from sensemaking import QUESTIONS
 
 from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.longbench import CODE
 from mgl.errors import EngineUnavailable, UsageError
-from mgl.evaluation.sets.longreason import LongReasonConfig, build_longreason, estimated_tokens
-from mgl.evaluation.sets.writing import MadeSet
 from mgl.llm.base import Completion, Request
 from mgl.observer import SilentObserver
-from tests.evaluation.sets.judging import (
+from mgl.prompt import Prompt
+from mgl.types import Document
+from tests.bench.judging import (
     Judge,
     asked_of,
     axis_of,
@@ -41,18 +48,6 @@ def loogle(*questions: str) -> Dataset:
 async def build(judge: Judge, datasets: dict[str, Dataset], **options: Any) -> MadeSet:
     config = LongReasonConfig(**{**LOW, **options})
     return await build_longreason(client(judge), datasets, config, SilentObserver())
-
-
-def test_the_papers_floors_and_mix_are_the_defaults() -> None:
-    config = LongReasonConfig()
-    assert (config.longbench_tokens, config.narrativeqa_words, config.loogle_tokens) == (
-        80_000,
-        120_000,
-        50_000,
-    )
-    assert (config.longbench_items, config.narrativeqa_items, config.loogle_items) == (62, 118, 20)
-    assert config.passes == 2
-    assert estimated_tokens("four" * 10) == 10
 
 
 async def test_an_item_that_is_kept_says_what_it_is() -> None:
@@ -122,16 +117,6 @@ async def test_labels_that_change_between_passes_leave_an_item_out() -> None:
     ]
 
 
-async def test_more_passes_must_all_agree() -> None:
-    def late(request: Request) -> str:
-        return label("local") if request.sampling.seed == 200 else hard(request)
-
-    two = await build(Judge(hard), {"loogle": loogle("Why?")}, passes=3)
-    assert len(two.items) == 1
-    three = await build(Judge(late), {"loogle": loogle("Why?")}, passes=3)
-    assert not three.items
-
-
 async def test_prose_of_a_judge_is_no_label_and_is_counted() -> None:
     def prose(request: Request) -> str:
         return "It is rather global." if asked_of(request) == "Why?" else hard(request)
@@ -193,15 +178,6 @@ async def test_floors_code_and_other_tasks_leave_items_out_before_they_are_judge
     assert len(judge.requests) == 8
 
 
-async def test_the_floor_of_novels_is_in_words() -> None:
-    novels = dataset({"long": LONG}, item("a", "long"))
-    words = len(LONG.split())
-    made = await build(Judge(hard), {"narrativeqa": novels}, narrativeqa_words=words)
-    assert len(made.items) == 1
-    made = await build(Judge(hard), {"narrativeqa": novels}, narrativeqa_words=words + 1)
-    assert not made.items
-
-
 async def test_so_many_are_drawn_by_the_seed() -> None:
     questions = [f"Question {number}?" for number in range(12)]
     draws = set()
@@ -214,14 +190,6 @@ async def test_so_many_are_drawn_by_the_seed() -> None:
         assert sum(row["kept"] for row in made.rows) == 12
         draws.add(tuple(kept.id for kept in made.items))
     assert len(draws) > 1
-
-
-async def test_candidates_bound_what_is_judged() -> None:
-    judge = Judge(hard)
-    made = await build(judge, {"loogle": loogle("A?", "B?", "C?")}, candidates=2)
-    assert made.counts["loogle"]["long"] == 3
-    assert made.counts["loogle"]["labelled"] == len(made.rows) == 2
-    assert len(judge.requests) == 8
 
 
 async def test_a_long_text_is_cut_to_the_judges_context() -> None:
@@ -290,3 +258,96 @@ async def test_what_cannot_work_is_said() -> None:
         await build(Judge(hard), {"nocha": loogle("Why?")})
     with pytest.raises(UsageError, match="has no room"):
         await build(Judge(hard, context_tokens=600), {"loogle": loogle("Why?")})
+
+
+SIZES = SummaryConfig(chunk_tokens=64, summary_tokens=32)
+
+
+def refuse(request: Request) -> str:
+    raise AssertionError(request.messages[0].content)
+
+
+@given(st.text("ab .", max_size=400), st.integers(1, 60))
+async def test_a_cut_text_fits_and_keeps_both_ends(text: str, tokens: int) -> None:
+    llm = client(Judge(refuse))
+    kept = await cut(llm, text, tokens)
+    assert (await llm.count_tokens([kept]))[0] <= tokens
+    if kept != text:
+        head, _, tail = kept.partition("\n\n")
+        assert text.startswith(head)
+        assert text.endswith(tail)
+        assert (await llm.count_tokens([text]))[0] > tokens
+
+
+async def test_a_text_that_fits_is_not_summarised() -> None:
+    document = Document.from_text("a.txt", "It rained. Ann came.")
+    read = await summarised(client(Judge(refuse)), document, 40, SIZES, SilentObserver())
+    assert read == document.text
+
+
+async def test_summaries_are_summarised_until_they_fit() -> None:
+    document = Document.from_text("a.txt", "Ann came to the old house again. " * 200)
+    judge = Judge(lambda _: json.dumps({"summary": "Ann came, " + "and came " * 8 + "again."}))
+    llm = client(judge)
+    read = await summarised(llm, document, 60, SIZES, SilentObserver())
+    assert (await llm.count_tokens([read]))[0] <= 60
+    assert read.count("Ann came, and") >= 1
+    texts = [prompt.partition("\n\nSummarise the text above")[0] for prompt in judge.prompts]
+    assert any(text.startswith("Ann came, and") for text in texts), "a second level"
+    assert "".join(texts).startswith("Ann came to the old house again. Ann came")
+
+
+async def test_summaries_that_do_not_shorten_are_cut() -> None:
+    document = Document.from_text("a.txt", "Ann came. " * 60)
+    judge = Judge(lambda _: json.dumps({"summary": "word " * 240}))
+    llm = client(judge)
+    read = await summarised(llm, document, 50, SIZES, SilentObserver())
+    assert (await llm.count_tokens([read]))[0] <= 50
+    assert set(read) <= set("word \n")
+    assert read.startswith("word word ")
+
+
+PINNED = {"BREADTH": "c8a82b052b91cbc9", "DEPTH": "6c8ac544d3c1d6cd"}
+PINNED_OURS = {"LABEL": "20c4109786dfbd91", "SUMMARY": "610265d3c13085e1"}
+
+
+@pytest.mark.parametrize("name", PINNED | PINNED_OURS)
+def test_hash_is_pinned(name: str) -> None:
+    prompt: Prompt = getattr(prompts, name)
+    assert prompt.hash[:16] == (PINNED | PINNED_OURS)[name]
+    assert prompt.source.startswith("MindGraph C." if name in PINNED else "ours")
+    assert all("{" + variable + "}" in prompt.text for variable in prompt.variables)
+
+
+def test_the_questions_prompt_is_pinned() -> None:
+    assert QUESTIONS.hash[:16] == "16834f983b51427a"
+
+
+@pytest.mark.papers
+@pytest.mark.parametrize("name", PINNED)
+def test_text_is_the_papers(name: str, papers: Path) -> None:
+    """Whole but for the last paragraph of each, which says what is kept."""
+    prompt: Prompt = getattr(prompts, name)
+    printed = " ".join((papers / "mindgraph.txt").read_text().split())
+    text = " ".join(prompt.text.split())
+    assert text in printed
+    after = printed.partition(text)[2].strip()
+    assert after.startswith("The filtering step in §4.1 keeps only items")
+
+
+@pytest.mark.parametrize(
+    ("scale", "reply", "kept"),
+    [
+        (prompts.BREADTH, prompts.BreadthReply, prompts.KEPT_BREADTH),
+        (prompts.DEPTH, prompts.DepthReply, prompts.KEPT_DEPTH),
+    ],
+)
+def test_every_label_is_defined_in_its_scale(
+    scale: Prompt, reply: type[prompts.AxisReply], kept: tuple[str, ...]
+) -> None:
+    labels = get_args(reply.model_fields["label"].annotation)
+    places = [scale.text.index(f"\n{label}. ") for label in labels]
+    assert places == sorted(places)
+    assert scale.text.count("\nWhy ") == len(labels)
+    assert tuple(labels[-2:]) == kept
+    assert list(reply.model_fields) == ["reason", "label"]

@@ -1,18 +1,19 @@
-"""LongReason: questions that need a long text as a whole, chosen by MindGraph's procedure.
+"""The LongReason procedure: questions that need a long text as a whole, chosen by a judge.
 
-Source: MindGraph §4.1. Of LongBench v2, NarrativeQA and LooGLE those items are kept whose document
-reaches a floor, that are about no code and ask for no summary, and that a judge labels in two
-passes alike: breadth partial or global, depth set aggregation or global synthesis. Of these 62, 118
-and 20 are drawn. The paper's own 200 are not to be had: this is its procedure, with any judge.
+Source: MindGraph §4.1. An item of LongBench v2, NarrativeQA or LooGLE is kept if its document
+reaches a floor, if it is not about code and does not ask for a summary, and if a judge labels it
+alike in two passes: breadth partial or global, depth set aggregation or global synthesis. Of these
+62, 118 and 20 are sampled. The paper's own 200 are not published: this is its procedure.
 
     made = await build_longreason(llm, {"loogle": dataset}, LongReasonConfig(), observer)
     made.counts["loogle"]["stable"]
 
-What the paper leaves open, decided here: tokens are estimated as characters / 4; the judge sees
-question, gold answers and either the text cut to its context or a hierarchical summary (``reads``);
-the passes differ by seed; items are drawn by ``seed`` among all that are kept. Code is LongBench
-v2's own domain of that name; of LooGLE the long-dependency questions are taken, since Fig. 2 has
-the others at the far end of both axes; nothing that is read asks for a summary.
+Decided here, because the paper leaves it open: tokens are estimated as characters / 4; the judge
+sees the question, the gold answers and either the text cut to its context or a hierarchical summary
+(``reads``); the passes differ by seed and run at a temperature; an item whose reply cannot be read
+is not stable; items are sampled by ``seed`` among all that are kept. Code is LongBench v2's own
+domain of that name; of LooGLE the long-dependency questions are taken, since Fig. 2 has the others
+at the far end of both axes.
 """
 
 from __future__ import annotations
@@ -21,22 +22,44 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal
 
+from longreason_prompts import (
+    BREADTH,
+    DEPTH,
+    KEPT_BREADTH,
+    KEPT_DEPTH,
+    LABEL,
+    SUMMARY,
+    AxisReply,
+    BreadthReply,
+    DepthReply,
+)
 from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.benchmarks.base import Dataset, Item
 from mgl.benchmarks.longbench import CODE
 from mgl.errors import ContextOverflow, ReplyInvalid, UsageError
-from mgl.evaluation.sets.labelling import ItemLabels, frame_tokens, label_item, unread
-from mgl.evaluation.sets.reading import SummaryConfig, cut, summarised
-from mgl.evaluation.sets.taxonomy import BREADTH, DEPTH, LABEL, SUMMARY
-from mgl.evaluation.sets.writing import MadeSet
-from mgl.llm.base import LLM
+from mgl.evaluation.judges.reliability import APART
+from mgl.llm.base import LLM, Message, Sampling
+from mgl.llm.constraints import bounded
+from mgl.llm.fitting import both_ends
 from mgl.observer import Observer
+from mgl.prompt import Prompt
+from mgl.text.chunking import chunk_document
 from mgl.types import Document, Source
 
-__all__ = ["LongReasonConfig", "build_longreason", "estimated_tokens"]
+
+@dataclass(frozen=True)
+class MadeSet:
+    """``documents`` are by the sources that items name; ``rows`` hold each question looked at, with
+    the reason why it was taken or left; ``counts`` are by benchmark or document."""
+
+    items: tuple[Item, ...]
+    documents: Mapping[str, Document]
+    counts: Mapping[str, Mapping[str, int]]
+    rows: tuple[Mapping[str, Any], ...]
+    prompts: tuple[Prompt, ...]
 
 
 class LongReasonConfig(BaseModel):
@@ -265,3 +288,169 @@ def _document(source: Source) -> Document:
     if not isinstance(source, Document):
         raise UsageError("LongReason is made of documents", hint="give the three benchmarks' files")
     return source
+
+
+LABEL_TOKENS: Final = 256
+
+
+_AXES: Final[Mapping[str, tuple[Prompt, type[AxisReply]]]] = {
+    "breadth": (BREADTH, BreadthReply),
+    "depth": (DEPTH, DepthReply),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AxisLabel:
+    """One label of one pass; None where the reply could not be read, ``reason`` says why then."""
+
+    label: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ItemLabels:
+    """The labels of an item, one a pass on each axis."""
+
+    item: str
+    breadth: tuple[AxisLabel, ...]
+    depth: tuple[AxisLabel, ...]
+
+    @property
+    def breadth_stable(self) -> bool:
+        return _same(self.breadth)
+
+    @property
+    def depth_stable(self) -> bool:
+        return _same(self.depth)
+
+    @property
+    def stable(self) -> bool:
+        """Whether every pass gave the same two labels."""
+        return self.breadth_stable and self.depth_stable
+
+    @property
+    def kept(self) -> bool:
+        """Whether the stable labels are those of long-context reasoning (§4.1)."""
+        return (
+            self.stable
+            and self.breadth[0].label in KEPT_BREADTH
+            and self.depth[0].label in KEPT_DEPTH
+        )
+
+
+async def label_item(
+    llm: LLM, item: Item, kind: str, reading: str, *, passes: int, temperature: float
+) -> ItemLabels:
+    """The labels of one item from what is read of its document; ``kind`` says what that is."""
+
+    async def one(axis: str, number: int) -> AxisLabel:
+        schema = _AXES[axis][1]
+        sampling = Sampling(temperature=temperature, max_tokens=LABEL_TOKENS, seed=APART * number)
+        try:
+            reply = await llm.complete(
+                _messages(axis, item, kind, reading), schema, sampling=sampling, stage=axis
+            )
+        except (ReplyInvalid, ContextOverflow) as error:
+            return AxisLabel(None, error.message)
+        if reply.parsed is None:
+            return AxisLabel(None, "the judge called a tool")
+        return AxisLabel(reply.parsed.label, reply.parsed.reason)
+
+    asked = [one(axis, number) for axis in _AXES for number in range(passes)]
+    labels = await asyncio.gather(*asked)
+    return ItemLabels(item.id, tuple(labels[:passes]), tuple(labels[passes:]))
+
+
+def unread(item: Item, reason: str, *, passes: int) -> ItemLabels:
+    """The labels of an item whose document could not be read."""
+    labels = (AxisLabel(None, reason),) * passes
+    return ItemLabels(item.id, labels, labels)
+
+
+async def frame_tokens(llm: LLM, items: Sequence[Item]) -> int:
+    """The most tokens that a prompt about these items has besides what is read, and its reply."""
+    counted = [
+        await llm.count_prompt_tokens(_messages(axis, item, "Text", ""), schema)
+        for item in items
+        for axis, (_, schema) in _AXES.items()
+    ]
+    return max(counted) + LABEL_TOKENS
+
+
+def _messages(axis: str, item: Item, kind: str, reading: str) -> list[Message]:
+    text = LABEL.render(
+        kind=kind,
+        reading=reading,
+        axis=axis,
+        scale=_AXES[axis][0].text,
+        question=item.question.text,
+        answer="\n".join(_answers(item)) or "(none is given)",
+    )
+    return [Message("user", text)]
+
+
+def _answers(item: Item) -> Sequence[str]:
+    """The gold answers; the choice that a letter stands for, where there are choices."""
+    letters = {chr(ord("A") + place): text for place, text in enumerate(item.choices)}
+    return [f"({gold}) {letters[gold]}" if gold in letters else gold for gold in item.golds]
+
+
+def _same(labels: Sequence[AxisLabel]) -> bool:
+    first = labels[0].label
+    return first is not None and all(label.label == first for label in labels)
+
+
+class SummaryConfig(BaseModel):
+    """Tokens of a chunk, and of the summary made of it; ours."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    chunk_tokens: int = Field(4096, ge=64)
+    summary_tokens: int = Field(384, ge=16)
+
+
+class _Summary(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    summary: Annotated[str, bounded(1200)]
+
+
+async def cut(llm: LLM, text: str, tokens: int) -> str:
+    """The text, or its first and last halves of ``tokens`` tokens together at most."""
+    return "\n\n".join(await both_ends(llm, text, tokens))
+
+
+async def summarised(
+    llm: LLM, document: Document, tokens: int, config: SummaryConfig, observer: Observer
+) -> str:
+    """The document where it has at most ``tokens`` tokens, else summaries that together do.
+
+    Where a level is no shorter than the one below it, it is cut. What ``LLM.complete`` raises.
+    """
+    [counted] = await llm.count_tokens([document.text])
+    level = 0
+    while counted > tokens:
+        level += 1
+        chunks = await chunk_document(document, config.chunk_tokens, llm.count_tokens)
+        stage = f"summary of {document.name}, level {level}"
+        done = 0
+
+        async def one(text: str, stage: str = stage, total: int = len(chunks)) -> str:
+            nonlocal done
+            reply = await llm.complete(
+                [Message("user", SUMMARY.render(text=text))],
+                _Summary,
+                sampling=Sampling(max_tokens=config.summary_tokens),
+                stage="summary",
+            )
+            done += 1
+            observer.progress(stage, done, total)
+            return "" if reply.parsed is None else reply.parsed.summary
+
+        parts = await asyncio.gather(*(one(chunk.text) for chunk in chunks))
+        document = Document.from_text(document.name, "\n\n".join(parts))
+        [fewer] = await llm.count_tokens([document.text])
+        if fewer >= counted:
+            return await cut(llm, document.text, tokens)
+        counted = fewer
+    return document.text

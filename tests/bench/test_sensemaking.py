@@ -5,14 +5,14 @@ import re
 from typing import Any
 
 import pytest
+from longreason import MadeSet
+from sensemaking import SenseMakingConfig, build_sensemaking
 
 from mgl.benchmarks.base import Dataset
 from mgl.errors import UsageError
-from mgl.evaluation.sets.sensemaking import SenseMakingConfig, build_sensemaking
-from mgl.evaluation.sets.writing import MadeSet
 from mgl.llm.base import Request
 from mgl.observer import SilentObserver
-from tests.evaluation.sets.judging import Judge, client, dataset, item
+from tests.bench.judging import Judge, client, dataset, item
 
 LONG = "".join(f"In year {year} the fund of the north grew by some. " for year in range(80))
 

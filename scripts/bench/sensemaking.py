@@ -21,12 +21,11 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
+from longreason import MadeSet, estimated_tokens
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mgl.benchmarks.base import Dataset, Item
 from mgl.errors import ContextOverflow, ReplyInvalid, UsageError
-from mgl.evaluation.sets.longreason import estimated_tokens
-from mgl.evaluation.sets.writing import MadeSet
 from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.constraints import bounded
 from mgl.observer import Observer

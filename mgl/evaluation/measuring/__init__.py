@@ -1,1 +1,0 @@
-"""What the scripts of measurements share: tables, rows that are kept, costs."""

@@ -1,1 +1,0 @@
-"""Sets of questions that are made here with a model: LongReason's procedure, sense-making QA."""

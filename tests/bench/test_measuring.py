@@ -1,0 +1,342 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from measuring import (
+    BoundaryScores,
+    KeptRows,
+    Pair,
+    answer_lines,
+    answer_row,
+    boundary_scores,
+    differences,
+    draw,
+    entities_of_points,
+    kept_or_made,
+    pair_scores,
+    reach_lines,
+    read_verdicts,
+    right_by_step,
+    valleys,
+    write_pairs,
+)
+
+from mgl.benchmarks.base import Item
+from mgl.errors import EngineTimeout, EngineUnavailable, InputError, UsageError
+from mgl.memories.results import AskResult, Stats
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
+from mgl.types import Answer, Document, Question, StageUsage, Usage
+
+
+def some(count: int, *, merged: bool) -> list[Pair]:
+    return [Pair(f"A{n}", f"B{n}", "It rained.", "Bo left.", merged) for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("merged", "apart", "count", "drawn"),
+    [(100, 100, 50, (25, 25)), (3, 100, 50, (3, 47)), (100, 4, 50, (46, 4)), (2, 3, 50, (2, 3))],
+)
+def test_half_of_each_sort_is_drawn(merged: int, apart: int, count: int, drawn: object) -> None:
+    given = some(merged, merged=True), some(apart, merged=False)
+    pairs = draw(*given, count, 7)
+    assert (sum(p.merged for p in pairs), sum(not p.merged for p in pairs)) == drawn
+    assert {p.among for p in pairs} == {merged, apart}
+    assert pairs == draw(*given, count, 7)
+    if count < merged + apart:
+        assert pairs != draw(*given, count, 8)
+
+
+def test_what_a_reader_wrote_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    pairs = [
+        Pair('The "Big" one', "Bo", "He said:\n\tgo.", "Ünï.", True, 40),
+        Pair("Ann", "Anna", "", "", False, 9),
+        Pair("Cy", "Cyril", "", "", False, 9),
+    ]
+    write_pairs(path, pairs)
+    lines = path.read_text().splitlines()
+    assert len(lines) == 4
+    assert all(said is None for _, said in read_verdicts(path))
+    marked = [line.replace("\t\tmerged", "\t Y\tmerged") for line in lines]
+    marked[2] = marked[2].replace("\t\tapart", "\tno\tapart")
+    marked[3] = marked[3].replace("\t\tapart", "\t?\tapart")
+    path.write_text("\n".join(marked))
+    read = read_verdicts(path)
+    assert [said for _, said in read] == [True, False, None]
+    assert read[0][0].one == pairs[0].one
+    assert read[0][0].one_said == "He said: go."
+    with pytest.raises(UsageError):
+        write_pairs(path, pairs)
+
+
+@pytest.mark.parametrize("cell", ["perhaps", "1"])
+def test_another_verdict_is_refused_with_its_line(tmp_path: Path, cell: str) -> None:
+    path = tmp_path / "pairs.tsv"
+    write_pairs(path, some(2, merged=True))
+    lines = path.read_text().splitlines()
+    lines[2] = lines[2].replace("\t\tmerged", f"\t{cell}\tmerged")
+    path.write_text("\n".join(lines))
+    with pytest.raises(InputError):
+        read_verdicts(path)
+
+
+@pytest.mark.parametrize("text", ["", "a\tb\n", "one,other\n"])
+def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "other.tsv"
+    with pytest.raises(InputError):
+        read_verdicts(path)
+    path.write_text(text)
+    with pytest.raises(InputError):
+        read_verdicts(path)
+
+
+def test_recall_weighs_the_two_sorts_by_how_many_there_are() -> None:
+    merged = [(Pair("a", "b", "", "", True, 40), said) for said in (True, True, True, False)]
+    apart = [(Pair("a", "b", "", "", False, 400), said) for said in (True, False, False, None)]
+    scores = pair_scores([*merged, *apart])
+    assert scores.precision is not None
+    assert scores.missed is not None
+    assert scores.recall is not None
+    assert (scores.precision.mean, scores.precision.n) == (0.75, 4)
+    assert (scores.missed.n, scores.open) == (3, 1)
+    assert scores.recall.mean == pytest.approx(30 / (30 + 400 / 3))
+    assert pair_scores([]).precision is pair_scores([]).recall is None
+
+
+VERDICTS = st.lists(st.sampled_from([True, False, None]), max_size=30)
+
+
+@given(VERDICTS, VERDICTS, st.integers(30, 500), st.integers(30, 500))
+def test_shares_lie_in_their_intervals(
+    merged: list[bool | None], apart: list[bool | None], of_merged: int, of_apart: int
+) -> None:
+    verdicts = [(Pair("a", "b", "", "", True, of_merged), said) for said in merged]
+    verdicts += [(Pair("a", "b", "", "", False, of_apart), said) for said in apart]
+    scores = pair_scores(verdicts)
+    for share in (scores.precision, scores.missed, scores.recall):
+        assert share is None or 0 <= share.low <= share.mean <= share.high <= 1
+
+
+def test_differences_are_of_the_same_questions() -> None:
+    scores = {
+        "base": {"q0": ("multi-hop", 0.5), "q1": ("single-hop", 1.0)},
+        "other": {"q1": ("single-hop", 0.0), "q0": ("multi-hop", 1.0)},
+    }
+    [line] = differences(scores, "base")
+    assert line.startswith("| other | -0.250 [")
+    assert "| 0.500 [0.500, 0.500] (n = 1) |" in line
+    with pytest.raises(KeyError):
+        differences({**scores, "more": {"q2": ("multi-hop", 1.0)}}, "base")
+
+
+def test_reach_is_counted_by_tenths() -> None:
+    lines = reach_lines([0.0, 0.05, 0.5, 0.51, 1.0])
+    assert [line.split(": ")[1] for line in lines[1:11]] == [
+        f"{n} questions" for n in (2, 0, 0, 0, 0, 2, 0, 0, 0, 1)
+    ]
+    assert lines[11].startswith("questions that reach nothing: 20.0%")
+    assert lines[12].startswith("questions that reach more than half: 40.0%")
+    assert lines[13].startswith("questions that reach all: 20.0%")
+
+
+DOCUMENT = Document.from_text("a.txt", "Ann met Bo.")
+SPAN = DOCUMENT.span(0, 11)
+
+
+def entity(id: str, step: int = 0) -> ViewNode:
+    return ViewNode(id, "person", id, "", SPAN, step)
+
+
+def point(id: str, step: int, gone: int | None = None) -> ViewNode:
+    return ViewNode(id, "point", id, "", SPAN, step, gone=gone, hyperedge=True)
+
+
+def holds(point: str, *entities: str, step: int, gone: int | None = None) -> list[ViewEdge]:
+    return [
+        ViewEdge(f"{point}|{entity}", point, entity, "holds", SPAN, step, gone=gone)
+        for entity in entities
+    ]
+
+
+def view(nodes: list[ViewNode], edges: list[ViewEdge], steps: int) -> GraphView:
+    return GraphView("id", "m", "m", DOCUMENT, (), steps, tuple(nodes), tuple(edges))
+
+
+def test_points_of_the_final_memory_are_counted() -> None:
+    nodes = [*map(entity, "abcd"), point("p0", 0, gone=1), point("p1", 0, gone=1), point("p2", 1)]
+    edges = [
+        *holds("p0", "a", "b", step=0, gone=1),
+        *holds("p1", "b", "c", step=0, gone=1),
+        *holds("p2", "a", "b", "c", step=1),
+        ViewEdge("a|d", "a", "d", "knows", SPAN, 0),
+        ViewEdge("p2|p2", "p2", "p2", "is", SPAN, 1),
+    ]
+    memory = view(nodes, edges, 2)
+    assert entities_of_points(memory) == {"p2": 3}
+    assert entities_of_points(memory.at(1)) == {"p0": 2, "p1": 2}
+
+
+def test_an_entity_counts_once_and_the_end_it_stands_at_does_not_matter() -> None:
+    back = ViewEdge("a|p", "a", "p", "in", SPAN, 0)
+    nodes = [entity("a"), entity("b"), point("p", 0), point("q", 0)]
+    assert entities_of_points(view(nodes, [*holds("p", "a", "b", step=0), back], 1)) == {
+        "p": 2,
+        "q": 0,
+    }
+
+
+def test_a_memory_without_points() -> None:
+    assert entities_of_points(view([entity("a")], [], 1)) == {}
+
+
+def test_a_question_that_has_ended_keeps_its_answer() -> None:
+    answers = [{0: "Bern", 2: "Rome"}, {0: "Ann"}, {1: "Bo"}, {}]
+    shares = right_by_step(answers, [["Rome"], ["Ann", "Anna"], ["Bo"], ["Cy"]])
+    assert [(share.mean, share.n) for share in shares] == [(0.25, 4), (0.5, 4), (0.75, 4)]
+
+
+def test_no_answers_have_no_steps() -> None:
+    assert right_by_step([], []) == []
+    assert right_by_step([{}], [["Rome"]]) == []
+
+
+def test_a_change_of_subject_is_a_valley() -> None:
+    one, other = np.eye(2, dtype=np.float32)
+    turns = np.array([one] * 8 + [other] * 8 + [one] * 8)
+    assert valleys(turns, window=4) == [7, 15]
+
+
+def test_one_subject_has_none() -> None:
+    assert valleys(np.ones((10, 3), dtype=np.float32)) == []
+
+
+@settings(max_examples=50, deadline=None)
+@given(count=st.integers(0, 30), window=st.integers(1, 8), seed=st.integers(0, 99))
+def test_boundaries_lie_between_turns_in_order(count: int, window: int, seed: int) -> None:
+    vectors = np.random.default_rng(seed).normal(size=(count, 4)).astype(np.float32)
+    found = valleys(vectors, window=window)
+    assert found == sorted(set(found))
+    assert all(0 <= place < count - 1 for place in found)
+
+
+SETTINGS = {"model": "m", "options": {"steps": 3}}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "rows.jsonl"
+
+
+def test_other_settings_have_rows_of_their_own(path: Path) -> None:
+    KeptRows(path, SETTINGS).add({"id": "q0", "answer": "Rome"})
+    other = KeptRows(path, {**SETTINGS, "options": {"steps": 2}})
+    assert other.get("q0") is None
+    other.add({"id": "q0", "answer": "Bern"})
+    first = KeptRows(path, SETTINGS).get("q0")
+    assert first is not None
+    assert first["answer"] == "Rome"
+
+
+def test_the_later_of_two_counts(path: Path) -> None:
+    kept = KeptRows(path, SETTINGS)
+    kept.add({"id": "q0", "answer": ""})
+    kept.add({"id": "q0", "answer": "Rome"})
+    assert KeptRows(path, SETTINGS).get("q0") == {"id": "q0", "answer": "Rome"}
+
+
+def test_a_question_is_asked_again_only_where_it_failed(path: Path) -> None:
+    replies = [{"answer": "", "error": "late", "seen": 1}, {"answer": "Rome", "error": None}]
+    wanted = [("late", ""), (None, "Rome"), (None, "Rome")]
+    for error, answer in wanted:
+        row = kept_or_made(KeptRows(path, SETTINGS), "q0", lambda: replies.pop(0))
+        assert (row["error"], row["answer"], row["id"]) == (error, answer, "q0")
+    assert row["seen"] == 1
+    assert not replies
+    assert kept_or_made(None, "q0", lambda: {"error": None}) == {"id": "q0", "error": None}
+
+
+QUESTION = Item("talk/q0", "talk", Question("Where?"), ("Rome",), "single-hop", ("D1:1",))
+
+
+def said(question: str) -> AskResult:
+    used = Usage({"select": StageUsage(replayed=1, input_tokens=30, output_tokens=5)})
+    answer = Answer(question, "Rome", "high", ())
+    return AskResult(answer, "m", Stats(0, 0, 0, 0, 0, {}), used)
+
+
+def test_an_answer_is_a_row_with_its_tokens() -> None:
+    row = answer_row(QUESTION, said)
+    assert (row["answer"], row["gold"], row["tokens"], row["error"]) == ("Rome", "Rome", 35, None)
+
+
+def test_a_failure_is_a_row_and_counts_as_wrong() -> None:
+    def late(_: str) -> AskResult:
+        raise EngineTimeout("too late", hint="wait")
+
+    def gone(_: str) -> AskResult:
+        raise EngineUnavailable("gone", hint="start it")
+
+    row = answer_row(QUESTION, late)
+    assert (row["answer"], row["error"], row["tokens"]) == ("", "too late", None)
+    lines = answer_lines("S1", [answer_row(QUESTION, said), row])
+    assert lines[-1] == "S1: 1 of 2 failed, and count as wrong"
+    assert all("| 0.500 [" in line and line.endswith("| 35 |") for line in lines[:-1])
+    assert len(lines) == 4
+    assert answer_lines("S1", [row])[0].endswith("| none |")
+    with pytest.raises(EngineUnavailable):
+        answer_row(QUESTION, gone)
+
+
+def matching(found: set[int], gold: set[int], tolerance: int) -> int:
+    """The size of the largest one-to-one matching, by trying every choice."""
+    if not found:
+        return 0
+    first, rest = min(found), found - {min(found)}
+    best = matching(rest, gold, tolerance)
+    for other in gold:
+        if abs(first - other) <= tolerance:
+            best = max(best, 1 + matching(rest, gold - {other}, tolerance))
+    return best
+
+
+class TestBoundaries:
+    def test_by_hand(self) -> None:
+        score = boundary_scores([4, 5, 20, 30], [5, 19, 40])
+        assert (score.matched, score.found, score.gold) == (2, 4, 3)
+        assert (score.precision, score.recall) == (2 / 4, 2 / 3)
+        assert score.f1 == pytest.approx(4 / 7)
+        assert boundary_scores([4, 20], [5, 19], tolerance=0).matched == 0
+
+    def test_one_boundary_counts_once(self) -> None:
+        assert boundary_scores([4, 5, 6], [5]).matched == 1
+        assert boundary_scores([5, 5], [5, 5]) == BoundaryScores(1, 1, 1)
+        assert boundary_scores([5, 6], [4, 5]).matched == 2
+
+    def test_nothing_found_or_nothing_there(self) -> None:
+        nothing = boundary_scores([], [])
+        assert (nothing.precision, nothing.recall, nothing.f1) == (1, 1, 1)
+        missed = boundary_scores([], [3])
+        assert (missed.precision, missed.recall, missed.f1) == (0, 0, 0)
+        invented = boundary_scores([3], [])
+        assert (invented.precision, invented.recall, invented.f1) == (0, 0, 0)
+
+    def test_conversations_are_added(self) -> None:
+        both = boundary_scores([1], [1]) + boundary_scores([9], [1, 5])
+        assert (both.precision, both.recall) == (1 / 2, 1 / 3)
+
+    @given(
+        st.sets(st.integers(0, 12), max_size=5),
+        st.sets(st.integers(0, 12), max_size=5),
+        st.integers(0, 3),
+    )
+    def test_the_matching_is_the_largest(
+        self, found: set[int], gold: set[int], tolerance: int
+    ) -> None:
+        score = boundary_scores(found, gold, tolerance)
+        assert score.matched == matching(found, gold, tolerance)
+        assert score.matched == boundary_scores(gold, found, tolerance).matched
+        assert min(score.precision, score.recall) <= score.f1 <= max(score.precision, score.recall)
