@@ -19,7 +19,7 @@ from mgl.llm.base import Completion, Request
 from mgl.observer import SilentObserver
 from mgl.prompt import Prompt
 from mgl.types import Document
-from tests.bench.judging import (
+from tests.scripts.judging import (
     Judge,
     asked_of,
     axis_of,

@@ -16,7 +16,7 @@ from mgl.benchmarks.made import LONGREASON, SENSEMAKING
 from mgl.errors import ResourceError, UsageError
 from mgl.llm.base import Request
 from mgl.types import Document
-from tests.bench.judging import Judge, axis_of, item, label
+from tests.scripts.judging import Judge, axis_of, item, label
 
 LONG = "".join(f"In year {year} it rained on Ann. " for year in range(40))
 

@@ -12,7 +12,7 @@ from mgl.benchmarks.base import Dataset
 from mgl.errors import UsageError
 from mgl.llm.base import Request
 from mgl.observer import SilentObserver
-from tests.bench.judging import Judge, client, dataset, item
+from tests.scripts.judging import Judge, client, dataset, item
 
 LONG = "".join(f"In year {year} the fund of the north grew by some. " for year in range(80))
 
