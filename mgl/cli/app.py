@@ -11,7 +11,6 @@ from typer.core import TyperGroup
 
 from mgl.cli import (
     ask,
-    bench,
     build,
     chat,
     data,
@@ -115,7 +114,6 @@ app.command("log")(log.log)
 app.command("export")(export.export)
 app.add_typer(models.app, name="models")
 app.command("serve")(serve.serve)
-app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
 app.command("eval")(eval.evaluate)
 app.command("reproduce")(reproduce.reproduce)

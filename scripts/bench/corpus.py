@@ -18,8 +18,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Corpus", "Query", "synthetic"]
-
 _FUNCTION_WORDS: Final = (
     "the and a is that to of in for it was are with as on be at by this not but they"
 ).split()

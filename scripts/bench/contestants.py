@@ -12,10 +12,10 @@ from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 import psutil
+from corpus import Corpus, Query
 from numpy.typing import NDArray
 
 from mgl.retrieval.base import Hit
-from mgl.retrieval.bench.corpus import Corpus, Query
 from mgl.retrieval.hybrid import Hybrid
 from mgl.retrieval.lexical import LexicalIndex, StaticTexts, StoredTexts
 from mgl.retrieval.structures import StructureKind

@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-
-from mgl.retrieval.base import Hit
-from mgl.retrieval.bench.contestants import (
+from contestants import (
     DEPTH,
     Allowed,
     Built,
@@ -25,12 +23,12 @@ from mgl.retrieval.bench.contestants import (
     grown,
     timed,
 )
-from mgl.retrieval.bench.corpus import Corpus, Query
+from corpus import Corpus, Query
+
+from mgl.retrieval.base import Hit
 from mgl.retrieval.bm25 import all_stems, stems
 from mgl.retrieval.fuse import fuse_hits
 from mgl.retrieval.rows import best
-
-__all__ = ["LanceDb", "NumpyRankBm25", "installed_peers"]
 
 _RECALL: Final = 0.97
 _REFINE: Final = 5

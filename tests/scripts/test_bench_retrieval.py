@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from contestants import Contestant, Mgl, MglVectors
+from corpus import Corpus, synthetic
+from peers import LanceDb, NumpyRankBm25
+from retrieval import app, measure, parse_sizes
+from typer.testing import CliRunner
 
+from mgl.errors import UsageError
 from mgl.retrieval import vectors
-from mgl.retrieval.bench import measure
-from mgl.retrieval.bench.contestants import Contestant, Mgl, MglVectors
-from mgl.retrieval.bench.corpus import Corpus, synthetic
-from mgl.retrieval.bench.peers import LanceDb, NumpyRankBm25
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +94,17 @@ def test_a_peer_finds_what_mgl_finds(
             assert among is None or set(both) | set(found) <= set(allowed.tolist())
     assert same >= 0.95 * 5 * 2 * len(corpus.queries)
     other.close()
+
+
+def test_the_script_measures_each_size_and_refuses_what_is_none() -> None:
+    options = ["--queries", "10", "--dims", "16", "--no-peers"]
+    result = CliRunner().invoke(app, ["--sizes", "200,1_000", *options, "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert [one["size"] for one in found] == [200, 200, 1000, 1000]
+    assert all(one["recall"] == 1.0 for one in found)
+    table = CliRunner().invoke(app, ["--sizes", "200", *options])
+    assert "mgl, fts5" in table.stdout
+    for sizes in ("", "50", "many", "200,,300"):
+        with pytest.raises(UsageError):
+            parse_sizes(sizes)

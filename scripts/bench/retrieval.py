@@ -1,30 +1,38 @@
-"""Build, ask and compare, for one size after the other.
+"""Measure retrieval: build time, bytes, recall and query time, beside other packages.
 
-Recall is the share of the ten nearest vectors, by comparison with all, that are among the ten
-found. A query's time is that of a hybrid query: both searches and the fusion, not the embedding.
-With a filter, a random part of the ids may be found.
+    python scripts/bench/retrieval.py --sizes 10000,100000 --queries 100
+
+Recall is the share of the ten nearest vectors, found by comparing with all, that are among the ten
+returned. Query times are those of hybrid search: both indexes and the fusion, not the embedding.
+With a filter, a random share of the ids is allowed. Vectors and texts are synthetic; a million of
+them take half an hour, 10 GB of memory and as much disk.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
+import typer
+from contestants import Contestant, Mgl, MglVectors, timed
+from corpus import Corpus, Query, synthetic
 from numpy.typing import NDArray
+from peers import installed_peers
 
+from mgl.cli.options import AsJson
+from mgl.cli.output import print_json, print_table, say
+from mgl.errors import MglError, UsageError
 from mgl.models import shipped
-from mgl.retrieval.bench.contestants import Contestant, Mgl, MglVectors, timed
-from mgl.retrieval.bench.corpus import Corpus, Query, synthetic
-from mgl.retrieval.bench.peers import installed_peers
 from mgl.retrieval.rows import best
 from mgl.retrieval.structures import StructureKind
 
-__all__ = ["FILTERS", "Figures", "Latency", "measure"]
+app = typer.Typer(help="Measure retrieval.", rich_markup_mode=None)
 
 FILTERS: Final = (0.01, 0.1)
 """Shares of the ids that may be found where there is a filter."""
@@ -177,3 +185,94 @@ def _latency(
             break
     p50, p95 = np.quantile(times, [0.5, 0.95])
     return Latency(float(p50), float(p95), len(times))
+
+
+@app.command()
+def main(
+    sizes: Annotated[
+        str, typer.Option("--sizes", help="Numbers of vectors and texts, comma-separated.")
+    ] = "10000,100000",
+    queries: Annotated[int, typer.Option("--queries", min=10, help="Queries per size.")] = 100,
+    structure: Annotated[
+        Literal["ivf", "hnsw", "exact"],
+        typer.Option("--structure", help="Vector index beyond the sizes searched exactly."),
+    ] = "ivf",
+    dims: Annotated[int, typer.Option("--dims", min=8, help="Dimensions of the vectors.")] = 384,
+    peers: Annotated[
+        bool, typer.Option(help="Also measure numpy with rank_bm25, and lancedb, if installed.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Measure time, size and recall of the indexes and of hybrid search."""
+    found = [
+        figures
+        for size in parse_sizes(sizes)
+        for figures in measure(
+            size, queries=queries, structure=structure, peers=peers, dims=dims, note=say
+        )
+    ]
+    if as_json:
+        print_json([figures.to_json() for figures in found])
+    else:
+        print_figures(found)
+
+
+def parse_sizes(written: str) -> list[int]:
+    sizes = [part.strip().replace("_", "") for part in written.split(",")]
+    for part in sizes:
+        if not part.isdecimal() or int(part) < 100:
+            raise UsageError(
+                f"{part!r} is not a number of vectors (100 or more)",
+                hint="for instance --sizes 10000,100000,1000000",
+            )
+    return [int(part) for part in sizes]
+
+
+def print_figures(found: Sequence[Figures]) -> None:
+    def times(latency: Latency) -> str:
+        return f"{latency.p50:.1f} / {latency.p95:.1f}"
+
+    shares = list(found[0].filtered)
+    print_table(
+        (
+            *("SIZE", "WHAT", "VECTORS", "BUILD S", "MB", "OF RAW", "TEXTS S", "MB", "RECALL"),
+            *(f"IN {share:.0%}" for share in shares),
+            *("DENSE MS", "HYBRID MS", *(f"IN {share:.0%} MS" for share in shares)),
+        ),
+        [
+            (
+                f"{one.size:,}",
+                one.contestant,
+                one.note,
+                f"{one.vector_s:.1f}",
+                f"{one.vector_bytes / 1e6:,.0f}",
+                f"{one.vector_share:.2f}",
+                f"{one.text_s:.1f}",
+                f"{one.text_bytes / 1e6:,.0f}",
+                f"{one.recall:.3f}",
+                *(f"{one.filtered_recall[share]:.3f}" for share in shares),
+                times(one.dense),
+                times(one.hybrid),
+                *(times(one.filtered[share]) for share in shares),
+            )
+            for one in found
+        ],
+    )
+    typer.echo(
+        "recall@10 of the vectors against comparing with all; times are p50 / p95 of a query, "
+        f"of {min(one.hybrid.queries for one in found)} queries or more, without its embedding; "
+        "MB of texts are of memory, of the disk for fts5 and lancedb"
+    )
+
+
+def run() -> int:
+    try:
+        app(standalone_mode=False)
+    except MglError as error:
+        say(f"error: {error.message}\nhint: {error.hint}")
+        return 2 if isinstance(error, UsageError) else 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run())
