@@ -21,7 +21,7 @@ from mgl.types import Answer, Question, StageUsage, Turn, Usage
 if TYPE_CHECKING:
     from mgl.lab.model import NoModel
     from mgl.llm.client import Client
-    from mgl.llm.portal import Portal
+    from mgl.llm.concurrency import Portal
     from mgl.memories.base import ConversationMemory
     from mgl.observer import Observer
     from mgl.store import Store

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mgl.lab.model import TIMEOUT_S, ModelChoice, context_of, defer
-from mgl.llm.portal import Portal
+from mgl.llm.concurrency import Portal
 from mgl.memories.base import MemoryKind, Tools
 from mgl.observer import Observer
 from mgl.retrieval.opening import YES_NO

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
 from pydantic import BaseModel
 
@@ -37,6 +37,7 @@ __all__ = [
 
 FinishReason = Literal["stop", "length", "tool_calls"]
 SchemaT = TypeVar("SchemaT", bound=BaseModel)
+ParsedT = TypeVar("ParsedT", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +120,15 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply(Generic[SchemaT]):
-    """A reply after cleaning and validation; ``parsed`` is set iff a schema was asked for
-    and the model did not answer with tool calls instead.
+class Reply(Generic[ParsedT]):
+    """A reply after cleaning and validation; ``parsed`` is an instance of the schema, if any.
 
-    ``seconds`` is the engine's latency of the call that produced it (of the original call where
-    ``replayed``); ``call_key`` is its key in the call log.
+    ``seconds`` is the engine's latency (of the original call if ``replayed``); ``call_key`` is its
+    key in the call log.
     """
 
     text: str
-    parsed: SchemaT | None
+    parsed: ParsedT
     tool_calls: tuple[ToolCall, ...]
     usage: TokenUsage
     finish_reason: FinishReason
@@ -186,20 +186,33 @@ class LLM(Protocol):
     @property
     def native_tools(self) -> bool: ...
 
+    @overload
     async def complete(
         self,
         messages: Sequence[Message],
-        schema: type[SchemaT] | None = None,
+        schema: None = None,
         *,
         tools: Sequence[Tool] = (),
         sampling: Sampling | None = None,
         stage: str = "",
-    ) -> Reply[SchemaT]:
-        """One validated reply. ``stage`` labels the call in the log and in the usage by stage.
+    ) -> Reply[None]:
+        """One reply as text or as tool calls. ``stage`` labels the call in the log and the usage.
 
         A reply cut off by its token budget is asked for once more with twice the budget.
-        Raises ReplyInvalid where no valid reply could be had, and the EngineError family.
+        Raises ReplyInvalid if there is no valid reply, and the EngineError family.
         """
+        ...
+
+    @overload
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        schema: type[SchemaT],
+        *,
+        sampling: Sampling | None = None,
+        stage: str = "",
+    ) -> Reply[SchemaT]:
+        """One reply that is valid for ``schema``; otherwise as above."""
         ...
 
     async def probability_of_yes(self, messages: Sequence[Message], *, stage: str = "") -> float:

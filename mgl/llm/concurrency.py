@@ -1,68 +1,73 @@
-"""How many calls are in flight: as many as the server takes without queueing.
+"""Calls in flight: how many at once, shared, retried, and run from synchronous code.
 
-    slots = Limiter(16, waiting=engine.waiting)
-    async with slots:
+    limiter = Limiter(16, waiting=engine.waiting)
+    async with limiter:
         completion = await engine.generate(request)
 
-Where the server tells how many requests wait in it, the limit starts low and grows by one with
-each call that finishes while every slot is taken: at most to its double from one look to the next,
-and by one a look once a queue was seen. It holds when some wait, and shrinks when some still wait
-at the next look. (One look is not enough: a server that has a long prompt to read lets others wait
-for a moment.) Where nobody tells, the limit is the number that the engine names: latencies alone
-do not say whether a slow reply is a long one or a queued one, so they are not guessed at. A limit
-that the caller fixed stays as it is.
-
-Waiters are served in order, and one that is cancelled leaves no slot taken. It bounds no time:
-``mgl.llm.client`` gives each call its deadline.
+Nothing here bounds a call's time: ``mgl.llm.client`` sets the deadline.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import random
+import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Final, Self
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from concurrent.futures import wait
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Self, TypeVar
 
-from mgl.errors import MglError
-
-__all__ = ["LOOK_SECONDS", "MOST", "START", "Limiter"]
+from mgl.errors import EngineError, EngineLost, MglError
 
 START: Final = 4
 MOST: Final = 256
-LOOK_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 1.0
+GRACE_S: Final = 2.0
+_LONGEST_PAUSE_S: Final = 5.0
 
-Waiting = Callable[[], Awaitable[int | None]]
+Item = TypeVar("Item")
+ResultT = TypeVar("ResultT")
+
+_log = logging.getLogger(__name__)
 
 
 class Limiter:
-    """Slots for calls in flight. Use it from one event loop.
+    """Slots for calls in flight: as many as the server takes without queueing. One event loop only.
 
-    ``untold`` is the limit where ``waiting`` cannot tell, or where there is no ``waiting``.
+    If the server reports how many requests wait in it (``waiting``), the limit starts low and grows
+    by one with each call that finishes while every slot is taken: at most to its double from one
+    poll to the next, and by one a poll once a queue was seen. It holds while some wait, and shrinks
+    if some still wait at the next poll (one poll is not enough: a server that reads a long prompt
+    lets others wait for a moment). If nothing is reported the limit is ``default``: latencies
+    cannot tell a long reply from a queued one. Waiters are served in order, and one that is
+    cancelled leaves no slot taken.
     """
 
     def __init__(
         self,
-        untold: int,
+        default: int,
         *,
-        waiting: Waiting | None = None,
+        waiting: Callable[[], Awaitable[int | None]] | None = None,
         most: int = MOST,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.limit = untold if waiting is None else min(START, untold)
+        self.limit = default if waiting is None else min(START, default)
         self.taken = 0
-        self._untold = untold
-        self._most = max(most, untold)
+        self._default = default
+        self._most = max(most, default)
         self._waiting = waiting
         self._clock = clock
-        self._next_look = clock()
+        self._next_poll = clock()
         self._queue: deque[asyncio.Future[None]] = deque()
-        self._told = False
-        self._full = False
+        self._reported = False
+        self._queue_seen = False
         self._grows_to = 0
 
     async def __aenter__(self) -> Self:
-        await self._look()
+        await self._poll()
         turn = asyncio.get_running_loop().create_future()
         self._queue.append(turn)
         self._serve()
@@ -72,21 +77,21 @@ class Limiter:
             if turn.cancelled():
                 self._queue.remove(turn)
             else:
-                self._free()
+                self._release()
             raise
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None and self.taken >= self.limit < self._grows_to:
             self.limit += 1
-        self._free()
+        self._release()
 
-    def _free(self) -> None:
+    def _release(self) -> None:
         self.taken -= 1
         self._serve()
 
     def _serve(self) -> None:
-        """Hand free slots to those who wait, in order."""
+        """Hand free slots to waiters, in order."""
         for turn in list(self._queue):
             if self.taken >= self.limit:
                 return
@@ -95,29 +100,175 @@ class Limiter:
                 turn.set_result(None)
                 self._queue.remove(turn)
 
-    async def _look(self) -> None:
-        """Ask how many wait, if it is time to; one asks, the others go on."""
-        if self._waiting is None or self._clock() < self._next_look:
+    async def _poll(self) -> None:
+        """Ask how many requests wait, if it is time; one caller asks, the others go on."""
+        if self._waiting is None or self._clock() < self._next_poll:
             return
-        self._next_look = float("inf")
+        self._next_poll = float("inf")
         try:
             queued = await self._waiting()
         except MglError:
-            queued = None  # whatever is wrong, the call itself meets it and says it
+            queued = None  # the call itself will meet and report whatever is wrong
         finally:
-            self._next_look = self._clock() + LOOK_SECONDS
-        self._hear(queued)
+            self._next_poll = self._clock() + POLL_SECONDS
+        self._adapt(queued)
         self._serve()
 
-    def _hear(self, queued: int | None) -> None:
-        again = self._told and self._grows_to == 0
+    def _adapt(self, queued: int | None) -> None:
+        again = self._reported and self._grows_to == 0
         self._grows_to = 0
         if queued is None:
-            self.limit = self.limit if self._told else self._untold
+            self.limit = self.limit if self._reported else self._default
         elif queued:
-            self._full = True
-            if again and self.taken <= self.limit:  # else the last shrinking is under way yet
+            self._queue_seen = True
+            if again and self.taken <= self.limit:  # else the last shrinking is still under way
                 self.limit -= min(queued, max(1, self.limit // 4), self.limit - 1)
         else:
-            self._grows_to = min(self._most, self.limit + (1 if self._full else self.limit))
-        self._told = self._told or queued is not None
+            self._grows_to = min(self._most, self.limit + (1 if self._queue_seen else self.limit))
+        self._reported = self._reported or queued is not None
+
+
+@dataclass(slots=True, eq=False)
+class _Flight(Generic[ResultT]):
+    task: asyncio.Task[ResultT]
+    waiters: int = 0
+
+
+class SharedCalls(Generic[ResultT]):
+    """Runs a call once for everybody who asks for it while it is in flight. One event loop only.
+
+    A call that nobody waits for any more is cancelled; who asks for it from then on starts it anew.
+    """
+
+    def __init__(self) -> None:
+        self._flights: dict[str, _Flight[ResultT]] = {}
+
+    async def join(
+        self, key: str, start: Callable[[], Coroutine[Any, Any, ResultT]]
+    ) -> tuple[ResultT, bool]:
+        """The result of the call with this key, and whether it was in flight already."""
+        flight = self._flights.get(key)
+        shared = flight is not None
+        if flight is None:
+            flight = started = self._flights[key] = _Flight(asyncio.create_task(start()))
+            started.task.add_done_callback(lambda _: self._remove(key, started))
+        flight.waiters += 1
+        try:
+            return await asyncio.shield(flight.task), shared
+        finally:
+            flight.waiters -= 1
+            if not flight.waiters and not flight.task.done():
+                self._remove(key, flight)
+                flight.task.cancel()
+                await asyncio.wait([flight.task])
+
+    def _remove(self, key: str, flight: _Flight[ResultT]) -> None:
+        if self._flights.get(key) is flight:  # another call may have its key by now
+            del self._flights[key]
+
+
+class Retries:
+    """The retries of one call: ``retries`` after a retryable error, and ``outage_s`` from the
+    moment that a server which answered before is first away. Pauses double, with jitter."""
+
+    def __init__(self, outage_s: float, pause_s: float, *, retries: int = 0) -> None:
+        self._outage_s = outage_s
+        self._pause_s = pause_s
+        self._retries = retries
+        self._deadline: float | None = None
+
+    async def run(self, call: Callable[[], Awaitable[ResultT]]) -> ResultT:
+        """Make the call until it succeeds or no retry is left."""
+        while True:
+            try:
+                return await call()
+            except EngineError as failure:
+                await self.pause(failure)
+
+    async def pause(self, failure: EngineError) -> None:
+        """Sleep before the next attempt, or raise ``failure`` if there is none."""
+        if isinstance(failure, EngineLost):
+            now = time.monotonic()
+            if self._deadline is None:
+                self._deadline = now + self._outage_s
+                _log.warning("%s; waiting for it", failure.message)
+            if now >= self._deadline:
+                raise failure
+        elif not failure.retryable or not self._retries:
+            raise failure
+        else:
+            self._retries -= 1
+        await asyncio.sleep(self._pause_s * random.uniform(0.5, 1.5))
+        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+
+
+async def for_each(
+    items: Iterable[Item], work: Callable[[Item], Awaitable[None]], *, at_once: int
+) -> None:
+    """Do ``work`` on every item, on at most ``at_once`` together; items are drawn as needed.
+
+    The first exception ends it: no further item is started, and those under way are cancelled.
+    """
+    rest = iter(items)
+
+    async def worker() -> None:
+        for item in rest:
+            await work(item)
+
+    workers = [asyncio.create_task(worker()) for _ in range(at_once)]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for one in workers:
+            one.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+
+class Portal:
+    """An event loop in its own thread, for synchronous callers: async inside, sync at the edge.
+
+        >>> async def answer() -> int:
+        ...     return 42
+        >>> with Portal() as portal:
+        ...     portal.run(answer)
+        42
+
+    It works within a notebook's running loop, and an engine keeps its connections from one call to
+    the next. Ctrl-C reaches the caller at once: the task is cancelled and has ``GRACE_S`` seconds
+    to clean up.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="mgl-portal", daemon=True
+        )
+        self._thread.start()
+
+    def run(self, start: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
+        """Run a coroutine to its result; one caller at a time."""
+        future = asyncio.run_coroutine_threadsafe(start(), self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            if not future.done():
+                self._loop.call_soon_threadsafe(self._cancel_all)
+                wait([future], timeout=GRACE_S)
+            raise
+
+    def close(self) -> None:
+        """Stop the loop; a thread stuck in a blocking call is left behind."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(timeout=GRACE_S)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _cancel_all(self) -> None:
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()

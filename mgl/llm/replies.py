@@ -1,50 +1,45 @@
-"""What a model wrote, before it is believed: cleaning and parsing.
+"""What a model wrote, before it is trusted: clean it, parse it, and ask again if it is unusable.
 
     >>> clean('<think>easy</think>\\n```json\\n{"a": 1}\\n```')
     '{"a": 1}'
 
-A reply under a schema must be one JSON value and nothing else. Prose around the value is not
-forgiven: it means that the server did not decode under the schema.
+A reply under a schema must be one JSON value and nothing else. Prose around the value means that
+the server did not decode under the schema, and the reply is invalid.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic
 
 from pydantic import BaseModel, ValidationError
 
-from mgl.llm.base import Completion
+from mgl.errors import ReplyInvalid
+from mgl.llm.base import Completion, Message, ParsedT, Request
 from mgl.llm.calls import Outcome
 from mgl.llm.constraints import RULES
-
-__all__ = ["Malformed", "Verdict", "clean", "judge", "parse", "without_thinking"]
-
-SchemaT = TypeVar("SchemaT", bound=BaseModel)
+from mgl.prompt import Prompt
 
 _THOUGHT = re.compile(r"\s*<think>.*?(?:</think>\s*|\Z)", re.DOTALL)
 _FENCED = re.compile(r"\s*(`{3,})[\w+-]*[ \t]*\n(.*?)\n?[ \t]*\1\s*", re.DOTALL)
 
+# Greedy decoding repeats the same invalid reply, so a resampled request is at least this warm.
+_RESAMPLE_TEMPERATURE = 0.3
 
-class Malformed(Exception):
-    """Why a reply does not satisfy its schema; ``unconstrained`` if no schema was obeyed.
-
-    ``rule`` names the rule that was broken, where the form is right (``mgl.llm.constraints``).
-    """
-
-    def __init__(
-        self, reason: str, *, unconstrained: bool = False, rule: str | None = None
-    ) -> None:
-        super().__init__(reason)
-        self.unconstrained = unconstrained
-        self.rule = rule
+REPAIR = Prompt(
+    "llm.repair",
+    source="ours",
+    text="""\
+That reply cannot be used: {reason}
+Give the whole reply again, corrected.""",
+    variables=("reason",),
+)
 
 
-def without_thinking(text: str) -> str:
-    """The text without thinking blocks at its start, closed or not, stripped of white space.
+def strip_thinking(text: str) -> str:
+    """Remove thinking blocks at the start, closed or not, and surrounding white space.
 
     A ``</think>`` alone ends a block that the chat template opened, unless JSON or a fence came
     before it.
@@ -58,66 +53,94 @@ def without_thinking(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """The text without thinking blocks, and without a code fence around all of it."""
-    bare = without_thinking(text)
+    """Remove thinking blocks, and a code fence that encloses everything else."""
+    bare = strip_thinking(text)
     match = _FENCED.fullmatch(bare)
     return match.group(2).strip() if match else bare
 
 
-def parse(text: str, model: type[SchemaT]) -> SchemaT:
-    """A cleaned reply as an instance of its schema; raises Malformed with the first reason."""
-    try:
-        _, end = json.JSONDecoder().raw_decode(text)
-    except json.JSONDecodeError as error:
-        raise Malformed(
-            f"not JSON at character {error.pos}: {error.msg}", unconstrained=True
-        ) from None
-    if text[end:].strip():
-        raise Malformed(f"text after the JSON at character {end}", unconstrained=True)
-    try:
-        return model.model_validate_json(text)
-    except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-        first = next((e for e in found if e["type"] not in RULES), found[0])
-        where = ".".join(str(part) for part in first["loc"]) or "the reply"
-        rule = first["type"] if first["type"] in RULES else None
-        raise Malformed(f"{where}: {first['msg']}", rule=rule) from None
-
-
 @dataclass(frozen=True, slots=True)
-class Verdict(Generic[SchemaT]):
-    """What a completion is worth. ``unconstrained``: the engine ignored the schema; ``rule``: the
-    one that a reply of the right form breaks."""
+class Verdict(Generic[ParsedT]):
+    """What a completion is worth; ``parsed`` is valid only if ``outcome`` is ``ok``.
+
+    ``unconstrained``: the engine ignored the schema. ``rule`` names the rule that a well-formed
+    reply breaks (``mgl.llm.constraints.RULES``).
+    """
 
     outcome: Outcome
     text: str
-    parsed: SchemaT | None = None
-    error: str | None = None
+    parsed: ParsedT
+    error: str = ""
     unconstrained: bool = False
     rule: str | None = None
 
 
-def judge(
-    completion: Completion, schema: type[SchemaT] | None, choices: Sequence[str] = ()
-) -> Verdict[SchemaT]:
-    """Whether a completion is whole, says something, and satisfies the schema or is a choice."""
-    text = without_thinking(completion.text)
+def judge(completion: Completion, request: Request, schema: type[BaseModel] | None) -> Verdict[Any]:
+    """Decide whether a completion is whole, not empty, and valid for its schema or choices."""
+    text = strip_thinking(completion.text)
     if completion.finish_reason == "length":
         used = completion.usage.output_tokens
-        return Verdict("truncated", text, error=f"cut off after {used:,} tokens")
-    if completion.tool_calls:
-        return Verdict("ok", text)
+        return Verdict("truncated", text, None, f"cut off after {used:,} tokens")
+    if completion.tool_calls and request.tools:
+        return Verdict("ok", text, None)
     if not text:
-        return Verdict("empty", text, error="the model wrote nothing")
-    if choices and text not in choices:
-        reason = f"{text[:40]!r} is none of {', '.join(choices)}"
-        return Verdict("invalid", text, error=reason, unconstrained=True)
+        return Verdict("empty", text, None, "the model wrote nothing")
+    if request.choices and text not in request.choices:
+        reason = f"{text[:40]!r} is none of {', '.join(request.choices)}"
+        return Verdict("invalid", text, None, reason, unconstrained=True)
     if schema is None:
-        return Verdict("ok", text)
-    text = clean(completion.text)
+        return Verdict("ok", text, None)
+    return validate(clean(completion.text), schema)
+
+
+def validate(text: str, schema: type[BaseModel]) -> Verdict[Any]:
+    """Decide whether a cleaned reply is one JSON value that is valid for its schema."""
     try:
-        return Verdict("ok", text, parsed=parse(text, schema))
-    except Malformed as error:
-        if error.rule is not None:
-            return Verdict("violated", text, error=f"{error.rule}: {error}", rule=error.rule)
-        return Verdict("invalid", text, error=str(error), unconstrained=error.unconstrained)
+        _, end = json.JSONDecoder().raw_decode(text)
+    except json.JSONDecodeError as error:
+        reason = f"not JSON at character {error.pos}: {error.msg}"
+        return Verdict("invalid", text, None, reason, unconstrained=True)
+    if text[end:].strip():
+        reason = f"text after the JSON at character {end}"
+        return Verdict("invalid", text, None, reason, unconstrained=True)
+    try:
+        return Verdict("ok", text, schema.model_validate_json(text))
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+    first = next((e for e in found if e["type"] not in RULES), found[0])
+    reason = f"{'.'.join(map(str, first['loc'])) or 'the reply'}: {first['msg']}"
+    if first["type"] in RULES:
+        rule = first["type"]
+        return Verdict("violated", text, None, f"{rule}: {reason}", rule=rule)
+    return Verdict("invalid", text, None, reason)
+
+
+def with_feedback(request: Request, verdict: Verdict[Any]) -> Request:
+    """The request after a reply that broke a rule: the model is shown the reply and the rule."""
+    problem = REPAIR.render(reason=verdict.error)
+    said = (Message("assistant", verdict.text), Message("user", problem))
+    return replace(request, messages=(*request.messages, *said), tools=())
+
+
+def resample(request: Request) -> Request:
+    """The request after an empty or invalid reply: another seed, and not greedy."""
+    sampling = replace(
+        request.sampling,
+        seed=request.sampling.seed + 1,
+        temperature=max(request.sampling.temperature, _RESAMPLE_TEMPERATURE),
+    )
+    return replace(request, sampling=sampling)
+
+
+def invalid_reply(verdict: Verdict[Any], attempts: int) -> ReplyInvalid:
+    """The error that explains why there is no usable reply."""
+    if verdict.unconstrained:
+        hint = (
+            "the server seems to ignore the JSON schema: use one that decodes under "
+            "response_format json_schema (vLLM 0.12 or newer, llama.cpp), or an in-process engine"
+        )
+    elif verdict.outcome == "empty":
+        hint = "raise the reply budget if the model thinks aloud, or try another model"
+    else:
+        hint = "try a larger model, or a simpler request"
+    return ReplyInvalid(f"no valid reply in {attempts} attempts: {verdict.error}", hint=hint)

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from mgl.errors import InputError, UsageError
 from mgl.llm.base import LLM, Sampling
 from mgl.llm.calls import content_hash
-from mgl.llm.repairs import REPAIR
+from mgl.llm.replies import REPAIR
 from mgl.memories.calls import Shown, answer_from_turns, reply_to_turn
 from mgl.memories.deletion import Forgotten
 from mgl.memories.log import FORGET, Log, Vocabulary
@@ -66,7 +66,7 @@ def memory_id(
     """The id of a memory: a hash of all that decides its log; ``rest`` says of what it is.
 
     ``prompts`` are those that ask for what stands in the log, and none that only read it; where
-    there are any, the one that asks for a reply again (``mgl.llm.repairs``) is one of them.
+    there are any, the one that asks for a reply again (``mgl.llm.replies``) is one of them.
     """
     asked = hashes((*prompts, REPAIR)) if prompts else {}
     decided = {"kind": kind, "config": config, "model": model_id, "prompts": asked, **rest}

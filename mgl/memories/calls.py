@@ -21,7 +21,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
 from mgl.errors import ContextOverflow, ReplyInvalid
-from mgl.llm.base import LLM, Message, Reply, Sampling
+from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.constraints import bounded, index_set, number
 from mgl.llm.fitting import fitted, room, shortened
 from mgl.llm.reader import reader_messages
@@ -103,7 +103,7 @@ async def answer_from_passages(
 ) -> PassageAnswer:
     """An answer from numbered passages; what LLM.complete raises."""
     body = "\n\n".join(f"[{number}] {one_line(text)}" for number, text in enumerate(passages, 1))
-    reply: Reply[BaseModel] = await llm.complete(
+    reply = await llm.complete(
         reader_messages(_PROMPTS[form].render(passages=body, question=question)),
         sampling=Sampling(max_tokens=ANSWER_TOKENS[form]),
         stage=stage,
@@ -274,7 +274,6 @@ async def answer_from_lines(
     reply = await llm.complete(
         [Message("user", prompt(memories=shown))], schema, sampling=sampling, stage="answer"
     )
-    assert reply.parsed is not None
     citations = tuple(cite([place - 1 for place in sorted(set(reply.parsed.memories))]))
     return Answer(
         question=question.text,
@@ -368,7 +367,7 @@ async def extract_claim(llm: LLM, passage: str, question: str | None) -> Claim |
     else:
         prompt, asked = CLAIM.render(block=block, question=question), question
     try:
-        reply: Reply[BaseModel] = await llm.complete(
+        reply = await llm.complete(
             reader_messages(prompt), sampling=Sampling(max_tokens=CLAIM_TOKENS), stage="read"
         )
     except ReplyInvalid:
@@ -412,7 +411,6 @@ async def summarize(llm: LLM, prompt: str, tokens: int, *, stage: str, fallback:
         reply = await llm.complete(reader_messages(prompt), schema, sampling=sampling, stage=stage)
     except ReplyInvalid as error:
         return Note(fallback, problem=error.message)
-    assert reply.parsed is not None
     (kept,) = await shortened(llm, [reply.parsed.notes], tokens)
     return Note(kept, reply.call_key)
 

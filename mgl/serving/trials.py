@@ -27,7 +27,7 @@ from mgl.llm.engines.looking import Server, served_models
 from mgl.llm.engines.ways import CHOICE, LARK, Way
 from mgl.llm.engines.wire import body_of, completion_of, tools_of
 from mgl.llm.honoured import Finding, Verdict
-from mgl.llm.replies import without_thinking
+from mgl.llm.replies import strip_thinking
 
 __all__ = ["QUESTIONS", "WORDS", "Trials"]
 
@@ -147,7 +147,7 @@ class Trials:
     ) -> Finding:
         async def ask() -> tuple[bool, str]:
             completion = await self._completion(body_of(request, self._model, way), request)
-            text = without_thinking(completion.text)
+            text = strip_thinking(completion.text)
             return obeys(text), text
 
         return await _finding(name, ask)
@@ -155,7 +155,7 @@ class Trials:
     async def _completion(self, body: Mapping[str, Any], request: Request) -> Completion:
         """A reply; one that was cut off while the model was still thinking is given more room."""
         completion = completion_of(await self._answer(body), request)
-        if completion.finish_reason == "length" and not without_thinking(completion.text):
+        if completion.finish_reason == "length" and not strip_thinking(completion.text):
             roomy = {**body, "max_tokens": _THINKING_BUDGET}
             completion = completion_of(await self._answer(roomy), request)
         return completion

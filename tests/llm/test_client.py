@@ -381,20 +381,12 @@ async def test_a_prompt_that_must_fit_is_not_counted() -> None:
 TOOL = Tool("look", "Look it up.", {"type": "object", "properties": {}})
 
 
-async def test_tool_calls_come_through_and_need_no_schema() -> None:
+async def test_tool_calls_come_through() -> None:
     called = Completion("", "tool_calls", TokenUsage(5, 3), (ToolCall("1", "look", "{}"),))
     llm, engine, _ = client_of([called])
-    reply = await llm.complete(ASK, Answer, tools=[TOOL])
+    reply = await llm.complete(ASK, tools=[TOOL])
     assert reply.tool_calls == called.tool_calls
-    assert reply.parsed is None
     assert engine.requests[0].tools == (TOOL,)
-
-
-async def test_a_reply_beside_tools_is_repaired_under_the_schema_alone() -> None:
-    llm, engine, _ = client_of(["The answer is Ann.", GOOD])
-    reply = await llm.complete(ASK, Answer, tools=[TOOL])
-    assert reply.parsed is not None
-    assert [bool(request.tools) for request in engine.requests] == [True, False]
 
 
 async def test_tools_need_a_model_that_has_them() -> None:

@@ -11,7 +11,7 @@ from mgl.errors import EngineTimeout, EngineUnavailable
 from mgl.llm.base import Completion, Message, Request
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
-from mgl.llm.concurrency import LOOK_SECONDS, START, Limiter
+from mgl.llm.concurrency import POLL_SECONDS, START, Limiter
 from mgl.llm.fakes import SchemaEngine
 
 MOST = 32
@@ -122,7 +122,7 @@ async def test_one_look_is_asked_at_a_time_and_not_too_often() -> None:
     await asyncio.gather(*tasks)
     await call()
     assert looks == 1
-    clock.now += LOOK_SECONDS
+    clock.now += POLL_SECONDS
     await call()
     assert looks == 2
 

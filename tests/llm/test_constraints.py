@@ -29,8 +29,7 @@ from mgl.llm.constraints import (
 )
 from mgl.llm.fakes import ScriptedEngine
 from mgl.llm.grammar import to_regex
-from mgl.llm.repairs import REPAIR
-from mgl.llm.replies import Malformed, parse
+from mgl.llm.replies import REPAIR, validate
 from mgl.llm.samples import sample
 from mgl.llm.schemas import json_schema, plain
 from tests.llm.notation import laid_out
@@ -57,9 +56,12 @@ def grammar(kind: type[BaseModel]) -> re.Pattern[str]:
 
 
 def rule_of(kind: type[BaseModel], value: Any) -> str | None:
-    with pytest.raises(Malformed) as caught:
-        parse(json.dumps(value), kind)
-    return caught.value.rule
+    verdict = validate(json.dumps(value), kind)
+    return verdict.rule
+
+
+def parse(text: str, kind: type[BaseModel]) -> Any:
+    return validate(text, kind).parsed
 
 
 @pytest.mark.parametrize("least", [0, 1, 2])

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from mgl.llm.flight import each
+from mgl.llm.concurrency import for_each
 
 
 async def test_items_are_taken_as_they_are_begun() -> None:
@@ -23,7 +23,7 @@ async def test_items_are_taken_as_they_are_begun() -> None:
         await asyncio.sleep(0)
         worked.append(number)
 
-    await each(items(), work, at_once=3)  # type: ignore[arg-type]
+    await for_each(items(), work, at_once=3)  # type: ignore[arg-type]
     assert sorted(worked) == list(range(20))
 
 
@@ -40,5 +40,5 @@ async def test_an_error_ends_what_is_under_way() -> None:
             raise
 
     with pytest.raises(ValueError, match="one"):
-        await each(range(9), work, at_once=3)
+        await for_each(range(9), work, at_once=3)
     assert ended == ["cancelled"] * 2

@@ -14,7 +14,7 @@ from pydantic import BaseModel, create_model
 from mgl.llm.compiling import compile_schema
 from mgl.llm.constraints import bounded, covering, disjoint, index_set, part_of, several
 from mgl.llm.grammar import to_lark, to_regex
-from mgl.llm.replies import Malformed, parse
+from mgl.llm.replies import validate
 from mgl.llm.schemas import json_schema
 from tests.llm.shapes import SHAPES
 
@@ -60,11 +60,10 @@ def walk(lark: str, seed: int) -> str:
 
 
 def refusal(text: str, kind: type[BaseModel]) -> str | None:
-    try:
-        parse(text, kind)
-    except Malformed as error:
-        return f"rule {error.rule}" if error.rule else str(error)
-    return None
+    verdict = validate(text, kind)
+    if verdict.outcome == "ok":
+        return None
+    return f"rule {verdict.rule}" if verdict.rule else verdict.error
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -80,13 +79,13 @@ def test_the_order_of_few_indices_is_forced() -> None:
     kind = CONSTRAINED["boundaries"]
     lark = to_lark(compile_schema(json_schema(kind)))
     for seed in range(40):
-        parse(walk(lark, seed), kind)
+        assert validate(walk(lark, seed), kind).outcome == "ok"
 
 
 def test_a_part_ends_within_its_bound() -> None:
     kind = reply(src=part_of(TEXT, 20))
     lark = to_lark(compile_schema(json_schema(kind)))
-    parts = [parse(walk(lark, seed), kind).model_dump()["src"] for seed in range(40)]
+    parts = [validate(walk(lark, seed), kind).parsed.model_dump()["src"] for seed in range(40)]
     assert all(part in TEXT for part in parts)
     assert max(map(len, parts)) <= 20
     assert len(set(parts)) > 10
@@ -97,7 +96,7 @@ def test_a_text_ends_within_its_tokens() -> None:
     lark = to_lark(compile_schema(json_schema(kind)))
     assert "[max_tokens=15]" in lark
     for seed in range(40):
-        claim = parse(walk(lark, seed), kind).model_dump()["claim"]
+        claim = validate(walk(lark, seed), kind).parsed.model_dump()["claim"]
         assert len(claim.encode()) <= 15 or "\ufffd" in claim
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from mgl.llm.portal import Portal
+from mgl.llm.concurrency import Portal
 
 
 def test_results_and_errors_come_back_and_the_loop_stays_the_same() -> None:
@@ -61,7 +61,7 @@ def test_an_interrupt_cancels_the_task_and_waits_for_its_clean_up(
 def test_a_task_stuck_in_native_code_does_not_hold_the_caller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mgl.llm.portal.GRACE_S", 0.05)
+    monkeypatch.setattr("mgl.llm.concurrency.GRACE_S", 0.05)
     release, started = threading.Event(), threading.Event()
 
     async def stuck() -> None:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from mgl.llm.base import Completion, FinishReason, TokenUsage, ToolCall
-from mgl.llm.replies import Malformed, clean, judge, parse, without_thinking
+from mgl.llm.base import Completion, FinishReason, Request, TokenUsage, Tool, ToolCall
+from mgl.llm.replies import clean, judge, strip_thinking, validate
 from tests.llm.shapes import Answer
 
 GOOD = '{"answer":"a </think> b","sure":true}'
@@ -24,11 +24,11 @@ GOOD = '{"answer":"a </think> b","sure":true}'
 )
 def test_thinking_and_fences_go_and_the_reply_stays(text: str) -> None:
     assert clean(text) == GOOD
-    assert parse(clean(text), Answer).sure
+    assert validate(clean(text), Answer).parsed.sure
 
 
 def test_thinking_without_an_end_is_all_thinking() -> None:
-    assert without_thinking("<think>still at it {") == ""
+    assert strip_thinking("<think>still at it {") == ""
 
 
 def test_prose_is_not_a_fence() -> None:
@@ -50,9 +50,10 @@ def test_prose_is_not_a_fence() -> None:
     ],
 )
 def test_what_a_parser_says_of_a_bad_reply(text: str, unconstrained: bool, reason: str) -> None:
-    with pytest.raises(Malformed, match=reason) as caught:
-        parse(text, Answer)
-    assert caught.value.unconstrained is unconstrained
+    verdict = validate(text, Answer)
+    assert verdict.outcome == "invalid"
+    assert verdict.unconstrained is unconstrained
+    assert reason in verdict.error
 
 
 def completion(text: str, reason: FinishReason = "stop", calls: int = 0) -> Completion:
@@ -72,14 +73,22 @@ def completion(text: str, reason: FinishReason = "stop", calls: int = 0) -> Comp
     ],
 )
 def test_each_way_to_fail_has_a_name_of_its_own(made: Completion, outcome: str) -> None:
-    assert judge(made, Answer).outcome == outcome
+    tools = (Tool("look", "Look it up.", {}),) if made.tool_calls else ()
+    assert judge(made, Request((), tools=tools), Answer).outcome == outcome
+
+
+def test_a_tool_call_that_nobody_offered_is_not_a_reply() -> None:
+    assert judge(completion("", "tool_calls", calls=1), Request(()), Answer).outcome == "empty"
 
 
 def test_free_text_keeps_its_fences() -> None:
     text = "```python\nprint()\n```"
-    assert judge(completion(f"<think>x</think>{text}"), None).text == text
+    assert judge(completion(f"<think>x</think>{text}"), Request(()), None).text == text
+
+
+ASKED = Request((), choices=("Yes", "No"))
 
 
 def test_a_choice_is_one_of_the_choices() -> None:
-    assert judge(completion(" Yes\n"), None, ("Yes", "No")).outcome == "ok"
-    assert judge(completion("Yes, I think so"), None, ("Yes", "No")).outcome == "invalid"
+    assert judge(completion(" Yes\n"), ASKED, None).outcome == "ok"
+    assert judge(completion("Yes, I think so"), ASKED, None).outcome == "invalid"

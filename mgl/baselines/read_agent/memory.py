@@ -27,8 +27,8 @@ from mgl.baselines.read_agent.prompts import GIST, PAUSE
 from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import Sampling
+from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import number
-from mgl.llm.flight import each
 from mgl.llm.reader import SYSTEM, reader_messages
 from mgl.memories.calls import check_room, summarize
 from mgl.prompt import Prompt, one_line
@@ -130,7 +130,6 @@ class ReadAgent(Baseline):
             )
         except ReplyInvalid as error:
             return ends[-1], error.message
-        assert reply.parsed is not None
         return ends[reply.parsed.pause - 1], None
 
     def _pages(self) -> list[Span]:
@@ -165,7 +164,7 @@ class ReadAgent(Baseline):
             done += 1
             self._tools.observer.progress(GISTS, done, len(spans))
 
-        await each(missing, shorten, at_once=self._config.in_flight)
+        await for_each(missing, shorten, at_once=self._config.in_flight)
 
     # Look-up and answer
 

@@ -24,7 +24,7 @@ from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.plan import Plan
 from mgl.evaluation.runs.progress import Count
 from mgl.evaluation.runs.records import LABELLED, PEOPLE, PairRecord, Record, item_json
-from mgl.llm.flight import each
+from mgl.llm.concurrency import for_each
 from mgl.observer import Observer
 
 __all__ = ["Judging", "due_pairs"]
@@ -61,7 +61,7 @@ class Judging:
             *(partial(self._judge, *one, keep_labelled, executor, count) for one in labelled),
             *(partial(self._compare, *one, model, executor, count) for one in compared),
         ]
-        await each(units, lambda unit: unit(), at_once=self._concurrency)
+        await for_each(units, lambda unit: unit(), at_once=self._concurrency)
 
     def finish(self) -> None:
         """Put what is told of the judges into its order."""

@@ -33,7 +33,7 @@ from mgl.evaluation.runs.progress import Count, Named
 from mgl.evaluation.runs.records import Record, item_json
 from mgl.evaluation.runs.working import Ask, Build, remove_store
 from mgl.evaluation.runs.workplace import OpenModel
-from mgl.llm.flight import each
+from mgl.llm.concurrency import for_each
 from mgl.memories.base import MemoryKind
 from mgl.observer import SILENT, Observer
 from mgl.types import Question
@@ -134,7 +134,7 @@ class Run:
             for method, item in todo
         ]
         self._progress = Count(self._observer, f"items, {model}", *self._counts(model))
-        await each(units, lambda unit: unit(), at_once=self._concurrency)
+        await for_each(units, lambda unit: unit(), at_once=self._concurrency)
 
     async def _build(self, executor: Executor, method: Method, source: str) -> None:
         key = method.label, source

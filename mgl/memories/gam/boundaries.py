@@ -164,7 +164,6 @@ async def _boundaries(
         )
     except ReplyInvalid as error:
         return Cut((), failed=error.message)
-    assert reply.parsed is not None
     found = tuple(shown[index] for index in reply.parsed.boundaries)
     if config.noise:
         chance = random.Random(f"{config.seed} {seen[0]} {seen[-1]}")

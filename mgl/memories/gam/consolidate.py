@@ -106,7 +106,6 @@ async def _summary(
     except ReplyInvalid as error:
         tools.observer.note(f"a topic has no summary: {error.message}")
         return "", (), None, error.message
-    assert reply.parsed is not None
     return reply.parsed.summary, tuple(reply.parsed.keywords), reply.call_key, None
 
 
@@ -189,7 +188,6 @@ async def _judge_all(
         )
     except ReplyInvalid:
         return [(None, None)] * len(others)
-    assert reply.parsed is not None
     return [(verdict, reply.call_key) for verdict in reply.parsed.relations]
 
 

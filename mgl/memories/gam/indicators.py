@@ -74,7 +74,6 @@ async def encode(
         )
     except ReplyInvalid:
         return {number: Marks(times=ruled[number].times) for number in part}
-    assert reply.parsed is not None
     temporal, consistent = set(reply.parsed.temporal), set(reply.parsed.consistent)
     return {
         number: Marks(place in temporal, place in consistent, ruled[number].times)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from mgl.llm.flight import each
+from mgl.llm.concurrency import for_each
 from mgl.memories.base import Tools
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.edits import Passage
@@ -57,7 +57,7 @@ async def estimated(
         counted += 1
         tools.observer.progress("count", counted, missing)
 
-    await each(passages, count, at_once=config.in_flight)
+    await for_each(passages, count, at_once=config.in_flight)
     pace = tools.store.pace(tools.llm.model_id, EXTRACT_STAGE)
     return Estimate(
         chunks=len(chunks),

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Final
 
 from mgl.errors import ContextOverflow, EngineError, EngineTimeout, ReplyInvalid
-from mgl.llm.base import Message, Reply, Sampling
+from mgl.llm.base import Message, Sampling
+from mgl.llm.concurrency import for_each
 from mgl.llm.fitting import fitted
-from mgl.llm.flight import each
 from mgl.memories.base import Tools
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.edits import Extraction, Passage, Rows, described, description, extraction
@@ -114,7 +114,7 @@ class _Reading:
         sampling = Sampling(
             config.temperature, max_tokens=config.extraction_tokens, seed=config.seed
         )
-        await each(
+        await for_each(
             chunks, partial(self._read, sampling, last=False), at_once=self._config.in_flight
         )
 
@@ -122,7 +122,7 @@ class _Reading:
         """Read those that failed once more, and log what fails again."""
         failed, self._failed = sorted(self._failed), []
         sampling = again_sampling(self._config)
-        await each(
+        await for_each(
             (chunks[index] for index in failed),
             partial(self._read, sampling, last=True),
             at_once=self._config.in_flight,
@@ -161,7 +161,7 @@ async def extract(
     schema = schema_of(passage, config)
     for gleaning in range(config.gleanings + 1):
         try:
-            reply: Reply[Extraction] = await tools.llm.complete(
+            reply = await tools.llm.complete(
                 messages, schema, sampling=sampling, stage=EXTRACT_STAGE
             )
         except FAILURES as error:
@@ -169,7 +169,6 @@ async def extract(
                 raise
             rows.fail("gleaning", reason_of(error), error.message)
             return
-        assert reply.parsed is not None
         rows.take(reply.parsed, reply.call_key)
         if not (reply.parsed.entities or reply.parsed.relations):
             return
@@ -222,7 +221,7 @@ async def describe_all(
             rows.append(described(step, of, identity, text, None, call_key))
         tools.observer.progress("describe", len(rows), len(long))
 
-    await each(long, describe, at_once=config.in_flight)
+    await for_each(long, describe, at_once=config.in_flight)
     places = {key: place for place, key in enumerate(long)}
     rows.sort(key=lambda row: places[row.payload["of"], row.payload["id"]])
     tools.store.append_edits(memory_id, step, rows)
@@ -244,7 +243,6 @@ async def _described(
         sampling=Sampling(config.temperature, max_tokens=budget, seed=config.seed),
         stage="describe",
     )
-    assert reply.parsed is not None
     return " ".join(reply.parsed.description.split()), reply.call_key
 
 

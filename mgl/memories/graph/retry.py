@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mgl.llm.flight import each
+from mgl.llm.concurrency import for_each
 from mgl.memories.base import Tools
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.edits import Passage, Rows, again, chunks_read_again, failures
@@ -56,7 +56,7 @@ async def read_failed(
         done += 1
         tools.observer.progress(EXTRACT_STAGE, done, len(failed))
 
-    await each((chunks[index] for index in failed), read, at_once=config.in_flight)
+    await for_each((chunks[index] for index in failed), read, at_once=config.in_flight)
 
 
 def undescribed(rows: Sequence[EditRecord], steps: int, chunks: int) -> set[tuple[Kind, str]]:

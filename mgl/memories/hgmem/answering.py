@@ -75,7 +75,6 @@ async def respond(
         )
     except ReplyInvalid as error:
         return [record(step, Respond(error.message, ()), rejected="reply_invalid")]
-    assert reply.parsed is not None
     named = tuple(read[place - 1] for place in reply.parsed.sources if place <= len(read))
     said = Respond(one_line(reply.parsed.answer), named, tuple(best[: len(fitting)]))
     return [record(step, said, call_key=reply.call_key)]

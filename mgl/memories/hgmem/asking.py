@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from mgl.errors import ReplyInvalid
-from mgl.llm.base import LLM, Message, Reply
+from mgl.llm.base import LLM, Message
 from mgl.memories.graph import EntityGraph
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.delimiters import (
@@ -181,7 +181,6 @@ class Asker:
     ) -> Said[ReplyT]:
         messages = [Message("user", _rendered(prompt, values))]
         reply = await self._llm.complete(messages, schema, sampling=self._sampling, stage=stage)
-        assert reply.parsed is not None
         return Said(kind.model_validate(reply.parsed.model_dump()), reply.call_key)
 
     async def _text(
@@ -195,9 +194,7 @@ class Asker:
         sampling = self._sampling
         for repair in range(REPAIRS + 1):
             sampling = replace(sampling, seed=self._sampling.seed + repair * REPAIR_SEEDS)
-            reply: Reply[BaseModel] = await self._llm.complete(
-                messages, sampling=sampling, stage=stage
-            )
+            reply = await self._llm.complete(messages, sampling=sampling, stage=stage)
             try:
                 return Said(parse(reply.text), reply.call_key)
             except MalformedReply as error:

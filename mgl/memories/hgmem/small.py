@@ -13,9 +13,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Final
 
-from pydantic import BaseModel
-
-from mgl.llm.base import LLM, Reply, Sampling
+from mgl.llm.base import LLM, Sampling
 from mgl.llm.reader import reader_messages
 from mgl.memories.calls import Claim, extract_claim
 from mgl.memories.graph import EntityGraph, entity_key
@@ -128,7 +126,7 @@ class SmallAsker:
         del history
         points = list(memory.points.values())
         shown = points if concern.point is None else [points[concern.point]]
-        reply: Reply[BaseModel] = await self._llm.complete(
+        reply = await self._llm.complete(
             reader_messages(FOLLOW_UP.render(query=self._query, notes=_notes(shown))),
             sampling=Sampling(max_tokens=QUESTION_TOKENS, seed=self._step),
             stage="subquery",

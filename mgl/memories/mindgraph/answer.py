@@ -136,7 +136,7 @@ class _Loop:
         return Message("user", prompt if self.llm.native_tools else prompt + ACTIONS.text)
 
     async def _native_round(self) -> _Final | None:
-        reply: Reply[BaseModel] = await self._complete(None, native=True)
+        reply = await self._complete(None)
         if not reply.tool_calls:
             self._messages.append(Message("assistant", reply.text))
             return await self._read_final(reply.text)
@@ -171,8 +171,7 @@ class _Loop:
         return await self._final()
 
     async def _action_round(self) -> _Final | None:
-        reply: Reply[Any] = await self._complete(self._step_schema())
-        assert reply.parsed is not None
+        reply = await self._complete(self._step_schema())
         step = reply.parsed.step
         if step.action == "answer":
             return _Final.of(step)
@@ -187,23 +186,22 @@ class _Loop:
 
     async def _final(self) -> _Final:
         schema = _final_schema([node.id for node in self.tools.graph.nodes])
-        reply: Reply[Any] = await self._complete(schema)
+        reply = await self._complete(schema)
         return _Final.of(reply.parsed)
 
-    async def _complete(
-        self, schema: type[BaseModel] | None, *, native: bool = False
-    ) -> Reply[Any]:
-        config = self._config
+    async def _complete(self, schema: type[BaseModel] | None) -> Reply[Any]:
+        config, stage = self._config, "answer"
         sampling = Sampling(config.temperature, max_tokens=config.answer_tokens, seed=config.seed)
+        reply: Reply[Any]
         while True:
+            shown = self._messages
             try:
-                reply: Reply[Any] = await self.llm.complete(
-                    self._messages,
-                    schema,
-                    tools=NATIVE_TOOLS if native else (),
-                    sampling=sampling,
-                    stage="answer",
-                )
+                if schema is None:
+                    reply = await self.llm.complete(
+                        shown, tools=NATIVE_TOOLS, sampling=sampling, stage=stage
+                    )
+                else:
+                    reply = await self.llm.complete(shown, schema, sampling=sampling, stage=stage)
             except ContextOverflow:
                 if not self._make_room():
                     raise

@@ -139,7 +139,6 @@ async def _read_chunk(
             f"does not fit: {error.message}",
             hint="use smaller chunks (--chunk-tokens) or a model with a longer context",
         ) from error
-    assert reply.parsed is not None
     rows: list[EditRecord] = []
     for proposal in reply.parsed.operations:
         for row, edit in dispose(

@@ -122,7 +122,6 @@ async def _report(
     except (ContextOverflow, ReplyInvalid) as error:
         tools.observer.note(f"subgraph {part.id} has no report: {error.message}")
         return None
-    assert reply.parsed is not None
     store.put_report(key, memory_id, reply.parsed.model_dump_json())
     return reply.parsed
 

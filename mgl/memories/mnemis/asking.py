@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar
 from pydantic import BaseModel
 
 from mgl.errors import ReplyInvalid
-from mgl.llm.base import LLM, Message, Reply
+from mgl.llm.base import LLM, Message
 from mgl.llm.fitting import fitted
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.episodes import Passage, shown
@@ -134,9 +134,7 @@ class Asker:
     ) -> tuple[Said[SchemaT], str]:
         sampling = self._config.sampling(self._config.extraction_tokens)
         try:
-            reply: Reply[SchemaT] = await self._llm.complete(
-                messages, schema, sampling=sampling, stage=stage
-            )
+            reply = await self._llm.complete(messages, schema, sampling=sampling, stage=stage)
         except ReplyInvalid as error:
             return Said(stage, None, problem=error.message), ""
         return Said(stage, reply.parsed, reply.call_key), reply.text

@@ -26,7 +26,7 @@ from pydantic import (
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Message, Reply
 from mgl.llm.constraints import bounded, index_set
-from mgl.llm.repairs import REPAIR
+from mgl.llm.replies import REPAIR
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
 from mgl.memories.mnemis.layers import Draft, Forming, Node, refusals
@@ -149,7 +149,6 @@ async def _call(
 ) -> tuple[Reply[Any], list[Group]]:
     sampling = config.sampling(config.extraction_tokens)
     reply = await llm.complete(messages, _schema(count), sampling=sampling, stage=stage)
-    assert reply.parsed is not None
     items: list[_Item] = reply.parsed.root
     return reply, [Group(one_line(item.category), tuple(item.indexes)) for item in items]
 

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Message
+from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import bounded
 from mgl.llm.fitting import fitted
-from mgl.llm.flight import each
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
 from mgl.memories.mnemis.nodes import Category
@@ -99,7 +99,7 @@ async def describe(
         observer.progress(stage, len(made), len(asked))
 
     parts = (asked[place : place + together] for place in range(0, len(asked), together))
-    await each(parts, work, at_once=AT_ONCE)
+    await for_each(parts, work, at_once=AT_ONCE)
     rows: list[EditRecord] = []
     edits: list[Describe] = []
     for category in categories:

@@ -19,8 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.errors import ReplyInvalid, UsageError
 from mgl.llm.base import LLM, Message
+from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import bounded
-from mgl.llm.flight import each
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
 from mgl.memories.mnemis.layers import Forming, Node, refusals
@@ -116,11 +116,10 @@ async def form_by_likeness(
         except ReplyInvalid as error:
             failed[place] = error.message
         else:
-            assert reply.parsed is not None
             made[place] = one_line(reply.parsed.category), reply.call_key
         observer.progress(f"categories of layer {layer}", len(made) + len(failed), len(asked))
 
-    await each(range(len(asked)), name, at_once=CALLS)
+    await for_each(range(len(asked)), name, at_once=CALLS)
     rows = [
         record(step, Failed("name_category", failed[place]), rejected="reply_invalid")
         for place in sorted(failed)

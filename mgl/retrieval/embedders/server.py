@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from mgl.errors import ContextOverflow, EngineRejected
+from mgl.llm.concurrency import Portal, Retries
 from mgl.llm.engines.http import Http
 from mgl.llm.engines.looking import look
-from mgl.llm.patience import Patience
-from mgl.llm.portal import Portal
 from mgl.retrieval.base import EmbeddingTask
 from mgl.retrieval.computing import readable
 from mgl.retrieval.embedders.checking import unit_vectors
@@ -107,7 +106,7 @@ class ServerEmbedder:
 
     async def _ask(self, texts: Sequence[str]) -> list[list[float]]:
         body = {"model": self._served, "input": list(texts), "encoding_format": "float"}
-        answer = await Patience(_OUTAGE_S, _PAUSE_S).over(
+        answer = await Retries(_OUTAGE_S, _PAUSE_S).run(
             lambda: self._http.post("embeddings", body, patience=_ANSWER_S)
         )
         try:

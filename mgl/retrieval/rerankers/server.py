@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from mgl.errors import EngineRejected
+from mgl.llm.concurrency import Retries
 from mgl.llm.engines.http import Http
 from mgl.llm.engines.looking import Server, look
-from mgl.llm.patience import Patience
 from mgl.retrieval.computing import readable
 from mgl.retrieval.rerankers.local import probabilities
 
@@ -72,7 +72,7 @@ class ServerReranker:
     async def _ask(self, model: str, query: str, texts: Sequence[str]) -> NDArray[np.float64]:
         """The server's own scores, in the order of the texts."""
         body = {"model": model, "query": query, "documents": list(texts), "top_n": len(texts)}
-        answer = await Patience(_OUTAGE_S, _PAUSE_S).over(
+        answer = await Retries(_OUTAGE_S, _PAUSE_S).run(
             lambda: self._http.post("rerank", body, patience=_ANSWER_S)
         )
         try:
