@@ -16,7 +16,7 @@ from pydantic import Field
 
 from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ContextOverflow
-from mgl.llm.fitting import LEAST_TOKENS, LINE_TOKENS, both_ends, room, shortened
+from mgl.llm.prompting import LEAST_TOKENS, LINE_TOKENS, available_tokens, keep_both_ends, shorten
 from mgl.types import Answer, Conversation, Question
 
 __all__ = ["Direct", "DirectConfig"]
@@ -44,7 +44,7 @@ class Direct(Baseline):
         context = self._tools.llm.context_tokens
         used = min(self._config.context_tokens or context, context)
         reserve = await self._reserve(question, step=ALIKE_TOKENS)
-        there = room(self._tools.llm, 1, reserve=reserve) - context + used
+        there = available_tokens(self._tools.llm, 1, reserve=reserve) - context + used
         if there < LEAST_TOKENS:
             raise ContextOverflow(
                 f"a context of {used:,} tokens has no room for a text and this question",
@@ -54,7 +54,7 @@ class Direct(Baseline):
             excerpts, whole = await self._turns_within(self._source, there)
             read = None
         else:
-            kept = await both_ends(self._tools.llm, self._source.text, there)
+            kept = await keep_both_ends(self._tools.llm, self._source.text, there)
             excerpts, whole = [Excerpt("\n\n".join(kept))], len(kept) == 1
             end, half = len(self._source.text), len(kept[0])
             read = [self._source.span(0, half), self._source.span(end - half, end)]
@@ -71,7 +71,7 @@ class Direct(Baseline):
         if sum(counts) <= there:
             return turns, True
         kept = [turns[place] for place in _ends(counts, there)]
-        texts = await shortened(llm, [turn.text for turn in kept], there // 2 - LINE_TOKENS)
+        texts = await shorten(llm, [turn.text for turn in kept], there // 2 - LINE_TOKENS)
         return [replace(turn, text=text) for turn, text in zip(kept, texts, strict=True)], False
 
 

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ContextOverflow, UsageError
-from mgl.llm.fitting import LINE_TOKENS, leading, room, shortened
+from mgl.llm.prompting import LINE_TOKENS, available_tokens, shorten, take_leading
 from mgl.retrieval.likeness import nearest
 from mgl.store import EditRecord
 from mgl.text import window_document
@@ -105,12 +105,12 @@ class NaiveRag(Baseline):
         if not texts:
             return [], True
         llm = self._tools.llm
-        there = room(llm, len(texts), reserve=await self._reserve(question))
+        there = available_tokens(llm, len(texts), reserve=await self._reserve(question))
         most = min(self._config.most_tokens, there)
-        kept = await leading(llm, texts, most)
+        kept = await take_leading(llm, texts, most)
         if kept:
             return kept, True
-        (first,) = await shortened(llm, texts[:1], max(0, most + LINE_TOKENS * (len(texts) - 1)))
+        (first,) = await shorten(llm, texts[:1], max(0, most + LINE_TOKENS * (len(texts) - 1)))
         if not first:
             raise ContextOverflow(
                 f"a context of {llm.context_tokens:,} tokens has no room for a chunk",

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ReplyInvalid
-from mgl.llm.reader import SYSTEM
+from mgl.llm.prompting import SYSTEM
 from mgl.memories.calls import Note, check_room, summarize
 from mgl.prompt import Prompt
 from mgl.store import EditRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mgl.baselines.record import Baseline, BaselineConfig
 from mgl.errors import ContextOverflow
-from mgl.llm.fitting import room
+from mgl.llm.prompting import available_tokens
 from mgl.types import Answer, Question
 
 __all__ = ["Transcript"]
@@ -22,7 +22,7 @@ class Transcript(Baseline):
         """ContextOverflow where the conversation does not fit."""
         llm, turns = self._tools.llm, self._turns(range(len(self.conversation.turns)))
         needed = sum(await llm.count_tokens([turn.text for turn in turns]))
-        there = max(0, room(llm, len(turns), reserve=self._config.answer_tokens))
+        there = max(0, available_tokens(llm, len(turns), reserve=self._config.answer_tokens))
         if needed > there:
             raise ContextOverflow(
                 f"{self.conversation.name} has {needed:,} tokens and the model has room for "

@@ -23,8 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_mod
 from mgl.errors import ContextOverflow, ReplyInvalid
 from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.constraints import bounded, index_set, number
-from mgl.llm.fitting import fitted, room, shortened
-from mgl.llm.reader import reader_messages
+from mgl.llm.prompting import available_tokens, fit_texts, reader_messages, shorten
 from mgl.prompt import Prompt, one_line
 from mgl.text.groups import dated
 from mgl.types import Answer, AnswerForm, Citation, Conversation, Question, Turn
@@ -220,7 +219,7 @@ async def reply_to_turn(
     """
     last = conversation.turns[recent[-1]]
     lines = [conversation.turns[number].line for number in recent]
-    shown = await fitted(llm, lines, reserve=llm.context_tokens // 2)
+    shown = await fit_texts(llm, lines, reserve=llm.context_tokens // 2)
     asked = Question(last.text, last.time, last.speaker or None)
 
     def prompt(*, memories: str) -> str:
@@ -268,7 +267,7 @@ async def answer_from_lines(
     rendered with ``memories``. With ``source_tokens`` the answer has its compaction ratio.
     Raises what LLM.complete raises.
     """
-    kept = await fitted(llm, lines, reserve=sampling.max_tokens)
+    kept = await fit_texts(llm, lines, reserve=sampling.max_tokens)
     shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(kept, 1))
     schema = create_model("answer", __base__=_Said, memories=(_citable(len(lines)), ...))
     reply = await llm.complete(
@@ -411,14 +410,14 @@ async def summarize(llm: LLM, prompt: str, tokens: int, *, stage: str, fallback:
         reply = await llm.complete(reader_messages(prompt), schema, sampling=sampling, stage=stage)
     except ReplyInvalid as error:
         return Note(fallback, problem=error.message)
-    (kept,) = await shortened(llm, [reply.parsed.notes], tokens)
+    (kept,) = await shorten(llm, [reply.parsed.notes], tokens)
     return Note(kept, reply.call_key)
 
 
 def check_room(llm: LLM, tokens: int, option: str, *, reserve: int) -> None:
     """ContextOverflow where texts of so many tokens do not fit the model's context beside
     ``reserve`` and a prompt; ``option`` is what sets their size."""
-    there = room(llm, 1, reserve=reserve)
+    there = available_tokens(llm, 1, reserve=reserve)
     if tokens > there:
         raise ContextOverflow(
             f"{tokens:,} tokens of text, and {reserve:,} for notes and question, do not fit the "

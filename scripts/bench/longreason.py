@@ -43,7 +43,7 @@ from mgl.errors import ContextOverflow, ReplyInvalid, UsageError
 from mgl.evaluation.judges.reliability import APART
 from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.constraints import bounded
-from mgl.llm.fitting import both_ends
+from mgl.llm.prompting import keep_both_ends
 from mgl.observer import Observer
 from mgl.prompt import Prompt
 from mgl.text.chunking import chunk_document
@@ -417,7 +417,7 @@ class _Summary(BaseModel):
 
 async def cut(llm: LLM, text: str, tokens: int) -> str:
     """The text, or its first and last halves of ``tokens`` tokens together at most."""
-    return "\n\n".join(await both_ends(llm, text, tokens))
+    return "\n\n".join(await keep_both_ends(llm, text, tokens))
 
 
 async def summarised(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mgl.baselines.direct import Direct, DirectConfig
 from mgl.errors import ContextOverflow, InputError
 from mgl.llm.calls import MemoryCallLog
-from mgl.llm.fitting import both_ends
+from mgl.llm.prompting import keep_both_ends
 from mgl.store import Store
 from mgl.types import Conversation, Document, Question, Turn
 from tests.baselines.asking import BOOK, OTHER, QUESTION, TALK, answered, asking, prompts
@@ -66,13 +66,13 @@ async def test_questions_of_other_lengths_share_the_prefix(
 async def test_both_ends_of_a_document_have_half_the_room(store: Store) -> None:
     mine, _ = asking(store, answered)
     for most in (0, 1, 7, 50, 300):
-        kept = await both_ends(mine.llm, BOOK.text, most)
+        kept = await keep_both_ends(mine.llm, BOOK.text, most)
         (count,) = await mine.llm.count_tokens(["\n\n".join(kept)])
         assert count <= most
         assert len(kept) in (0, 2)
         assert BOOK.text.startswith(kept[0] if kept else "")
         assert BOOK.text.endswith(kept[-1] if kept else "")
-    assert await both_ends(mine.llm, BOOK.text, 10_000) == (BOOK.text,)
+    assert await keep_both_ends(mine.llm, BOOK.text, 10_000) == (BOOK.text,)
 
 
 async def test_two_questions_share_the_record(store: Store) -> None:

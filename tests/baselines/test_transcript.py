@@ -14,7 +14,7 @@ from mgl.errors import ContextOverflow
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
-from mgl.llm.fitting import room
+from mgl.llm.prompting import available_tokens
 from mgl.memories.base import Tools
 from mgl.memories.calls import show_turns
 from mgl.observer import SilentObserver
@@ -81,7 +81,7 @@ async def test_it_fits_to_the_token(store: Store, spare: int, fits: bool) -> Non
     source = talk([30] * 20)
     mine, engine = tools(store, 0)
     needed = sum(await mine.llm.count_tokens([turn.line for turn in source.turns]))
-    engine.context_tokens = needed - room(mine.llm, 20, reserve=120) + spare
+    engine.context_tokens = needed - available_tokens(mine.llm, 20, reserve=120) + spare
     method = Transcript(mine, source, (), BaselineConfig(answer_tokens=120))
     if fits:
         assert (await method.answer(QUESTION)).text == "It rained."

@@ -12,8 +12,7 @@ from mgl.baselines.read_agent.prompts import LOOK_UP, ONE, SEVERAL
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Sampling, SchemaT
 from mgl.llm.constraints import number
-from mgl.llm.fitting import fitted, room
-from mgl.llm.reader import reader_messages
+from mgl.llm.prompting import available_tokens, fit_texts, reader_messages
 from mgl.prompt import one_line
 from mgl.types import Question, Span
 
@@ -66,10 +65,10 @@ class LookingUp:
         if not self._pages:
             return
         whole, reserve = self.gists, reserve + REPLY_TOKENS
-        self.gists = await fitted(self._llm, whole, reserve=reserve)
+        self.gists = await fit_texts(self._llm, whole, reserve=reserve)
         if self.gists != whole:
             self.marks.append("gists_cut")
-        there = room(self._llm, len(whole), reserve=reserve)
+        there = available_tokens(self._llm, len(whole), reserve=reserve)
         self._left = there - sum(await self._llm.count_tokens(self.gists))
 
     async def at_once(self, most: int) -> None:

@@ -29,7 +29,7 @@ from mgl.errors import ReplyInvalid
 from mgl.llm.base import Sampling
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import number
-from mgl.llm.reader import SYSTEM, reader_messages
+from mgl.llm.prompting import SYSTEM, reader_messages
 from mgl.memories.calls import check_room, summarize
 from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Message
-from mgl.llm.fitting import fitted
+from mgl.llm.prompting import fit_texts
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.edits import boundaries_schema
 from mgl.memories.gam.prompts import BOUNDARIES
@@ -154,7 +154,7 @@ async def _boundaries(
         return Cut(())
     context = list(before)[-config.context_turns :] if config.context_turns else []
     shown = [*context, *seen]
-    lines = await fitted(llm, [turns[number].line for number in shown], reserve=BOUNDARY_TOKENS)
+    lines = await fit_texts(llm, [turns[number].line for number in shown], reserve=BOUNDARY_TOKENS)
     schema = boundaries_schema(len(context), len(seen) - 1)
     sampling = config.sampling(BOUNDARY_TOKENS)
     prompt = BOUNDARIES.render(dialogue_text=numbered(lines))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import Message
-from mgl.llm.fitting import fitted
+from mgl.llm.prompting import fit_texts
 from mgl.memories.base import Tools
 from mgl.memories.gam.boundaries import Cut, Look
 from mgl.memories.gam.config import GamConfig
@@ -96,7 +96,7 @@ async def _summary(
     if config.summaries == "extract":
         seen = [turn.line for turn in turns[: part[-1] + 1]]
         return (*extracted(lines, seen), None, None)
-    shown = await fitted(tools.llm, lines, reserve=SUMMARY_TOKENS)
+    shown = await fit_texts(tools.llm, lines, reserve=SUMMARY_TOKENS)
     sampling = config.sampling(SUMMARY_TOKENS)
     prompt = SUMMARY.render(content="\n".join(shown))
     try:
@@ -160,7 +160,7 @@ async def _links(
 async def _judge(
     tools: Tools, own: str, other: str, config: GamConfig
 ) -> tuple[Judged | None, str | None]:
-    one, two = await fitted(tools.llm, [own, other], reserve=RELATION_TOKENS)
+    one, two = await fit_texts(tools.llm, [own, other], reserve=RELATION_TOKENS)
     prompt = RELATION.render(memory_1_content=one, memory_2_content=two)
     sampling = config.sampling(RELATION_TOKENS)
     try:
@@ -176,7 +176,7 @@ async def _judge_all(
     tools: Tools, own: str, others: Sequence[str], config: GamConfig
 ) -> list[tuple[Judged | None, str | None]]:
     budget = RELATION_TOKENS * len(others)
-    first, *rest = await fitted(tools.llm, [own, *others], reserve=budget)
+    first, *rest = await fit_texts(tools.llm, [own, *others], reserve=budget)
     prompt = RELATIONS.render(new=first, candidates=numbered(rest, first=1))
     sampling = config.sampling(budget)
     try:

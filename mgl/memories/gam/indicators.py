@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Message
-from mgl.llm.fitting import fitted
+from mgl.llm.prompting import fit_texts
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.edits import cues_schema
 from mgl.memories.gam.prompts import CUES, TIME_SENSITIVE
@@ -65,7 +65,7 @@ async def encode(
     ruled = {number: marks_by_rules(turns[number]) for number in part}
     if config.indicators == "rules":
         return ruled
-    lines = await fitted(llm, [turns[number].line for number in part], reserve=CUE_TOKENS)
+    lines = await fit_texts(llm, [turns[number].line for number in part], reserve=CUE_TOKENS)
     sampling = config.sampling(CUE_TOKENS)
     prompt = CUES.render(dialogue_text=numbered(lines))
     try:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import Final
 
-from mgl.llm.fitting import leading
+from mgl.llm.prompting import take_leading
 from mgl.memories.base import Tools
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.edits import Passage, Rows, described
@@ -56,7 +56,7 @@ async def describe_by_sentences(
     rows = []
     for ((of, identity), said), tokens in zip(several.items(), counts, strict=True):
         if tokens > config.description_tokens:
-            kept = await leading(tools.llm, said, config.description_tokens)
+            kept = await take_leading(tools.llm, said, config.description_tokens)
             rows.append(described(step, of, identity, joined(kept or said[:1]), None, None))
     tools.store.append_edits(memory_id, step, rows)
 

@@ -15,7 +15,7 @@ from typing import Final
 from mgl.errors import ContextOverflow, EngineError, EngineTimeout, ReplyInvalid
 from mgl.llm.base import Message, Sampling
 from mgl.llm.concurrency import for_each
-from mgl.llm.fitting import fitted
+from mgl.llm.prompting import fit_texts
 from mgl.memories.base import Tools
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.edits import Extraction, Passage, Rows, described, description, extraction
@@ -231,7 +231,7 @@ async def _described(
     tools: Tools, name: str, said: Sequence[str], config: GraphConfig
 ) -> tuple[str, str | None]:
     budget = config.description_tokens + _JSON_TOKENS
-    shown = await fitted(tools.llm, said, reserve=budget)
+    shown = await fit_texts(tools.llm, said, reserve=budget)
     prompt = DESCRIBE.render(
         name=name,
         descriptions="\n".join(f"- {text}" for text in shown),

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, create_model
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Message
 from mgl.llm.constraints import bounded, index_set
-from mgl.llm.fitting import leading
+from mgl.llm.prompting import take_leading
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.edits import Respond, record
 from mgl.memories.hgmem.evidence import Evidence
@@ -62,7 +62,7 @@ async def respond(
     used = sum(await llm.count_tokens([points, question.text]))
     room = llm.context_tokens - config.reply_tokens - PROMPT_TOKENS - used
     texts = [one_line(chunks[number].text) for number in best]
-    fitting = await leading(llm, texts, min(config.answer_chunk_tokens, room))
+    fitting = await take_leading(llm, texts, min(config.answer_chunk_tokens, room))
     read = sorted(best[: len(fitting)])
     lines = [f"[{place}] {one_line(chunks[number].text)}" for place, number in enumerate(read, 1)]
     schema = _schema(len(read), question.form, config)

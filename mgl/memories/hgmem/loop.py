@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM
-from mgl.llm.reader import SYSTEM
+from mgl.llm.prompting import SYSTEM
 from mgl.memories.base import Tools
 from mgl.memories.calls import CLAIM, SUPPORTED
 from mgl.memories.hgmem.answering import PROMPTS, respond

@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterable, Sequence
 
 from mgl.llm.base import LLM
-from mgl.llm.fitting import leading, shortened
+from mgl.llm.prompting import shorten, take_leading
 from mgl.memories.graph import EntityGraph
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.edits import Retrieve
@@ -61,20 +61,20 @@ async def retrieved_info(
     relations = list(dict.fromkeys(each for one in found for each in one.relations))
     numbers = sorted({each for one in found for each in one.chunks})
     said = [_described(each, graph, memory) for each in entities]
-    about = await shortened(llm, [text for _, _, text in said], config.entity_tokens)
+    about = await shorten(llm, [text for _, _, text in said], config.entity_tokens)
     first = _table(
         ("entity", "type", "description"),
         ((name, kind, text) for (name, kind, _), text in zip(said, about, strict=True)),
     )
     lines = [_relation(each, graph) for each in relations]
-    second = _rows(await leading(llm, [_row(line) for line in lines], config.relation_tokens))
+    second = _rows(await take_leading(llm, [_row(line) for line in lines], config.relation_tokens))
     tables = (
         f"-----Entities-----\n{first}\n-----Relationships-----\nsource,target,description\n{second}"
     )
     used = sum(await llm.count_tokens([tables, shown_memory(memory), *asked]))
     room = llm.context_tokens - config.reply_tokens - PROMPT_TOKENS - used
     texts = [_row((number, one_line(chunks[number].text))) for number in numbers]
-    kept = await leading(llm, texts, min(config.chunk_tokens_shown, room))
+    kept = await take_leading(llm, texts, min(config.chunk_tokens_shown, room))
     return f"{tables}\n-----Sources-----\nid,content\n{_rows(kept)}"
 
 

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Final
 
 from mgl.llm.base import LLM, Sampling
-from mgl.llm.reader import reader_messages
+from mgl.llm.prompting import reader_messages
 from mgl.memories.calls import Claim, extract_claim
 from mgl.memories.graph import EntityGraph, entity_key
 from mgl.memories.graph.names import mentions

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Message
-from mgl.llm.fitting import fitted
+from mgl.llm.prompting import fit_texts
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.episodes import Passage, shown
 from mgl.memories.mnemis.nodes import Episode
@@ -84,7 +84,7 @@ class Asker:
     ) -> Said[SchemaT]:
         """One reply."""
         tokens = self._config.extraction_tokens
-        texts = await fitted(self._llm, list(values.values()), reserve=tokens)
+        texts = await fit_texts(self._llm, list(values.values()), reserve=tokens)
         rendered = prompt.render(**dict(zip(values, texts, strict=True)))
         said, _ = await self._complete([Message("user", rendered)], schema, stage)
         return said
@@ -106,7 +106,7 @@ class Asker:
             "episode": self.passage.numbered(*part),
             **values,
         }
-        texts = await fitted(self._llm, list(given.values()), reserve=reserve)
+        texts = await fit_texts(self._llm, list(given.values()), reserve=reserve)
         rendered = prompt.render(**dict(zip(given, texts, strict=True)))
         messages, made = [Message("user", rendered)], []
         for again in range(calls):

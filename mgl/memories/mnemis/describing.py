@@ -15,7 +15,7 @@ from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Message
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import bounded
-from mgl.llm.fitting import fitted
+from mgl.llm.prompting import fit_texts
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
 from mgl.memories.mnemis.nodes import Category
@@ -121,7 +121,7 @@ async def _described(
     """The row of each category, and its edit unless there is none to be had."""
     own = [_lines(state, category, CHILDREN if len(some) == 1 else FEWER) for category in some]
     budget = TOKENS * len(some)
-    fit = iter(await fitted(llm, [line for lines in own for line in lines], reserve=budget))
+    fit = iter(await fit_texts(llm, [line for lines in own for line in lines], reserve=budget))
     nodes = ["\n".join(next(fit) for _ in lines) for lines in own]
     if len(some) == 1:
         prompt = DESCRIBE.render(name=one_line(some[0].name), nodes=nodes[0])

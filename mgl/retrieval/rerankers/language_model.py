@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgl.llm.base import LLM
-from mgl.llm.reader import reader_messages
+from mgl.llm.prompting import reader_messages
 from mgl.prompt import Prompt, one_line
 
 __all__ = ["HELPS", "YesNoReranker"]

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mgl.llm.base import LLM
-from mgl.llm.reader import SYSTEM
+from mgl.llm.prompting import SYSTEM
 from mgl.memories.base import Tools
 from mgl.memories.calls import (
     CLAIM,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mgl.llm.reader import reader_messages
+from mgl.llm.prompting import reader_messages
 from mgl.memories.base import Tools
 from mgl.memories.mindgraph.small.prompts import RELEVANT
 from mgl.prompt import one_line

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
-from mgl.llm.fitting import CUT, LEAST_TOKENS, fitted, room
+from mgl.llm.prompting import CUT, LEAST_TOKENS, available_tokens, fit_texts
 
 
 def llm(context_tokens: int) -> Client:
@@ -29,9 +29,9 @@ async def test_what_is_returned_fits_and_is_the_beginning_of_what_was_given(
     texts: list[str], context: int, reserve: int
 ) -> None:
     client = llm(context)
-    there = max(LEAST_TOKENS, room(client, len(texts), reserve=reserve))
+    there = max(LEAST_TOKENS, available_tokens(client, len(texts), reserve=reserve))
     given_tokens = await client.count_tokens(texts)
-    shown = await fitted(client, texts, reserve=reserve)
+    shown = await fit_texts(client, texts, reserve=reserve)
     assert len(shown) == len(texts)
     if sum(given_tokens) <= there:
         assert shown == texts
@@ -46,7 +46,7 @@ async def test_no_text_is_cut_that_is_shorter_than_one_that_is_not(
 ) -> None:
     client = llm(context)
     counts = await client.count_tokens(texts)
-    shown = await fitted(client, texts, reserve=0)
+    shown = await fit_texts(client, texts, reserve=0)
     whole = [count for count, text, cut in zip(counts, texts, shown, strict=True) if text == cut]
     cut = [count for count, text, cut in zip(counts, texts, shown, strict=True) if text != cut]
     assert not whole or not cut or max(whole) < min(cut)
@@ -55,16 +55,16 @@ async def test_no_text_is_cut_that_is_shorter_than_one_that_is_not(
 async def test_what_room_there_is_is_used() -> None:
     client = llm(2000)
     texts = ["word " * 10_000, "short one", "word " * 5_000]
-    shown = await fitted(client, texts, reserve=100)
+    shown = await fit_texts(client, texts, reserve=100)
     assert shown[1] == "short one"
     used = sum(await client.count_tokens(shown))
-    assert 0.85 < used / room(client, 3, reserve=100) <= 1
+    assert 0.85 < used / available_tokens(client, 3, reserve=100) <= 1
 
 
 async def test_a_text_whose_tokens_stand_at_its_beginning_fits_too() -> None:
     client = llm(700)
-    (shown,) = await fitted(client, ["! " * 1000 + " " * 100_000 + "end"], reserve=0)
-    assert (await client.count_tokens([shown]))[0] <= room(client, 1, reserve=0)
+    (shown,) = await fit_texts(client, ["! " * 1000 + " " * 100_000 + "end"], reserve=0)
+    assert (await client.count_tokens([shown]))[0] <= available_tokens(client, 1, reserve=0)
 
 
 async def test_texts_of_few_bytes_need_no_tokenizer() -> None:
@@ -73,4 +73,7 @@ async def test_texts_of_few_bytes_need_no_tokenizer() -> None:
             raise AssertionError(texts)
 
     client = Client(Unreachable([], context_tokens=1000), MemoryCallLog())
-    assert await fitted(client, ["a few", "words \ud83d"], reserve=0) == ["a few", "words \ud83d"]
+    assert await fit_texts(client, ["a few", "words \ud83d"], reserve=0) == [
+        "a few",
+        "words \ud83d",
+    ]
