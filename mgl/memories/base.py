@@ -394,8 +394,12 @@ class TalkMemory(SourceMemory[ConfigT], Generic[ConfigT, EditT, StateT]):
         raise UsageError("this memory is of a document", hint="ask it, or look at it")
 
     @abstractmethod
-    async def recall(self, question: Question, *, before: int | None = None) -> Recall:
-        """Find what answers a question; with ``before``, among the turns before that number."""
+    async def recall(self, question: Question, *, recent: Sequence[int] = ()) -> Recall:
+        """Find what answers a question.
+
+        ``recent`` are the numbers of turns that are shown as they are, up to the one that is
+        replied to: what is found stands on turns before them.
+        """
 
     @abstractmethod
     async def _settle(self, *, ended: bool) -> None:
@@ -459,13 +463,15 @@ class TalkMemory(SourceMemory[ConfigT], Generic[ConfigT, EditT, StateT]):
         talk, own = self.conversation, f"{turn.id}+"
         last, given = self._log.number(turn.id), Turn(own, name, "", turn.time, turn.session)
         heard = talk.turns[last]
-        replied = next((each for each in talk.turns[last + 1 :] if each.id == own), None)
-        if replied is not None and replied.text:
-            return Answer(heard.text, replied.text, "low", (), ("replied to before",))
-        kept = [number for number in range(last) if number not in self._log.forgotten]
+        forgotten = self._log.forgotten
+        replies = (n for n in range(last + 1, len(talk.turns)) if talk.turns[n].id == own)
+        replied = next(replies, None)
+        if replied is not None and replied not in forgotten:
+            return Answer(heard.text, talk.turns[replied].text, "low", (), ("replied to before",))
+        kept = [number for number in range(last) if number not in forgotten]
         recent = [*kept[1 - RECENT :], last]
         question = Question(heard.text, heard.time, heard.speaker or None)
-        found = await self.recall(question, before=recent[0])
+        found = await self.recall(question, recent=recent)
         said = await reply_to_turn(
             self._tools.llm,
             talk,

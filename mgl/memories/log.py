@@ -51,7 +51,8 @@ class Vocabulary(Generic[EditT, StateT]):
 
     ``edits`` are their dataclasses; ``apply`` gives the state after one edit, and raises KeyError
     or ValueError for one that does not fit; ``empty`` is the state before the first. ``events``
-    are rows that change no state (``Failed`` is one of them in every vocabulary).
+    are rows that change no state (``Failed`` is one of them in every vocabulary). ``span`` finds
+    the source of an edit that is recorded without one.
     """
 
     def __init__(
@@ -62,12 +63,14 @@ class Vocabulary(Generic[EditT, StateT]):
         *,
         events: Mapping[str, type[Any]] | None = None,
         replay: Callable[[Iterable[EditT], StateT], StateT] | None = None,
+        span: Callable[[EditT], Span | None] | None = None,
     ) -> None:
         self._events: dict[str, type[Any]] = {"reply": Failed, **(events or {})}
         self._types: dict[str, type[Any]] = {**edits, **self._events}
         self.apply = apply
         self.empty = empty
         self._replay = replay
+        self._span = span
 
     def record(
         self,
@@ -85,6 +88,8 @@ class Vocabulary(Generic[EditT, StateT]):
         name = self._names[type(edit)]
         payload = self._adapters[name].dump_python(edit, mode="json")
         reason = rejected or repaired
+        if span is None and self._span is not None:
+            span = self._span(edit)
         return EditRecord(step, name, payload, outcome, reason, span, score, call_key)
 
     def parse(self, row: EditRecord) -> EditT | Any | None:
@@ -216,7 +221,7 @@ class Log(Generic[EditT, StateT]):
                 self.turns.clear()
                 rows, self.state = self.rows, self._vocabulary.empty
             self.state = self._vocabulary.replay(rows, self.state)
-            self.step = self._store.steps(self.identity)
+            self.step = rows[-1].chunk + 1
         if isinstance(self._source, Conversation):
             self._read_turns()
 
