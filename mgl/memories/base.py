@@ -3,8 +3,9 @@
 A memory reads a source into a log of edits (``build``) and answers from what the log holds
 (``answer``). Everything it keeps is in the store: building again continues where the log ends.
 
-``SourceMemory`` is the base of all: identity, record, source. ``TalkMemory`` is the base of those
-that take in a conversation turn by turn: its log, appending, replying, forgetting.
+``SourceMemory`` is the base of all: identity, record, source. ``LogMemory`` adds a log of edits
+and the state that it makes, ``TalkMemory`` a conversation that grows turn by turn: appending,
+replying, forgetting.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -35,6 +37,7 @@ from mgl.types import Answer, Conversation, Document, Question, Source, Turn
 
 __all__ = [
     "ConversationMemory",
+    "LogMemory",
     "Memory",
     "MemoryKind",
     "PresetConfig",
@@ -43,6 +46,7 @@ __all__ = [
     "TalkMemory",
     "Tools",
     "check_ids",
+    "check_question",
     "check_text",
     "memory_id",
 ]
@@ -90,6 +94,12 @@ def check_text(document: Document) -> None:
         raise InputError(
             f"{document.name} holds no text", hint="give a document that says something"
         )
+
+
+def check_question(question: Question) -> None:
+    """InputError for a question without text."""
+    if not question.text.strip():
+        raise InputError("the question is empty", hint="say what you want to know")
 
 
 class PresetConfig(BaseModel):
@@ -256,6 +266,8 @@ class SourceMemory(ABC, Generic[ConfigT]):
             )
         if isinstance(source, Conversation):
             check_ids(source)
+        for question in questions:
+            check_question(question)
         self._tools = tools
         self._source = source
         self._questions = tuple(questions)
@@ -273,6 +285,12 @@ class SourceMemory(ABC, Generic[ConfigT]):
             self._writing_prompts(),
             **self._scope(),
         )
+
+    @property
+    def _document(self) -> Document:
+        """The source as one text: of a conversation its transcript."""
+        source = self._source
+        return source.transcript if isinstance(source, Conversation) else source
 
     @abstractmethod
     async def build(self) -> None:
@@ -326,12 +344,12 @@ class SourceMemory(ABC, Generic[ConfigT]):
         answers: Sequence[Answer] = (),
     ) -> GraphView:
         """A view of nodes and edges over the memory's own source."""
-        record, source = self._record(), self._source
+        record = self._record()
         return GraphView(
             memory_id=record.id,
             memory=record.kind,
             model=record.model_id,
-            document=source.transcript if isinstance(source, Conversation) else source,
+            document=self._document,
             questions=record.questions,
             steps=steps,
             nodes=tuple(nodes),
@@ -353,7 +371,24 @@ class Recall:
     paths: tuple[tuple[str, ...], ...] = ()
 
 
-class TalkMemory(SourceMemory[ConfigT], Generic[ConfigT, EditT, StateT]):
+class LogMemory(SourceMemory[ConfigT], Generic[ConfigT, EditT, StateT]):
+    """A memory whose log of edits makes a state; ``vocabulary`` says what the log holds."""
+
+    vocabulary: ClassVar[Vocabulary[Any, Any]]
+
+    @cached_property
+    def _log(self) -> Log[EditT, StateT]:
+        tools = self._tools
+        return Log(tools.store, self.id, self._source, self.vocabulary, tools.observer)
+
+    @property
+    def state(self) -> StateT:
+        """The state as the log has it now."""
+        self._log.catch_up()
+        return self._log.state
+
+
+class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, StateT]):
     """A memory that takes in a conversation turn by turn and is asked in between.
 
     A turn that is appended is in the log before ``append`` returns, and so is what it makes due. A
@@ -361,28 +396,9 @@ class TalkMemory(SourceMemory[ConfigT], Generic[ConfigT, EditT, StateT]):
     for a question (``recall``).
     """
 
-    vocabulary: ClassVar[Vocabulary[Any, Any]]
-
-    def __init__(
-        self,
-        tools: Tools,
-        source: Source,
-        questions: Sequence[Question] = (),
-        config: ConfigT | None = None,
-        *,
-        identity: str | None = None,
-    ) -> None:
-        super().__init__(tools, source, questions, config, identity=identity)
-        self._log: Log[EditT, StateT] = Log(
-            tools.store, self.id, source, self.vocabulary, tools.observer
-        )
-        self._writing = asyncio.Lock()
-
-    @property
-    def state(self) -> StateT:
-        """The state as the log has it now."""
-        self._log.catch_up()
-        return self._log.state
+    @cached_property
+    def _writing(self) -> asyncio.Lock:
+        return asyncio.Lock()
 
     @property
     def conversation(self) -> Conversation:

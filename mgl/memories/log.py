@@ -164,6 +164,13 @@ class Draft(Generic[EditT, StateT]):
         self.rows.append(row)
         return rejected is None
 
+    def reject(
+        self, op: str, payload: Mapping[str, Any], reason: str, *, call_key: str | None = None
+    ) -> None:
+        """Add a proposal that never became an edit, as it was made."""
+        row = EditRecord(self.step, op, payload, "rejected", reason, call_key=call_key)
+        self.rows.append(row)
+
     def mark(self, event: Any, *, call_key: str | None = None) -> None:
         """Add an event, which changes no state."""
         self.rows.append(self._vocabulary.record(self.step, event, call_key=call_key))
