@@ -1,7 +1,7 @@
 """What a memory declares its edits with: types whose values a model can be held to.
 
 Each is a type for a field of a pydantic model, made per call from what exists at that moment. It
-says the same thing twice: to the grammar that decoding is held to (``mgl.llm.compiling`` reads the
+says the same thing twice: to the grammar that decoding is held to (``mgl.llm.schemas`` reads the
 JSON schema it gives) and to the validation of the reply.
 
     >>> from pydantic import create_model

@@ -1,10 +1,10 @@
-"""Engines without a model, for tests, demonstrations and measuring what the rest costs.
+"""Engines without a model, for tests, demonstrations and measuring the overhead.
 
     >>> engine = ScriptedEngine(["first reply", "second reply"])
 
 ``SchemaEngine`` answers every request with data made from its JSON schema, the same data for the
-same request. ``ScriptedEngine`` plays a script and keeps what it was asked. Both count tokens as
-words and punctuation marks. They know no language: what they say means nothing.
+same request. ``ScriptedEngine`` plays a script and keeps the requests. Both count tokens as words
+and punctuation marks. ``sample`` draws a text from a grammar.
 """
 
 from __future__ import annotations
@@ -20,36 +20,22 @@ from typing import Any
 from mgl.errors import EngineRejected
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.calls import call_key
+from mgl.llm.grammar import Choice, Class, Literal, Node, Part, Repeat, Seq, Text
 from mgl.llm.patterns import parse_pattern
-from mgl.llm.samples import sample
-
-__all__ = ["SchemaEngine", "Scripted", "ScriptedEngine"]
 
 Scripted = str | Completion | BaseException | Callable[[Request], "str | Completion"]
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _WORDS = (
-    "amber",
-    "anchor",
-    "basin",
-    "candle",
-    "cedar",
-    "copper",
-    "delta",
-    "ember",
-    "fern",
-    "garden",
-    "harbour",
-    "island",
-    "juniper",
-    "kettle",
-    "lantern",
-    "meadow",
+    *("amber", "anchor", "basin", "candle", "cedar", "copper", "delta", "ember", "fern"),
+    *("garden", "harbour", "island", "juniper", "kettle", "lantern", "meadow"),
 )
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789éß—日"
+_MORE = 6  # repeats drawn beyond the minimum
 
 
-class _Counting:
-    """The part that both fakes share: properties, token counts, nothing to close."""
+class _Fake:
+    """What both fakes share: properties, token counts, nothing to close."""
 
     def __init__(
         self, model_id: str, context_tokens: int, native_tools: bool, concurrency: int
@@ -72,10 +58,10 @@ class _Counting:
         pass
 
 
-class SchemaEngine(_Counting):
-    """Data from the JSON schema, drawn by ``seed`` and the request; words where there is none.
+class SchemaEngine(_Fake):
+    """Answers with data drawn from the JSON schema by ``seed`` and the request, or with words.
 
-    Among choices it draws one, with a log-probability.
+    Draws one of the choices, with a log-probability, if there are any.
     """
 
     def __init__(
@@ -91,22 +77,22 @@ class SchemaEngine(_Counting):
         self._seed = seed
 
     async def generate(self, request: Request) -> Completion:
-        draw = random.Random(f"{self._seed}:{call_key(self.model_id, request)}")
+        rng = random.Random(f"{self._seed}:{call_key(self.model_id, request)}")
         logprobs: tuple[float, ...] = ()
         if request.choices:
-            text, logprobs = draw.choice(request.choices), (math.log(draw.uniform(0.5, 1)),)
+            text, logprobs = rng.choice(request.choices), (math.log(rng.uniform(0.5, 1)),)
         elif request.json_schema is None:
-            text = _sentence(draw, 8)
+            text = _sentence(rng, 8)
         else:
-            value = _value(request.json_schema, draw)
+            value = _value(request.json_schema, rng)
             text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         return replace(_completion(text, request), logprobs=logprobs)
 
 
-class ScriptedEngine(_Counting):
+class ScriptedEngine(_Fake):
     """Plays ``replies`` in order: a text, a completion, an exception, or a function of the request.
 
-    ``requests`` holds what was asked. A call beyond the script's end is refused.
+    ``requests`` holds the requests so far. A call beyond the end of the script is refused.
     """
 
     def __init__(
@@ -150,78 +136,78 @@ def _completion(text: str, request: Request) -> Completion:
     return Completion(text, "stop", TokenUsage(_prompt_tokens(request), _tokens(text)))
 
 
-def _value(schema: Mapping[str, Any], draw: random.Random) -> Any:
+def _value(schema: Mapping[str, Any], rng: random.Random) -> Any:
     if "const" in schema:
         return schema["const"]
     if "enum" in schema:
-        return draw.choice(schema["enum"])
+        return rng.choice(schema["enum"])
     for union in ("anyOf", "oneOf"):
         if union in schema:
-            return _value(draw.choice(schema[union]), draw)
+            return _value(rng.choice(schema[union]), rng)
     kind = schema.get("type")
     if isinstance(kind, list):
-        kind = draw.choice(kind)
+        kind = rng.choice(kind)
     match kind:
         case "object":
-            return _object(schema, draw)
+            return _object(schema, rng)
         case "array":
-            return _array(schema, draw)
+            return _array(schema, rng)
         case "string":
-            return _text(schema, draw)
+            return _text(schema, rng)
         case "integer":
             low, high = _bounds(schema, step=1)
-            return draw.randint(round(low), round(high))
+            return rng.randint(round(low), round(high))
         case "number":
             low, high = _bounds(schema, step=0.001)
-            return round(draw.uniform(low, high), 3)
+            return round(rng.uniform(low, high), 3)
         case "boolean":
-            return draw.random() < 0.5
+            return rng.random() < 0.5
     return None
 
 
-def _object(schema: Mapping[str, Any], draw: random.Random) -> dict[str, Any]:
+def _object(schema: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
     required = schema.get("required", ())
     made = {
-        name: _value(value, draw)
+        name: _value(value, rng)
         for name, value in schema.get("properties", {}).items()
-        if name in required or draw.random() < 0.5
+        if name in required or rng.random() < 0.5
     }
     extra = schema.get("additionalProperties")
     if isinstance(extra, Mapping):
-        for index in range(_count(schema, draw, "minProperties", "maxProperties")):
-            made[f"{draw.choice(_WORDS)}{index}"] = _value(extra, draw)
+        for index in range(_count(schema, rng, "minProperties", "maxProperties")):
+            made[f"{rng.choice(_WORDS)}{index}"] = _value(extra, rng)
     return made
 
 
-def _array(schema: Mapping[str, Any], draw: random.Random) -> list[Any]:
+def _array(schema: Mapping[str, Any], rng: random.Random) -> list[Any]:
     if "prefixItems" in schema:
-        return [_value(item, draw) for item in schema["prefixItems"]]
+        return [_value(item, rng) for item in schema["prefixItems"]]
     items = schema.get("items", {})
-    made = [_value(items, draw) for _ in range(_count(schema, draw, "minItems", "maxItems"))]
+    made = [_value(items, rng) for _ in range(_count(schema, rng, "minItems", "maxItems"))]
     if schema.get("uniqueItems"):
         made = list({json.dumps(item): item for item in made}.values())
     return made
 
 
-def _count(schema: Mapping[str, Any], draw: random.Random, least: str, most: str) -> int:
+def _count(schema: Mapping[str, Any], rng: random.Random, least: str, most: str) -> int:
     low: int = schema.get(least, 0)
-    return draw.randint(low, min(schema.get(most, low + 3), low + 3))
+    return rng.randint(low, min(schema.get(most, low + 3), low + 3))
 
 
-def _text(schema: Mapping[str, Any], draw: random.Random) -> str:
+def _text(schema: Mapping[str, Any], rng: random.Random) -> str:
     if "pattern" in schema:
-        return sample(parse_pattern(schema["pattern"]), draw)
+        return sample(parse_pattern(schema["pattern"]), rng)
     least: int = schema.get("minLength", 0)
     most: int = schema.get("maxLength", least + 200)
-    text = _sentence(draw, 6)
+    text = _sentence(rng, 6)
     while len(text) < least:
-        text += f" {draw.choice(_WORDS)}"
+        text += f" {rng.choice(_WORDS)}"
     text = text[:most].rstrip()
     return text + "x" * (least - len(text))
 
 
-def _sentence(draw: random.Random, words: int) -> str:
-    return " ".join(draw.choice(_WORDS) for _ in range(draw.randint(2, words))).capitalize() + "."
+def _sentence(rng: random.Random, words: int) -> str:
+    return " ".join(rng.choice(_WORDS) for _ in range(rng.randint(2, words))).capitalize() + "."
 
 
 def _bounds(schema: Mapping[str, Any], step: float) -> tuple[float, float]:
@@ -234,3 +220,39 @@ def _bounds(schema: Mapping[str, Any], step: float) -> tuple[float, float]:
     if low is None:
         low = 0 if high is None else high - 100
     return low, low + 100 if high is None else high
+
+
+def sample(node: Node, rng: random.Random) -> str:
+    """Draw one text of the grammar's language."""
+    match node:
+        case Literal(text):
+            return text
+        case Class():
+            return _draw_character(node, rng)
+        case Seq(parts):
+            return "".join(sample(part, rng) for part in parts)
+        case Choice(options):
+            return sample(rng.choice(options), rng)
+        case Repeat(part, least, most):
+            times = rng.randint(least, _cap(least, most))
+            return "".join(sample(part, rng) for _ in range(times))
+        case Text(least, most):
+            times = rng.randint(least, _cap(least, most))
+            return "".join(rng.choice(_LETTERS) for _ in range(times))
+        case Part(text, _):
+            words = re.findall(r"\S+\s*|\s+", text)
+            start = rng.randrange(len(words))
+            end = rng.randint(start + 1, min(len(words), start + _MORE))
+            return json.dumps("".join(words[start:end]), ensure_ascii=False)[1:-1]
+
+
+def _cap(least: int, most: int | None) -> int:
+    return least + _MORE if most is None else min(most, least + _MORE)
+
+
+def _draw_character(node: Class, rng: random.Random) -> str:
+    if not node.negated:
+        low, high = rng.choice(node.ranges)
+        return chr(rng.randint(low, high))
+    allowed = [c for c in _LETTERS if not any(low <= ord(c) <= high for low, high in node.ranges)]
+    return rng.choice(allowed or ["\u00b7"])

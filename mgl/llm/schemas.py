@@ -1,41 +1,55 @@
-"""The JSON schema of a pydantic model, as engines are given it.
+"""JSON schemas: of pydantic models, as engines are given them, and compiled to grammars.
 
-Definitions are inlined (not every engine resolves ``$ref``), and titles, defaults and
-discriminator hints are left out: they cost prompt and grammar, and decide nothing. Descriptions
-stay, some servers show them to the model.
+``json_schema`` inlines definitions (not every engine resolves ``$ref``) and drops titles, defaults
+and discriminator hints: they cost prompt and grammar, and decide nothing. Descriptions stay, since
+some servers show them to the model.
 
-It does not know recursive models: a reply of unbounded depth has no grammar here.
+``compile_schema`` makes a grammar of a fixed layout: properties in the order of the schema, bounded
+numbers. Engines that take a grammar get it in place of the schema, which leaves white space open: a
+small model pads with it until its budget is gone.
+
+    >>> from mgl.llm.grammar import to_regex
+    >>> to_regex(compile_schema({"type": "object", "properties": {"n": {"enum": ["a", "b"]}},
+    ...                          "required": ["n"], "additionalProperties": False}))
+    '\\\\{"n": (?:"a"|"b")\\\\}'
+
+It covers what pydantic makes of models: objects, arrays, tuples, mappings, unions, literals, enums,
+strings with lengths or anchored patterns, numbers with bounds. Everything else is refused:
+recursion, objects of any shape, ``not``, ``if``. ``uniqueItems`` and ``multipleOf`` are left to
+validation. Two keywords are ours: ``substring`` and ``increasing`` (``mgl.llm.constraints``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
 
 from mgl.errors import UsageError
-
-__all__ = ["OURS", "json_schema", "plain"]
+from mgl.llm.grammar import DIGIT, Choice, Class, Literal, Node, Part, Repeat, Seq, Text, literals
+from mgl.llm.patterns import parse_pattern
 
 _LEFT_OUT = frozenset({"title", "default", "discriminator", "$defs"})
 _BY_NAME = frozenset({"properties"})  # keys of these are names, not keywords
 _PREFIX = "#/$defs/"
 
 OURS = frozenset({"increasing", "substring"})
-"""Keywords that only our own grammars read (``mgl.llm.constraints`` sets them)."""
+"""Keywords that only our own grammars read; ``mgl.llm.constraints`` sets them."""
 
 
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The model's JSON schema, self-contained; UsageError if the model is recursive."""
+    """Make the model's JSON schema, self-contained; UsageError if the model is recursive."""
     schema = model.model_json_schema()
-    inlined = _inlined(schema, schema.get("$defs", {}), ())
+    inlined = _inline(schema, schema.get("$defs", {}), ())
     assert isinstance(inlined, dict)
     return inlined
 
 
 def plain(schema: Any) -> Any:
-    """A JSON schema without the keywords of ours, as anybody else's engine may be given it."""
+    """Remove our own keywords from a JSON schema, for engines that do not know them."""
     if isinstance(schema, list):
         return [plain(item) for item in schema]
     if not isinstance(schema, Mapping):
@@ -51,9 +65,9 @@ def plain(schema: Any) -> Any:
     }
 
 
-def _inlined(value: Any, definitions: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+def _inline(value: Any, definitions: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     if isinstance(value, list):
-        return [_inlined(item, definitions, path) for item in value]
+        return [_inline(item, definitions, path) for item in value]
     if not isinstance(value, dict):
         return value
     if "$ref" in value:
@@ -64,20 +78,336 @@ def _inlined(value: Any, definitions: Mapping[str, Any], path: tuple[str, ...]) 
                 hint="bound the depth: write out the levels as models of their own",
             )
         siblings = {key: item for key, item in value.items() if key != "$ref"}
-        target = _inlined(definitions[name], definitions, (*path, name))
-        return {**target, **_inlined(siblings, definitions, path)}
-    return {
-        key: _named(item, definitions, path)
-        if key in _BY_NAME
-        else _value(key, item, definitions, path)
-        for key, item in value.items()
-        if key not in _LEFT_OUT
-    }
+        target = _inline(definitions[name], definitions, (*path, name))
+        return {**target, **_inline(siblings, definitions, path)}
+    inlined = {}
+    for key, item in value.items():
+        if key in _BY_NAME:
+            inlined[key] = {name: _inline(one, definitions, path) for name, one in item.items()}
+        elif key in ("enum", "const"):
+            inlined[key] = item
+        elif key not in _LEFT_OUT:
+            inlined[key] = _inline(item, definitions, path)
+    return inlined
 
 
-def _named(value: Mapping[str, Any], definitions: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    return {name: _inlined(item, definitions, path) for name, item in value.items()}
+Schema = Mapping[str, Any]
+
+_OUTSIDE = ((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x7F, 0x7F))  # never inside a JSON string
+_QUOTE = Literal('"')
+# The layout that models write by habit: a space after comma and colon, each object of a list on a
+# line of its own. Without it, a small model closes a list before its first item.
+ITEM, KEY = ", ", ": "
+LINE, LINE_ITEM = "\n  ", ",\n  "
+# The longest range whose order is written out, by the minimum length of the list: the grammar grows
+# with the square of the range, for two numbers or more with its cube.
+_LONGEST_ORDER = (64, 64, 24)
 
 
-def _value(key: str, value: Any, definitions: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    return value if key in ("enum", "const") else _inlined(value, definitions, path)
+def compile_schema(schema: Schema) -> Node:
+    """Compile an inlined schema to the grammar of its JSON texts, in a fixed layout.
+
+    Raises UsageError if the schema says something that such a grammar cannot.
+    """
+    if "const" in schema:
+        return Literal(_dump(schema["const"]))
+    if "enum" in schema:
+        return literals([_dump(value) for value in schema["enum"]])
+    for union in ("anyOf", "oneOf"):
+        if union in schema:
+            return _choice([compile_schema(option) for option in schema[union]])
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return _choice([compile_schema({**schema, "type": one}) for one in kind])
+    match kind:
+        case "object":
+            return _object(schema)
+        case "array":
+            return _array(schema)
+        case "string":
+            return _string(schema)
+        case "integer":
+            return _integer(schema)
+        case "number":
+            return _number(schema)
+        case "boolean":
+            return literals(["true", "false"])
+        case "null":
+            return Literal("null")
+    raise UsageError(
+        f"a schema cannot be compiled to a grammar: {_dump(dict(schema))[:200]}",
+        hint="give every field a type; recursive models and fields of any type are not supported",
+    )
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(ITEM, KEY))
+
+
+def _object(schema: Schema) -> Node:
+    properties: Schema = schema.get("properties", {})
+    extra = schema.get("additionalProperties")
+    if not properties and isinstance(extra, Mapping):
+        return _mapping(schema, extra)
+    if not properties and extra is not False:
+        raise UsageError(
+            "an object of any shape cannot be compiled to a grammar",
+            hint="declare its fields, or the type of its values",
+        )
+    required = frozenset(schema.get("required", ()))
+    members = [
+        (_concat(Literal(f"{_dump(name)}{KEY}"), compile_schema(value)), name in required)
+        for name, value in properties.items()
+    ]
+    return _concat(Literal("{"), _members(members), Literal("}"))
+
+
+def _members(members: Sequence[tuple[Node, bool]]) -> Node:
+    """Members in order, with commas between; those not required may be left out."""
+    for index, (member, required) in enumerate(members):
+        if required:
+            before = [Repeat(_concat(m, Literal(ITEM)), 0, 1) for m, _ in members[:index]]
+            return _concat(*before, member, *_after(members[index + 1 :]))
+    starts = [
+        _concat(member, *_after(members[index + 1 :])) for index, (member, _) in enumerate(members)
+    ]
+    return Choice((*starts, Literal(""))) if starts else Literal("")
+
+
+def _after(members: Sequence[tuple[Node, bool]]) -> list[Node]:
+    pairs = [(_concat(Literal(ITEM), member), required) for member, required in members]
+    return [pair if required else Repeat(pair, 0, 1) for pair, required in pairs]
+
+
+def _mapping(schema: Schema, values: Schema) -> Node:
+    member = _concat(_string(schema.get("propertyNames", {})), Literal(KEY), compile_schema(values))
+    least, most = schema.get("minProperties", 0), schema.get("maxProperties")
+    return _concat(Literal("{"), _repeat(member, least, most), Literal("}"))
+
+
+def _array(schema: Schema) -> Node:
+    opening, closing = Literal("["), Literal("]")
+    fixed = [compile_schema(item) for item in schema.get("prefixItems", ())]
+    if fixed:
+        pairs = [_concat(Literal(ITEM), item) for item in fixed[1:]]
+        return _concat(opening, fixed[0], *pairs, closing)
+    most = schema.get("maxItems")
+    if most == 0:
+        return Literal("[]")
+    items = schema.get("items", {})
+    least = schema.get("minItems", 0)
+    if schema.get("increasing"):
+        numbers = range(items["minimum"], items["maximum"] + 1)
+        if least < len(_LONGEST_ORDER) and least <= len(numbers) <= _LONGEST_ORDER[least]:
+            return _concat(opening, _order(numbers, least), closing)
+    item = compile_schema(items)
+    if not _has_objects(items):
+        return _concat(opening, _repeat(item, least, most), closing)
+    lines = _concat(Literal(LINE), _repeat(item, max(1, least), most, LINE_ITEM), Literal("\n"))
+    return _concat(opening, lines if least else Repeat(lines, 0, 1), closing)
+
+
+def _order(numbers: range, least: int, lead: str = "") -> Node:
+    """Strictly increasing numbers of a range, at least ``least``, with ``lead`` before each."""
+    if least:
+        firsts = numbers[: len(numbers) - least + 1]
+        rests = (numbers[place + 1 :] for place in range(len(firsts)))
+        return _choice(
+            [
+                _concat(Literal(f"{lead}{n}"), _order(rest, least - 1, ITEM))
+                for n, rest in zip(firsts, rests, strict=True)
+            ]
+        )
+    if lead:
+        return _concat(*(Repeat(Literal(f"{lead}{n}"), 0, 1) for n in numbers))
+    return Choice((_order(numbers, 1), Literal("")))
+
+
+def _has_objects(items: Schema) -> bool:
+    options = items.get("anyOf", items.get("oneOf", [items]))
+    return all(option.get("type") == "object" for option in options)
+
+
+def _repeat(item: Node, least: int, most: int | None, between: str = ITEM) -> Node:
+    """``item`` from ``least`` to ``most`` times, separated by commas."""
+    if most == 1:
+        return item if least == 1 else Repeat(item, 0, 1)
+    rest = Repeat(
+        _concat(Literal(between), item), max(0, least - 1), None if most is None else most - 1
+    )
+    whole = _concat(item, rest)
+    return whole if least else Repeat(whole, 0, 1)
+
+
+def _string(schema: Schema) -> Node:
+    if "substring" in schema:
+        return _concat(_QUOTE, Part(schema["substring"], schema.get("maxLength")), _QUOTE)
+    if "pattern" in schema:
+        return _concat(_QUOTE, _escape(parse_pattern(schema["pattern"])), _QUOTE)
+    least, most = schema.get("minLength", 0), schema.get("maxLength")
+    if most == 0:
+        return Literal('""')
+    return _concat(_QUOTE, Text(least, most), _QUOTE)
+
+
+def _escape(node: Node) -> Node:
+    """Rewrite a grammar of characters for the inside of a JSON string."""
+    match node:
+        case Literal(text):
+            return Literal(_dump(text)[1:-1])
+        case Class():
+            return _escape_class(node)
+        case Seq(parts):
+            return _concat(*(_escape(part) for part in parts))
+        case Choice(options):
+            return _choice([_escape(option) for option in options])
+        case Repeat(part, least, most):
+            return Repeat(_escape(part), least, most)
+        case Text() | Part():
+            return node
+
+
+def _escape_class(node: Class) -> Node:
+    escaped = [c for c in '"\\\n\r\t' if _contains(node, ord(c))]
+    letters: list[Node] = [Literal(_dump(c)[1:-1]) for c in escaped]
+    if node.negated:
+        return _choice([Class((*_OUTSIDE, *node.ranges), negated=True), *letters])
+    plain = tuple(piece for span in node.ranges for piece in _cut_escapes(span))
+    return _choice([*([Class(plain)] if plain else []), *letters])
+
+
+def _contains(node: Class, code: int) -> bool:
+    return any(low <= code <= high for low, high in node.ranges) is not node.negated
+
+
+def _cut_escapes(span: tuple[int, int]) -> list[tuple[int, int]]:
+    pieces = [(max(span[0], 0x20), span[1])]
+    for code in (0x22, 0x5C):
+        pieces = [
+            piece
+            for low, high in pieces
+            for piece in ((low, min(high, code - 1)), (max(low, code + 1), high))
+        ]
+        pieces = list(dict.fromkeys((low, high) for low, high in pieces if low <= high))
+    return pieces
+
+
+def _integer(schema: Schema) -> Node:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if "exclusiveMinimum" in schema:
+        least = schema["exclusiveMinimum"] + 1
+    if "exclusiveMaximum" in schema:
+        most = schema["exclusiveMaximum"] - 1
+    return _integers(least, most)
+
+
+def _number(schema: Schema) -> Node:
+    least = schema.get("minimum", schema.get("exclusiveMinimum"))
+    most = schema.get("maximum", schema.get("exclusiveMaximum"))
+    return _decimals(least, most)
+
+
+def _concat(*parts: Node) -> Node:
+    """A flat sequence with neighbouring texts joined."""
+    joined: list[Node] = []
+    for part in parts:
+        for piece in part.parts if isinstance(part, Seq) else (part,):
+            if isinstance(piece, Literal) and joined and isinstance(joined[-1], Literal):
+                joined[-1] = Literal(joined[-1].text + piece.text)
+            elif piece != Literal(""):
+                joined.append(piece)
+    return joined[0] if len(joined) == 1 else Seq(tuple(joined))
+
+
+# The largest magnitude, so that a model cannot fill its budget with digits and every integer
+# survives a double.
+LARGEST = 10**15 - 1
+FRACTION_DIGITS = 6
+_ZERO = Class(((ord("0"), ord("0")),))
+
+
+def _integers(least: int | None, most: int | None) -> Node:
+    """Integers of [least, most], in canonical form (no leading zeros, no ``-0``)."""
+    low = -LARGEST if least is None else max(least, -LARGEST)
+    high = LARGEST if most is None else min(most, LARGEST)
+    if low > high:
+        raise ValueError(f"no integer lies within [{low}, {high}]")
+    options: list[Node] = []
+    if low < 0:
+        options += [Seq((Literal("-"), n)) for n in _naturals(max(1, -high), -low)]
+    if high >= 0:
+        options += _naturals(max(0, low), high)
+    return _choice(options)
+
+
+def _decimals(least: float | None, most: float | None) -> Node:
+    """Decimal numbers of [least, most] with up to six digits after the point.
+
+    Exact if the bounds are whole numbers; otherwise the whole numbers around them bound it, and
+    validation rejects the rest.
+    """
+    low = -LARGEST if least is None else max(math.floor(least), -LARGEST)
+    high = LARGEST if most is None else min(math.ceil(most), LARGEST)
+    options: list[Node] = []
+    if low < 0:
+        options += [Seq((Literal("-"), n)) for n in _magnitudes(max(0, -high), -low)]
+    if high >= 0:
+        options += _magnitudes(max(0, low), high)
+    return _choice(options)
+
+
+def _magnitudes(low: int, high: int) -> list[Node]:
+    zeros = Repeat(_ZERO, 1, FRACTION_DIGITS)
+    options: list[Node] = [_choice(_naturals(low, high)), Seq((Literal(f"{high}."), zeros))]
+    if high > low:
+        fraction = Seq((Literal("."), Repeat(DIGIT, 1, FRACTION_DIGITS)))
+        options.append(Seq((_choice(_naturals(low, high - 1)), fraction)))
+    return options
+
+
+def _naturals(low: int, high: int) -> list[Node]:
+    """Canonical decimals of [low, high] by length, 0 <= low <= high."""
+    options: list[Node] = []
+    whole: list[int] = []
+    for length in range(len(str(low)), len(str(high)) + 1):
+        first = max(low, 0 if length == 1 else 10 ** (length - 1))
+        last = min(high, 10**length - 1)
+        if (first, last) == (10 ** (length - 1), 10**length - 1):
+            whole.append(length)
+        else:
+            options += _same_length(str(first), str(last))
+    if whole:
+        tail = Repeat(DIGIT, whole[0] - 1, whole[-1] - 1) if whole[-1] > 1 else None
+        options.append(_prepend(_digits("1", "9"), tail))
+    return options
+
+
+def _same_length(first: str, last: str) -> list[Node]:
+    """Digit strings from ``first`` to ``last``, both of one length."""
+    if not first:
+        return [Literal("")]
+    rest = len(first) - 1
+    if first[1:] == "0" * rest and last[1:] == "9" * rest:
+        return [_prepend(_digits(first[0], last[0]), Repeat(DIGIT, rest, rest) if rest else None)]
+    if first[0] == last[0]:
+        return [_prepend(Literal(first[0]), n) for n in _same_length(first[1:], last[1:])]
+    options = [_prepend(Literal(first[0]), n) for n in _same_length(first[1:], "9" * rest)]
+    if int(last[0]) - int(first[0]) > 1:
+        middle = _digits(str(int(first[0]) + 1), str(int(last[0]) - 1))
+        options.append(_prepend(middle, Repeat(DIGIT, rest, rest) if rest else None))
+    return options + [_prepend(Literal(last[0]), n) for n in _same_length("0" * rest, last[1:])]
+
+
+def _digits(first: str, last: str) -> Node:
+    return Literal(first) if first == last else Class(((ord(first), ord(last)),))
+
+
+def _prepend(head: Node, tail: Node | None) -> Node:
+    if tail is None or tail == Literal(""):
+        return head
+    return Seq((head, *tail.parts)) if isinstance(tail, Seq) else Seq((head, tail))
+
+
+def _choice(options: Sequence[Node]) -> Node:
+    unique = tuple(dict.fromkeys(options))
+    return unique[0] if len(unique) == 1 else Choice(unique)

@@ -12,11 +12,9 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from mgl.errors import UsageError
 from mgl.llm.base import Message, Request
-from mgl.llm.compiling import compile_schema
-from mgl.llm.fakes import SchemaEngine
+from mgl.llm.fakes import SchemaEngine, sample
 from mgl.llm.grammar import to_ebnf, to_regex
-from mgl.llm.samples import sample
-from mgl.llm.schemas import json_schema
+from mgl.llm.schemas import compile_schema, json_schema
 from tests.llm.notation import laid_out, pattern_of
 from tests.llm.shapes import SENTENCES, SHAPES, AllOptional, Answer, Edits, Notes
 

@@ -14,7 +14,6 @@ from mgl.llm import constraints
 from mgl.llm.base import Message
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
-from mgl.llm.compiling import compile_schema
 from mgl.llm.constraints import (
     bounded,
     covering,
@@ -27,11 +26,10 @@ from mgl.llm.constraints import (
     sentence_of,
     several,
 )
-from mgl.llm.fakes import ScriptedEngine
+from mgl.llm.fakes import ScriptedEngine, sample
 from mgl.llm.grammar import to_regex
 from mgl.llm.replies import REPAIR, validate
-from mgl.llm.samples import sample
-from mgl.llm.schemas import json_schema, plain
+from mgl.llm.schemas import compile_schema, json_schema, plain
 from tests.llm.notation import laid_out
 
 TEXT = 'He said "stop" and went.\nThen the dog – a black one – ran away. It\'s over\\done.'

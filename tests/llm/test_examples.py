@@ -11,7 +11,7 @@ import pytest
 import mgl.llm
 
 MODULES = [module.name for module in pkgutil.iter_modules(mgl.llm.__path__)]
-WITH_EXAMPLES = {"client", "constraints", "decimals", "grammar", "patterns", "replies", "samples"}
+WITH_EXAMPLES = {"client", "constraints", "concurrency", "grammar", "patterns", "replies", "schemas"}
 
 
 @pytest.mark.parametrize("name", MODULES)

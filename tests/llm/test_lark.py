@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from pydantic import BaseModel, create_model
 
-from mgl.llm.compiling import compile_schema
 from mgl.llm.constraints import bounded, covering, disjoint, index_set, part_of, several
 from mgl.llm.grammar import to_lark, to_regex
 from mgl.llm.replies import validate
-from mgl.llm.schemas import json_schema
+from mgl.llm.schemas import compile_schema, json_schema
 from tests.llm.shapes import SHAPES
 
 BYTES = llguidance.LLTokenizer("byte")

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import UsageError
-from mgl.llm.compiling import compile_schema
+from mgl.llm.fakes import sample
 from mgl.llm.grammar import to_ebnf, to_regex
 from mgl.llm.patterns import parse_pattern
-from mgl.llm.samples import sample
+from mgl.llm.schemas import compile_schema
 from tests.llm.notation import pattern_of
 
 PATTERNS = [

@@ -7,7 +7,6 @@ import pytest
 
 from mgl.errors import UsageError
 from mgl.llm.base import Request, Tool
-from mgl.llm.compiling import compile_schema
 from mgl.llm.engines.givenup import ENOUGH, GivenUp
 from mgl.llm.engines.ways import (
     CHOICE,
@@ -23,7 +22,7 @@ from mgl.llm.engines.ways import (
     Way,
 )
 from mgl.llm.grammar import to_lark
-from mgl.llm.schemas import json_schema
+from mgl.llm.schemas import compile_schema, json_schema
 from tests.llm.notation import laid_out, pattern_of
 from tests.llm.shapes import Answer
 

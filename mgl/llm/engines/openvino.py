@@ -2,7 +2,7 @@
 
 One worker thread owns the pipeline and steps it while any request is unfinished, so requests join
 and leave the batch at any time; prompts that begin alike share their prefix' cache. Constraints
-are given as a grammar made here (``mgl.llm.compiling``): the pipeline's own JSON mode leaves
+are given as a grammar made here (``mgl.llm.schemas``): the pipeline's own JSON mode leaves
 white space open, which a small model pads with until its budget is gone.
 
 It reports no cached tokens (the pipeline has no such counter), and it has no tool calls.
@@ -24,9 +24,9 @@ import numpy as np
 
 from mgl.errors import EngineRejected, EngineUnavailable, EngineUnusable, ResourceError
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
-from mgl.llm.compiling import compile_schema
 from mgl.llm.engines.converted import converted
 from mgl.llm.grammar import literals, to_ebnf
+from mgl.llm.schemas import compile_schema
 
 __all__ = ["OpenVinoEngine", "import_genai"]
 

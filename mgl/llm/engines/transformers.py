@@ -2,7 +2,7 @@
 
 Runs where PyTorch runs, on a GPU if there is one. A GGUF file is unpacked to dense weights on
 loading (weights left packed are unpacked again at every step, ten times slower). Constraints are
-the Lark grammar of ``mgl.llm.compiling``, given to Outlines' llguidance backend: its default one
+the Lark grammar of ``mgl.llm.schemas``, given to Outlines' llguidance backend: its default one
 compiles an automaton, which takes minutes where a schema has long bounded strings, and knows
 neither bounds in tokens nor verbatim parts of a text.
 
@@ -21,8 +21,8 @@ from typing import Any
 
 from mgl.errors import EngineUnavailable, ResourceError, UsageError
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
-from mgl.llm.compiling import compile_schema
 from mgl.llm.grammar import literals, to_lark
+from mgl.llm.schemas import compile_schema
 
 __all__ = ["TransformersEngine"]
 

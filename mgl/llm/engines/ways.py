@@ -25,9 +25,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mgl.llm.base import Request
-from mgl.llm.compiling import compile_schema
 from mgl.llm.grammar import Node, literals, to_ebnf, to_lark, to_regex
-from mgl.llm.schemas import plain
+from mgl.llm.schemas import compile_schema, plain
 
 __all__ = [
     "CHOICE",

@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 import mgl.memories.graph
-from mgl.llm.compiling import compile_schema
 from mgl.llm.grammar import to_ebnf, to_lark
-from mgl.llm.schemas import json_schema
+from mgl.llm.schemas import compile_schema, json_schema
 from mgl.memories.graph import prompts
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.edits import Passage, extraction

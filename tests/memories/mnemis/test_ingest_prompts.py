@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from mgl.llm.compiling import compile_schema
 from mgl.llm.grammar import to_ebnf, to_lark
-from mgl.llm.schemas import json_schema
+from mgl.llm.schemas import compile_schema, json_schema
 from mgl.memories.mnemis import ingest_prompts
 from mgl.memories.mnemis.proposals import (
     facts_schema,

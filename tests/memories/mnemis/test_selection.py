@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from mgl.errors import EngineRejected
 from mgl.llm.base import Completion, Request, TokenUsage
-from mgl.llm.compiling import compile_schema
 from mgl.llm.grammar import to_regex
+from mgl.llm.schemas import compile_schema
 from mgl.memories.mnemis.hierarchy import build_hierarchy
 from mgl.memories.mnemis.selection import SELECT_NAMES, LayerCount, Selection, select
 from mgl.memories.mnemis.state import PutCategory, State, replay
