@@ -1,19 +1,17 @@
-"""What a memory declares its edits with: types whose values a model can be held to.
+"""Field types that a model can be held to: what memories declare their edits with.
 
 Each is a type for a field of a pydantic model, made per call from what exists at that moment. It
-says the same thing twice: to the grammar that decoding is held to (``mgl.llm.schemas`` reads the
-JSON schema it gives) and to the validation of the reply.
+says the same thing twice: to the grammar that decoding is held to (``mgl.llm.schemas`` compiles the
+JSON schema) and to the validation of the reply.
 
     >>> from pydantic import create_model
     >>> Reply = create_model("Reply", boundaries=(index_set(6), ...))
     >>> Reply.model_validate({"boundaries": [1, 4]}).boundaries
     [1, 4]
 
-What a grammar can say is forced where the engine decodes under one. What none can say (sets that
-share no index, an index that no set holds) is a *rule*: a reply that breaks one is told which, in
-one repair call, and each break is counted under the rule's name (``RULES``).
-
-It knows no memory; each declares its own edits in its own folder.
+What a grammar can say is forced if the engine decodes under one. What no grammar can say (sets that
+share no index) is a *rule*: a reply that breaks one gets feedback in one repair call, and each
+breach is counted under the rule's name (``RULES``).
 """
 
 from __future__ import annotations
@@ -26,47 +24,32 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, Field, GetJsonSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError
 
-__all__ = [
-    "RULES",
-    "bounded",
-    "covering",
-    "disjoint",
-    "index_set",
-    "new_id",
-    "number",
-    "one_of",
-    "part_of",
-    "sentence_of",
-    "several",
-]
-
-RULES: Final = ("not_increasing", "overlapping", "uncovered")
-"""Names of the rules that validation holds beyond what a grammar can force."""
+RULES: Final = ("not_increasing", "overlapping")
+"""Names of the rules that only validation can check."""
 
 ID_PATTERN: Final = r"^[a-z0-9_]{1,40}$"
 
 
 def one_of(values: Sequence[str]) -> Any:
-    """Exactly one of some texts: ids that exist."""
+    """Exactly one of some texts, for instance the ids that exist."""
     return Literal[tuple(values)]
 
 
 def new_id(pattern: str = ID_PATTERN) -> Any:
-    """An id that need not exist, by its form."""
+    """An id of this form, whether or not it exists."""
     return Annotated[str, Field(pattern=pattern)]
 
 
 def number(least: int, most: int) -> Any:
-    """An integer between two, inclusive: the number of a sentence, a turn, a point."""
+    """An integer from ``least`` to ``most``: the number of a sentence, a turn, a point."""
     return Annotated[int, Field(ge=least, le=most)]
 
 
-def bounded(most: int) -> WithJsonSchema:
-    """Annotates a text that is decoded to about ``most`` characters, and never empty.
+def max_chars(most: int) -> WithJsonSchema:
+    """Annotates a text that is decoded to about ``most`` characters, and is never empty.
 
-    The bound keeps a reply within its budget. An engine holds it in tokens (a quarter of the
-    characters), in words (a seventh), or not at all; a text that is somewhat longer is no reason
-    to throw a reply away, so validation does not ask for it.
+    The bound keeps a reply within its budget. Engines count it in tokens (a quarter of the
+    characters), in words (a seventh), or not at all, so validation accepts longer texts.
     """
     return WithJsonSchema({"type": "string", "minLength": 1, "maxLength": most})
 
@@ -74,14 +57,14 @@ def bounded(most: int) -> WithJsonSchema:
 def sentence_of(sentences: Sequence[str]) -> Any:
     """A quote that is one of some sentences.
 
-    Decoding is held to it and validation is not: a quote from an engine that decodes freely may be
-    a little off, and whoever cites it locates it in the text or refuses it.
+    Only decoding is held to it: a quote from an engine that decodes freely may be a little off, and
+    whoever cites it locates it in the text or rejects it.
     """
     return _quote({"enum": list(dict.fromkeys(sentences))})
 
 
 def part_of(text: str, most: int) -> Any:
-    """A quote of some words of a text in a row, of ``most`` characters; as ``sentence_of``.
+    """A quote of consecutive words of a text, at most ``most`` characters; see ``sentence_of``.
 
     Only a grammar that knows substrings (llguidance) can hold decoding to it.
     """
@@ -93,22 +76,22 @@ def _quote(described: dict[str, Any]) -> Any:
 
 
 def index_set(count: int, *, first: int = 0, least: int = 0) -> Any:
-    """Strictly increasing integers from ``first``, of ``count`` there are, ``least`` at least.
+    """Strictly increasing integers from ``first`` to ``first + count - 1``, at least ``least``.
 
-    The order is forced where there are no more than some dozens, and a rule beyond.
+    The grammar forces the order for up to a few dozen integers; beyond that it is a rule.
     """
     item: Any = number(first, first + count - 1)
     size = Field(min_length=least, max_length=count)
-    return Annotated[list[item], size, AfterValidator(_increasing), _Keyword("increasing", True)]
+    return Annotated[list[item], size, AfterValidator(_check_order), _Keyword("increasing", True)]
 
 
 def several(item: type[BaseModel], most: int, *, least: int = 0) -> Any:
-    """A list of objects, bounded so that a reply fits its budget."""
+    """A list of ``least`` to ``most`` objects."""
     return Annotated[list[item], Field(min_length=least, max_length=most)]  # type: ignore[valid-type]
 
 
 def disjoint(items: Any, field: str) -> Any:
-    """A list of objects whose index sets in ``field`` share nothing: merges. A rule."""
+    """A list of objects whose index sets in ``field`` share no index, as merges must. A rule."""
 
     def check(values: list[BaseModel]) -> list[BaseModel]:
         holder: dict[int, int] = {}
@@ -126,24 +109,7 @@ def disjoint(items: Any, field: str) -> Any:
     return Annotated[items, AfterValidator(check)]
 
 
-def covering(items: Any, field: str, count: int, *, first: int = 0) -> Any:
-    """A list of objects whose index sets in ``field`` together hold every index. A rule."""
-
-    def check(values: list[BaseModel]) -> list[BaseModel]:
-        held = {index for value in values for index in getattr(value, field)}
-        missing = [index for index in range(first, first + count) if index not in held]
-        if missing:
-            raise PydanticCustomError(
-                "uncovered",
-                "{field} of no item holds {missing}",
-                {"field": field, "missing": ", ".join(map(str, missing[:20]))},
-            )
-        return values
-
-    return Annotated[items, AfterValidator(check)]
-
-
-def _increasing(values: list[int]) -> list[int]:
+def _check_order(values: list[int]) -> list[int]:
     for before, after in pairwise(values):
         if after <= before:
             raise PydanticCustomError(
@@ -156,7 +122,7 @@ def _increasing(values: list[int]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Keyword:
-    """Adds a keyword of ours to a type's JSON schema."""
+    """Adds one of our keywords to a type's JSON schema."""
 
     name: str
     value: Any

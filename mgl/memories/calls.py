@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_mod
 
 from mgl.errors import ContextOverflow, ReplyInvalid
 from mgl.llm.base import LLM, Message, Sampling
-from mgl.llm.constraints import bounded, index_set, number
+from mgl.llm.constraints import index_set, max_chars, number
 from mgl.llm.prompting import available_tokens, fit_texts, reader_messages, shorten
 from mgl.prompt import Prompt, one_line
 from mgl.text.groups import dated
@@ -169,7 +169,7 @@ class _Said(BaseModel):
 
     memories: list[int]
     answer: Annotated[
-        str, StringConstraints(strip_whitespace=True, min_length=1), bounded(ANSWER_CHARS)
+        str, StringConstraints(strip_whitespace=True, min_length=1), max_chars(ANSWER_CHARS)
     ]
 
 
@@ -402,7 +402,7 @@ async def summarize(llm: LLM, prompt: str, tokens: int, *, stage: str, fallback:
     The prompt asks for ``{"notes": "..."}``. Raises what LLM.complete raises, but ReplyInvalid.
     """
     text = Annotated[
-        str, StringConstraints(strip_whitespace=True, min_length=1), bounded(TOKEN_CHARS * tokens)
+        str, StringConstraints(strip_whitespace=True, min_length=1), max_chars(TOKEN_CHARS * tokens)
     ]
     schema = create_model("notes", __base__=_Noted, notes=(text, ...))
     sampling = Sampling(max_tokens=tokens + JSON_TOKENS)

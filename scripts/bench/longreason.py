@@ -42,7 +42,7 @@ from mgl.benchmarks.longbench import CODE
 from mgl.errors import ContextOverflow, ReplyInvalid, UsageError
 from mgl.evaluation.judges.reliability import APART
 from mgl.llm.base import LLM, Message, Sampling
-from mgl.llm.constraints import bounded
+from mgl.llm.constraints import max_chars
 from mgl.llm.prompting import keep_both_ends
 from mgl.observer import Observer
 from mgl.prompt import Prompt
@@ -412,7 +412,7 @@ class SummaryConfig(BaseModel):
 class _Summary(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    summary: Annotated[str, bounded(1200)]
+    summary: Annotated[str, max_chars(1200)]
 
 
 async def cut(llm: LLM, text: str, tokens: int) -> str:

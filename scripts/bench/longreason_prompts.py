@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from mgl.llm.constraints import bounded
+from mgl.llm.constraints import max_chars
 from mgl.prompt import Prompt
 
 __all__ = [
@@ -40,7 +40,7 @@ class AxisReply(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    reason: Annotated[str, bounded(REASON_CHARACTERS)]
+    reason: Annotated[str, max_chars(REASON_CHARACTERS)]
     label: str
 
 

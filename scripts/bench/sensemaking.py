@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from mgl.benchmarks.base import Dataset, Item
 from mgl.errors import ContextOverflow, ReplyInvalid, UsageError
 from mgl.llm.base import LLM, Message, Sampling
-from mgl.llm.constraints import bounded
+from mgl.llm.constraints import max_chars
 from mgl.observer import Observer
 from mgl.prompt import Prompt
 from mgl.text.chunking import chunk_document
@@ -79,8 +79,8 @@ class _Asked(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    parts: list[Annotated[str, bounded(160)]] = Field(min_length=2, max_length=6)
-    question: Annotated[str, bounded(400)]
+    parts: list[Annotated[str, max_chars(160)]] = Field(min_length=2, max_length=6)
+    question: Annotated[str, max_chars(400)]
 
 
 class _Reply(BaseModel):

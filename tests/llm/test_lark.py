@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from pydantic import BaseModel, create_model
 
-from mgl.llm.constraints import bounded, covering, disjoint, index_set, part_of, several
+from mgl.llm.constraints import disjoint, index_set, max_chars, part_of, several
 from mgl.llm.grammar import to_lark, to_regex
 from mgl.llm.replies import validate
 from mgl.llm.schemas import compile_schema, json_schema
@@ -28,14 +28,14 @@ def reply(**fields: Any) -> type[BaseModel]:
     return made
 
 
-MERGE = reply(points=index_set(8, least=2), description=Annotated[str, bounded(80)])
-CATEGORY = reply(category=Annotated[str, bounded(40)], indexes=index_set(6, least=1))
+MERGE = reply(points=index_set(8, least=2), description=Annotated[str, max_chars(80)])
+CATEGORY = reply(category=Annotated[str, max_chars(40)], indexes=index_set(6, least=1))
 CONSTRAINED = {
     "boundaries": reply(boundaries=index_set(12)),
     "long": reply(boundaries=index_set(200)),
     "merges": reply(merges=disjoint(several(MERGE, 3), "points")),
-    "cover": reply(categories=covering(several(CATEGORY, 4, least=1), "indexes", 6)),
-    "part": reply(src=part_of(TEXT, 40), claim=Annotated[str, bounded(60)]),
+    "categories": reply(categories=several(CATEGORY, 4, least=1)),
+    "part": reply(src=part_of(TEXT, 40), claim=Annotated[str, max_chars(60)]),
 }
 KINDS = {**{shape.__name__: shape for shape in SHAPES}, **CONSTRAINED}
 
@@ -91,7 +91,7 @@ def test_a_part_ends_within_its_bound() -> None:
 
 
 def test_a_text_ends_within_its_tokens() -> None:
-    kind = reply(claim=Annotated[str, bounded(60)])
+    kind = reply(claim=Annotated[str, max_chars(60)])
     lark = to_lark(compile_schema(json_schema(kind)))
     assert "[max_tokens=15]" in lark
     for seed in range(40):

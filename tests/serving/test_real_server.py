@@ -21,10 +21,9 @@ from mgl.llm.base import Message, Request, Sampling, Tool
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
 from mgl.llm.constraints import (
-    bounded,
-    covering,
     disjoint,
     index_set,
+    max_chars,
     one_of,
     part_of,
     several,
@@ -118,7 +117,7 @@ async def test_errors_are_told_apart(record: ServerRecord) -> None:
 
 class Town(BaseModel):
     name: str
-    about: Annotated[str, bounded(60)]
+    about: Annotated[str, max_chars(60)]
 
 
 async def test_replies_keep_to_schema_choice_and_grammar(record: ServerRecord) -> None:
@@ -140,22 +139,17 @@ async def test_rules_are_told_and_kept_or_given_up(record: ServerRecord) -> None
     merge: type[BaseModel] = create_model(
         "merge",
         points=(index_set(6, least=2), ...),
-        description=(Annotated[str, bounded(60)], ...),
+        description=(Annotated[str, max_chars(60)], ...),
     )
     merges: type[BaseModel] = create_model(
         "merges", merges=(disjoint(several(merge, 2), "points"), ...)
     )
-    category: type[BaseModel] = create_model("category", indexes=(index_set(3, least=1), ...))
-    categories: type[BaseModel] = create_model(
-        "categories", categories=(covering(several(category, 2, least=1), "indexes", 3), ...)
-    )
     log = MemoryCallLog()
     client = Client(await connected(record), log)
-    for kind in (merges, categories):
-        with suppress(ReplyInvalid):
-            await client.complete(ASK, kind, sampling=Sampling(max_tokens=300))
+    with suppress(ReplyInvalid):
+        await client.complete(ASK, merges, sampling=Sampling(max_tokens=300))
     assert {call.outcome for call in log.records} <= {"ok", "violated"}
-    assert len(log.records) in (2, 3, 4)
+    assert len(log.records) in (1, 2)
     await client.aclose()
 
 

@@ -55,7 +55,7 @@ from mgl.evaluation.metrics.cascade import cascade
 from mgl.evaluation.metrics.choices import gold_letter, letter_said
 from mgl.evaluation.runs.records import VerdictRecord
 from mgl.llm.base import LLM, Message, Sampling
-from mgl.llm.constraints import bounded
+from mgl.llm.constraints import max_chars
 from mgl.prompt import Prompt
 from mgl.text import sentence_spans
 
@@ -66,7 +66,7 @@ REASON_CHARS: Final = 300
 LEVEL_WIDTH: Final = 20
 
 Ask = Callable[[LLM, Item, Answered, Sampling], Awaitable[VerdictRecord]]
-Reason = Annotated[str, bounded(REASON_CHARS)]
+Reason = Annotated[str, max_chars(REASON_CHARS)]
 
 
 @dataclass(frozen=True, slots=True)

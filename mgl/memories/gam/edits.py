@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from mgl.llm.constraints import bounded, index_set
+from mgl.llm.constraints import index_set, max_chars
 from mgl.memories.gam.state import (
     Append,
     Check,
@@ -70,10 +70,10 @@ class Summary(_Reply):
     """E.2."""
 
     keywords: Annotated[
-        list[Annotated[str, Field(min_length=1), bounded(KEYWORD_CHARS)]],
+        list[Annotated[str, Field(min_length=1), max_chars(KEYWORD_CHARS)]],
         Field(min_length=1, max_length=KEYWORDS),
     ]
-    summary: Annotated[str, Field(min_length=1), bounded(SUMMARY_CHARS)]
+    summary: Annotated[str, Field(min_length=1), max_chars(SUMMARY_CHARS)]
 
 
 class Judged(_Reply):

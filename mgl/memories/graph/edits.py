@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from mgl.llm.constraints import bounded, number, one_of, several
+from mgl.llm.constraints import max_chars, number, one_of, several
 from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, entity_key, mentions
 from mgl.prompt import one_line
 from mgl.store import EditRecord
@@ -69,8 +69,8 @@ def extraction(
     sentences: int, types: tuple[str, ...], most_entities: int, most_relations: int
 ) -> type[Extraction]:
     """The schema of a reply on a passage of so many sentences."""
-    name = Annotated[str, bounded(DECODED_NAME_CHARS)]
-    text = Annotated[str, bounded(DESCRIPTION_CHARS)]
+    name = Annotated[str, max_chars(DECODED_NAME_CHARS)]
+    text = Annotated[str, max_chars(DESCRIPTION_CHARS)]
     src = number(1, sentences)
     entity = create_model(
         "entity",
@@ -99,7 +99,7 @@ def extraction(
 @cache
 def description(tokens: int) -> type[Described]:
     """The schema of a description of about so many tokens."""
-    text = Annotated[str, Field(min_length=1), bounded(4 * tokens)]
+    text = Annotated[str, Field(min_length=1), max_chars(4 * tokens)]
     return create_model("description", __base__=Described, description=(text, ...))
 
 

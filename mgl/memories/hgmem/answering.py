@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, create_model
 
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Message
-from mgl.llm.constraints import bounded, index_set
+from mgl.llm.constraints import index_set, max_chars
 from mgl.llm.prompting import take_leading
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.edits import Respond, record
@@ -87,7 +87,7 @@ def _schema(sources: int, form: AnswerForm, config: HgMemConfig) -> type[_Said]:
         left = config.reply_tokens - FRAME_TOKENS - NUMBER_TOKENS * sources
         chars = max(chars, TOKEN_CHARS * left)
     text: Any = Annotated[
-        str, StringConstraints(strip_whitespace=True, min_length=1), bounded(chars)
+        str, StringConstraints(strip_whitespace=True, min_length=1), max_chars(chars)
     ]
     return create_model(
         "answer",

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
 
-from mgl.llm.constraints import bounded, disjoint, index_set, number, several
+from mgl.llm.constraints import disjoint, index_set, max_chars, number, several
 
 __all__ = [
     "Case",
@@ -36,9 +36,9 @@ OBJECTS, OBJECT_CHARS = 16, 60
 DESCRIPTION_CHARS, CONCERN_CHARS = 2000, 200
 
 Text = Annotated[str, Field(min_length=1)]
-Name = Annotated[str, Field(min_length=1), bounded(OBJECT_CHARS)]
-Description = Annotated[str, Field(min_length=1), bounded(DESCRIPTION_CHARS)]
-Asked = Annotated[str, Field(min_length=1), bounded(CONCERN_CHARS)]
+Name = Annotated[str, Field(min_length=1), max_chars(OBJECT_CHARS)]
+Description = Annotated[str, Field(min_length=1), max_chars(DESCRIPTION_CHARS)]
+Asked = Annotated[str, Field(min_length=1), max_chars(CONCERN_CHARS)]
 
 
 class _Proposal(BaseModel):

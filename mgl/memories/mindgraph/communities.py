@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.errors import ContextOverflow, ReplyInvalid
 from mgl.llm.base import Message, Sampling
-from mgl.llm.constraints import bounded
+from mgl.llm.constraints import max_chars
 from mgl.memories.base import Tools
 from mgl.memories.mindgraph.prompts import REPORT
 from mgl.memories.mindgraph.state import Graph, Node
@@ -36,8 +36,8 @@ REPORT_TOKENS = 2048
 class Finding(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    headline: Annotated[str, Field(min_length=1), bounded(120)]
-    explanation: Annotated[str, Field(min_length=1), bounded(400)]
+    headline: Annotated[str, Field(min_length=1), max_chars(120)]
+    explanation: Annotated[str, Field(min_length=1), max_chars(400)]
 
 
 class Report(BaseModel):
@@ -45,9 +45,9 @@ class Report(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    title: Annotated[str, Field(min_length=1), bounded(120)]
+    title: Annotated[str, Field(min_length=1), max_chars(120)]
     impact_rating: Annotated[int, Field(ge=0, le=10)]
-    summary: Annotated[str, Field(min_length=1), bounded(800)]
+    summary: Annotated[str, Field(min_length=1), max_chars(800)]
     findings: Annotated[list[Finding], Field(min_length=MIN_FINDINGS, max_length=MAX_FINDINGS)]
 
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from mgl.llm.constraints import bounded, new_id, number, one_of, part_of, sentence_of
+from mgl.llm.constraints import max_chars, new_id, number, one_of, part_of, sentence_of
 from mgl.memories.mindgraph.state import (
     AddEdge,
     AddNode,
@@ -81,7 +81,7 @@ def operations_schema(
 
     Lengths and counts are bounded: an edit takes ``EDIT_TOKENS`` at most beside its source.
     """
-    content = Annotated[str, Field(min_length=1), bounded(CONTENT_CHARS)]
+    content = Annotated[str, Field(min_length=1), max_chars(CONTENT_CHARS)]
     relation = new_id(RELATION_PATTERN)
     source: Any
     if cite == "sentence":

@@ -25,7 +25,7 @@ from pydantic import (
 
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Message, Reply
-from mgl.llm.constraints import bounded, index_set
+from mgl.llm.constraints import index_set, max_chars
 from mgl.llm.replies import REPAIR
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
@@ -51,7 +51,7 @@ class _Item(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    category: Annotated[str, Field(min_length=1), bounded(NAME_LENGTH)]
+    category: Annotated[str, Field(min_length=1), max_chars(NAME_LENGTH)]
     indexes: list[int]
 
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Message
 from mgl.llm.concurrency import for_each
-from mgl.llm.constraints import bounded
+from mgl.llm.constraints import max_chars
 from mgl.llm.prompting import fit_texts
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
@@ -67,9 +67,9 @@ Answer in JSON, with the id of each category, in their order:
 class _Described(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    summary: Annotated[str, Field(min_length=1), bounded(320)]
+    summary: Annotated[str, Field(min_length=1), max_chars(320)]
     tags: Annotated[
-        list[Annotated[str, Field(min_length=1), bounded(32)]],
+        list[Annotated[str, Field(min_length=1), max_chars(32)]],
         Field(min_length=1, max_length=TAGS),
     ]
 

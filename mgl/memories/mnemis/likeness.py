@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mgl.errors import ReplyInvalid, UsageError
 from mgl.llm.base import LLM, Message
 from mgl.llm.concurrency import for_each
-from mgl.llm.constraints import bounded
+from mgl.llm.constraints import max_chars
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Failed, record
 from mgl.memories.mnemis.layers import Forming, Node, refusals
@@ -60,7 +60,7 @@ The nodes:
 class _Named(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    category: Annotated[str, Field(min_length=1), bounded(NAME_CHARS)]
+    category: Annotated[str, Field(min_length=1), max_chars(NAME_CHARS)]
 
 
 async def form_by_likeness(

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from mgl.llm.constraints import bounded, number, one_of, several
+from mgl.llm.constraints import max_chars, number, one_of, several
 
 __all__ = [
     "NEW",
@@ -33,7 +33,7 @@ NONE: Final = "none"
 NAME_CHARS, SUMMARY_CHARS, TAG_CHARS, FACT_CHARS, TIME_CHARS, TAGS = 60, 240, 24, 200, 40, 3
 
 ProposalT = TypeVar("ProposalT", bound=BaseModel)
-Time = Annotated[str, bounded(TIME_CHARS)] | None
+Time = Annotated[str, max_chars(TIME_CHARS)] | None
 
 
 class _Proposal(BaseModel):
@@ -50,8 +50,10 @@ class Summary(_Proposal):
     """What an entity is."""
 
     src: int
-    summary: Annotated[str, bounded(SUMMARY_CHARS)]
-    tags: Annotated[list[Annotated[str, bounded(TAG_CHARS)]], Field(min_length=1, max_length=TAGS)]
+    summary: Annotated[str, max_chars(SUMMARY_CHARS)]
+    tags: Annotated[
+        list[Annotated[str, max_chars(TAG_CHARS)]], Field(min_length=1, max_length=TAGS)
+    ]
 
 
 class StatedFact(_Proposal):
@@ -60,7 +62,7 @@ class StatedFact(_Proposal):
     src: int
     source: str
     target: str
-    fact: Annotated[str, bounded(FACT_CHARS)]
+    fact: Annotated[str, max_chars(FACT_CHARS)]
     valid_at: Time = None
     invalid_at: Time = None
 
@@ -78,7 +80,7 @@ class Same(_Proposal):
 
 def names_schema(most: int) -> type[Names]:
     """At most so many names."""
-    names = Annotated[list[Annotated[str, bounded(NAME_CHARS)]], Field(max_length=most)]
+    names = Annotated[list[Annotated[str, max_chars(NAME_CHARS)]], Field(max_length=most)]
     return create_model("names", __base__=Names, entities=(names, ...))
 
 
