@@ -129,6 +129,12 @@ def smollm2_weights(pytestconfig: pytest.Config) -> Path:
 
 
 @pytest.fixture(scope="session")
+def converted_weights(pytestconfig: pytest.Config) -> Path:
+    """Where the engine keeps what it converts, as a home has it: converting takes half a minute."""
+    return _weights_cache(pytestconfig) / "converted"
+
+
+@pytest.fixture(scope="session")
 def minilm_weights(pytestconfig: pytest.Config) -> Path:
     """The model folder of all-minilm-l6-v2: from this machine, else fetched once."""
     profile = load_profile("all-minilm-l6-v2")

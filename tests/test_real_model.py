@@ -23,7 +23,8 @@ PAGE_CHARACTERS = 800  # two calls or three, some seconds each
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> Path:
+def page(tmp_path: Path, mgl_home: Path, converted_weights: Path) -> Path:
+    (mgl_home / "converted").symlink_to(converted_weights)
     path = tmp_path / "page.txt"
     path.write_text(STORY.read_text()[:PAGE_CHARACTERS])
     return path

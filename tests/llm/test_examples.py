@@ -11,7 +11,15 @@ import pytest
 import mgl.llm
 
 MODULES = [module.name for module in pkgutil.iter_modules(mgl.llm.__path__)]
-WITH_EXAMPLES = {"client", "constraints", "concurrency", "grammar", "patterns", "replies", "schemas"}
+WITH_EXAMPLES = {
+    "client",
+    "constraints",
+    "concurrency",
+    "grammar",
+    "patterns",
+    "replies",
+    "schemas",
+}
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -25,9 +25,14 @@ ASK = [Message("system", "Reply in JSON."), Message("user", "Ann met Bo. Who met
 
 
 @pytest.fixture
-async def engine(smollm2_weights: Path) -> AsyncIterator[OpenVinoEngine]:
+async def engine(smollm2_weights: Path, converted_weights: Path) -> AsyncIterator[OpenVinoEngine]:
     made = await asyncio.to_thread(
-        OpenVinoEngine, smollm2_weights, model_id="m", context_tokens=2048, cache_gb=1
+        OpenVinoEngine,
+        smollm2_weights,
+        model_id="m",
+        context_tokens=2048,
+        cache_gb=1,
+        keep=converted_weights / "smollm2-135m",
     )
     yield made
     await made.aclose()
@@ -112,6 +117,7 @@ class _Broken:
         raise RuntimeError("somewhere.cpp:1:\nout of order")
 
 
+@pytest.mark.slow
 async def test_a_model_is_converted_once(smollm2_weights: Path, tmp_path: Path) -> None:
     folder = tmp_path / "kept"
     (folder / "openvino-2020.1").mkdir(parents=True)  # of another release
