@@ -12,7 +12,7 @@ from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.dialsim import LONGDIALQA, LONGDIALQA_CHOICE
 from mgl.errors import InputError
 from mgl.types import Conversation
-from tests.scriptsmarks.seen import seen
+from tests.benchmarks.seen import seen
 
 OPTIONS = ["Ann", "Bo", "Cy", "Di", "I do not remember."]
 

@@ -10,7 +10,7 @@ from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.locomo import LOCOMO, LOCOMO_ALL, read_samples
 from mgl.errors import InputError
 from mgl.types import Conversation
-from tests.scriptsmarks.seen import seen
+from tests.benchmarks.seen import seen
 
 
 def written(folder: Path, *questions: object) -> Path:

@@ -11,7 +11,7 @@ from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.longmemeval import LONGMEMEVAL
 from mgl.errors import InputError
 from mgl.types import Conversation
-from tests.scriptsmarks.seen import seen
+from tests.benchmarks.seen import seen
 
 
 def said(content: str | None, **fields: object) -> dict[str, object]:

@@ -10,7 +10,7 @@ from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.moviechat import MOVIECHAT
 from mgl.errors import InputError
 from mgl.types import Conversation
-from tests.scriptsmarks.seen import seen
+from tests.benchmarks.seen import seen
 
 
 def video(name: str = "a", **fields: object) -> dict[str, Any]:

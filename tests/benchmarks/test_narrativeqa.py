@@ -10,7 +10,7 @@ from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.narrativeqa import NARRATIVEQA
 from mgl.errors import InputError
 from mgl.types import Document
-from tests.scriptsmarks.seen import seen
+from tests.benchmarks.seen import seen
 
 BOOK = {"file": "rain.txt", "nqa_document_id": "d1", "nqa_title": "Rain"}
 TEXT = (

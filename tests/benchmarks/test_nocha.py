@@ -17,7 +17,7 @@ from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.nocha import NOCHA
 from mgl.errors import InputError
 from mgl.types import Document
-from tests.scriptsmarks.seen import seen
+from tests.benchmarks.seen import seen
 
 TEXTS = {"rain": "CHAPTER I\n\nIt rained.", "sun": "It shone."}
 
