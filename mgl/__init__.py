@@ -6,7 +6,7 @@
         result = lab.ask("scandal.txt", "Who is Irene Adler?")
     print(result.answer.text)
 
-Importing it does no work: what is named here is loaded when it is first used.
+Importing it loads nothing: each name below is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mgl.errors import MglError
-    from mgl.lab import Lab
+    from mgl.lab import Lab, ModelChoice
     from mgl.memories.results import AskResult, BuildResult
     from mgl.types import (
         Answer,
@@ -38,6 +38,7 @@ __all__ = [
     "Document",
     "Lab",
     "MglError",
+    "ModelChoice",
     "Question",
     "Span",
     "Turn",
@@ -49,6 +50,7 @@ _HOMES = {
     "BuildResult": "mgl.memories.results",
     "Lab": "mgl.lab",
     "MglError": "mgl.errors",
+    "ModelChoice": "mgl.lab",
 }
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mgl.errors import EngineTimeout, EngineUnavailable, UsageError
-from mgl.lab.toolbox import Toolbox
+from mgl.lab.workplace import Workplace
 from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine
 from mgl.store import EditRecord
@@ -190,7 +190,7 @@ def runs(
 ) -> Runs:
     """Runs the script as a user does; gives the lines that it printed."""
     request.getfixturevalue("embeds_words")
-    monkeypatch.setattr(Toolbox, "engine", SchemaEngine())
+    monkeypatch.setattr(Workplace, "engine", SchemaEngine())
 
     def ran(*words: str) -> list[str]:
         monkeypatch.setattr(sys, "argv", ["hgmem", *words, "--data", str(data)])
@@ -248,7 +248,7 @@ def test_a_question_is_told_step_by_step(runs: Runs) -> None:
 def test_a_question_without_an_answer_is_told_and_kept(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Toolbox, "engine", NoAnswers())
+    monkeypatch.setattr(Workplace, "engine", NoAnswers())
     with pytest.raises(SystemExit, match="no answer that could be used"):
         runs("ask", "--book", "rain", "--question", "When did Ann meet Bo?", "--set", "steps=1")
     printed = capsys.readouterr().out.splitlines()

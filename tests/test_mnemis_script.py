@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mgl.lab.toolbox import Toolbox
+from mgl.lab.workplace import Workplace
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.memories.mnemis.nodes import Entity, Fact, Mention
 from mgl.memories.mnemis.reading import Reading
@@ -116,7 +116,7 @@ def runs(
     engine: Reader,
 ) -> Runs:
     """Runs the script as a user does; gives the lines that it printed."""
-    monkeypatch.setattr(Toolbox, "engine", engine)
+    monkeypatch.setattr(Workplace, "engine", engine)
 
     def ran(command: str, *words: str, preset: str = "paper") -> list[str]:
         options = ("--set", f"preset={preset}", "reflect=false")

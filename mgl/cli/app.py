@@ -1,4 +1,4 @@
-"""The command table, and what becomes of errors and of Ctrl-C."""
+"""The table of commands, and what becomes of errors and of Ctrl-C."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ import typer
 from typer.core import TyperGroup
 
 from mgl.cli import (
+    add,
     ask,
     build,
     chat,
     data,
     doctor,
+    edit,
     eval,
     export,
+    forget,
     listing,
     log,
-    memory,
     models,
     report,
     reproduce,
@@ -36,31 +38,44 @@ EPILOG = """\
 Exit codes:
   0    done
   1    unexpected error (run again with --debug and report it)
-  2    an option or argument that cannot work
-  3    a document or question that cannot be used
-  4    a model engine or server that did not deliver
-  5    weights, disk space or the home folder
-  6    the database, or an id that is not in it
-  130  interrupted with Ctrl-C; what was finished is kept
+  2    an option or argument is wrong
+  3    a document or question cannot be used
+  4    a model engine or server failed
+  5    weights, disk space or the home folder are missing
+  6    the database cannot be used, or has no such memory
+  130  interrupted with Ctrl-C; finished work is kept
 
 \b
 Environment:
-  MGL_HOME      where weights and memories are kept
-  MGL_DATA      where the files of benchmarks are, a folder for each (`mgl data`)
-  MGL_BASE_URL  an OpenAI-compatible server, as with --base-url; without it, one of `mgl serve`
-  MGL_API_KEY   the key that it asks for, if it does
+  MGL_HOME      folder of weights and memories
+  MGL_DATA      folder of benchmark files, one folder each (`mgl data`)
+  MGL_BASE_URL  OpenAI-compatible server to use, as --base-url
+  MGL_API_KEY   key of that server
 """
+
+MEMORIES = "Memories"
+MODELS = "Models and servers"
+EVALUATION = "Evaluation"
 
 
 class _Commands(TyperGroup):
-    """Turns what a command raises into one clear line and an exit code."""
+    """Lists commands by group, and turns their errors into one line and an exit code."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {MEMORIES: [], MODELS: [], EVALUATION: []}
+        for name in self.list_commands(ctx):
+            command: Any = self.get_command(ctx, name)
+            groups[command.rich_help_panel].append((name, command.get_short_help_str(200)))
+        for title, rows in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            say("interrupted: what was finished is kept")
-            say("hint: run the same command again to go on where it stopped")
+            say("interrupted: finished work is kept")
+            say("hint: run the same command again to continue")
             raise typer.Exit(INTERRUPTED) from None
         except MglError as error:
             if ctx.params.get("debug"):
@@ -73,7 +88,7 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     cls=_Commands,
     name="mgl",
-    help="Graph memory for long documents and long conversations, on your own machine.",
+    help="Graph memory for long documents and conversations, on your own machine.",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -100,25 +115,30 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Options that go before the command."""
+    """Take the options that go before the command."""
     del debug, version
 
 
-app.command("ask")(ask.ask)
-app.command("build")(build.build)
-app.command("chat")(chat.chat)
-app.add_typer(memory.app, name="memory")
-app.command("list")(listing.list_memories)
-app.command("show")(show.show)
-app.command("log")(log.log)
-app.command("export")(export.export)
-app.add_typer(models.app, name="models")
-app.command("serve")(serve.serve)
-app.add_typer(data.app, name="data")
-app.command("eval")(eval.evaluate)
-app.command("reproduce")(reproduce.reproduce)
-app.command("report")(report.report)
-app.command("doctor")(doctor.doctor)
+for _name, _command in {
+    "ask": ask.ask,
+    "build": build.build,
+    "add": add.add,
+    "chat": chat.chat,
+    "list": listing.list_memories,
+    "show": show.show,
+    "log": log.log,
+    "export": export.export,
+    "edit": edit.edit,
+    "forget": forget.forget,
+}.items():
+    app.command(_name, rich_help_panel=MEMORIES)(_command)
+app.add_typer(models.app, name="models", rich_help_panel=MODELS)
+app.command("serve", rich_help_panel=MODELS)(serve.serve)
+app.command("doctor", rich_help_panel=MODELS)(doctor.doctor)
+app.add_typer(data.app, name="data", rich_help_panel=EVALUATION)
+app.add_typer(eval.app, name="eval", rich_help_panel=EVALUATION)
+app.command("reproduce", rich_help_panel=EVALUATION)(reproduce.reproduce)
+app.command("report", rich_help_panel=EVALUATION)(report.report)
 
 
 def run() -> None:
@@ -140,7 +160,7 @@ def run() -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """End now: an engine busy in native code cannot be asked to stop, and all is on disk."""
+    """End now: an engine busy in native code cannot be stopped, and everything is on disk."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

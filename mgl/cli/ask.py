@@ -1,84 +1,73 @@
-"""``mgl ask``: read a document for a question and answer it from what was read."""
+"""``mgl ask``: answer a question from a file, or from a memory that was built before."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from mgl.cli.options import (
-    Adapter,
-    AllowHub,
     AsJson,
-    BaseUrl,
-    ChunkTokens,
     ConversationName,
-    Embedder,
-    Engine,
-    MemoryKind,
-    Model,
-    Models,
-    ModelSettings,
-    Preset,
-    Reranker,
-    Settings,
-    WeightsPath,
-    chosen,
-    opened,
+    Kind,
+    ModelChoice,
+    choose_model,
+    collect_options,
+    open_lab,
+    with_options,
 )
 from mgl.cli.output import print_answer, print_json, print_stats, print_usage
 
 __all__ = ["ask"]
 
 
+@with_options(options=collect_options, choice=choose_model)
 def ask(
-    path: Annotated[Path, typer.Argument(help="A txt, md, html, epub or pdf file, or a chat log.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A txt, md, html, epub or pdf file, a chat log, a memory or a conversation."
+        ),
+    ],
     question: Annotated[str, typer.Argument(help="What you want to know.")],
-    memory: MemoryKind = "mindgraph",
+    asker: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="Who is asking: the “I” of it.")
+    ] = None,
+    memory: Kind = None,
     conversation: ConversationName = None,
-    model: Model = None,
-    chunk_tokens: ChunkTokens = None,
-    preset: Preset = None,
-    settings: Settings = None,
-    engine: Engine = None,
-    base_url: BaseUrl = None,
-    weights: WeightsPath = None,
-    adapter: Adapter = None,
-    models: Models = None,
-    embedder: Embedder = None,
-    reranker: Reranker = None,
-    allow_hub: AllowHub = False,
+    *,
+    options: dict[str, Any],
+    choice: ModelChoice,
     as_json: AsJson = False,
 ) -> None:
-    """Answer a question about a document.
+    """Ask a file, a memory or a conversation a question.
 
-    The answer comes with the passages that say so. A memory of the document is built first.
-    Stopped at any moment, the same command goes on where it was; run again, it answers from
-    what is stored.
+    The answer comes with the passages or turns that support it. A file is first read into a
+    memory (mindgraph for documents, gam for chat logs). If interrupted, run the same command
+    again: it continues where it stopped, and finished model calls are never repeated.
     """
-    runs_on = ModelSettings(
-        model, engine, base_url, weights, models, allow_hub, adapter, embedder, reranker
-    )
-    with opened(runs_on) as lab:
+    from mgl.types import Question
+
+    with open_lab(choice) as lab:
         result = lab.ask(
-            path,
-            question,
+            source,
+            Question(question, asker=asker),
             memory=memory,
             conversation=conversation,
-            **chosen(settings, chunk_tokens=chunk_tokens, preset=preset),
+            **options,
         )
-        unit = lab.memory(result.memory_id).unit
+        summary = lab.memory(result.memory_id)
+        turns = None if summary.turns is None else lab.transcript(result.memory_id)
     if as_json:
         print_json(result.to_json())
         return
-    print_answer(result.answer)
+    print_answer(result.answer, turns)
     typer.echo("")
-    print_stats(result.stats, unit)
+    print_stats(result.stats, summary.unit)
     if result.answer.compaction_ratio is not None:
         typer.echo(
-            f"compaction: the answer set out from {result.answer.compaction_ratio:.1%} "
-            "as many tokens as the document has"
+            f"compaction: the first prompt had {result.answer.compaction_ratio:.1%} "
+            "of the document's tokens"
         )
     print_usage(result.usage)
     typer.echo(f"memory: {result.memory_id} (mgl show {result.memory_id})")

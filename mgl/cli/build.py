@@ -1,31 +1,22 @@
-"""``mgl build``: read a document into a memory, for one question, several, or none."""
+"""``mgl build``: read a file into a memory, for one question, several, or any."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from mgl.cli.options import (
-    Adapter,
-    AllowHub,
     AsJson,
-    BaseUrl,
-    ChunkTokens,
     ConversationName,
-    Embedder,
-    Engine,
-    MemoryKind,
-    Model,
-    Models,
-    ModelSettings,
-    Preset,
-    Reranker,
-    Settings,
-    WeightsPath,
-    chosen,
-    opened,
+    Kind,
+    ModelChoice,
+    choose_model,
+    collect_options,
+    open_lab,
+    with_options,
 )
 from mgl.cli.output import print_estimate, print_json, print_stats, print_usage
 from mgl.errors import UsageError
@@ -33,49 +24,40 @@ from mgl.errors import UsageError
 __all__ = ["build"]
 
 
+@with_options(options=collect_options, choice=choose_model)
 def build(
     path: Annotated[Path, typer.Argument(help="A txt, md, html, epub or pdf file, or a chat log.")],
     question: Annotated[
         list[str] | None,
-        typer.Option("--question", "-q", help="A question to read it for; repeatable."),
+        typer.Option("--question", "-q", help="A question to read it for; repeat."),
     ] = None,
-    memory: MemoryKind = "mindgraph",
+    memory: Kind = None,
     conversation: ConversationName = None,
-    model: Model = None,
-    chunk_tokens: ChunkTokens = None,
-    preset: Preset = None,
-    settings: Settings = None,
-    engine: Engine = None,
-    base_url: BaseUrl = None,
-    weights: WeightsPath = None,
-    adapter: Adapter = None,
-    models: Models = None,
-    embedder: Embedder = None,
-    reranker: Reranker = None,
-    allow_hub: AllowHub = False,
+    *,
+    options: dict[str, Any],
+    choice: ModelChoice,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it would cost, and do nothing.")
+        bool, typer.Option("--dry-run", help="Estimate the cost and build nothing.")
     ] = False,
     retry_failed: Annotated[
-        bool,
-        typer.Option("--retry-failed", help="Of a graph: what failed is read again, too."),
+        bool, typer.Option("--retry-failed", help="Read failed parts of a graph again.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read a document into a memory, to ask it later.
+    """Read a file into a memory, to ask it later.
 
-    Without --question it is read for whatever may be asked. Stopped at any moment, the same
-    command goes on where it was.
+    Without --question the memory answers any question. If interrupted, run the same command
+    again to continue.
     """
-    runs_on = ModelSettings(
-        model, engine, base_url, weights, models, allow_hub, adapter, embedder, reranker
-    )
-    options = chosen(settings, chunk_tokens=chunk_tokens, preset=preset)
-    with opened(runs_on) as lab:
-        if dry_run and retry_failed:
-            raise UsageError("--dry-run does nothing", hint="leave out --retry-failed")
+    if dry_run and retry_failed:
+        raise UsageError("--dry-run builds nothing", hint="leave out --retry-failed")
+    with open_lab(choice) as lab:
         if dry_run:
-            print_estimate(lab.estimate(path, memory=memory, **options), as_json)
+            cost = lab.estimate(path, memory=memory, **options)
+            if as_json:
+                print_json(asdict(cost))
+            else:
+                print_estimate(cost)
             return
         result = lab.build(
             path,

@@ -5,73 +5,52 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mgl.cli.options import (
-    Adapter,
-    AllowHub,
-    BaseUrl,
-    Embedder,
-    Engine,
-    Model,
-    Models,
-    ModelSettings,
-    Preset,
-    Reranker,
-    Settings,
-    TalkMemory,
-    WeightsPath,
-    chosen,
-    opened,
+    Kind,
+    ModelChoice,
+    choose_model,
+    collect_options,
+    open_lab,
+    with_options,
 )
-from mgl.cli.output import clean, say
-from mgl.cli.talks import made_of, print_made, print_sources
+from mgl.cli.output import print_answer, print_nodes, say
 
 if TYPE_CHECKING:
     from mgl.lab.talk import Talk
 
 __all__ = ["chat"]
 
-COMMANDS = "/topics  what is remembered    /end  the session has ended    /quit  leave"
+COMMANDS = "/topics  show the memory    /end  end the session    /quit  leave"
 
 
+@with_options(options=collect_options, choice=choose_model)
 def chat(
-    name: Annotated[str, typer.Argument(help="The conversation; it is begun where it is new.")],
-    speaker: Annotated[str, typer.Option("--as", metavar="NAME", help="Who you are.")] = "user",
-    memory: TalkMemory = None,
-    model: Model = None,
-    preset: Preset = None,
-    settings: Settings = None,
-    engine: Engine = None,
-    base_url: BaseUrl = None,
-    weights: WeightsPath = None,
-    adapter: Adapter = None,
-    models: Models = None,
-    embedder: Embedder = None,
-    reranker: Reranker = None,
-    allow_hub: AllowHub = False,
+    name: Annotated[str, typer.Argument(help="The conversation; a new name starts one.")],
+    speaker: Annotated[str, typer.Option("--as", metavar="NAME", help="Your name.")] = "user",
+    memory: Kind = None,
+    *,
+    options: dict[str, Any],
+    choice: ModelChoice,
 ) -> None:
-    """Talk with a model that remembers what was said, in this session and in earlier ones.
+    """Talk with a model that remembers this and earlier sessions.
 
-    Each line is remembered before it is replied to. Under a reply stand the turns of earlier
-    that it uses. Leaving (/quit, Ctrl-D, Ctrl-C) loses nothing: the same command goes on.
+    Each line is stored before it is answered, and each reply lists the earlier turns it uses.
+    Leaving (/quit, Ctrl-D, Ctrl-C) loses nothing: the same command continues.
     """
-    runs_on = ModelSettings(
-        model, engine, base_url, weights, models, allow_hub, adapter, embedder, reranker
-    )
-    with opened(runs_on) as lab:
-        talk = lab.talk(name, memory=memory, **chosen(settings, preset=preset))
-        said = len(talk.memory.conversation.turns)
-        say(f"{name}: {said} turns are remembered; {COMMANDS}")
+    with open_lab(choice) as lab:
+        talk = lab.talk(name, memory=memory, **options)
+        say(f"{name}: {len(talk.memory.conversation.turns)} turns so far; {COMMANDS}")
         session = datetime.now().astimezone().isoformat(timespec="seconds")
-        while (line := _line(speaker)) is not None and line != "/quit":
+        while (line := _read_line(speaker)) is not None and line != "/quit":
             _respond(talk, line, speaker, session)
 
 
-def _line(speaker: str) -> str | None:
-    """The next line; None where there is none."""
+def _read_line(speaker: str) -> str | None:
+    """Read the next line that is not blank; None at the end of the input."""
     with suppress(EOFError, KeyboardInterrupt):
         while True:
             line = input(f"{speaker}> " if sys.stdin.isatty() else "").strip()
@@ -84,21 +63,21 @@ def _respond(talk: Talk, line: str, speaker: str, session: str) -> None:
     from mgl.types import Turn
 
     if line == "/topics":
-        print_made(talk)
+        print_nodes(talk.memory.view())
     elif line == "/end":
         talk.end_session()
-        say(made_of(talk))
+        stats = talk.stats()
+        say(f"{stats.nodes} nodes, {stats.edges} edges")
     elif line.startswith("/"):
         say(COMMANDS)
     else:
         now = datetime.now().astimezone()
-        said = talk.reply(Turn(_fresh_id(talk), speaker, line, now, session))
-        typer.echo(clean(said.answer.text))
-        print_sources(said.answer, talk.memory.conversation)
+        result = talk.reply(Turn(_new_id(talk), speaker, line, now, session))
+        print_answer(result.answer, talk.memory.conversation)
 
 
-def _fresh_id(talk: Talk) -> str:
-    """An id for the next turn and for the reply to it (``ID+``) that no turn has."""
+def _new_id(talk: Talk) -> str:
+    """Choose an id that neither a turn nor a reply (``ID+``) has."""
     taken = {turn.id.removesuffix("+") for turn in talk.memory.conversation.turns}
     number = len(taken) + 1
     while f"{number}" in taken:

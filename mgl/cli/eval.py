@@ -1,285 +1,346 @@
-"""``mgl eval``: put the questions of a benchmark to memories, and check or repeat such a run."""
+"""``mgl eval``: run a benchmark, resume a run, verify its scores, replay or retry it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from mgl.cli.executors import BaseUrls, Executing, Executor, RayAddress
 from mgl.cli.options import (
-    Adapter,
-    AllowHub,
     AsJson,
-    BertScoreModel,
-    Embedder,
-    Engine,
-    JudgeLabels,
-    JudgePairs,
-    JudgeRepeats,
-    Judges,
-    Memories,
-    Models,
-    ModelSettings,
-    Reranker,
-    WeightsPath,
+    ModelChoice,
+    ModelFolder,
+    Seed,
+    choose_model,
+    split_list,
+    with_options,
 )
 from mgl.cli.output import INTERRUPTED, say
 from mgl.cli.scores import print_replay, print_summary, verify_scores
 from mgl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from mgl.cli.workplaces import Workplaces
+    from mgl.evaluation.runs.executing import OpenExecutor
     from mgl.evaluation.runs.manifest import Arguments
+    from mgl.lab.workplace import Workplaces
 
-__all__ = ["evaluate"]
+__all__ = ["DataFolder", "Limit", "Work", "app", "choose_work", "open_workplaces"]
 
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="[LABEL.]NAME=VALUE", help="An option of memories; repeatable."),
+app = typer.Typer(
+    help="Run benchmarks on memories, and check the runs.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Run = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="DIR", help="Folder of the benchmarks, instead of MGL_DATA."),
 ]
-Folder = Path | None
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Run at most this many items.")]
+Concurrency = Annotated[int, typer.Option("--concurrency", min=1, help="Items in work at once.")]
 
 
-def evaluate(
-    benchmark: Annotated[str | None, typer.Argument(help="Whose questions are asked.")] = None,
-    memory: Memories = None,
+@dataclass(frozen=True, slots=True)
+class Work:
+    """How a run is worked on; ``urls`` are its model servers, one unless it is sharded."""
+
+    concurrency: int
+    keep: bool
+    executor: Literal["local", "ray"]
+    ray_address: str | None
+    urls: tuple[str, ...]
+
+    def arguments(self, execute: OpenExecutor) -> dict[str, Any]:
+        return {
+            "concurrency": self.concurrency,
+            "keep": self.keep,
+            "executor": self.executor,
+            "execute": execute,
+        }
+
+    @contextmanager
+    def open(self, places: Workplaces) -> Iterator[OpenExecutor]:
+        """Open what executes the units of a run."""
+        if self.executor == "local":
+            from mgl.evaluation.runs.executing import here
+
+            yield here
+            return
+        from mgl.cluster import connected, sharded
+
+        with connected(self.ray_address) as ray:
+            yield sharded(
+                ray,
+                places.store.path,
+                places.choice,
+                self.urls,
+                places.observer,
+                concurrency=self.concurrency,
+                keep=self.keep,
+            )
+
+
+def choose_work(
+    base_urls: Annotated[
+        str | None,
+        typer.Option(
+            "--base-url",
+            metavar="URL,…",
+            envvar="MGL_BASE_URL",
+            show_envvar=False,
+            help="Use this OpenAI-compatible server, or several with --executor ray.",
+        ),
+    ] = None,
+    concurrency: Concurrency = 8,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the databases of the memories.")
+    ] = False,
+    executor: Annotated[
+        Literal["local", "ray"],
+        typer.Option("--executor", help="Run in this process or on a Ray cluster."),
+    ] = "local",
+    ray_address: Annotated[
+        str | None,
+        typer.Option("--ray-address", metavar="ADDRESS", help="Ray cluster to connect to."),
+    ] = None,
+) -> Work:
+    """Collect how a run is worked on; UsageError for options that contradict each other."""
+    urls = split_list([base_urls or ""])
+    if executor == "local" and ray_address is not None:
+        raise UsageError("--ray-address needs --executor ray", hint="give both or neither")
+    if executor == "local" and len(urls) > 1:
+        raise UsageError(
+            "a run in one process uses one server, and --base-url names several",
+            hint="name one, or add --executor ray",
+        )
+    return Work(concurrency, keep, executor, ray_address, urls)
+
+
+@app.command("run")
+@with_options(choice=choose_model, work=choose_work, omit=("model", "base_url"))
+def run(
+    benchmark: Annotated[str, typer.Argument(help="A benchmark (`mgl data`).")],
+    memory: Annotated[
+        list[str] | None,
+        typer.Option("--memory", metavar="NAME,…", help="Memories to compare, or LABEL=NAME."),
+    ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option("--model", metavar="PROFILE,…", help="Model profiles; see `mgl models`."),
+        typer.Option("--model", metavar="PROFILE,…", help="Model profiles (`mgl models`)."),
     ] = None,
-    data: Annotated[
-        Folder, typer.Option("--data", metavar="PATH", help="Its files, if not in MGL_DATA.")
+    data: DataFolder = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="[LABEL.]NAME=VALUE", help="Set an option of the memories; repeat."
+        ),
     ] = None,
-    settings: Settings = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Items, at most.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="What draws them; 0.")] = None,
+    limit: Limit = None,
+    seed: Seed = 0,
     source: Annotated[
-        list[str] | None, typer.Option("--source", help="Only items of this one; repeatable.")
+        list[str] | None, typer.Option("--source", help="Only items of this source; repeat.")
     ] = None,
     category: Annotated[
-        list[str] | None, typer.Option("--category", help="Only these items; repeatable.")
+        list[str] | None, typer.Option("--category", help="Only items of this category; repeat.")
     ] = None,
     questions: Annotated[
-        Literal["each", "all"] | None,
-        typer.Option("--questions", help="What is built for questions is built for each, or all."),
+        Literal["each", "all"],
+        typer.Option("--questions", help="Build question-aware memories for each question or all."),
+    ] = "each",
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--judge",
+            metavar="[JUDGE=]PROFILE,…",
+            help="Models that judge answers; the first one's verdict is the score.",
+        ),
     ] = None,
-    judge: Judges = None,
-    judge_repeats: JudgeRepeats = None,
-    judge_pairs: JudgePairs = None,
-    judge_labels: JudgeLabels = None,
-    bertscore: BertScoreModel = None,
-    concurrency: Annotated[
-        int, typer.Option("--concurrency", min=1, help="Items worked on at once.")
-    ] = 8,
-    out: Annotated[Folder, typer.Option("--out", metavar="DIR", help="A new folder.")] = None,
-    resume: Annotated[
-        Folder, typer.Option("--resume", metavar="DIR", help="Go on with a run.")
+    judge_repeats: Annotated[
+        int, typer.Option("--judge-repeats", min=0, help="Repeat each verdict N times.")
+    ] = 0,
+    judge_pairs: Annotated[
+        int,
+        typer.Option("--judge-pairs", min=0, help="Compare N pairs of answers in both orders."),
+    ] = 0,
+    judge_labels: Annotated[
+        Path | None,
+        typer.Option(
+            "--judge-labels",
+            metavar="FILE",
+            help="Judge these human labels: JSON lines of question, gold, answer, correct.",
+        ),
     ] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="With --resume: what failed, too.")
-    ] = False,
-    verify: Annotated[
-        Folder, typer.Option("--verify", metavar="DIR", help="Compute all scores anew.")
+    bertscore: Annotated[
+        str | None,
+        typer.Option("--bertscore", metavar="MODEL[:LAYER]", help="Also score by BERTScore."),
     ] = None,
-    replay: Annotated[
-        Folder, typer.Option("--replay", metavar="DIR", help="Repeat a run without a model.")
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="New folder to write the run to.")
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the stores of memories.")] = False,
-    executor: Executor = "local",
-    ray_address: RayAddress = None,
-    engine: Engine = None,
-    base_url: BaseUrls = None,
-    weights: WeightsPath = None,
-    adapter: Adapter = None,
-    models: Models = None,
-    embedder: Embedder = None,
-    reranker: Reranker = None,
-    allow_hub: AllowHub = False,
+    *,
+    work: Work,
+    choice: ModelChoice,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate memories on a benchmark.
+    """Run a benchmark on one or more memories and models.
 
-    Stopped at any moment, --resume goes on where it was. --verify computes the scores of a run
-    from its records, --replay makes it again from the log of its calls.
+    If interrupted, `mgl eval resume DIR` continues.
     """
-    asked = {
-        "BENCHMARK": benchmark,
-        "--memory": memory,
-        "--model": model,
-        "--set": settings,
-        "--limit": limit,
-        "--seed": seed,
-        "--source": source,
-        "--category": category,
-        "--questions": questions,
-        "--judge": judge,
-        "--judge-repeats": judge_repeats,
-        "--judge-pairs": judge_pairs,
-        "--judge-labels": judge_labels,
-        "--bertscore": bertscore,
-        "--out": out,
-        "--embedder": embedder,
-        "--reranker": reranker,
-    }
-    there = _one_folder(asked, {"--resume": resume, "--verify": verify, "--replay": replay})
-    if retry_failed and resume is None:
-        raise UsageError("--retry-failed goes with --resume", hint="mgl eval --resume DIR")
-    runs = verify is None and replay is None
-    executing = Executing.asked(executor, ray_address, base_url, runs=runs)
-    runs_on = ModelSettings(
-        None, engine, executing.url, weights, models, allow_hub, adapter, embedder, reranker
-    )
-    if verify is not None:
-        verify_scores(verify, models, as_json)
-    elif replay is not None:
-        with _workplaces(runs_on) as places:
-            _replay(replay, data, places, concurrency, as_json)
-    else:
-        with (
-            _interruptible(there) as named,
-            _workplaces(runs_on) as places,
-            executing.opened(places, concurrency=concurrency, keep=keep) as execute,
-        ):
-            work = {"observer": places.observer, "concurrency": concurrency, "keep": keep}
-            work |= {"executor": executor, "execute": execute}
-            if resume is not None:
-                _resume(resume, data, places, work, retry_failed, as_json)
-                return
-            if benchmark is None:
-                raise UsageError("there is no benchmark", hint=f"known are: {_benchmarks()}")
-            from mgl.evaluation.runs.manifest import Arguments
-
-            judges = _listed(judge)
-            arguments = Arguments(
-                benchmark=benchmark,
-                data=_data(benchmark, data),
-                memories=_listed(memory),
-                models=_listed(model) or (places.default(),),
-                settings=tuple(settings or ()),
-                limit=limit,
-                seed=seed or 0,
-                sources=tuple(source or ()),
-                categories=tuple(category or ()),
-                questions=questions or "each",
-                judge=next(iter(judges), None),
-                other_judges=judges[1:],
-                judge_repeats=judge_repeats or 0,
-                judge_pairs=judge_pairs or 0,
-                judge_labels=judge_labels and judge_labels.absolute(),
-                bertscore=bertscore,
-            )
-            _begin(arguments, out or _new_folder(benchmark), places, work, as_json, named)
-
-
-def _begin(
-    arguments: Arguments,
-    out: Path,
-    places: Workplaces,
-    work: dict[str, Any],
-    as_json: bool,
-    named: list[Path],
-) -> None:
+    from mgl.evaluation.runs.manifest import Arguments
     from mgl.evaluation.runs.plan import planned
     from mgl.evaluation.runs.sessions import begin
 
-    plan = planned(arguments, places.open)
-    named.append(out)
-    for note in plan.dataset.notes:
-        say(f"{arguments.benchmark}: {note}")
-    say(f"{len(plan.items)} items, {len(plan.manifest.methods)} methods, in {out}")
-    print_summary(begin(plan, out, places.open, **work), out, as_json)
+    judges = split_list(judge)
+    with open_workplaces(choice, work) as places, work.open(places) as execute:
+        arguments = Arguments(
+            benchmark=benchmark,
+            data=_find_data(benchmark, data),
+            memories=split_list(memory),
+            models=split_list(model) or (places.default(),),
+            settings=tuple(settings or ()),
+            limit=limit,
+            seed=seed,
+            sources=tuple(source or ()),
+            categories=tuple(category or ()),
+            questions=questions,
+            judge=next(iter(judges), None),
+            other_judges=judges[1:],
+            judge_repeats=judge_repeats,
+            judge_pairs=judge_pairs,
+            judge_labels=judge_labels and judge_labels.absolute(),
+            bertscore=bertscore,
+        )
+        folder = out or Path("runs") / f"{benchmark}-{datetime.now():%Y%m%d-%H%M%S}"
+        plan = planned(arguments, places.open)
+        for note in plan.dataset.notes:
+            say(f"{benchmark}: {note}")
+        say(f"{len(plan.items)} items, {len(plan.manifest.methods)} methods, in {folder}")
+        with _resumable(folder):
+            done = begin(plan, folder, places.open, places.observer, **work.arguments(execute))
+    print_summary(done, folder, as_json)
 
 
-def _resume(
-    path: Path,
+@app.command("resume")
+@with_options(choice=choose_model, work=choose_work, omit=("model", "base_url"))
+def resume(
+    folder: Run,
+    data: DataFolder = None,
+    *,
+    work: Work,
+    choice: ModelChoice,
+    as_json: AsJson = False,
+) -> None:
+    """Continue an interrupted run."""
+    _continue(folder, data, work, choice, as_json, retry_failed=False)
+
+
+@app.command("retry")
+@with_options(choice=choose_model, work=choose_work, omit=("model", "base_url"))
+def retry(
+    folder: Run,
+    data: DataFolder = None,
+    *,
+    work: Work,
+    choice: ModelChoice,
+    as_json: AsJson = False,
+) -> None:
+    """Continue a run, and repeat its failed items and verdicts."""
+    _continue(folder, data, work, choice, as_json, retry_failed=True)
+
+
+@app.command("verify")
+def verify(folder: Run, models: ModelFolder = None, as_json: AsJson = False) -> None:
+    """Compute the scores of a run again from its records."""
+    verify_scores(folder, models, as_json)
+
+
+@app.command("replay")
+def replay(
+    folder: Run,
+    data: DataFolder = None,
+    models: ModelFolder = None,
+    concurrency: Concurrency = 8,
+    as_json: AsJson = False,
+) -> None:
+    """Repeat a run from the log of its calls, without a model."""
+    from mgl.cli.progress import open_observer
+    from mgl.evaluation.runs.manifest import Manifest
+    from mgl.evaluation.runs.plan import resumed
+    from mgl.evaluation.runs.replaying import replay as replay_run
+    from mgl.lab.model import ModelChoice
+    from mgl.lab.workplace import Workplaces
+
+    with open_observer() as observer:
+        with Workplaces.opened(ModelChoice(models=models), observer) as places:
+            manifest = Manifest.read(folder)
+            open_recorded = places.recorded(manifest.models)
+            plan = resumed(manifest, open_recorded, data)
+            found = replay_run(plan, folder, open_recorded, observer, concurrency=concurrency)
+    print_replay(found, folder, as_json)
+
+
+def _continue(
+    folder: Path,
     data: Path | None,
-    places: Workplaces,
-    work: dict[str, Any],
-    retry_failed: bool,
+    work: Work,
+    choice: ModelChoice,
     as_json: bool,
+    *,
+    retry_failed: bool,
 ) -> None:
     from mgl.evaluation.runs.manifest import Manifest
     from mgl.evaluation.runs.plan import resumed
     from mgl.evaluation.runs.sessions import resume
 
-    manifest = Manifest.read(path)
-    places.take(manifest.models)
-    plan = resumed(manifest, places.open, data)
-    done = resume(plan, path, places.open, **work, retry_failed=retry_failed)
-    print_summary(done, path, as_json)
-
-
-def _replay(
-    path: Path, data: Path | None, places: Workplaces, concurrency: int, as_json: bool
-) -> None:
-    from mgl.evaluation.runs.manifest import Manifest
-    from mgl.evaluation.runs.plan import resumed
-    from mgl.evaluation.runs.replaying import replay
-
-    manifest = Manifest.read(path)
-    open_recorded = places.recorded(manifest.models)
-    plan = resumed(manifest, open_recorded, data)
-    found = replay(plan, path, open_recorded, places.observer, concurrency=concurrency)
-    print_replay(found, path, as_json)
+    with (
+        _resumable(folder),
+        open_workplaces(choice, work) as places,
+        work.open(places) as execute,
+    ):
+        manifest = Manifest.read(folder)
+        places.take(manifest.models)
+        plan = resumed(manifest, places.open, data)
+        done = resume(
+            plan,
+            folder,
+            places.open,
+            places.observer,
+            retry_failed=retry_failed,
+            **work.arguments(execute),
+        )
+    print_summary(done, folder, as_json)
 
 
 @contextmanager
-def _interruptible(path: Path | None) -> Iterator[list[Path]]:
-    """Ctrl-C says how to go on with the run, whose folder the body may add."""
-    named = [path] if path is not None else []
+def _resumable(folder: Path) -> Iterator[None]:
+    """Answer Ctrl-C with the command that continues the run."""
     try:
-        yield named
+        yield
     except KeyboardInterrupt:
-        if not named:
-            raise
-        say("interrupted: what was finished is kept")
-        say(f"hint: mgl eval --resume {named[-1]}")
+        say("interrupted: finished work is kept")
+        say(f"hint: mgl eval resume {folder}")
         raise typer.Exit(INTERRUPTED) from None
 
 
 @contextmanager
-def _workplaces(runs_on: ModelSettings) -> Iterator[Workplaces]:
-    from mgl.cli.progress import observer
-    from mgl.cli.workplaces import Workplaces
+def open_workplaces(choice: ModelChoice, work: Work) -> Iterator[Workplaces]:
+    """Open the home's store, and the models of a run on the first of its servers."""
+    from mgl.cli.progress import open_observer
+    from mgl.lab.workplace import Workplaces
 
-    with observer() as hears, Workplaces.opened(runs_on, hears) as places:
+    choice = replace(choice, base_url=next(iter(work.urls), None))
+    with open_observer() as observer, Workplaces.opened(choice, observer) as places:
         yield places
 
 
-def _one_folder(asked: dict[str, Any], modes: dict[str, Path | None]) -> Path | None:
-    """The folder of a run that is there; UsageError where what goes with a new run is given."""
-    given = {name: path for name, path in modes.items() if path is not None}
-    if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} exclude each other", hint="give one of them")
-    for mode, path in given.items():
-        besides = [name for name, value in asked.items() if value]
-        if besides:
-            raise UsageError(
-                f"{mode} takes the arguments of the run, and {', '.join(besides)} is given",
-                hint=f"leave it out, or begin a new run: mgl eval … --out DIR, not {path}",
-            )
-        return path
-    return None
-
-
-def _listed(written: list[str] | None) -> tuple[str, ...]:
-    names = [name.strip() for part in written or () for name in part.split(",")]
-    return tuple(name for name in names if name)
-
-
-def _benchmarks() -> str:
-    from mgl import registry
-
-    return ", ".join(registry.names("benchmark"))
-
-
-def _data(name: str, given: Path | None) -> Path | None:
-    """Where the files are; None where the dataset is made for the run."""
+def _find_data(name: str, given: Path | None) -> Path | None:
+    """Find a benchmark's files; None if the dataset is generated for the run."""
     from mgl import registry
     from mgl.benchmarks.files import located
     from mgl.evaluation.runs.datasets import is_made
@@ -294,10 +355,6 @@ def _data(name: str, given: Path | None) -> Path | None:
     if place is None:
         raise InputError(
             f"the files of {about.title} are not in MGL_DATA ({about.folder})",
-            hint=f"give --data PATH, or fetch them: {about.where}",
+            hint=f"give --data PATH, or download them: {about.where}",
         )
     return place.absolute()
-
-
-def _new_folder(benchmark: str) -> Path:
-    return Path("runs") / f"{benchmark}-{datetime.now():%Y%m%d-%H%M%S}"

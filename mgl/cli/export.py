@@ -2,42 +2,49 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from mgl.cli.options import opened
-from mgl.cli.output import say
+from mgl.cli.options import Kind, Memory, open_lab
+from mgl.cli.output import print_json, say, write_file
 
 __all__ = ["export"]
 
 
 def export(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="A memory's id, or how it begins.")],
-    format_: Annotated[
-        Literal["json", "graphml", "html"], typer.Option("--format", help="What to write.")
-    ] = "json",
+    source: Memory,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="PATH", help="Write there, not to stdout."),
+        Path | None, typer.Argument(metavar="[FILE]", help="File to write, instead of stdout.")
     ] = None,
+    format_: Annotated[
+        Literal["json", "graph", "graphml", "html"],
+        typer.Option("--format", help="All that is stored, its graph, GraphML or a page."),
+    ] = "json",
+    memory: Kind = None,
 ) -> None:
-    """Write a memory as JSON, GraphML or a web page."""
-    from mgl.errors import ResourceError
+    """Write a memory as JSON, GraphML or a web page.
+
+    The JSON of a conversation holds everything that is remembered, and which turns were deleted.
+    Of a document it is the graph.
+    """
     from mgl.web.export import to_graphml, to_html, to_json
 
-    writers = {"json": to_json, "graphml": to_graphml, "html": to_html}
-    with opened() as lab:
-        text = writers[format_](lab.view(identity))
+    with open_lab() as lab:
+        found = lab.memory(source, memory)
+        if format_ == "json" and found.turns is not None:
+            value = lab.export(found.id)
+            if output is None:
+                print_json(value)
+                return
+            text = json.dumps(value, indent=2, ensure_ascii=False)
+        else:
+            writers = {"json": to_json, "graph": to_json, "graphml": to_graphml, "html": to_html}
+            text = writers[format_](lab.view(found.id))
     if output is None:
         typer.echo(text)
         return
-    try:
-        output.write_text(text, encoding="utf-8", newline="")
-    except OSError as error:
-        raise ResourceError(
-            f"cannot write {output} ({error.strerror})",
-            hint="give --output a path in a folder that you can write to",
-        ) from error
+    write_file(output, text)
     say(f"wrote {output}")

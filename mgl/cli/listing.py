@@ -1,4 +1,4 @@
-"""``mgl list``: the memories in the home folder, the newest first."""
+"""``mgl list``: the memories in the home folder, newest first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from mgl.cli.options import AsJson, opened
+from mgl.cli.options import AsJson, open_lab
 from mgl.cli.output import one_line, print_json, print_table
 
 if TYPE_CHECKING:
@@ -16,14 +16,16 @@ __all__ = ["list_memories"]
 
 
 def list_memories(as_json: AsJson = False) -> None:
-    """List the memories that were built, newest first."""
-    with opened() as lab:
+    """List memories and conversations, newest first."""
+    with open_lab() as lab:
         found = lab.memories()
     if as_json:
         print_json([summary.to_json() for summary in found])
         return
     if not found:
-        typer.echo("no memories yet: `mgl ask PATH QUESTION` builds one")
+        typer.echo(
+            "no memories yet: `mgl ask FILE QUESTION` builds one, `mgl chat NAME` starts one"
+        )
         return
     print_table(
         ("ID", "MEMORY", "SOURCE", "READ", "MODEL", "QUESTION"),
@@ -32,16 +34,16 @@ def list_memories(as_json: AsJson = False) -> None:
                 summary.id,
                 summary.record.kind,
                 one_line(summary.document, 30),
-                _read(summary),
+                _progress(summary),
                 one_line(summary.record.model_id, 30),
-                one_line(" | ".join(summary.record.questions) or "(none)", 60),
+                one_line(" | ".join(summary.record.questions) or "(any)", 60),
             )
             for summary in found
         ],
     )
 
 
-def _read(summary: MemorySummary) -> str:
+def _progress(summary: MemorySummary) -> str:
     if summary.turns is not None:
         return f"{summary.turns} turns"
     whole = f"/{summary.record.chunks}" if summary.record.chunks else ""

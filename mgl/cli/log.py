@@ -1,4 +1,4 @@
-"""``mgl log``: the edits of a memory with their spans, or the model calls it made."""
+"""``mgl log``: the edits of a memory with their sources, or the model calls it made."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson, opened
+from mgl.cli.options import AsJson, Kind, Memory, open_lab
 from mgl.cli.output import one_line, print_json, print_table
 
 if TYPE_CHECKING:
@@ -16,23 +16,34 @@ if TYPE_CHECKING:
 
 __all__ = ["log"]
 
+FIELDS = ("stage", "outcome", "finish_reason", "input_tokens", "cached_tokens", "output_tokens")
+FIELDS += ("seconds", "way", "loosened", "error")
+
 
 def log(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="A memory's id, or how it begins.")],
+    source: Memory,
     calls: Annotated[bool, typer.Option("--calls", help="Show the model calls instead.")] = False,
+    memory: Kind = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the edits of a memory with their sources.
 
-    Each edit is shown with what became of it; a rejected one with its reason.
+    Each edit shows whether it was applied, and a rejected one why not.
     """
-    with opened() as lab:
-        memory = lab.memory(identity)
-        if calls:
-            _print_calls(lab.calls(memory.id), as_json)
-        else:
-            step = "chunk" if memory.turns is None else "step"
-            _print_edits(lab.edits(memory.id), lab.document(memory.id), step, as_json)
+    with open_lab() as lab:
+        found = lab.memory(source, memory)
+        if not calls:
+            step = "chunk" if found.turns is None else "step"
+            _print_edits(lab.edits(found.id), lab.document(found.id), step, as_json)
+            return
+        rows = [_call_json(call) for call in lab.calls(found.id)]
+    if as_json:
+        print_json(rows)
+        return
+    print_table(
+        ("KEY", *(field.removesuffix("_tokens").upper().replace("_", " ") for field in FIELDS)),
+        [(row["key"][:12], *(_format(row[field]) for field in FIELDS)) for row in rows],
+    )
 
 
 def _print_edits(edits: list[EditRecord], document: Document, step: str, as_json: bool) -> None:
@@ -42,9 +53,14 @@ def _print_edits(edits: list[EditRecord], document: Document, step: str, as_json
     for edit in edits:
         outcome = edit.outcome if edit.reason is None else f"{edit.outcome}: {edit.reason}"
         score = "" if edit.score is None else f" {edit.score:.2f}"
-        said = {name: value for name, value in edit.payload.items() if name != "quote"}
-        what = ", ".join(f"{name}={value}" for name, value in said.items() if value is not None)
-        typer.echo(f"{step} {edit.chunk}  {edit.op} ({one_line(outcome)}{score})  {one_line(what)}")
+        payload = ", ".join(
+            f"{name}={value}"
+            for name, value in edit.payload.items()
+            if name != "quote" and value is not None
+        )
+        typer.echo(
+            f"{step} {edit.chunk}  {edit.op} ({one_line(outcome)}{score})  {one_line(payload)}"
+        )
         if edit.span is not None:
             quote = document.quote(edit.span)
             typer.echo(f"    [{edit.span.start}:{edit.span.end}] “{one_line(quote)}”")
@@ -66,47 +82,6 @@ def _edit_json(edit: EditRecord, document: Document) -> dict[str, Any]:
     }
 
 
-def _print_calls(calls: list[CallRecord], as_json: bool) -> None:
-    if as_json:
-        print_json([_call_json(call) for call in calls])
-        return
-    print_table(
-        (
-            "KEY",
-            "STAGE",
-            "OUTCOME",
-            "FINISH",
-            "IN",
-            "CACHED",
-            "OUT",
-            "SECONDS",
-            "WAY",
-            "LOOSENED",
-            "ERROR",
-        ),
-        [
-            (
-                str(row["key"])[:12],
-                row["stage"],
-                row["outcome"],
-                row["finish_reason"] or "-",
-                _figure(row["input_tokens"]),
-                _figure(row["cached_tokens"]),
-                _figure(row["output_tokens"]),
-                f"{row['seconds']:.2f}",
-                row["way"] or "-",
-                _figure(row["loosened"]),
-                one_line(row["error"] or "", 80),
-            )
-            for row in map(_call_json, calls)
-        ],
-    )
-
-
-def _figure(value: int | None) -> str:
-    return "-" if value is None else str(value)
-
-
 def _call_json(call: CallRecord) -> dict[str, Any]:
     completion = call.completion
     usage = None if completion is None else completion.usage
@@ -124,3 +99,9 @@ def _call_json(call: CallRecord) -> dict[str, Any]:
         "loosened": None if completion is None else completion.loosened,
         "error": call.error,
     }
+
+
+def _format(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    return "-" if value is None else one_line(str(value), 80)

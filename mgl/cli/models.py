@@ -1,4 +1,4 @@
-"""``mgl models``: the model profiles, where their weights are, and fetching them."""
+"""``mgl models``: the model profiles, their weights on this machine, and downloads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import AllowHub, AsJson, Models
+from mgl.cli.options import AsJson, ModelFolder
 from mgl.cli.output import one_line, print_json, print_table
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="List models, fetch their weights, find them.",
+    help="List models, download their weights, print their paths.",
     rich_markup_mode=None,
     invoke_without_command=True,
 )
@@ -26,20 +26,20 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="A model profile.")]
 
 
 @app.callback()
-def overview(context: typer.Context, models: Models = None, as_json: AsJson = False) -> None:
+def overview(context: typer.Context, models: ModelFolder = None, as_json: AsJson = False) -> None:
     if context.invoked_subcommand is None:
         list_profiles(models, as_json)
 
 
 @app.command("list")
-def list_profiles(models: Models = None, as_json: AsJson = False) -> None:
-    """List the model profiles with task, licence, source and whether their weights are here."""
+def list_profiles(models: ModelFolder = None, as_json: AsJson = False) -> None:
+    """List the model profiles: task, engine, licence, source, and whether weights are here."""
     from mgl.models.profiles import load_profiles
     from mgl.models.shipped import home
 
     profiles = load_profiles(models)
     folder = home()
-    rows = [(profile, _found(profile, folder)) for profile in profiles.values()]
+    rows = [(profile, _find(profile, folder)) for profile in profiles.values()]
     if as_json:
         print_json([_profile_json(profile, path) for profile, path in rows])
         return
@@ -63,27 +63,32 @@ def list_profiles(models: Models = None, as_json: AsJson = False) -> None:
 
 @app.command("get")
 def get(
-    name: Name, models: Models = None, allow_hub: AllowHub = False, as_json: AsJson = False
+    name: Name,
+    models: ModelFolder = None,
+    allow_hub: Annotated[
+        bool, typer.Option("--allow-hub", help="Allow downloads from the model hub.")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Fetch a profile's weights, checked by their hash; an interrupted fetch goes on."""
-    from mgl.cli.progress import observer
+    """Download a model's weights and check their hash; an interrupted download resumes."""
+    from mgl.cli.progress import open_observer
     from mgl.models.profiles import load_profile
     from mgl.models.shipped import home
     from mgl.models.weights import fetch
 
     profile = load_profile(name, models)
-    with observer() as hears:
+    with open_observer() as observer:
 
         def report(label: str, done: int, total: int) -> None:
-            hears.progress(f"fetching {label} (MB)", done // 1_000_000, total // 1_000_000)
+            observer.progress(f"fetching {label} (MB)", done // 1_000_000, total // 1_000_000)
 
         path = fetch(profile, home(), allow_hub=allow_hub, progress=report)
     _print_path(profile, path, as_json)
 
 
 @app.command("path")
-def path_of(name: Name, models: Models = None, as_json: AsJson = False) -> None:
-    """Print where a profile's weights are on this machine."""
+def path_of(name: Name, models: ModelFolder = None, as_json: AsJson = False) -> None:
+    """Print the path of a model's weights on this machine."""
     from mgl.errors import ResourceError
     from mgl.models.profiles import load_profile
     from mgl.models.shipped import home
@@ -98,8 +103,8 @@ def path_of(name: Name, models: Models = None, as_json: AsJson = False) -> None:
     _print_path(profile, path, as_json)
 
 
-def _found(profile: ModelProfile, folder: Path) -> Path | None:
-    """Where the weights are; None as well where a copy is there and is not the right one."""
+def _find(profile: ModelProfile, folder: Path) -> Path | None:
+    """Find the weights; a damaged copy is reported and counts as missing."""
     from mgl.errors import ResourceError
     from mgl.models.weights import find
 
@@ -118,16 +123,9 @@ def _print_path(profile: ModelProfile, path: Path, as_json: bool) -> None:
 
 
 def _profile_json(profile: ModelProfile, path: Path | None) -> dict[str, Any]:
+    fields = ("name", "description", "licence", "source", "parameters", "context_tokens", "task")
     return {
-        "name": profile.name,
-        "description": profile.description,
-        "licence": profile.licence,
-        "source": profile.source,
-        "parameters": profile.parameters,
-        "context_tokens": profile.context_tokens,
-        "task": profile.task,
-        "engine": profile.engine,
-        "preset": profile.preset,
+        **{field: getattr(profile, field) for field in (*fields, "engine", "preset")},
         "bytes": profile.weights.bytes,
         "sha256": profile.weights.sha256,
         "path": None if path is None else str(path),

@@ -1,121 +1,62 @@
-"""Options that several commands share, and the lab they open."""
+"""Options that several commands share, in blocks that a command takes as one parameter.
+
+    @with_options(choice=choose_model, options=collect_options)
+    def ask(source: str, choice: ModelChoice, options: dict[str, Any]) -> None: ...
+
+A block is a function whose parameters are command-line options; the command receives its result.
+"""
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from mgl.memories.options import read_settings
-
 if TYPE_CHECKING:
     from mgl.lab import Lab
+    from mgl.lab.model import ModelChoice
+else:
+    ModelChoice = Any  # its module is slow to import, and the command table only names it
 
 __all__ = [
-    "Adapter",
-    "AllowHub",
     "AsJson",
     "BaseUrl",
-    "BertScoreModel",
-    "ChunkTokens",
     "ConversationName",
-    "Embedder",
-    "Engine",
-    "JudgeLabels",
-    "JudgePairs",
-    "JudgeRepeats",
-    "Judges",
-    "Memories",
-    "MemoryKind",
+    "Kind",
+    "Memory",
     "Model",
-    "ModelSettings",
-    "Models",
-    "Preset",
-    "Reranker",
-    "Settings",
-    "TalkMemory",
-    "WeightsPath",
-    "chosen",
-    "opened",
+    "ModelChoice",
+    "ModelFolder",
+    "Seed",
+    "choose_model",
+    "collect_options",
+    "open_lab",
+    "split_list",
+    "with_options",
 ]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-MemoryKind = Annotated[str, typer.Option("--memory", help="Kind of memory.")]
-Memories = Annotated[
-    list[str] | None,
-    typer.Option("--memory", metavar="NAME,…", help="What to compare, or LABEL=NAME."),
+Memory = Annotated[
+    str, typer.Argument(metavar="MEMORY", help="A memory's id or a conversation's name.")
 ]
-TalkMemory = Annotated[
+Kind = Annotated[
     str | None,
-    typer.Option(
-        "--memory",
-        metavar="KIND",
-        help="Kind of memory (gam, mnemis); for one that is there, where several remember it.",
-    ),
+    typer.Option("--memory", metavar="KIND", help="Kind of memory, for example gam or hgmem."),
 ]
 ConversationName = Annotated[
     str | None,
-    typer.Option("--conversation", metavar="NAME", help="Which one, where the file holds several."),
+    typer.Option("--conversation", metavar="NAME", help="Read this conversation of the file."),
+]
+ModelFolder = Annotated[
+    Path | None, typer.Option("--models", metavar="DIR", help="Folder of further model profiles.")
 ]
 Model = Annotated[
-    str | None, typer.Option("--model", metavar="PROFILE", help="Model profile; see `mgl models`.")
-]
-ChunkTokens = Annotated[
-    int | None, typer.Option("--chunk-tokens", min=1, help="Tokens read at a time.")
-]
-Preset = Annotated[
-    Literal["paper", "small"] | None,
-    typer.Option("--preset", help="The method as printed, or asking less of one call."),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="An option of the memory; repeatable."),
-]
-Engine = Annotated[
-    Literal["openvino", "transformers", "openai"] | None,
-    typer.Option("--engine", help="Run the model by this instead of the profile's engine."),
-]
-Judges = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--judge",
-        metavar="[JUDGE=]PROFILE,…",
-        help="Models that judge; the first one's verdict is the score.",
-    ),
-]
-BertScoreModel = Annotated[
-    str | None,
-    typer.Option(
-        "--bertscore",
-        metavar="MODEL[:LAYER]",
-        help="Score by BERTScore, too; LooGLE does by roberta-large:17.",
-    ),
-]
-JudgeRepeats = Annotated[
-    int | None,
-    typer.Option("--judge-repeats", min=1, help="Ask for each verdict so often again."),
-]
-JudgePairs = Annotated[
-    int | None,
-    typer.Option(
-        "--judge-pairs",
-        min=1,
-        metavar="N",
-        help="Judges compare so many pairs of answers, in both orders.",
-    ),
-]
-JudgeLabels = Annotated[
-    Path | None,
-    typer.Option(
-        "--judge-labels",
-        metavar="FILE",
-        help="Judges judge these, too: JSON lines of question, gold, answer, correct.",
-    ),
+    str | None, typer.Option("--model", metavar="PROFILE", help="Model profile (`mgl models`).")
 ]
 BaseUrl = Annotated[
     str | None,
@@ -127,76 +68,114 @@ BaseUrl = Annotated[
         help="Use this OpenAI-compatible server.",
     ),
 ]
-WeightsPath = Annotated[
-    Path | None, typer.Option("--weights", metavar="PATH", help="Use the weights at this path.")
-]
-Models = Annotated[
-    Path | None, typer.Option("--models", metavar="PATH", help="Folder of model profiles.")
-]
-Adapter = Annotated[
-    str | None,
-    typer.Option("--adapter", metavar="NAME", help="Use this LoRA adapter of the server."),
-]
-Embedder = Annotated[
-    str | None,
-    typer.Option(
-        "--embedder",
-        metavar="PROFILE[:DIMS]",
-        help="Embedding model, or the first DIMS of its dimensions; see `mgl models`.",
-    ),
-]
-Reranker = Annotated[
-    str | None,
-    typer.Option("--reranker", metavar="PROFILE", help="Reranker; see `mgl models`."),
-]
-AllowHub = Annotated[
-    bool, typer.Option("--allow-hub", help="Allow weights to be fetched from the model hub.")
-]
+Seed = Annotated[int, typer.Option("--seed", help="Random seed.", show_default=True)]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSettings:
-    """Which model runs, and where it is."""
+def choose_model(
+    model: Model = None,
+    engine: Annotated[
+        Literal["openvino", "transformers", "openai"] | None,
+        typer.Option("--engine", help="Run the model with this engine."),
+    ] = None,
+    base_url: BaseUrl = None,
+    weights: Annotated[
+        Path | None, typer.Option("--weights", metavar="PATH", help="Load the weights from here.")
+    ] = None,
+    adapter: Annotated[
+        str | None,
+        typer.Option("--adapter", metavar="NAME", help="Use this LoRA adapter of the server."),
+    ] = None,
+    models: ModelFolder = None,
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            "--embedder", metavar="PROFILE[:DIMS]", help="Embedding model, cut to DIMS dimensions."
+        ),
+    ] = None,
+    reranker: Annotated[
+        str | None, typer.Option("--reranker", metavar="PROFILE", help="Reranking model.")
+    ] = None,
+    allow_hub: Annotated[
+        bool, typer.Option("--allow-hub", help="Allow downloads from the model hub.")
+    ] = False,
+) -> ModelChoice:
+    """Collect the options that choose a model; the server's key comes from MGL_API_KEY."""
+    from mgl.lab.model import ModelChoice
 
-    model: str | None = None
-    engine: Literal["openvino", "transformers", "openai"] | None = None
-    base_url: str | None = None
-    weights: Path | None = None
-    models: Path | None = None
-    allow_hub: bool = False
-    adapter: str | None = None
-    embedder: str | None = None
-    reranker: str | None = None
+    return ModelChoice(
+        profile=model,
+        engine=engine,
+        base_url=base_url,
+        api_key=os.environ.get("MGL_API_KEY"),
+        weights=weights,
+        models=models,
+        allow_hub=allow_hub,
+        adapter=adapter,
+        embedder=embedder,
+        reranker=reranker,
+    )
 
 
-def chosen(settings: Iterable[str] | None, **flags: Any) -> dict[str, Any]:
-    """The options of a memory: what was set by name, and the flags that were given."""
-    given = {name: value for name, value in flags.items() if value is not None}
+def collect_options(
+    preset: Annotated[
+        Literal["paper", "small"] | None,
+        typer.Option("--preset", help="The paper's method, or one for small models."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Set an option of the memory; repeat."),
+    ] = None,
+) -> dict[str, Any]:
+    """Collect a memory's options by name."""
+    from mgl.memories.options import read_settings
+
+    given = {} if preset is None else {"preset": preset}
     return {**read_settings(settings or ()), **given}
 
 
+def with_options(
+    *, omit: Collection[str] = (), **blocks: Callable[..., Any]
+) -> Callable[[Callable[..., None]], Any]:
+    """Replace the parameters of these names by the options of their blocks, except ``omit``."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command, eval_str=True).parameters
+        taken: dict[str, list[str]] = {}
+        parameters = []
+        for name, parameter in own.items():
+            if name not in blocks:
+                parameters.append(parameter)
+                continue
+            block = inspect.signature(blocks[name], eval_str=True).parameters
+            taken[name] = [each for each in block if each not in omit]
+            parameters += [block[each] for each in taken[name]]
+
+        def run(**given: Any) -> None:
+            for name, names in taken.items():
+                given[name] = blocks[name](**{each: given.pop(each) for each in names})
+            command(**given)
+
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [parameter.replace(kind=keyword) for parameter in parameters]
+        )
+        run.__doc__ = command.__doc__
+        return run
+
+    return decorate
+
+
+def split_list(written: list[str] | None) -> tuple[str, ...]:
+    """Split the values of a repeatable option at their commas."""
+    names = [name.strip() for part in written or () for name in part.split(",")]
+    return tuple(name for name in names if name)
+
+
 @contextmanager
-def opened(settings: ModelSettings | None = None) -> Iterator[Lab]:
-    """A lab that reports to stderr."""
-    from mgl.cli.progress import observer
+def open_lab(choice: ModelChoice | None = None) -> Iterator[Lab]:
+    """Open a lab that reports its progress to stderr."""
+    from mgl.cli.progress import open_observer
     from mgl.lab import Lab
 
-    with observer() as hears, Lab.open(**_arguments(settings), observer=hears) as lab:
+    with open_observer() as observer, Lab.open(choice, observer=observer) as lab:
         yield lab
-
-
-def _arguments(settings: ModelSettings | None) -> dict[str, Any]:
-    if settings is None:
-        return {}
-    return {
-        "model": settings.model,
-        "engine": settings.engine,
-        "base_url": settings.base_url,
-        "weights": settings.weights,
-        "models": settings.models,
-        "allow_hub": settings.allow_hub,
-        "adapter": settings.adapter,
-        "embedder": settings.embedder,
-        "reranker": settings.reranker,
-        "api_key": os.environ.get("MGL_API_KEY"),
-    }

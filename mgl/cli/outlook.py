@@ -12,7 +12,7 @@ from mgl.errors import MglError
 
 if TYPE_CHECKING:
     from mgl.benchmarks.base import Benchmark, Item
-    from mgl.cli.workplaces import Workplaces
+    from mgl.lab.workplace import Workplaces
     from mgl.evaluation.papers.reckoning import Cost, Earlier
     from mgl.evaluation.papers.suites import Method, Run
     from mgl.llm.engines.recorded import ModelFacts

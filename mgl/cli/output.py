@@ -1,7 +1,6 @@
 """What commands print: results to stdout, everything else to stderr.
 
-Text that comes from documents and models is cleaned of control characters before it reaches a
-terminal, so a document cannot drive it.
+Control characters in text from documents and models are replaced before it reaches a terminal.
 """
 
 from __future__ import annotations
@@ -9,7 +8,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -17,44 +17,63 @@ import typer
 if TYPE_CHECKING:
     from mgl.memories.graph import Estimate
     from mgl.memories.results import Stats
-    from mgl.types import Answer, Citation, Usage
+    from mgl.memories.view import GraphView, ViewNode
+    from mgl.types import Answer, Citation, Conversation, Turn, Usage
 
 __all__ = [
     "INTERRUPTED",
     "clean",
-    "duration",
+    "format_duration",
+    "format_turn",
     "one_line",
     "print_answer",
     "print_estimate",
     "print_json",
+    "print_nodes",
+    "print_pairs",
     "print_stats",
     "print_table",
     "print_usage",
     "say",
+    "write_file",
 ]
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_EXAMPLES = 10
+_WIDTH = 100
 
 
 def say(text: str) -> None:
-    """One line to stderr."""
+    """Print a line to stderr."""
     typer.echo(clean(text), err=True)
 
 
 def clean(text: str) -> str:
-    """The text with control characters (but tab and newline) replaced by U+FFFD."""
+    """Replace control characters, except tab and newline, by U+FFFD."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def one_line(text: str, width: int | None = None) -> str:
-    """The text on one line, cut to ``width`` characters with an ellipsis."""
+    """Put the text on one line, cut to ``width`` characters with an ellipsis."""
     line = clean(" ".join(text.split()))
     if width is not None and len(line) > width:
         return line[: width - 1].rstrip() + "…"
     return line
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file as UTF-8; ResourceError if that is not possible."""
+    from mgl.errors import ResourceError
+
+    try:
+        path.write_text(text, encoding="utf-8", errors="surrogatepass", newline="")
+    except OSError as error:
+        raise ResourceError(
+            f"cannot write {path} ({error.strerror})", hint="name a file in a writable folder"
+        ) from error
 
 
 def print_json(value: Any) -> None:
@@ -66,18 +85,37 @@ def print_json(value: Any) -> None:
     typer.echo(text)
 
 
-def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Rows in columns as wide as their widest cell; the last column runs free."""
-    table = [tuple(head), *(tuple(one_line(cell) for cell in row) for row in rows)]
-    widths = [max(len(row[place]) for row in table) for place in range(len(head))]
-    for row in table:
-        padded = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        typer.echo(padded.rstrip())
+def print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows in columns: on a terminal they wrap within its width, elsewhere never."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*head, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for row in rows:
+        table.add_row(*(Text(one_line(cell), overflow="fold") for cell in row))
+    console = Console(width=None if sys.stdout.isatty() else 10_000)
+    with console.capture() as capture:
+        console.print(table)
+    typer.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
-def print_answer(answer: Answer) -> None:
-    """The answer, then each citation as (character range, quote, node, page or chapter)."""
+def print_pairs(pairs: dict[str, str]) -> None:
+    """Print names and values in two columns; a value may have several lines."""
+    width = max(map(len, pairs)) + 3
+    for name, value in pairs.items():
+        for number, line in enumerate(value.split("\n")):
+            typer.echo(f"{'' if number else f'{name}:':{width}}{clean(line)}")
+
+
+def print_answer(answer: Answer, conversation: Conversation | None = None) -> None:
+    """Print an answer and what it cites: turns of a conversation, or passages of a document."""
     typer.echo(clean(answer.text))
+    if conversation is not None:
+        turns = {turn.id: turn for turn in conversation.turns}
+        for citation in answer.citations:
+            typer.echo(f"  {format_turn(turns[citation.node_id], 200)}")
+        return
     typer.echo(f"\nconfidence: {answer.confidence}")
     for mark in answer.marks:
         typer.echo(f"note: {mark.replace('_', ' ')}")
@@ -86,11 +124,26 @@ def print_answer(answer: Answer) -> None:
         return
     typer.echo(f"cited from {one_line(answer.citations[0].document)}:")
     for citation in answer.citations:
-        typer.echo(f"  {_place(citation)} “{one_line(citation.quote)}”")
+        typer.echo(f"  {_format_place(citation)} “{one_line(citation.quote)}”")
+
+
+def _format_place(citation: Citation) -> str:
+    section = citation.section
+    where = "" if section is None else f" {section.kind} {one_line(section.label, 40)}"
+    return f"[{citation.span.start}:{citation.span.end}] ({citation.node_id}{where})"
+
+
+def format_turn(turn: Turn, width: int | None = None) -> str:
+    """Put a turn on one line: session, id, time, speaker, and its text cut to ``width``."""
+    session = None if turn.session is None else f"session {one_line(turn.session)}"
+    time = None if turn.time is None else f"{turn.time:%d %B %Y %H:%M}"
+    place = ", ".join(part for part in (session, f"turn {one_line(turn.id)}", time) if part)
+    speaker = f"{one_line(turn.speaker)}: " if turn.speaker else ""
+    return f"[{place}] {speaker}“{one_line(turn.text, width)}”"
 
 
 def print_stats(stats: Stats, unit: str = "chunks") -> None:
-    """The size of a memory and what became of its edits; ``unit`` is what it was read in."""
+    """Print a memory's size, and how many of its edits were applied; it was read in ``unit``."""
     refused = ", ".join(f"{reason} {n}" for reason, n in stats.edits_rejected.items())
     typer.echo(
         f"graph: {stats.nodes} nodes, {stats.edges} edges from {stats.chunks} {unit}; "
@@ -99,27 +152,22 @@ def print_stats(stats: Stats, unit: str = "chunks") -> None:
     )
 
 
-def print_estimate(cost: Estimate, as_json: bool) -> None:
-    """What a build would cost, and how that is known."""
-    if as_json:
-        from dataclasses import asdict
-
-        print_json(asdict(cost))
-        return
-    read = f", of which {cost.done:,} are read" if cost.done else ""
+def print_estimate(cost: Estimate) -> None:
+    """Print what a build would cost, and on what the estimate is based."""
+    read = f", {cost.done:,} of them read" if cost.done else ""
     typer.echo(f"document: {cost.chunks:,} chunks{read}")
-    typer.echo(f"to do:    {cost.calls:,} model calls, {cost.input_tokens:,} tokens in")
+    typer.echo(f"to do:    {cost.calls:,} model calls, {cost.input_tokens:,} input tokens")
     if cost.output_tokens is None or cost.seconds is None:
-        typer.echo("time:     not measured yet: this model has built no graph on this machine")
+        typer.echo("time:     unknown: this model has not built a graph on this machine yet")
         return
     typer.echo(
-        f"time:     about {duration(cost.seconds)}, {cost.output_tokens:,} tokens out "
-        f"(by {cost.measured:,} calls of this model on this machine)"
+        f"time:     about {format_duration(cost.seconds)}, {cost.output_tokens:,} output tokens "
+        f"(from {cost.measured:,} calls of this model on this machine)"
     )
 
 
-def duration(seconds: float) -> str:
-    """About how long, in the unit that fits."""
+def format_duration(seconds: float) -> str:
+    """Format seconds in the largest unit that fits."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
@@ -129,12 +177,43 @@ def print_usage(usage: Usage) -> None:
     total = usage.total
     typer.echo(
         f"run: {total.calls} model calls ({total.replayed} more replayed), "
-        f"{total.input_tokens:,} tokens in ({total.cached_tokens:,} cached), "
-        f"{total.output_tokens:,} out, {usage.seconds:.1f} s"
+        f"{total.input_tokens:,} input tokens ({total.cached_tokens:,} cached), "
+        f"{total.output_tokens:,} output tokens, {usage.seconds:.1f} s"
     )
 
 
-def _place(citation: Citation) -> str:
-    section = citation.section
-    where = "" if section is None else f" {section.kind} {one_line(section.label, 40)}"
-    return f"[{citation.span.start}:{citation.span.end}] ({citation.node_id}{where})"
+def print_nodes(view: GraphView) -> None:
+    """Print a line per node, with what a hyperedge joins; of layers, the largest nodes of each."""
+    labels = {node.id: node.label or node.id for node in view.nodes}
+    parts: dict[str, list[str]] = {
+        node.id: [] for node in view.nodes if node.hyperedge or node.layer
+    }
+    for edge in view.edges:
+        for one, other in ((edge.source, edge.target), (edge.target, edge.source)):
+            if one in parts and other not in parts:
+                parts[one].append(labels[other])
+        if edge.source in parts and edge.target in parts:
+            parts[edge.source].append(labels[edge.target])
+    if not view.top:
+        for node in view.nodes:
+            _print_node(node)
+            if node.hyperedge:
+                typer.echo(f"    joins: {one_line(', '.join(parts[node.id])) or '(nothing)'}")
+        return
+    for layer in range(view.top, -1, -1):
+        nodes = [node for node in view.nodes if node.layer == layer]
+        nodes.sort(key=lambda node: -len(parts.get(node.id, ())))
+        typer.echo(f"layer {layer}: {len(nodes):,} node{'' if len(nodes) == 1 else 's'}")
+        for node in nodes[:_EXAMPLES]:
+            _print_node(node)
+            if layer:
+                names = one_line(", ".join(parts[node.id]), _WIDTH) or "(nothing)"
+                typer.echo(f"    holds {len(parts[node.id]):,}: {names}")
+        if len(nodes) > _EXAMPLES:
+            typer.echo(f"  … and {len(nodes) - _EXAMPLES:,} more")
+
+
+def _print_node(node: ViewNode) -> None:
+    name = "" if node.label in (node.id, "", node.content) else f"{one_line(node.label)}: "
+    place = f"[{node.span.start}:{node.span.end}]"
+    typer.echo(f"  {one_line(node.id)} ({node.kind}) {place} {name}{one_line(node.content)}")

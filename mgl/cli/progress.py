@@ -1,4 +1,4 @@
-"""How far a long task is, on stderr: a bar with the time left, or plain lines in a log."""
+"""Progress on stderr: bars with the time left on a terminal, plain lines in a log."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from mgl.cli.output import say
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-__all__ = ["BarObserver", "LineObserver", "observer"]
+__all__ = ["BarObserver", "LineObserver", "open_observer"]
 
 LINE_EVERY_S: Final = 10.0
 ESTIMATE_OVER_S: Final = 600.0
-# The share of a stage that tells its pace: one that starts slowly tells nothing before.
-ESTIMATE_FROM: Final = 0.05
+ESTIMATE_FROM: Final = 0.05  # share of a stage after which its time left is estimated
 
 
-def observer() -> BarObserver | LineObserver:
-    """Bars where stderr is a terminal, lines where it is not."""
+def open_observer() -> BarObserver | LineObserver:
+    """Make an observer: bars if stderr is a terminal, lines if not."""
     return BarObserver() if sys.stderr.isatty() else LineObserver()
 
 
 class BarObserver:
-    """One bar a stage, each with elapsed time and time left."""
+    """Draws a bar per stage, with elapsed time and time left."""
 
     def __init__(self) -> None:
         self._progress: Progress | None = None
@@ -79,11 +78,11 @@ class BarObserver:
 
 
 class LineObserver:
-    """A line when a stage begins and ends, and at most one every ten seconds between."""
+    """Prints a line when a stage starts and ends, and at most one every ten seconds between."""
 
     def __init__(self) -> None:
-        self._begun: dict[str, tuple[float, int]] = {}
-        self._said = 0.0
+        self._started: dict[str, tuple[float, int]] = {}
+        self._last = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -93,12 +92,12 @@ class LineObserver:
 
     def progress(self, stage: str, done: int, total: int) -> None:
         now = time.monotonic()
-        begun, first = self._begun.setdefault(stage, (now, done))
-        if begun == now or done >= total or now - self._said >= LINE_EVERY_S:
-            self._said = now
+        start, first = self._started.setdefault(stage, (now, done))
+        if start == now or done >= total or now - self._last >= LINE_EVERY_S:
+            self._last = now
             left = ""
             if done < total and done - first >= max(1, (total - first) * ESTIMATE_FROM):
-                left = f", about {(now - begun) / (done - first) * (total - done):.0f} s left"
+                left = f", about {(now - start) / (done - first) * (total - done):.0f} s left"
             say(f"{stage}: {done} of {total}{left}")
 
     def note(self, text: str) -> None:

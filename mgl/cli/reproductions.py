@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mgl.cli.output import clean, duration, one_line, print_json, print_table
+from mgl.cli.output import clean, format_duration, one_line, print_json, print_table
 
 if TYPE_CHECKING:
     from mgl.cli.outlook import Outlook, Outlooks
@@ -102,7 +102,7 @@ def _spent(cost: dict[str, Any] | None) -> tuple[str, str, str]:
         return "?", "?", "?"
     tokens = f"{cost['input_tokens']:,.0f} in, {cost['output_tokens']:,.0f} out"
     seconds = cost["seconds"]
-    return f"{cost['calls']:,.0f}", tokens, "?" if seconds is None else duration(seconds)
+    return f"{cost['calls']:,.0f}", tokens, "?" if seconds is None else format_duration(seconds)
 
 
 def print_plan(

@@ -1,133 +1,159 @@
-"""``mgl show``: one memory, its nodes, and what it answered."""
+"""``mgl show``: a memory with its nodes and answers, or one turn, topic or node of it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson, opened
-from mgl.cli.output import one_line, print_answer, print_json, print_stats
+from mgl.cli.options import AsJson, Kind, Memory, open_lab
+from mgl.cli.output import (
+    format_turn,
+    one_line,
+    print_answer,
+    print_json,
+    print_nodes,
+    print_pairs,
+    print_stats,
+)
+from mgl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from mgl.memories.view import GraphView, ViewNode
+    from mgl.lab import Lab
+    from mgl.memories.results import MemorySummary
+    from mgl.memories.view import GraphView
+    from mgl.types import Conversation
 
 __all__ = ["show"]
 
-_EXAMPLES = 10
-_WIDTH = 100
-
 
 def show(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="A memory's id, or how it begins.")],
-    step: Annotated[
-        int | None,
-        typer.Option("--step", metavar="N", help="Show it as it was after N steps."),
+    source: Memory,
+    item: Annotated[
+        str | None, typer.Argument(metavar="[ITEM]", help="Id of a turn, a topic or a node.")
     ] = None,
+    step: Annotated[
+        int | None, typer.Option("--step", metavar="N", help="Show it as it was after N steps.")
+    ] = None,
+    memory: Kind = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show one memory, its nodes and its answers."""
-    with opened() as lab:
-        summary = lab.memory(identity)
-        record = summary.record
-        whole = lab.view(summary.id)
-        stats = lab.stats(summary.id)
-    view = _after(whole, step)
-    if as_json:
-        from dataclasses import asdict
+    """Show a memory with its nodes and answers, or one item of it.
 
-        from mgl.memories.results import answer_json
-
-        print_json(
-            {
-                **summary.to_json(),
-                "stats": asdict(stats),
-                **({} if step is None else {"step": step, "graph": _graph(view)}),
-                "answers": [answer_json(answer) for answer in view.answers],
-            }
-        )
-        return
-    typer.echo(f"memory:    {summary.id} ({record.kind})")
-    if summary.turns is None:
-        typer.echo(f"document:  {one_line(summary.document)}, {record.tokens:,} tokens")
-        if record.chunks:
-            typer.echo(f"chunks:    {summary.chunks_done} of {record.chunks} read")
+    Topics show their links and turns, entities their facts and turns, turns where they are kept.
+    """
+    with open_lab() as lab:
+        summary = lab.memory(source, memory)
+        if item is None:
+            _show_memory(lab, summary, step, as_json)
         else:
-            typer.echo(f"steps:     {summary.chunks_done}")
+            _show_item(lab, summary, item, as_json)
+
+
+def _show_memory(lab: Lab, summary: MemorySummary, step: int | None, as_json: bool) -> None:
+    from mgl.memories.results import answer_json
+
+    record, whole, stats = summary.record, lab.view(summary.id), lab.stats(summary.id)
+    view = _view_at(whole, step)
+    if as_json:
+        from mgl.web.export import to_json
+
+        graph = {} if step is None else {"step": step, "graph": json.loads(to_json(view))}
+        answers = [answer_json(answer) for answer in view.answers]
+        print_json({**summary.to_json(), "stats": asdict(stats), **graph, "answers": answers})
+        return
+    turns = None if summary.turns is None else lab.transcript(summary.id)
+    name = one_line(summary.document)
+    pairs = {"memory": f"{summary.id} ({record.kind})"}
+    if turns is not None:
+        pairs["conversation"] = f"{name}, {summary.turns:,} turns"
     else:
-        typer.echo(f"talk:      {one_line(summary.document)}, {summary.turns:,} turns")
-    typer.echo(f"model:     {one_line(record.model_id)}")
-    for question in record.questions or ("(none: read for whatever may be asked)",):
-        typer.echo(f"question:  {one_line(question)}")
+        pairs["document"] = f"{name}, {record.tokens:,} tokens"
+        chunks = f"{summary.chunks_done} of {record.chunks} read"
+        pairs |= {"chunks": chunks} if record.chunks else {"steps": f"{summary.chunks_done}"}
+    pairs["model"] = one_line(record.model_id)
+    pairs["questions"] = "\n".join(map(one_line, record.questions)) or "(any)"
+    if step is not None:
+        pairs["step"] = f"{step} of {whole.length}"
+    print_pairs(pairs)
     if step is None:
         print_stats(stats, summary.unit)
-    else:
-        typer.echo(f"step:      {step} of {whole.length}")
-    _print_nodes(view)
+    print_nodes(view)
     for answer in view.answers:
-        typer.echo(f"\nasked: {one_line(answer.question)}")
-        print_answer(answer)
+        typer.echo(f"\nquestion: {one_line(answer.question)}")
+        print_answer(answer, turns)
 
 
-def _after(view: GraphView, step: int | None) -> GraphView:
-    if step is None:
-        return view.at(view.length)
+def _view_at(view: GraphView, step: int | None) -> GraphView:
     try:
-        return view.at(step)
+        return view.at(view.length if step is None else step)
     except ValueError as refused:
-        from mgl.errors import UsageError
-
         raise UsageError(
             f"this memory has no step {step}",
             hint=f"give --step a number from 0 to {view.length}",
         ) from refused
 
 
-def _graph(view: GraphView) -> object:
-    import json
+def _show_item(lab: Lab, summary: MemorySummary, item: str, as_json: bool) -> None:
+    """Show what a memory's export says of an item, and what refers to it."""
+    if summary.turns is None:
+        from mgl.web.export import to_json
 
-    from mgl.web.export import to_json
-
-    return json.loads(to_json(view))
-
-
-def _print_nodes(view: GraphView) -> None:
-    """A line for each node; under a hyperedge, what it joins. Of layers, some nodes of each."""
-    if view.top:
-        _print_layers(view)
+        data, turns = json.loads(to_json(lab.view(summary.id))), None
+    else:
+        data, turns = lab.export(summary.id), lab.transcript(summary.id)
+    rows = [(name, row) for name, part in data.items() if isinstance(part, list) for row in part]
+    found = [row for _, row in rows if isinstance(row, dict) and row.get("id") == item]
+    numbers = {turn.id: number for number, turn in enumerate(turns.turns)} if turns else {}
+    if not found and item not in numbers:
+        raise InputError(
+            f"{summary.document} has nothing with the id {item!r}",
+            hint=f"`mgl show {summary.id}` lists ids, `mgl export {summary.id}` has all of them",
+        )
+    related = [(name, row) for name, row in rows if _refers(row, item)]
+    if as_json:
+        print_json({"item": found[0] if found else item, "related": [row for _, row in related]})
         return
-    nodes = {node.id: node for node in view.nodes}
-    joined: dict[str, list[str]] = {node.id: [] for node in view.nodes if node.hyperedge}
-    for edge in view.edges:
-        for one, other in ((edge.source, edge.target), (edge.target, edge.source)):
-            if one in joined and other not in joined:
-                joined[one].append(nodes[other].label or other)
-    for node in view.nodes:
-        _print_node(node)
-        if node.hyperedge:
-            typer.echo(f"    joins: {one_line(', '.join(joined[node.id])) or '(nothing)'}")
+    if turns is not None and item in numbers:
+        typer.echo(f"turn {numbers[item] + 1} of {len(turns.turns)}")
+        typer.echo(f"  {format_turn(turns.turns[numbers[item]])}")
+    else:
+        _print_row(found[0], data, turns)
+    for name, row in related:
+        said = {key: value for key, value in row.items() if key != "turns"} if row else {}
+        typer.echo(f"{name}: {_format(said)}")
 
 
-def _print_node(node: ViewNode) -> None:
-    place = f"[{node.span.start}:{node.span.end}]"
-    typer.echo(f"  {one_line(node.id)} ({node.kind}) {place} {one_line(node.content)}")
+def _refers(row: Any, item: str) -> bool:
+    """Whether a row of an export links to an item or contains it."""
+    if row == item:
+        return True
+    if not isinstance(row, dict):
+        return False
+    contains = [*row.get("turns", ()), *row.get("children", ())]
+    ids = {each["id"] if isinstance(each, dict) else each for each in contains}
+    return item in {row.get("source"), row.get("target"), *ids}
 
 
-def _print_layers(view: GraphView) -> None:
-    """The layers from the top: how many nodes, and those of them that hold most."""
-    labels = {node.id: node.label or node.id for node in view.nodes}
-    held: dict[str, list[str]] = {node.id: [] for node in view.nodes if node.layer}
-    for edge in view.edges:
-        if edge.source in held:
-            held[edge.source].append(labels[edge.target])
-    for layer in range(view.top, -1, -1):
-        nodes = [node for node in view.nodes if node.layer == layer]
-        nodes.sort(key=lambda node: -len(held.get(node.id, ())))
-        typer.echo(f"layer {layer}: {len(nodes):,} node{'' if len(nodes) == 1 else 's'}")
-        for node in nodes[:_EXAMPLES]:
-            _print_node(node)
-            if layer:
-                names = one_line(", ".join(held[node.id]), _WIDTH) or "(nothing)"
-                typer.echo(f"    holds {len(held[node.id]):,}: {names}")
-        if len(nodes) > _EXAMPLES:
-            typer.echo(f"  … and {len(nodes) - _EXAMPLES:,} more")
+def _print_row(row: dict[str, Any], data: dict[str, Any], turns: Conversation | None) -> None:
+    own = {key: value for key, value in row.items() if key != "turns"}
+    print_pairs({key: _format(value) for key, value in own.items()})
+    if turns is None:
+        return
+    ids = {turn["id"] for turn in row.get("turns", ())}
+    for episode in data.get("episodes", ()):
+        if episode["number"] in row.get("episodes", ()):
+            ids.update(episode["turns"])
+    for turn in turns.turns:
+        if turn.id in ids:
+            typer.echo(f"  {format_turn(turn)}")
+
+
+def _format(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_format(each)}" for key, each in value.items() if each)
+    if isinstance(value, list):
+        return ", ".join(_format(each) for each in value) or "-"
+    return "-" if value in (None, "") else one_line(f"{value}")

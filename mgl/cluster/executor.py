@@ -82,7 +82,12 @@ def sharded(
             max_restarts=-1,
             max_task_retries=BEGUN_AGAIN,
         )
-        chosen = replace(choice(facts.profile), context_tokens=facts.context_tokens)
+        chosen = replace(
+            choice(facts.profile),
+            context_tokens=facts.context_tokens,
+            embedder=facts.embedder,
+            reranker=facts.reranker,
+        )
         own = [urls[number % len(urls)] if urls else None for number in range(count)]
         workers = [
             actor.remote(name, chosen if url is None else replace(chosen, base_url=url), facts)

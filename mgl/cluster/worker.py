@@ -103,14 +103,7 @@ class Worker:
         with ExitStack() as opened:
             opened.enter_context(store)
             place = opened.enter_context(
-                Workplace.open(
-                    shipped.home(),
-                    store,
-                    self._choice,
-                    _Told(self._home, ANYONE),
-                    embedder=self._facts.embedder,
-                    reranker=self._facts.reranker,
-                )
+                Workplace(shipped.home(), store, self._choice, _Told(self._home, ANYONE))
             )
             if place.facts != self._facts:
                 raise UsageError(

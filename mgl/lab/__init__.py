@@ -1,5 +1,6 @@
 """The composition root: store, model, retrieval and memories put together."""
 
 from mgl.lab.lab import Lab
+from mgl.lab.model import ModelChoice
 
-__all__ = ["Lab"]
+__all__ = ["Lab", "ModelChoice"]

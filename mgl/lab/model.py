@@ -1,7 +1,9 @@
-"""Which model runs and how it is reached: a profile, the engine that runs it, its weights.
+"""Which models to use: the one that writes, and those that memories retrieve with.
 
-Choosing costs a look at the server, if it is one: the engine is deferred, weights are found or
-fetched when it starts.
+    choice = ModelChoice("qwen2.5-7b-instruct", base_url="http://127.0.0.1:8000/v1")
+
+Nothing is loaded when a model is chosen; a server, if there is one, is asked for its context
+length. The engine starts with the first call, and finds or downloads the weights then.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from mgl.llm.base import Engine
     from mgl.models.profiles import EngineName, ModelProfile
 
-__all__ = ["TIMEOUT_S", "ModelChoice", "NoModel", "context_of", "defer"]
+__all__ = ["TIMEOUT_S", "ModelChoice", "NoModel", "defer", "find_context"]
 
 # Seconds for one call: a CPU shares its cores among the calls in flight, and cannot hang.
 TIMEOUT_S: Final[Mapping[EngineName, float]] = {
@@ -36,9 +38,15 @@ CONCURRENCY: Final[Mapping[EngineName, int]] = {"openvino": 16, "transformers": 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """What the caller chose; None stands for the profile's own choice, or the default profile.
+    """A model profile and how to run it; None leaves the choice to the profile.
 
-    ``context_tokens`` bounds the context, so that a run that goes on has the one it began with.
+    ``profile`` is a name of `mgl models`; the default runs on a CPU. ``base_url`` names an
+    OpenAI-compatible server; without it a server that `mgl serve` started for this model is used,
+    if there is one. ``adapter`` is a LoRA adapter that the server has loaded. ``weights`` is a path
+    that overrides every other place, ``models`` a folder of further profiles, and ``allow_hub``
+    permits downloads from the model hub. ``embedder`` and ``reranker`` name the models that
+    memories retrieve with (``mgl.retrieval.opening``). ``context_tokens`` caps the context, so that
+    a resumed run has the context it started with.
     """
 
     profile: str | None = None
@@ -49,13 +57,15 @@ class ModelChoice:
     models: Path | None = None
     allow_hub: bool = False
     adapter: str | None = None
+    embedder: str | None = None
+    reranker: str | None = None
     context_tokens: int | None = None
 
     def with_server(self, home: Path, observer: Observer) -> ModelChoice:
-        """This choice, with a server that mgl runs where none was named and one fits.
+        """Fill in a server started by `mgl serve`, if one fits and the choice does not exclude it.
 
-        A server that is named, weights and an engine of this process go before it. Raises
-        EngineUnavailable where the server that fits is not ready yet.
+        A named server, explicit weights and an in-process engine take precedence. Raises
+        EngineUnavailable if the matching server is not ready yet.
         """
         from mgl.serving.discovery import find_server, server_at
 
@@ -77,49 +87,51 @@ class ModelChoice:
         )
 
     def load_profile(self, home: Path) -> ModelProfile:
-        """The profile; UsageError where there is none of that name, or it generates nothing."""
+        """Load the profile; UsageError if it is unknown or does not generate text."""
         from mgl.models.profiles import DEFAULT_PROFILE
 
         name = self.profile or DEFAULT_PROFILE
         profile = load_profile(name, self.models, home=home)
         if profile.task != "generate":
             raise UsageError(
-                f"{name} is a model to {profile.task}, and writes no replies",
-                hint="`mgl models` lists what each model is for",
+                f"{name} is a model to {profile.task}, and does not generate text",
+                hint="choose one whose task is generate: `mgl models`",
             )
         return profile
 
     def engine_for(self, profile: ModelProfile) -> EngineName:
-        """The engine that runs it: the one named, a server where one is given, the profile's.
+        """Pick the engine: the one named, "openai" if there is a server, else the profile's.
 
-        UsageError where these contradict each other.
+        UsageError if the options contradict each other.
         """
         engine = self.engine or ("openai" if self.base_url else profile.engine)
         if engine == "openai" and self.base_url is None:
             raise UsageError(
                 f"{profile.name} needs a model server",
-                hint="start one (`mgl serve`), or give its URL, for instance "
+                hint="start one with `mgl serve`, or give its URL, for example "
                 "--base-url http://127.0.0.1:8000/v1",
             )
         if engine != "openai" and self.base_url is not None:
             raise UsageError(
-                f"the engine {engine} runs in this process and takes no server",
+                f"the engine {engine} runs in this process and does not use a server",
                 hint="leave out --engine or --base-url",
             )
         if engine != "openai" and self.adapter is not None:
             raise UsageError(
-                f"the engine {engine} takes no adapters",
-                hint="leave out --adapter, or have a server load it (`mgl serve --load-adapter`)",
+                f"the engine {engine} does not support adapters",
+                hint="leave out --adapter, or use a server (`mgl serve --load-adapter`)",
             )
         if engine == "openai" and self.weights is not None:
-            raise UsageError("a server has its own weights", hint="leave out --weights")
+            raise UsageError(
+                "a server loads its own weights", hint="leave out --weights or --base-url"
+            )
         return engine
 
 
-async def context_of(choice: ModelChoice, profile: ModelProfile) -> int:
-    """What the model's context holds: no more than the profile says, nor than its server.
+async def find_context(choice: ModelChoice, profile: ModelProfile) -> int:
+    """Return the context length in tokens: the shorter one of the profile's and the server's.
 
-    A server that cannot be asked now holds what the profile says: it is missed by the first call.
+    A server that does not answer is left to fail at the first call.
     """
     known = [profile.context_tokens, choice.context_tokens]
     if choice.base_url is not None and choice.engine_for(profile) == "openai":
@@ -146,7 +158,7 @@ def defer(
     *,
     context_tokens: int,
 ) -> DeferredEngine:
-    """The engine of a choice; its weights are found or fetched when it starts."""
+    """Make the engine of a choice; its weights are found or downloaded when it starts."""
     from mgl.llm.engines.opening import model_id, open_engine
 
     engine = choice.engine_for(profile)
@@ -154,7 +166,7 @@ def defer(
     async def start() -> Engine:
         weights = honoured = None
         if engine != "openai":
-            weights = await asyncio.to_thread(_weights, choice, profile, home, observer)
+            weights = await asyncio.to_thread(_fetch_weights, choice, profile, home, observer)
             observer.note(f"starting {profile.name} ({engine})")
         elif choice.base_url is not None:
             from mgl.serving.probing import honoured_by
@@ -166,7 +178,7 @@ def defer(
         return await open_engine(
             profile,
             weights=weights,
-            keep=_kept(profile, home),
+            keep=_converted_folder(profile, home),
             base_url=choice.base_url,
             api_key=choice.api_key,
             engine=engine,
@@ -184,14 +196,14 @@ def defer(
     )
 
 
-def _kept(profile: ModelProfile, home: Path) -> Path | None:
-    """Where what an engine makes of the weights is kept: of files that are known by their hash."""
+def _converted_folder(profile: ModelProfile, home: Path) -> Path | None:
+    """Where an engine caches converted weights; None for weights without a pinned hash."""
     sha256 = profile.weights.sha256
     return None if sha256 is None else home / "converted" / f"{profile.name}-{sha256[:12]}"
 
 
 class NoModel:
-    """An ``LLM`` that knows its name and nothing else: for looking at what is stored."""
+    """An ``LLM`` that has a name and refuses every call: for reading stored memories."""
 
     context_tokens = 0
     native_tools = False
@@ -200,29 +212,31 @@ class NoModel:
         self.model_id = model_id
 
     def usage(self) -> dict[str, StageUsage]:
-        """Nothing, by any stage."""
+        """Return no usage."""
         return {}
 
     async def complete(self, *_: Any, **__: Any) -> NoReturn:
-        raise self._none()
+        raise self._refusal()
 
     async def probability_of_yes(self, *_: Any, **__: Any) -> NoReturn:
-        raise self._none()
+        raise self._refusal()
 
     async def count_tokens(self, *_: Any) -> NoReturn:
-        raise self._none()
+        raise self._refusal()
 
     async def count_prompt_tokens(self, *_: Any, **__: Any) -> NoReturn:
-        raise self._none()
+        raise self._refusal()
 
-    def _none(self) -> UsageError:
+    def _refusal(self) -> UsageError:
         return UsageError(
-            "this memory was opened to be looked at, without a model",
-            hint="`mgl ask`, `mgl build` or `mgl chat` goes on with it",
+            "this memory was opened without a model",
+            hint="use `mgl ask`, `mgl add` or `mgl chat`, which open it with one",
         )
 
 
-def _weights(choice: ModelChoice, profile: ModelProfile, home: Path, observer: Observer) -> Path:
+def _fetch_weights(
+    choice: ModelChoice, profile: ModelProfile, home: Path, observer: Observer
+) -> Path:
     from mgl.models.weights import fetch
 
     def report(label: str, done: int, total: int) -> None:

@@ -1,20 +1,21 @@
-"""A conversation that is remembered: told turn after turn, asked in between, sync at the edge.
+"""A conversation's memory: append turns to it, ask it in between, correct it, delete from it.
 
     with Lab.open() as lab:
         diary = lab.talk("diary")
         diary.append(Turn("1", "Ann", "I have got the job!", time=datetime.now()))
         print(diary.ask("Did Ann get the job?").answer.text)
 
-It belongs to its lab, and is used until the lab is closed.
+It belongs to its lab, and can be used until the lab is closed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from mgl.errors import UsageError
 from mgl.memories.results import AskResult, Stats
 from mgl.types import Answer, Question, StageUsage, Turn, Usage
 
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ["UNKEPT", "Talk"]
 
-UNKEPT: Final = "turns were deleted while the model answered: the answer is not kept"
+UNKEPT: Final = "the answer was not stored: turns were deleted while the model was answering"
 
 ResultT = TypeVar("ResultT")
 
 
 class Talk:
-    """A memory of one conversation. Made by ``Lab.talk``, ``remember`` and ``look_at``."""
+    """The memory of one conversation, made by ``Lab.talk``, ``Lab.remember`` or ``Lab.look_at``."""
 
     def __init__(
         self,
@@ -54,17 +55,12 @@ class Talk:
     def id(self) -> str:
         return self.memory.id
 
-    @property
-    def steps(self) -> int:
-        """How many steps the memory's log has: one for each turn, one for each consolidation."""
-        return self._store.steps(self.id)
-
     def append(self, turn: Turn) -> None:
-        """Take in the next turn; one that is there already changes nothing."""
+        """Add the next turn; one that is already there changes nothing."""
         self.run(lambda: self.memory.append(turn))
 
     def extend(self, turns: Sequence[Turn]) -> int:
-        """Take in turns in order, as far as they are new; how many there are now."""
+        """Add turns in order, skipping those already there; return how many there are now."""
         for count, turn in enumerate(turns, 1):
             self.append(turn)
             self._observer.progress("turns", count, len(turns))
@@ -73,53 +69,91 @@ class Talk:
     def ask(self, question: str | Question) -> AskResult:
         """Answer from what was said so far.
 
-        Where another process deletes from the conversation meanwhile, the answer may tell what
-        went: it is given to the one who asked, and not kept.
+        If another process deletes turns meanwhile, the answer is returned but not stored, since
+        it may repeat them.
         """
-        asked = Question(question.strip()) if isinstance(question, str) else question
-        heard = self.memory.conversation.turns
-        result = self._answered(lambda: self.memory.answer(asked))
-        answer = result.answer
-        if not self._store.put_answer(self.id, asked.text, asdict(answer), heard=heard):
+        if isinstance(question, str):
+            question = Question(question.strip())
+        known = self.memory.conversation.turns
+        result = self._answer(lambda: self.memory.answer(question))
+        if not self._store.put_answer(self.id, question.text, asdict(result.answer), heard=known):
             self._observer.note(UNKEPT)
         return result
 
     def reply(self, turn: Turn, name: str = "assistant") -> AskResult:
-        """Take in what somebody says, reply as ``name``, and take that in, too."""
-        return self._answered(lambda: self.memory.reply(turn, name))
+        """Add what somebody says, reply as ``name``, and add the reply."""
+        return self._answer(lambda: self.memory.reply(turn, name))
 
     def flush(self) -> None:
-        """The stream has ended: what is still in the buffer is consolidated."""
+        """Consolidate what is still buffered: the stream has ended."""
         self.run(self.memory.flush)
 
     def end_session(self) -> None:
-        """The session has ended, though no turn of the next one has come yet."""
+        """Close the current session before a turn of the next one has come."""
         self.run(self.memory.end_session)
 
+    def forget(self, **what: Any) -> Any:
+        """Delete turns and everything derived from them; arguments as of the memory's ``forget``.
+
+        UsageError for topics of a memory that has none.
+        """
+        if "topics" in what:
+            self._require_topics()
+        memory: Any = self.memory
+        return self.run(lambda: memory.forget(**what))
+
+    def edit(
+        self,
+        topic: str,
+        *,
+        summary: str | None = None,
+        keywords: Sequence[str] | None = None,
+        frozen: bool | None = None,
+        unlink: Sequence[str] = (),
+    ) -> None:
+        """Change a topic's summary or keywords, freeze it, cut its links to other topics.
+
+        InputError for a topic that does not exist or is frozen; UsageError if the memory has none.
+        """
+        self._require_topics()
+        memory: Any = self.memory
+        if frozen is False:
+            self.run(lambda: memory.freeze(topic, frozen=False))
+        if summary is not None or keywords is not None:
+            rows = {row["id"]: row for row in memory.export()["topics"]}
+            old = rows.get(topic, {"summary": "", "keywords": ()})
+            text = old["summary"] if summary is None else summary
+            words = old["keywords"] if keywords is None else keywords
+            self.run(lambda: memory.rewrite(topic, text, words))
+        for other in unlink:
+            self.run(lambda other=other: memory.unlink(topic, other))  # type: ignore[misc]
+        if frozen:
+            self.run(lambda: memory.freeze(topic))
+
+    def _require_topics(self) -> None:
+        if not hasattr(self.memory, "freeze"):
+            raise UsageError(
+                "this memory has no topics", hint="only conversations remembered by gam have"
+            )
+
     def usage(self, seconds: float = 0.0) -> Usage:
-        """What was used since the talk was opened; wall time is its caller's to know."""
+        """Return what was used since the talk was opened; ``seconds`` is the caller's wall time."""
         return Usage(self._client.usage(), seconds)
 
     def stats(self) -> Stats:
-        """The size of the memory, and what became of its edits."""
-        edits = self._store.edits(self.id)
-        return Stats.of(self.memory.view(), edits)
+        """Count the memory's nodes, edges and edits."""
+        return Stats.of(self.memory.view(), self._store.edits(self.id))
 
-    def run(self, make: Callable[[], Awaitable[ResultT]]) -> ResultT:
-        """What one of the memory's coroutines gives, or what it raised."""
+    def run(self, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
+        """Run one of the memory's coroutines and return its result."""
+        return self._portal.run(make)
 
-        async def working() -> ResultT:
-            return await make()
-
-        return self._portal.run(working)
-
-    def _answered(self, make: Callable[[], Awaitable[Answer]]) -> AskResult:
-        before, began = self._client.usage(), time.monotonic()
-        answer = self.run(make)
-        spent = _spent(before, self._client.usage())
-        return AskResult(answer, self.id, self.stats(), Usage(spent, time.monotonic() - began))
-
-
-def _spent(before: dict[str, StageUsage], after: dict[str, StageUsage]) -> dict[str, StageUsage]:
-    spent = {stage: used - before.get(stage, StageUsage()) for stage, used in after.items()}
-    return {stage: used for stage, used in spent.items() if used != StageUsage()}
+    def _answer(self, make: Callable[[], Coroutine[Any, Any, Answer]]) -> AskResult:
+        before, start = self._client.usage(), time.monotonic()
+        answer = self._portal.run(make)
+        used = {
+            stage: spent
+            for stage, total in self._client.usage().items()
+            if (spent := total - before.get(stage, StageUsage())) != StageUsage()
+        }
+        return AskResult(answer, self.id, self.stats(), Usage(used, time.monotonic() - start))

@@ -1,129 +1,290 @@
-"""One model at work for memories that are kept in stores of their own, one beside another.
+"""A model at work: its engine, clients of it, and the tools that memories get.
 
-    >>> with Workplace.open(home, store, ModelChoice("smollm2-135m"), observer) as place:
-    ...     place.facts.model_id                                        # doctest: +SKIP
+    with Workplace(home, store, ModelChoice("smollm2-135m"), observer) as place:
+        client = place.client()
 
-Calls, token counts and vectors go to the home's store, so that nothing is paid twice.
+Calls, token counts and vectors are kept in the home's store, so that nothing is computed twice.
+Everything is made when it is first needed, and closed with the workplace.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from mgl.lab.model import ModelChoice
-from mgl.lab.toolbox import Toolbox
+from mgl.lab.model import TIMEOUT_S, ModelChoice, defer, find_context
 from mgl.llm.engines.recorded import ModelFacts
+from mgl.llm.portal import Portal
 from mgl.memories.base import MemoryKind, Tools
+from mgl.models import shipped
 from mgl.models.weights.hashes import sha256_of
 from mgl.observer import Observer
-from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER
+from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, YES_NO
 from mgl.store import Store
 
 if TYPE_CHECKING:
+    from mgl.llm.base import LLM
     from mgl.llm.calls import CallLog
     from mgl.llm.client import Client
+    from mgl.llm.engines.deferred import DeferredEngine
+    from mgl.models.profiles import EngineName, ModelProfile
+    from mgl.retrieval.base import Embedder, Reranker
     from mgl.retrieval.matching import TokenMatcher
+    from mgl.retrieval.models import Source
+    from mgl.store.calls import StoreCallLog
 
-__all__ = ["Workplace"]
+__all__ = ["DATABASE", "Workplace", "Workplaces"]
+
+DATABASE = "mgl.sqlite"
 
 ResultT = TypeVar("ResultT")
 
 
 class Workplace:
-    """A ``mgl.evaluation.runs.workplace.Workplace``."""
+    """One chosen model over a home's store, which it does not close.
 
-    def __init__(self, toolbox: Toolbox, facts: ModelFacts) -> None:
-        self._toolbox = toolbox
-        self.facts = facts
+    With ``recorded`` no model runs: the calls in the store are replayed as that model's.
+    """
 
-    @classmethod
-    @contextmanager
-    def open(
-        cls,
+    def __init__(
+        self,
         home: Path,
         store: Store,
         choice: ModelChoice,
         observer: Observer,
         *,
-        embedder: str | None = None,
-        reranker: str | None = None,
-    ) -> Iterator[Self]:
-        """The workplace of a model, which starts with its first call. Errors as of ``Lab.open``."""
-        toolbox = Toolbox(home, store, choice, observer, embedder=embedder, reranker=reranker)
+        recorded: ModelFacts | None = None,
+    ) -> None:
+        self._home = home
+        self._store = store
+        self._choice = choice
+        self._observer = observer
+        self._recorded = recorded
+        self._closing = ExitStack()
+
+    def __enter__(self) -> Self:
         try:
-            yield cls(toolbox, _facts(toolbox, choice.weights, embedder, reranker))
-        finally:
-            toolbox.close()
+            _ = self.engine  # made here, as its own loop cannot wait for itself
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._closing.close()
+
+    @cached_property
+    def loop(self) -> Portal:
+        """The event loop that engines live in."""
+        return self._closing.enter_context(Portal())
+
+    def run(self, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
+        """Run the coroutine that ``make`` returns in the engines' loop."""
+        return self.loop.run(make)
+
+    @cached_property
+    def profile(self) -> ModelProfile:
+        """The profile of the chosen model."""
+        return self._resolved.load_profile(self._home)
+
+    @cached_property
+    def engine(self) -> DeferredEngine:
+        """The engine of the model; it starts with the first call that is not in the store."""
+        if self._recorded is not None:
+            from mgl.llm.engines.recorded import recorded_engine
+
+            return recorded_engine(self._store, self._recorded)
+        choice, profile = self._resolved, self.profile
+        context = self.loop.run(lambda: find_context(choice, profile))
+        engine = defer(
+            choice, profile, self._home, self._store, self._observer, context_tokens=context
+        )
+        self._closing.callback(self.loop.run, engine.aclose)
+        return engine
+
+    @cached_property
+    def facts(self) -> ModelFacts:
+        """What is known of the model and its tools before anything is asked."""
+        if self._recorded is not None:
+            return self._recorded
+        profile, engine, choice = self.profile, self.engine, self._choice
+        pinned = profile.weights.sha256
+        if choice.weights is not None and choice.weights.is_file():
+            pinned = sha256_of(choice.weights)
+        return ModelFacts(
+            profile=profile.name,
+            model_id=engine.model_id,
+            engine=self._engine_name,
+            context_tokens=engine.context_tokens,
+            native_tools=engine.native_tools,
+            concurrency=engine.concurrency,
+            preset=profile.preset,
+            weights_sha256=None if self._engine_name == "openai" else pinned,
+            sampling=profile.sampling.model_dump(),
+            embedder=choice.embedder or DEFAULT_EMBEDDER,
+            reranker=choice.reranker or DEFAULT_RERANKER,
+        )
+
+    def open_client(self) -> tuple[Client, StoreCallLog]:
+        """Make a client and its call log, which has to be attached to the memory that pays."""
+        from mgl.llm.client import Client, Policy
+
+        log = self._store.call_log()
+        return Client(self.engine, log, Policy(timeout_s=TIMEOUT_S[self._engine_name])), log
+
+    def client(self) -> Client:
+        """Make a client with a usage of its own, for calls that no memory of the store owns.
+
+        All such clients share the engine's slots. Call it in the workplace's loop.
+        """
+        client, log = self._shared
+        return client.beside(log)
+
+    def tools(
+        self,
+        llm: LLM,
+        kind: MemoryKind | None = None,
+        store: Store | None = None,
+        observer: Observer | None = None,
+    ) -> Tools:
+        """Collect a memory's tools, with embedder and reranker only if ``kind`` retrieves.
+
+        ``store`` is where the memory is kept, if not beside its calls.
+        """
+        retrieves = kind is not None and kind.retrieves
+        return Tools(
+            llm=llm,
+            store=store or self._store,
+            observer=observer or self._observer,
+            clock=time.time,
+            embedder=self._embedder if retrieves else None,
+            reranker=self._open_reranker(llm) if retrieves else None,
+        )
+
+    def matcher(self, written: str) -> TokenMatcher:
+        """Open the model ``MODEL[:LAYER]`` that compares texts token by token (BERTScore)."""
+        from mgl.retrieval.matching import open_matcher
+
+        return open_matcher(written, self._home, self._source, self._store)
+
+    @property
+    def _engine_name(self) -> EngineName:
+        return self._resolved.engine_for(self.profile)
+
+    @cached_property
+    def _resolved(self) -> ModelChoice:
+        """The choice, with a running server filled in when the model is first needed."""
+        return self._choice.with_server(self._home, self._observer)
+
+    @cached_property
+    def _shared(self) -> tuple[Client, CallLog]:
+        if self._recorded is None:
+            return self.open_client()
+        from mgl.llm.client import Client
+        from mgl.llm.engines.recorded import REPLAYING, RecordedCalls
+
+        log = RecordedCalls(self._store)
+        return Client(self.engine, log, REPLAYING), log
+
+    @cached_property
+    def _embedder(self) -> Embedder:
+        from mgl.retrieval.opening import open_embedder
+
+        name = self._choice.embedder or DEFAULT_EMBEDDER
+        opened = open_embedder(name, self._home, source=self._source, cache=self._store)
+        self._closing.callback(opened.close)
+        return opened
+
+    def _open_reranker(self, llm: LLM) -> Reranker:
+        """Open the reranker: one for all memories, except the one that asks the given model."""
+        if self._choice.reranker == YES_NO:
+            from mgl.retrieval.rerankers.language_model import YesNoReranker
+
+            return YesNoReranker(llm)
+        return self._reranker
+
+    @cached_property
+    def _reranker(self) -> Reranker:
+        from mgl.retrieval.opening import open_reranker
+
+        name = self._choice.reranker or DEFAULT_RERANKER
+        opened = open_reranker(name, self._home, source=self._source, embedder=self._embedder)
+        self._closing.callback(self.loop.run, opened.aclose)
+        return opened
+
+    @property
+    def _source(self) -> Source:
+        from mgl.retrieval.models import Source
+
+        def report(label: str, done: int, total: int) -> None:
+            self._observer.progress(f"fetching {label} (MB)", done // 1_000_000, total // 1_000_000)
+
+        choice = self._choice
+        return Source(models=choice.models, allow_hub=choice.allow_hub, progress=report)
+
+
+@dataclass
+class Workplaces:
+    """Opens a workplace for each model of a run, all with the same options but the profile."""
+
+    home: Path
+    store: Store
+    base: ModelChoice
+    observer: Observer
+    known: dict[str, ModelFacts] = field(default_factory=dict)
 
     @classmethod
     @contextmanager
-    def recorded(
-        cls,
-        home: Path,
-        store: Store,
-        facts: ModelFacts,
-        observer: Observer,
-        *,
-        models: Path | None = None,
-    ) -> Iterator[Self]:
-        """The workplace of a model that says again what it said (``mgl.llm.engines.recorded``)."""
-        toolbox = Toolbox(
-            home,
-            store,
-            ModelChoice(models=models),
-            observer,
-            embedder=facts.embedder,
-            reranker=facts.reranker,
-            recorded=facts,
+    def opened(cls, base: ModelChoice, observer: Observer) -> Iterator[Self]:
+        """Open the home's store, and close it in the end."""
+        home = shipped.home()
+        with Store.open(home / DATABASE) as store:
+            yield cls(home, store, base, observer)
+
+    def default(self) -> str:
+        """Find the profile that is used if none is named."""
+        with Workplace(self.home, self.store, self.base, self.observer) as place:
+            return place.profile.name
+
+    def take(self, models: Mapping[str, ModelFacts]) -> None:
+        """Open these models with the engine, embedder, reranker and context of an earlier run."""
+        self.known.update(models)
+
+    def choice(self, profile: str) -> ModelChoice:
+        """Complete the choice of one model by its profile, and what an earlier run had."""
+        own = replace(self.base, profile=profile)
+        known = self.known.get(profile)
+        if known is None:
+            return own
+        in_process = known.engine in ("openvino", "transformers")
+        return replace(
+            own,
+            engine=own.engine or (known.engine if in_process else None),
+            embedder=known.embedder,
+            reranker=known.reranker,
+            context_tokens=known.context_tokens,
         )
-        try:
-            yield cls(toolbox, facts)
-        finally:
-            toolbox.close()
 
-    def client(self) -> Client:
-        """A client with a usage of its own; all share what the engine takes at once."""
-        client, log = self._first
-        return client.beside(log)
+    def open(self, profile: str) -> Workplace:
+        """Open the workplace of a model, which starts with its first call."""
+        return Workplace(self.home, self.store, self.choice(profile), self.observer)
 
-    def tools(self, llm: Client, kind: MemoryKind, store: Store, observer: Observer) -> Tools:
-        """The tools of a memory that is kept in ``store``."""
-        return self._toolbox.tools(llm, kind, store=store, observer=observer)
+    def recorded(self, models: Mapping[str, ModelFacts]) -> Callable[[str], Workplace]:
+        """Open workplaces that replay these models from the store."""
 
-    def matcher(self, written: str) -> TokenMatcher:
-        """What matches texts by ``MODEL[:LAYER]``; errors as of ``open_matcher``."""
-        return self._toolbox.matcher(written)
+        def open_recorded(profile: str) -> Workplace:
+            facts = models[profile]
+            choice = ModelChoice(
+                models=self.base.models, embedder=facts.embedder, reranker=facts.reranker
+            )
+            return Workplace(self.home, self.store, choice, self.observer, recorded=facts)
 
-    def run(self, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
-        """The result of the coroutine that ``make`` gives, in the loop of the engine."""
-        return self._toolbox.loop.run(make)
-
-    @cached_property
-    def _first(self) -> tuple[Client, CallLog]:
-        return self._toolbox.unattached()
-
-
-def _facts(
-    toolbox: Toolbox, weights: Path | None, embedder: str | None, reranker: str | None
-) -> ModelFacts:
-    profile, engine, name = toolbox.profile, toolbox.engine, toolbox.engine_name
-    pinned = profile.weights.sha256
-    if weights is not None and weights.is_file():
-        pinned = sha256_of(weights)
-    return ModelFacts(
-        profile=profile.name,
-        model_id=engine.model_id,
-        engine=name,
-        context_tokens=engine.context_tokens,
-        native_tools=engine.native_tools,
-        concurrency=engine.concurrency,
-        preset=profile.preset,
-        weights_sha256=None if name == "openai" else pinned,
-        sampling=profile.sampling.model_dump(),
-        embedder=embedder or DEFAULT_EMBEDDER,
-        reranker=reranker or DEFAULT_RERANKER,
-    )
+        return open_recorded

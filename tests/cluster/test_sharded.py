@@ -15,14 +15,14 @@ from typing import Any
 import psutil
 import pytest
 
-from mgl.cli.options import ModelSettings
-from mgl.cli.workplaces import Workplaces
 from mgl.cluster import connected, sharded
 from mgl.errors import UsageError
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.runs.executing import here
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.records import Record, item_json
+from mgl.lab.model import ModelChoice
+from mgl.lab.workplace import Workplaces
 from mgl.observer import SilentObserver
 from tests.cli.server import Server, serving
 from tests.cluster.conftest import SERVED, Mgl, arguments
@@ -157,7 +157,7 @@ def test_a_judge_asks_through_the_workers(ray: Any, data: Path, server: Server) 
     record = Record("direct", item_json(item), "scored", answer="Asgardpolis")
     other = replace(record, method="naive-rag", answer="Nowhere.")
     seat = Seat("correctness", SERVED, "correctness")
-    with Workplaces.opened(ModelSettings(base_url=server.url), SilentObserver()) as places:
+    with Workplaces.opened(ModelChoice(base_url=server.url), SilentObserver()) as places:
         execute = sharded(
             ray, places.store.path, places.choice, [server.url], SilentObserver(), concurrency=1
         )
@@ -174,7 +174,7 @@ def test_a_judge_asks_through_the_workers(ray: Any, data: Path, server: Server) 
 
 
 def test_a_model_of_the_process_is_refused(ray: Any) -> None:
-    with Workplaces.opened(ModelSettings(), SilentObserver()) as places:
+    with Workplaces.opened(ModelChoice(), SilentObserver()) as places:
         execute = sharded(
             ray, places.store.path, places.choice, (), SilentObserver(), concurrency=1
         )

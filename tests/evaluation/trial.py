@@ -27,7 +27,6 @@ from mgl.evaluation.runs.manifest import Arguments, Manifest
 from mgl.evaluation.runs.plan import Plan, planned, resumed
 from mgl.evaluation.runs.sessions import begin, resume
 from mgl.lab.model import ModelChoice
-from mgl.lab.toolbox import Toolbox
 from mgl.lab.workplace import Workplace
 from mgl.llm.base import Completion, Engine, Request, TokenUsage
 from mgl.llm.engines.deferred import DeferredEngine
@@ -219,14 +218,15 @@ class Trial:
         with Store.open(self.home / "mgl.sqlite") as store:
             choice = ModelChoice(profile=profile)
             choice.load_profile(self.home)
-            toolbox = Toolbox(self.home, store, choice, self.observer)
+            place = Workplace(self.home, store, choice, self.observer)
             engine = Knowing(f"fake/{profile}", self.heard, self.pause)
             engine.mends = self.mends
 
             async def start() -> Engine:
                 return self.engines.setdefault(profile, engine)
 
-            toolbox.__dict__["engine"] = DeferredEngine(
+            place.__dict__["facts"] = self.facts(profile)
+            place.__dict__["engine"] = DeferredEngine(
                 start,
                 store,
                 model_id=engine.model_id,
@@ -234,16 +234,16 @@ class Trial:
                 native_tools=False,
                 concurrency=8,
             )
-            try:
-                yield Workplace(toolbox, self.facts(profile))
-            finally:
-                toolbox.close()
+            with place:
+                yield place
 
     @contextmanager
     def recorded(self, profile: str) -> Iterator[Workplace]:
+        facts = self.facts(profile)
+        choice = ModelChoice(embedder=facts.embedder, reranker=facts.reranker)
         with (
             Store.open(self.home / "mgl.sqlite") as store,
-            Workplace.recorded(self.home, store, self.facts(profile), self.observer) as place,
+            Workplace(self.home, store, choice, self.observer, recorded=facts) as place,
         ):
             yield place
 

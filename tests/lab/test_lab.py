@@ -9,7 +9,7 @@ import mgl
 from mgl.errors import InputError, StoreError, UsageError
 from mgl.lab import Lab
 from mgl.lab.model import ModelChoice, NoModel
-from mgl.lab.toolbox import Toolbox
+from mgl.lab.workplace import Workplace
 from mgl.llm.fakes import SchemaEngine
 from mgl.observer import SilentObserver
 from tests.cli.server import Server, serving, story
@@ -69,7 +69,7 @@ def test_ask_build_and_look(server: Server, book: Path) -> None:
 def test_a_memory_whose_chunks_a_short_context_made_smaller_is_found_again(
     book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Toolbox, "engine", SchemaEngine(context_tokens=8192))
+    monkeypatch.setattr(Workplace, "engine", SchemaEngine(context_tokens=8192))
     hearing = Hearing()
     with Lab.open(observer=hearing) as lab:
         built = lab.build(book, [QUESTION, "Who met P3?"], preset="paper")

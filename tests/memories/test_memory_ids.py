@@ -17,7 +17,7 @@ import pytest
 from mgl import registry
 from mgl.errors import ReplyInvalid
 from mgl.lab import Lab
-from mgl.lab.toolbox import Toolbox
+from mgl.lab.workplace import Workplace
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
@@ -284,7 +284,7 @@ def test_what_other_prompts_built_is_not_answered_from_and_still_shown(
     from mgl.memories.graph.prompts import EXTRACT
     from mgl.memories.mindgraph.prompts import BUILD
 
-    monkeypatch.setattr(Toolbox, "engine", Listening())
+    monkeypatch.setattr(Workplace, "engine", Listening())
     asked = QUESTIONS[0].text
     told = {"preset": "paper", "chunk_tokens": 64}
     with Lab.open() as lab:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mgl.lab import Lab
-from mgl.lab.toolbox import Toolbox
+from mgl.lab.workplace import Workplace
 from tests.memories.mnemis.test_memory import Teller, everything
 
 
@@ -16,7 +16,7 @@ def test_asking_by_another_route_reads_the_memory_that_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = Teller(everything)
-    monkeypatch.setattr(Toolbox, "engine", engine)
+    monkeypatch.setattr(Workplace, "engine", engine)
     path = tmp_path / "days.txt"
     path.write_text(
         "In Rome Bo met Cy. The ferry to Rome was late.\n\n"

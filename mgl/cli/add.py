@@ -1,0 +1,53 @@
+"""``mgl add``: add the turns of a chat log to a conversation."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mgl.cli.options import (
+    ConversationName,
+    Kind,
+    ModelChoice,
+    choose_model,
+    collect_options,
+    open_lab,
+    with_options,
+)
+from mgl.cli.output import print_stats, print_usage
+
+__all__ = ["add"]
+
+
+@with_options(options=collect_options, choice=choose_model)
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The conversation's name.")],
+    path: Annotated[
+        Path, typer.Argument(help="A chat log: JSON lines, LoCoMo's file or a ChatGPT export.")
+    ],
+    conversation: ConversationName = None,
+    flush: Annotated[
+        bool, typer.Option("--flush", help="Consolidate the turns still buffered at the end.")
+    ] = False,
+    memory: Kind = None,
+    *,
+    options: dict[str, Any],
+    choice: ModelChoice,
+) -> None:
+    """Add a chat log's turns to a conversation.
+
+    A new name starts a conversation. Turns that are already there, by their ids, are skipped.
+    """
+    start = time.monotonic()
+    with open_lab(choice) as lab:
+        turns = lab.conversation(path, conversation).turns
+        talk = lab.talk(name, memory=memory, **options)
+        count = talk.extend(turns)
+        if flush:
+            talk.flush()
+        typer.echo(f"{name}: {count} turns")
+        print_stats(talk.stats(), "turns")
+        print_usage(talk.usage(time.monotonic() - start))

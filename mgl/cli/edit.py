@@ -1,0 +1,49 @@
+"""``mgl edit``: correct, freeze or unlink a topic of a conversation's memory."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mgl.cli.options import Memory, open_lab
+from mgl.errors import UsageError
+
+__all__ = ["edit"]
+
+
+def edit(
+    source: Memory,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's id (`mgl show`).")],
+    summary: Annotated[
+        str | None, typer.Option("--summary", metavar="TEXT", help="Replace the summary.")
+    ] = None,
+    keywords: Annotated[
+        str | None, typer.Option("--keywords", metavar="A,B", help="Replace the keywords.")
+    ] = None,
+    frozen: Annotated[
+        bool | None,
+        typer.Option(
+            "--freeze/--unfreeze", help="Protect the topic from changes, or allow them again."
+        ),
+    ] = None,
+    unlink: Annotated[
+        list[str] | None,
+        typer.Option("--unlink", metavar="TOPIC", help="Cut its links to this topic; repeat."),
+    ] = None,
+) -> None:
+    """Correct, freeze or unlink a topic of a conversation.
+
+    A frozen topic is not rewritten, linked or forgotten. Only gam has topics. No model runs.
+    """
+    if summary is None and keywords is None and frozen is None and not unlink:
+        raise UsageError("no change is given", hint="`mgl edit --help` lists what can be changed")
+    with open_lab() as lab:
+        lab.look_at(source, memory="gam").edit(
+            topic,
+            summary=summary,
+            keywords=None if keywords is None else keywords.split(","),
+            frozen=frozen,
+            unlink=unlink or (),
+        )
+    typer.echo(f"{topic} was changed")

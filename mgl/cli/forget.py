@@ -1,0 +1,104 @@
+"""``mgl forget``: delete turns of a conversation for good, with everything derived from them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from mgl.cli.options import Kind, Memory, open_lab
+from mgl.cli.output import format_turn, one_line, say
+from mgl.errors import UsageError
+
+if TYPE_CHECKING:
+    from mgl.lab.talk import Talk
+
+__all__ = ["forget"]
+
+SHOWN: Final = 20  # turns or names that are listed before the question
+TITLES: Final = {
+    "topics": "topics that are deleted",
+    "shortened": "topics that lose turns and get a new summary",
+    "spared": "frozen topics, which are kept",
+    "entities": "entities that are deleted",
+    "facts": "facts that are deleted",
+}
+
+
+def forget(
+    source: Memory,
+    turn: Annotated[
+        list[str] | None, typer.Option("--turn", metavar="ID", help="Delete this turn; repeat.")
+    ] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="ID", help="Delete this topic; repeat.")
+    ] = None,
+    branch: Annotated[
+        str | None,
+        typer.Option(
+            "--branch", metavar="ID", help="Delete a topic and the later ones that link to it."
+        ),
+    ] = None,
+    before: Annotated[
+        datetime | None,
+        typer.Option(
+            "--before",
+            metavar="DATE",
+            formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"],
+            help="Delete everything said before this date or time.",
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    memory: Kind = None,
+) -> None:
+    """Delete turns for good, with everything derived from them.
+
+    Lists what would be deleted and asks for confirmation. No model runs: summaries that lost
+    turns are written again with the next turn. Earlier exports and copies are not changed.
+    """
+    what: dict[str, Any] = {"turns": turn or (), "before": before}
+    if topic or branch:
+        what |= {"topics": topic or (), "branch_of": branch}
+    with open_lab() as lab:
+        talk = lab.look_at(source, memory=memory)
+        found = asdict(talk.forget(**what, dry_run=True))
+        _print_plan(talk, found)
+        if not found["turns"] or not (yes or _confirm()):
+            say("nothing was deleted")
+            return
+        gone = asdict(talk.forget(turns=found["turns"]))
+    counts = (f"{len(ids)} {name}" for name, ids in gone.items() if name in ("turns", *TITLES))
+    typer.echo(f"deleted: {', '.join(count for count in counts if not count.startswith('0 '))}")
+
+
+def _print_plan(talk: Talk, found: dict[str, Any]) -> None:
+    turns = {turn.id: turn for turn in talk.memory.conversation.turns}
+    names = {node.id: node.label for node in talk.memory.view().nodes}
+    typer.echo(f"{len(found['turns'])} turns would be deleted")
+    for identity in found["turns"][:SHOWN]:
+        typer.echo(f"  {format_turn(turns[identity], 80)}")
+    _print_more(found["turns"])
+    for field, title in TITLES.items():
+        if ids := found.get(field):
+            shown = (f"{each} {one_line(names.get(each, ''), 40)}".strip() for each in ids[:SHOWN])
+            typer.echo(f"{title}: {', '.join(shown)}")
+            _print_more(ids)
+
+
+def _print_more(ids: tuple[str, ...]) -> None:
+    if len(ids) > SHOWN:
+        typer.echo(f"  and {len(ids) - SHOWN} more")
+
+
+def _confirm() -> bool:
+    say("Delete this for good? [y/N]")
+    try:
+        reply = input()
+    except EOFError:
+        raise UsageError(
+            "nothing was deleted: there was nobody to confirm it",
+            hint="--yes deletes without asking",
+        ) from None
+    return reply.strip().lower() in ("y", "yes")
