@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import ReplyInvalid
-from mgl.lab import Lab
-from mgl.lab.toolbox import Toolbox
+from mgl.lab import Lab, ModelChoice
+from mgl.lab.workplace import Workplace
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.results import AskResult
 
@@ -53,7 +53,7 @@ def test_a_page_is_read_and_answered_from(
         except ReplyInvalid:
             return None
 
-    with Lab.open("smollm2-135m", weights=smollm2_weights) as lab:
+    with Lab.open(ModelChoice("smollm2-135m", weights=smollm2_weights)) as lab:
         result = ask()
         [memory] = lab.memories()
         view, rows = lab.view(memory.id), lab.edits(memory.id)
@@ -78,6 +78,6 @@ def test_the_example_of_the_readme_runs(
     found = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert found is not None
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(Toolbox, "engine", SchemaEngine())
+    monkeypatch.setattr(Workplace, "engine", SchemaEngine())
     exec(compile(found[1], "README.md", "exec"), {})
     assert capsys.readouterr().out

@@ -26,7 +26,10 @@ __all__ = ["add"]
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The conversation's name.")],
     path: Annotated[
-        Path, typer.Argument(help="A chat log: JSON lines, LoCoMo's file or a ChatGPT export.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A chat log: JSON lines, LoCoMo's file or a ChatGPT export."
+        ),
     ],
     conversation: ConversationName = None,
     flush: Annotated[

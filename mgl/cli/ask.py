@@ -26,10 +26,11 @@ def ask(
     source: Annotated[
         str,
         typer.Argument(
-            help="A txt, md, html, epub or pdf file, a chat log, a memory or a conversation."
+            metavar="SOURCE",
+            help="A txt, md, html, epub or pdf file, a chat log, a memory or a conversation.",
         ),
     ],
-    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know.")],
     asker: Annotated[
         str | None, typer.Option("--as", metavar="NAME", help="Who is asking: the “I” of it.")
     ] = None,

@@ -26,7 +26,10 @@ __all__ = ["build"]
 
 @with_options(options=collect_options, choice=choose_model)
 def build(
-    path: Annotated[Path, typer.Argument(help="A txt, md, html, epub or pdf file, or a chat log.")],
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A txt, md, html, epub or pdf file, or a chat log."),
+    ],
     question: Annotated[
         list[str] | None,
         typer.Option("--question", "-q", help="A question to read it for; repeat."),

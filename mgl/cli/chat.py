@@ -29,7 +29,9 @@ COMMANDS = "/topics  show the memory    /end  end the session    /quit  leave"
 
 @with_options(options=collect_options, choice=choose_model)
 def chat(
-    name: Annotated[str, typer.Argument(help="The conversation; a new name starts one.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The conversation; a new name starts one.")
+    ],
     speaker: Annotated[str, typer.Option("--as", metavar="NAME", help="Your name.")] = "user",
     memory: Kind = None,
     *,

@@ -1,4 +1,4 @@
-"""``mgl data``: the benchmarks, where their files are to be had, and what of them is here."""
+"""``mgl data``: the benchmarks, where to get their files, and which are on this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mgl.cli.options import AsJson
-from mgl.cli.output import clean, one_line, print_json, print_table, say
+from mgl.cli.output import one_line, print_json, print_pairs, print_table, say
 
 if TYPE_CHECKING:
     from mgl.benchmarks.base import Benchmark, Dataset
@@ -20,7 +20,7 @@ __all__ = ["app"]
 NOTES = 10
 
 app = typer.Typer(
-    help="List benchmarks, say where their files are to be had and what of them is here.",
+    help="List benchmarks, where to get their files, and which are here.",
     rich_markup_mode=None,
     invoke_without_command=True,
 )
@@ -29,17 +29,17 @@ Folder = Annotated[
     Path | None,
     typer.Option(
         "--data",
-        metavar="FOLDER",
+        metavar="DIR",
         envvar="MGL_DATA",
         show_envvar=False,
-        help="Folder with a folder for each benchmark; else MGL_DATA.",
+        help="Folder of the benchmarks, instead of MGL_DATA.",
     ),
 ]
 
 
 @dataclass(frozen=True)
 class _Found:
-    """A benchmark's files and what they hold, or what is wrong with them."""
+    """A benchmark's files and their content, or why they cannot be read."""
 
     path: Path | None = None
     dataset: Dataset | None = None
@@ -58,12 +58,12 @@ def overview(context: typer.Context, folder: Folder = None, as_json: AsJson = Fa
 
 @app.command("list")
 def list_benchmarks(folder: Folder = None, as_json: AsJson = False) -> None:
-    """List the benchmarks: items of the official release, items found here, licence, place."""
+    """List the benchmarks: items released, items found here, licence, path."""
     from mgl import registry
 
-    _check(folder)
+    _check_folder(folder)
     benchmarks = [registry.load("benchmark", name) for name in registry.names("benchmark")]
-    rows = [(benchmark, _found(benchmark, folder)) for benchmark in benchmarks]
+    rows = [(benchmark, _find(benchmark, folder)) for benchmark in benchmarks]
     if as_json:
         print_json([_summary(benchmark, found) for benchmark, found in rows])
         return
@@ -89,17 +89,17 @@ def show(
     folder: Folder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a benchmark: paper, licence, where to get it, and what its files here hold."""
+    """Show a benchmark: paper, licence, where to get it, and what is here."""
     from mgl import registry
 
-    _check(folder)
+    _check_folder(folder)
     benchmark: Benchmark = registry.load("benchmark", name)
-    found = _found(benchmark, folder)
+    found = _find(benchmark, folder)
     if as_json:
         print_json({**_summary(benchmark, found), **_contents(found.dataset)})
         return
     about = benchmark.about
-    _print_pairs(
+    print_pairs(
         {
             "title": about.title,
             "paper": about.paper,
@@ -113,27 +113,27 @@ def show(
         }
     )
     if found.path is None:
-        typer.echo(f"\nnot here: put its files in {_place(folder, about.folder)}")
+        typer.echo(f"\nnot here: put its files into {_expected_folder(folder, about.folder)}")
     elif found.dataset is None:
-        typer.echo(f"\nfound, but not read: {found.fault}")
+        typer.echo(f"\nfound, but unreadable: {found.fault}")
     else:
         _print_dataset(found.path, found.dataset)
 
 
-def _check(folder: Path | None) -> None:
+def _check_folder(folder: Path | None) -> None:
     from mgl.errors import UsageError
 
     if folder is None:
-        say("note: MGL_DATA is not set, so no file was looked for")
+        say("note: MGL_DATA is not set, so no files were searched for")
     elif not folder.is_dir():
         raise UsageError(
             f"{folder} is not a folder",
-            hint="give the folder that holds one for each benchmark, or set MGL_DATA to it",
+            hint="give a folder that holds a folder for each benchmark, or set MGL_DATA",
         )
 
 
-def _found(benchmark: Benchmark, folder: Path | None) -> _Found:
-    """What is here; a file that cannot be read is told of, since others may be."""
+def _find(benchmark: Benchmark, folder: Path | None) -> _Found:
+    """Find and read a benchmark; a file that cannot be read is reported, not raised."""
     from mgl.benchmarks.files import located
     from mgl.errors import MglError
 
@@ -146,14 +146,14 @@ def _found(benchmark: Benchmark, folder: Path | None) -> _Found:
         return _Found(path, fault=f"{error.message}: {error.hint}")
 
 
-def _place(folder: Path | None, name: str) -> str:
+def _expected_folder(folder: Path | None, name: str) -> str:
     return f"{folder / name}" if folder is not None else f"$MGL_DATA/{name}"
 
 
 def _print_dataset(path: Path, dataset: Dataset) -> None:
     contents = _contents(dataset)
     typer.echo()
-    _print_pairs(
+    print_pairs(
         {
             "found": str(path),
             "here": f"{contents['items_here']:,} items of {contents['sources']:,} sources, "
@@ -170,13 +170,6 @@ def _print_dataset(path: Path, dataset: Dataset) -> None:
         typer.echo(f"note: {one_line(note)}")
     if len(dataset.notes) > NOTES:
         typer.echo(f"note: and {len(dataset.notes) - NOTES:,} more (--json has all)")
-
-
-def _print_pairs(pairs: dict[str, str]) -> None:
-    width = max(map(len, pairs)) + 2
-    for name, value in pairs.items():
-        for number, line in enumerate(value.split("\n")):
-            typer.echo(f"{'' if number else name:{width}}{clean(line)}")
 
 
 def _summary(benchmark: Benchmark, found: _Found) -> dict[str, Any]:

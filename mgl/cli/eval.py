@@ -26,7 +26,6 @@ from mgl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from mgl.evaluation.runs.executing import OpenExecutor
-    from mgl.evaluation.runs.manifest import Arguments
     from mgl.lab.workplace import Workplaces
 
 __all__ = ["DataFolder", "Limit", "Work", "app", "choose_work", "open_workplaces"]
@@ -42,8 +41,12 @@ DataFolder = Annotated[
     Path | None,
     typer.Option("--data", metavar="DIR", help="Folder of the benchmarks, instead of MGL_DATA."),
 ]
-Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Run at most this many items.")]
-Concurrency = Annotated[int, typer.Option("--concurrency", min=1, help="Items in work at once.")]
+Limit = Annotated[
+    int | None, typer.Option("--limit", metavar="N", min=1, help="Run at most this many items.")
+]
+Concurrency = Annotated[
+    int, typer.Option("--concurrency", metavar="N", min=1, help="Items in work at once.")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,9 @@ def choose_work(
 @app.command("run")
 @with_options(choice=choose_model, work=choose_work, omit=("model", "base_url"))
 def run(
-    benchmark: Annotated[str, typer.Argument(help="A benchmark (`mgl data`).")],
+    benchmark: Annotated[
+        str, typer.Argument(metavar="BENCHMARK", help="A benchmark (`mgl data`).")
+    ],
     memory: Annotated[
         list[str] | None,
         typer.Option("--memory", metavar="NAME,…", help="Memories to compare, or LABEL=NAME."),
@@ -144,10 +149,12 @@ def run(
     limit: Limit = None,
     seed: Seed = 0,
     source: Annotated[
-        list[str] | None, typer.Option("--source", help="Only items of this source; repeat.")
+        list[str] | None,
+        typer.Option("--source", metavar="NAME", help="Only items of this source; repeat."),
     ] = None,
     category: Annotated[
-        list[str] | None, typer.Option("--category", help="Only items of this category; repeat.")
+        list[str] | None,
+        typer.Option("--category", metavar="NAME", help="Only items of this category; repeat."),
     ] = None,
     questions: Annotated[
         Literal["each", "all"],
@@ -162,11 +169,14 @@ def run(
         ),
     ] = None,
     judge_repeats: Annotated[
-        int, typer.Option("--judge-repeats", min=0, help="Repeat each verdict N times.")
+        int,
+        typer.Option("--judge-repeats", metavar="N", min=0, help="Repeat each verdict N times."),
     ] = 0,
     judge_pairs: Annotated[
         int,
-        typer.Option("--judge-pairs", min=0, help="Compare N pairs of answers in both orders."),
+        typer.Option(
+            "--judge-pairs", metavar="N", min=0, help="Compare N pairs of answers in both orders."
+        ),
     ] = 0,
     judge_labels: Annotated[
         Path | None,
@@ -276,12 +286,12 @@ def replay(
     from mgl.lab.model import ModelChoice
     from mgl.lab.workplace import Workplaces
 
-    with open_observer() as observer:
-        with Workplaces.opened(ModelChoice(models=models), observer) as places:
-            manifest = Manifest.read(folder)
-            open_recorded = places.recorded(manifest.models)
-            plan = resumed(manifest, open_recorded, data)
-            found = replay_run(plan, folder, open_recorded, observer, concurrency=concurrency)
+    choice = ModelChoice(models=models)
+    with open_observer() as observer, Workplaces.opened(choice, observer) as places:
+        manifest = Manifest.read(folder)
+        open_recorded = places.recorded(manifest.models)
+        plan = resumed(manifest, open_recorded, data)
+        found = replay_run(plan, folder, open_recorded, observer, concurrency=concurrency)
     print_replay(found, folder, as_json)
 
 

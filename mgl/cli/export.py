@@ -16,13 +16,14 @@ __all__ = ["export"]
 
 def export(
     source: Memory,
-    output: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="File to write, instead of stdout.")
-    ] = None,
     format_: Annotated[
         Literal["json", "graph", "graphml", "html"],
         typer.Option("--format", help="All that is stored, its graph, GraphML or a page."),
     ] = "json",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write this file, not to stdout."),
+    ] = None,
     memory: Kind = None,
 ) -> None:
     """Write a memory as JSON, GraphML or a web page.

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["log"]
 
-FIELDS = ("stage", "outcome", "finish_reason", "input_tokens", "cached_tokens", "output_tokens")
-FIELDS += ("seconds", "way", "loosened", "error")
+FIELDS = (
+    *("stage", "outcome", "finish_reason", "input_tokens", "cached_tokens", "output_tokens"),
+    *("seconds", "way", "loosened", "error"),
+)
 
 
 def log(

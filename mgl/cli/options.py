@@ -68,7 +68,7 @@ BaseUrl = Annotated[
         help="Use this OpenAI-compatible server.",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Random seed.", show_default=True)]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.")]
 
 
 def choose_model(

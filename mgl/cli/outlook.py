@@ -12,9 +12,9 @@ from mgl.errors import MglError
 
 if TYPE_CHECKING:
     from mgl.benchmarks.base import Benchmark, Item
-    from mgl.lab.workplace import Workplaces
     from mgl.evaluation.papers.reckoning import Cost, Earlier
     from mgl.evaluation.papers.suites import Method, Run
+    from mgl.lab.workplace import Workplaces
     from mgl.llm.engines.recorded import ModelFacts
 
 __all__ = ["Outlook", "Outlooks"]

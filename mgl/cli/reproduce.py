@@ -18,10 +18,10 @@ from mgl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from mgl.cli.outlook import Outlook, Outlooks
-    from mgl.lab.workplace import Workplaces
     from mgl.evaluation.papers.reproducing import Beside
     from mgl.evaluation.papers.suites import Entry, Run, Suite
     from mgl.evaluation.runs.manifest import Arguments, Manifest
+    from mgl.lab.workplace import Workplaces
 
 __all__ = ["reproduce"]
 

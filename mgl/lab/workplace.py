@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mgl.lab.model import TIMEOUT_S, ModelChoice, defer, find_context
+from mgl.llm.concurrency import Portal
 from mgl.llm.engines.recorded import ModelFacts
-from mgl.llm.portal import Portal
 from mgl.memories.base import MemoryKind, Tools
 from mgl.models import shipped
 from mgl.models.weights.hashes import sha256_of

@@ -21,9 +21,9 @@ from throughput import Level, Run, Throughput
 from traffic import RecordingEngine, Work
 
 from mgl import registry
-from mgl.cli.options import AsJson, BaseUrl, Model, Models
+from mgl.cli.options import AsJson, BaseUrl, Model, ModelFolder
 from mgl.cli.output import print_json, print_table, say
-from mgl.cli.progress import observer
+from mgl.cli.progress import open_observer
 from mgl.errors import MglError, UsageError
 from mgl.lab.model import ModelChoice
 from mgl.llm.engines.opening import model_id
@@ -83,7 +83,7 @@ def measure_throughput(
     cite: Cite = "sentence",
     model: Model = None,
     base_url: BaseUrl = None,
-    models: Models = None,
+    models: ModelFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare the tokens a second of mgl's builds with what the server can do.
@@ -125,7 +125,7 @@ def measure_prefix_cache(
     cite: Cite = "sentence",
     model: Model = None,
     base_url: BaseUrl = None,
-    models: Models = None,
+    models: ModelFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare what the server's prefix cache saves with what it could save at most.
@@ -160,7 +160,7 @@ def run_on_server(
 ) -> ResultT:
     """Run a measurement on the named server, or on one that `mgl serve` started."""
     home = shipped.home()
-    with observer() as progress:
+    with open_observer() as progress:
         choice = ModelChoice(
             profile=model,
             engine="openai",

@@ -37,11 +37,10 @@ from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.files import first_fault, located
 from mgl.benchmarks.made import write_made
 from mgl.cli.output import print_table, say
-from mgl.cli.progress import observer
+from mgl.cli.progress import open_observer
 from mgl.errors import MglError, ResourceError, UsageError
-from mgl.lab.lab import DATABASE
 from mgl.lab.model import ModelChoice
-from mgl.lab.toolbox import Toolbox
+from mgl.lab.workplace import DATABASE, Workplace
 from mgl.llm.base import LLM
 from mgl.memories.options import read_settings
 from mgl.models import shipped
@@ -199,11 +198,11 @@ def _build(
         api_key=os.environ.get("MGL_API_KEY"),
     )
     with (
-        observer() as watching,
+        open_observer() as watching,
         closing(Store.open(home / DATABASE)) as store,
-        closing(Toolbox(home, store, choice, watching)) as toolbox,
+        Workplace(home, store, choice, watching) as place,
     ):
-        client, _ = toolbox.client()
+        client, _ = place.open_client()
         settings = {
             "set": arguments.set_name,
             "options": config.model_dump(mode="json"),
@@ -215,7 +214,7 @@ def _build(
         async def work() -> MadeSet:
             return await procedure.build(client, datasets, config, watching)
 
-        made = toolbox.loop.run(work)
+        made = place.run(work)
         write_set(arguments.out, made, settings)
     return made
 

@@ -85,7 +85,7 @@ def test_every_command_has_help(mgl: Mgl, command: str) -> None:
         (("ask", "{book}", "Who?", "--memory", "mindgrap"), 2, "mindgrap"),
         (("ask", "{book}", "Who?", "--model", "qwen2.5-7b-instruct"), 2, "model server"),
         (("ask", "{book}", "Who?", "--base-url", "http://x/v1", "--engine", "openvino"), 2, ""),
-        (("ask", "{book}", "Who?", "--chunk-tokens", "3"), 2, "chunk_tokens"),
+        (("ask", "{book}", "Who?", "--set", "chunk_tokens=3"), 2, "chunk_tokens"),
         (("ask", "{book}", "Who?", "--models", "{missing}"), 2, "missing.txt"),
         (("ask", "{book}", "Who?", "--weights", "{missing}"), 5, "missing.txt"),
         (("show", "abc"), 6, "no memory 'abc'"),

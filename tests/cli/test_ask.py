@@ -17,7 +17,7 @@ QUESTION = "How many met?"
 
 @pytest.fixture
 def options(server: Server) -> tuple[str, ...]:
-    return ("--model", "qwen2.5-7b-instruct", "--base-url", server.url, "--chunk-tokens", "24")
+    return ("--model", "qwen2.5-7b-instruct", "--base-url", server.url, "--set", "chunk_tokens=24")
 
 
 def ask_json(mgl: Mgl, *arguments: object) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def test_a_memory_built_for_several_questions_or_none_answers_each(
 
 def test_other_options_build_another_memory(mgl: Mgl, book: Path, options: tuple[str, ...]) -> None:
     one = ask_json(mgl, book, QUESTION, *options)
-    other = ask_json(mgl, book, QUESTION, *options, "--chunk-tokens", "48")
+    other = ask_json(mgl, book, QUESTION, *options, "--set", "chunk_tokens=48")
     assert one["memory_id"] != other["memory_id"]
     assert len(json.loads(mgl("list", "--json").stdout)) == 2
 

@@ -32,7 +32,7 @@ def chat(server: Server) -> Chat:
 
 def remembered(mgl: Mgl, name: str = "diary") -> list[dict[str, str]]:
     """Every turn of a conversation, in order."""
-    exported = json.loads(mgl("memory", "export", name).stdout)
+    exported = json.loads(mgl("export", name).stdout)
     parts = [*(topic["turns"] for topic in exported["topics"]), exported["buffer"]]
     return [turn for part in parts for turn in part]
 
@@ -83,7 +83,7 @@ def test_a_chat_goes_on_where_a_file_has_numbered_its_turns(
     turns = [{"id": number, "speaker": "Ann", "text": f"Number {number}"} for number in (2, 3, 4)]
     log.write_text("\n".join(map(json.dumps, turns)))
     options = ("--model", "qwen2.5-7b-instruct", "--base-url", server.url, "--preset", "small")
-    assert mgl("memory", "add", "diary", log, *options).exit_code == 0
+    assert mgl("add", "diary", log, *options).exit_code == 0
     result = chat("Hello", "Hello again")
     assert result.exit_code == 0, result.stderr
     assert len(remembered(mgl)) == 7

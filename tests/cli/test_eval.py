@@ -33,7 +33,7 @@ def data(tmp_path: Path) -> Path:
 
 def new(data: Path, server: Server, out: Path, *more: object) -> list[object]:
     model = ("--model", SERVED, "--base-url", server.url)
-    return ["eval", "tiny", "--memory", "direct", "--data", data, "--out", out, *model, *more]
+    return ["eval", "run", "tiny", "--memory", "direct", "--data", data, "--out", out, *model, *more]
 
 
 def test_a_run_its_verification_and_its_replay(
@@ -49,13 +49,13 @@ def test_a_run_its_verification_and_its_replay(
     assert (len(server.seen), len(rows(out))) == (3, 3)
     before = result(out)
 
-    verified = mgl("eval", "--verify", out)
+    verified = mgl("eval", "verify", out)
     assert (verified.exit_code, verified.stdout) == (0, "")
     assert "every score" in verified.stderr
-    replayed = mgl("eval", "--replay", out)
+    replayed = mgl("eval", "replay", out)
     assert replayed.exit_code == 0, replayed.stderr
     assert f"5 lines of {out} are the same bytes (0 failed then" in replayed.stderr
-    again = mgl("eval", "--resume", out, "--base-url", server.url, "--json")
+    again = mgl("eval", "resume", out, "--base-url", server.url, "--json")
     assert again.exit_code == 0, again.stderr
     (summary,) = json.loads(again.stdout)["methods"]
     assert (summary["items"], summary["scored"], summary["unscored"]) == (3, 2, 1)
@@ -77,9 +77,9 @@ def test_judges_are_listed_and_their_verdicts_asked_for_again(
     for key in ("exact_match", "correctness", other):
         assert re.search(rf"direct +3 +\d +0 +{key} +\d\.\d{{3}} ", ran.stdout), ran.stdout
     assert "again" not in ran.stdout
-    replayed = mgl("eval", "--replay", out)
+    replayed = mgl("eval", "replay", out)
     assert replayed.exit_code == 0, replayed.stderr
-    refused = mgl("eval", "--resume", out, "--judge-repeats", 2)
+    refused = mgl("eval", "resume", out, "--judge-repeats", 2)
     assert "--judge-repeats is given" in refused.stderr
 
 
@@ -97,7 +97,7 @@ def test_judges_are_held_against_people_and_compare_pairs(
     assert f"verdicts: {6 + 1 + 2 * len(pairs)} of {6 + 1 + 2 * len(pairs)}" in ran.stderr
     (labelled,) = (out / "labelled.jsonl").read_text().splitlines()
     assert list(json.loads(labelled)["verdicts"]) == ["correctness"]
-    verified, replayed = mgl("eval", "--verify", out), mgl("eval", "--replay", out)
+    verified, replayed = mgl("eval", "verify", out), mgl("eval", "replay", out)
     assert (verified.exit_code, replayed.exit_code) == (0, 0), replayed.stderr
     report = mgl("report", out)
     assert report.exit_code == 0, report.stderr
@@ -117,14 +117,14 @@ def test_bertscore_is_verified_where_its_weights_are(
     ran = mgl(*new(data, server, out, "--bertscore", f"{folder}:1"))
     assert ran.exit_code == 0, ran.stderr
     assert re.search(r"direct +3 +1 +0 +bertscore_f1:roberta@\w{12}:1 +", ran.stdout), ran.stdout
-    verified = mgl("eval", "--verify", out)
+    verified = mgl("eval", "verify", out)
     assert verified.exit_code == 0, verified.stderr
     assert "taken from the records" not in verified.stderr
     shutil.rmtree(folder)
-    verified = mgl("eval", "--verify", out)
+    verified = mgl("eval", "verify", out)
     assert verified.exit_code == 0, verified.stderr
     assert "BERTScores are not computed anew, but taken from the records" in verified.stderr
-    refused = mgl("eval", "--resume", out, "--bertscore", folder)
+    refused = mgl("eval", "resume", out, "--bertscore", folder)
     assert "--bertscore is given" in refused.stderr
 
 
@@ -136,11 +136,11 @@ def test_what_does_not_agree_is_an_error(
     found = rows(out)
     found[0]["scores"]["exact_match"] = 0.25
     (out / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
-    verified = mgl("eval", "--verify", out)
+    verified = mgl("eval", "verify", out)
     assert verified.exit_code == 3
     assert re.search(r"direct +north/Asgard +exact_match +0\.25", verified.stdout)
     assert "1 entries" in verified.stderr
-    replayed = mgl("eval", "--replay", out)
+    replayed = mgl("eval", "replay", out)
     assert replayed.exit_code == 3
     assert "1 of 5 lines differ: direct: north/Asgard" in replayed.stderr
 
@@ -149,15 +149,15 @@ def test_what_does_not_agree_is_an_error(
     ("arguments", "code", "says"),
     [
         (["eval"], 2, "there is no benchmark"),
-        (["eval", "tiny", "--data", "none.json"], 3, "none.json"),
-        (["eval", "tiny", "--memory", "direct"], 3, "give --data PATH, or fetch them: made in a"),
-        (["eval", "tiny", "--retry-failed"], 2, "--retry-failed goes with --resume"),
-        (["eval", "--resume", "a", "--verify", "a"], 2, "exclude each other"),
-        (["eval", "tiny", "--resume", "a", "--limit", "3"], 2, "BENCHMARK, --limit is given"),
-        (["eval", "--verify", "a"], 3, "a holds no run"),
-        (["eval", "--replay", "a"], 3, "a holds no run"),
-        (["eval", "--resume", "a"], 3, "a holds no run"),
-        (["eval", "tiny", "--limit", "0"], 2, "--limit"),
+        (["eval", "run", "tiny", "--data", "none.json"], 3, "none.json"),
+        (["eval", "run", "tiny", "--memory", "direct"], 3, "give --data PATH, or fetch them: made in a"),
+        (["eval", "run", "tiny", "--retry-failed"], 2, "--retry-failed goes with --resume"),
+        (["eval", "resume", "a", "--verify", "a"], 2, "exclude each other"),
+        (["eval", "run", "tiny", "--resume", "a", "--limit", "3"], 2, "BENCHMARK, --limit is given"),
+        (["eval", "verify", "a"], 3, "a holds no run"),
+        (["eval", "replay", "a"], 3, "a holds no run"),
+        (["eval", "resume", "a"], 3, "a holds no run"),
+        (["eval", "run", "tiny", "--limit", "0"], 2, "--limit"),
     ],
 )
 def test_what_cannot_work(
@@ -177,7 +177,7 @@ def test_it_finds_its_files_in_mgl_data(
     data.rename(folder / "tiny")
     monkeypatch.setenv("MGL_DATA", str(folder))
     monkeypatch.chdir(tmp_path)
-    ran = mgl("eval", "tiny", "--memory", "direct", "--model", SERVED, "--base-url", server.url)
+    ran = mgl("eval", "run", "tiny", "--memory", "direct", "--model", SERVED, "--base-url", server.url)
     assert ran.exit_code == 0, ran.stderr
     (out,) = (tmp_path / "runs").iterdir()
     assert re.fullmatch(r"tiny-\d{8}-\d{6}", out.name)
@@ -192,17 +192,17 @@ def test_a_run_goes_on_with_the_context_it_was_begun_with(
     assert ended.exit_code == 4, ended.stderr
 
     server.context_tokens, server.busy = 1024, False
-    refused = mgl("eval", "--resume", out, "--base-url", server.url)
+    refused = mgl("eval", "resume", out, "--base-url", server.url)
     assert refused.exit_code == 2
     assert "begun with a context of 2,048 tokens" in refused.stderr
     assert "--max-model-len" in refused.stderr
 
     server.context_tokens = 4096
-    resumed = mgl("eval", "--resume", out, "--base-url", server.url)
+    resumed = mgl("eval", "resume", out, "--base-url", server.url)
     assert resumed.exit_code == 0, resumed.stderr
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["models"][SERVED]["context_tokens"] == 2048
-    replayed = mgl("eval", "--replay", out)
+    replayed = mgl("eval", "replay", out)
     assert replayed.exit_code == 0, replayed.stderr
 
 
@@ -225,12 +225,12 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "what was finished is kept" in stderr
-    assert f"hint: mgl eval --resume {out}" in stderr
+    assert f"hint: mgl eval resume {out}" in stderr
     assert "Traceback" not in stderr
     assert len(rows(out)) == 1
 
     server.stall_after = None
-    resumed = mgl("eval", "--resume", out, "--base-url", server.url)
+    resumed = mgl("eval", "resume", out, "--base-url", server.url)
     assert resumed.exit_code == 0, resumed.stderr
     assert [row["outcome"] for row in rows(out)] == ["scored", "scored", "unscored"]
     assert len(server.seen) == 4

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 
-SERVED = ("--memory", "graph", "--model", "qwen2.5-7b-instruct", "--chunk-tokens", "24")
+SERVED = ("--memory", "graph", "--model", "qwen2.5-7b-instruct", "--set", "chunk_tokens=24")
 
 
 def test_a_dry_run_tells_the_cost_and_calls_no_model(mgl: Mgl, book: Path, server: Server) -> None:

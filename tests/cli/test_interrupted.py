@@ -23,7 +23,7 @@ QUESTION = "How many met?"
 def command(book: Path, server: Server) -> list[str]:
     return [
         *(sys.executable, "-m", "mgl", "ask", str(book), QUESTION, "--json"),
-        *("--model", "qwen2.5-7b-instruct", "--base-url", server.url, "--chunk-tokens", "24"),
+        *("--model", "qwen2.5-7b-instruct", "--base-url", server.url, "--set", "chunk_tokens=24"),
     ]
 
 

@@ -43,9 +43,9 @@ def log(tmp_path: Path) -> Path:
 @pytest.fixture
 def diary(mgl: Mgl, log: Path, options: tuple[str, ...]) -> str:
     """A conversation of two topics and a buffer, by its name."""
-    added = mgl("memory", "add", "diary", log, "--preset", "small", *options)
+    added = mgl("add", "diary", log, "--preset", "small", *options)
     assert added.exit_code == 0, added.stderr
-    assert mgl("memory", "add", "diary", log, "--flush", *options).exit_code == 0
+    assert mgl("add", "diary", log, "--flush", *options).exit_code == 0
     return "diary"
 
 
@@ -55,7 +55,7 @@ def answering(said: str, *arguments: object) -> Result:
 
 
 def exported(mgl: Mgl, name: str) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(mgl("memory", "export", name).stdout)
+    value: dict[str, Any] = json.loads(mgl("export", name).stdout)
     return value
 
 
@@ -64,11 +64,11 @@ def test_a_broken_line_is_named_and_the_rest_is_taken_in(
 ) -> None:
     lines = log.read_text().splitlines()
     log.write_text("\n".join([*lines[:2], '{"speaker": "Bo", "text": ', *lines[2:]]))
-    added = mgl("memory", "add", "diary", log, "--preset", "small", *options)
+    added = mgl("add", "diary", log, "--preset", "small", *options)
     assert added.exit_code == 0, added.stderr
     assert "log: line 3: not JSON" in added.stderr
     assert added.stdout.startswith("diary: 5 turns, 1 topics, 0 links\n")
-    again = mgl("memory", "add", "diary", log, *options)
+    again = mgl("add", "diary", log, *options)
     assert again.stdout.startswith("diary: 5 turns, 1 topics, 0 links\n")
     assert "run: 0 model calls" in again.stdout
 
@@ -77,7 +77,7 @@ def test_another_turn_under_a_known_id_is_refused(
     mgl: Mgl, diary: str, log: Path, options: tuple[str, ...]
 ) -> None:
     log.write_text(json.dumps({"speaker": "Ann", "text": "Something else"}))
-    refused = mgl("memory", "add", diary, log, *options)
+    refused = mgl("add", diary, log, *options)
     assert refused.exit_code == 3
     assert "another turn with the id 'L1'" in refused.stderr
 
@@ -85,24 +85,24 @@ def test_another_turn_under_a_known_id_is_refused(
 def test_an_answer_comes_with_session_day_speaker_and_words(
     mgl: Mgl, diary: str, options: tuple[str, ...]
 ) -> None:
-    asked = mgl("memory", "ask", diary, "When was the horse ill?", "--as", "Bo", *options)
+    asked = mgl("ask", diary, "When was the horse ill?", "--as", "Bo", *options)
     assert asked.exit_code == 0, asked.stderr
     lines = asked.stdout.splitlines()
     assert lines[1] == "  [session 1, turn L1, 08 May 2023 09:00] Ann: “I have got the job”"
     assert lines[2].startswith("run: ")
-    told = json.loads(mgl("memory", "ask", diary, "The horse?", "--json", *options).stdout)
+    told = json.loads(mgl("ask", diary, "The horse?", "--json", *options).stdout)
     assert [citation["session"] for citation in told["citations"]] == ["1"]
     assert told["citations"][0]["node_id"] == "L1"
-    assert mgl("memory", "ask", diary, " ", *options).exit_code == 3
+    assert mgl("ask", diary, " ", *options).exit_code == 3
 
 
 def test_conversations_are_listed_by_name_and_in_turns(
     mgl: Mgl, log: Path, diary: str, options: tuple[str, ...]
 ) -> None:
     assert mgl("ask", log, "Who?", "--memory", "gam", *options).exit_code == 0
-    (listed,) = json.loads(mgl("memory", "list", "--json").stdout)
+    (listed,) = json.loads(mgl("list", "--json").stdout)
     assert (listed["document"], listed["turns"]) == (diary, 5)
-    shown = mgl("memory", "list").stdout.splitlines()[1].split()
+    shown = mgl("list").stdout.splitlines()[1].split()
     assert (shown[0], shown[1], shown[3]) == (diary, "gam", "5")
     rows = [line for line in mgl("list").stdout.splitlines() if " gam " in line]
     assert len(rows) == 2
@@ -147,7 +147,7 @@ def test_one_of_several_conversations_is_named(
             ]
         )
     )
-    for command in (("ask", path, "Who?", "--memory", "gam"), ("memory", "add", "diary", path)):
+    for command in (("ask", path, "Who?", "--memory", "gam"), ("add", "diary", path)):
         refused = mgl(*command, *options)
         assert refused.exit_code == 3
         assert "(--conversation): one, two" in refused.stderr
@@ -156,10 +156,10 @@ def test_one_of_several_conversations_is_named(
 
 def test_topics_and_turns_are_shown(mgl: Mgl, diary: str, server: Server) -> None:
     asked = len(server.seen)
-    topics = mgl("memory", "topics", diary).stdout.splitlines()
+    topics = mgl("show", diary).stdout.splitlines()
     assert topics[0] == "t1  job  (2 turns, 2 links)"
     assert topics[1] == "    Ann: I have got the job"
-    assert mgl("memory", "show", diary, "t2").stdout.splitlines() == [
+    assert mgl("show", diary, "t2").stdout.splitlines() == [
         "topic:     t2",
         "keywords:  ill",
         "summary:   Ann: My horse is ill",
@@ -168,10 +168,10 @@ def test_topics_and_turns_are_shown(mgl: Mgl, diary: str, server: Server) -> Non
         "  [session 1, turn L3, 08 May 2023 09:02] Ann: “My horse is ill”",
         "  [session 1, turn L4, 08 May 2023 09:03] Bo: “Bye for now”",
     ]
-    turn = mgl("memory", "show", diary, "L5").stdout.splitlines()
+    turn = mgl("show", diary, "L5").stdout.splitlines()
     assert turn[0] == "turn:  5 of 5, in topic t3"
-    assert mgl("memory", "show", diary, "nothing").exit_code == 3
-    assert mgl("memory", "show", "nobody", "t1").exit_code == 6
+    assert mgl("show", diary, "nothing").exit_code == 3
+    assert mgl("show", "nobody", "t1").exit_code == 6
     assert len(server.seen) == asked
 
 
@@ -179,19 +179,19 @@ def test_what_would_be_forgotten_is_shown_and_asked_for(
     mgl: Mgl, diary: str, mgl_home: Path
 ) -> None:
     before = exported(mgl, diary)
-    meant = answering("n\n", "memory", "forget", diary, "--topic", "t2", "--turn", "L1")
+    meant = answering("n\n", "forget", diary, "--topic", "t2", "--turn", "L1")
     assert meant.exit_code == 0
     assert "3 turns would be forgotten:" in meant.stdout
     assert "Ann: “My horse is ill”" in meant.stdout
     assert "topics that go with them: t2" in meant.stdout
     assert "get another summary: t1" in meant.stdout
     assert "nothing was forgotten" in meant.stderr
-    nobody = mgl("memory", "forget", diary, "--topic", "t2")
+    nobody = mgl("forget", diary, "--topic", "t2")
     assert nobody.exit_code == 2
     assert "--yes" in nobody.stderr
     assert exported(mgl, diary) == before
 
-    gone = answering("y\n", "memory", "forget", diary, "--topic", "t2", "--turn", "L1")
+    gone = answering("y\n", "forget", diary, "--topic", "t2", "--turn", "L1")
     assert gone.exit_code == 0, gone.stderr
     assert gone.stdout.endswith("forgotten: 3 turns, 1 topics\n")
     after = exported(mgl, diary)
@@ -201,34 +201,34 @@ def test_what_would_be_forgotten_is_shown_and_asked_for(
     assert b"Wonderful" in kept
     assert b"horse is ill" not in kept
     assert b"got the job" not in kept
-    assert "forgotten" in mgl("memory", "show", diary, "L1").stdout
+    assert "forgotten" in mgl("show", diary, "L1").stdout
 
 
 def test_a_forgotten_turn_is_summarised_anew_with_the_next_turn(
     mgl: Mgl, diary: str, log: Path, options: tuple[str, ...]
 ) -> None:
-    assert mgl("memory", "forget", diary, "--turn", "L1", "--yes").exit_code == 0
-    assert "(no summary)" in mgl("memory", "topics", diary).stdout
-    added = mgl("memory", "add", diary, log, *options)
+    assert mgl("forget", diary, "--turn", "L1", "--yes").exit_code == 0
+    assert "(no summary)" in mgl("show", diary).stdout
+    added = mgl("add", diary, log, *options)
     assert added.exit_code == 0, added.stderr
     assert exported(mgl, diary)["topics"][0]["summary"] == "Bo: Wonderful, bye"
 
 
 def test_all_before_a_day_is_forgotten_but_what_is_frozen(mgl: Mgl, diary: str) -> None:
-    assert mgl("memory", "freeze", diary, "t2").stdout == "t2 is frozen\n"
-    assert "frozen)" in mgl("memory", "topics", diary).stdout
-    refused = mgl("memory", "forget", diary, "--topic", "t2", "--yes")
+    assert mgl("edit", diary, "t2", "--freeze").stdout == "t2 is frozen\n"
+    assert "frozen)" in mgl("show", diary).stdout
+    refused = mgl("forget", diary, "--topic", "t2", "--yes")
     assert refused.exit_code == 3
     assert "frozen" in refused.stderr
-    gone = mgl("memory", "forget", diary, "--before", "2023-06-01", "--yes")
+    gone = mgl("forget", diary, "--before", "2023-06-01", "--yes")
     assert gone.exit_code == 0, gone.stderr
     assert "frozen topics, which are kept: t2" in gone.stdout
     assert gone.stdout.endswith("forgotten: 2 turns, 1 topics\n")
-    nothing = mgl("memory", "forget", diary, "--before", "2023-05-08")
+    nothing = mgl("forget", diary, "--before", "2023-05-08")
     assert nothing.exit_code == 0
     assert "nothing was forgotten" in nothing.stderr
-    assert mgl("memory", "unfreeze", diary, "t2").exit_code == 0
-    assert mgl("memory", "forget", diary, "--branch", "t2", "--yes").exit_code == 0
+    assert mgl("edit", diary, "t2", "--unfreeze").exit_code == 0
+    assert mgl("forget", diary, "--branch", "t2", "--yes").exit_code == 0
     assert exported(mgl, diary)["topics"] == []
 
 
@@ -244,11 +244,11 @@ def test_what_cannot_be_done_is_one_clear_line(mgl: Mgl, diary: str) -> None:
         (("edit", diary, "t1"), 2, "nothing to change"),
         (("edit", diary, "t9", "--summary", "x"), 3, "no topic 't9'"),
         (("edit", diary, "t1", "--summary", " "), 3, "empty"),
-        (("topics", "nobody"), 6, "no conversation 'nobody'"),
+        (("show", "nobody"), 6, "no conversation 'nobody'"),
         (("export", "nobody"), 6, "no conversation 'nobody'"),
         (("export", diary, "no/such/folder"), 5, "cannot write"),
     ):
-        result = mgl("memory", *arguments)
+        result = mgl(*arguments)
         assert result.exit_code == code, arguments
         assert result.stdout == "", arguments
         assert says in result.stderr, arguments
@@ -256,22 +256,22 @@ def test_what_cannot_be_done_is_one_clear_line(mgl: Mgl, diary: str) -> None:
 
 
 def test_a_topic_is_corrected_and_parted_from_another(mgl: Mgl, diary: str) -> None:
-    edited = mgl("memory", "edit", diary, "t1", "--summary", "Ann's new job")
+    edited = mgl("edit", diary, "t1", "--summary", "Ann's new job")
     assert "keywords:  job" in edited.stdout
     assert "summary:   Ann's new job" in edited.stdout
-    edited = mgl("memory", "edit", diary, "t1", "--keywords", "work, Rome,")
+    edited = mgl("edit", diary, "t1", "--keywords", "work, Rome,")
     assert "keywords:  work, Rome" in edited.stdout
     assert "summary:   Ann's new job" in edited.stdout
-    assert mgl("memory", "unlink", diary, "t1", "t2").exit_code == 0
+    assert mgl("edit", diary, "t1", "--unlink", "t2").exit_code == 0
     ends = [{link["source"], link["target"]} for link in exported(mgl, diary)["links"]]
     assert ends
     assert {"t1", "t2"} not in ends
-    assert mgl("memory", "unlink", diary, "t1", "t2").exit_code == 3
+    assert mgl("edit", diary, "t1", "--unlink", "t2").exit_code == 3
 
 
 def test_all_that_is_remembered_is_exported(mgl: Mgl, diary: str, tmp_path: Path) -> None:
     path = tmp_path / "diary.json"
-    assert mgl("memory", "export", diary, path).stdout == ""
+    assert mgl("export", diary, path).stdout == ""
     assert json.loads(path.read_text()) == exported(mgl, diary)
     turns = [turn for topic in exported(mgl, diary)["topics"] for turn in topic["turns"]]
     assert [turn["text"] for turn in turns] == [text for *_, text in LINES]
@@ -284,21 +284,21 @@ def test_what_was_said_cannot_drive_the_terminal(
     evil = {"id": "\x1b[2J", "speaker": "\x1b[31mAnn", "text": "\x1b]0;owned\x07 a horse"}
     log.write_text(json.dumps(evil | {"session": "\x1b[0m"}))
     name = "dia\x1b[1mry"
-    added = mgl("memory", "add", name, log, "--flush", *options)
+    added = mgl("add", name, log, "--flush", *options)
     assert added.exit_code == 0, added.stderr
     for arguments in (
         ("ask", name, "The horse?", *options),
         ("list",),
-        ("topics", name),
+        ("show", name),
         ("show", name, "t1"),
         ("show", name, "\x1b[2J"),
         ("forget", name, "--topic", "t1", "--yes"),
     ):
-        said = mgl("memory", *arguments)
+        said = mgl(*arguments)
         assert said.exit_code == 0, said.stderr
         assert "\x1b" not in said.output, arguments
     assert "\x1b" not in added.output
 
 
 def test_an_empty_home_has_no_conversations(mgl: Mgl) -> None:
-    assert "no conversations yet" in mgl("memory", "list").stdout
+    assert "no conversations yet" in mgl("list").stdout

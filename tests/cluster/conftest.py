@@ -44,5 +44,5 @@ def arguments(data: Path, out: Path, urls: str, *more: object) -> list[str]:
     """Of a run of 18 items and 3 builds."""
     memories = ("--memory", "direct,mindgraph", "--set", "chunk_tokens=16")
     model = ("--model", SERVED, "--base-url", urls)
-    given = ("eval", "tiny", *memories, "--data", data, "--out", out, *model, *more)
+    given = ("eval", "run", "tiny", *memories, "--data", data, "--out", out, *model, *more)
     return [str(one) for one in given]

@@ -45,7 +45,7 @@ def test_without_ray_it_says_what_to_install(
     ],
 )
 def test_options_that_do_not_go_together(mgl: Mgl, given: list[str], says: str) -> None:
-    ran = mgl("eval", "tiny", *given)
+    ran = mgl("eval", "run", "tiny", *given)
     assert ran.exit_code == 2
     assert says in ran.stderr
 
@@ -94,7 +94,7 @@ def test_a_machine_without_mgl_can_say_so() -> None:
 @pytest.mark.ray
 def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason='ray is not installed: pip install "mgl[ray]"')
-    given = ["eval", "ruler", "--executor", "ray", "--ray-address", "127.0.0.1:9"]
+    given = ["eval", "run", "ruler", "--executor", "ray", "--ray-address", "127.0.0.1:9"]
     done = subprocess.run(
         [sys.executable, "-m", "mgl", *given],
         capture_output=True,

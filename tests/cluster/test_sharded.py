@@ -61,7 +61,7 @@ def test_a_sharded_run_gives_the_bytes_of_a_run_in_one_process(
     assert [one.executor for one in Manifest.read(out).sessions] == ["ray"]
     assert len(list((out / "work").glob("*.sqlite"))) == 21
 
-    replayed = mgl("eval", "--replay", out)
+    replayed = mgl("eval", "replay", out)
     assert replayed.exit_code == 0, replayed.stderr
     assert "21 lines" in replayed.stderr
 
@@ -127,7 +127,7 @@ def test_a_run_whose_process_is_killed_is_gone_on_with(
     process.communicate()
     server.stall_after = None
     before = len(server.seen)
-    again = mgl("eval", "--resume", out, "--base-url", server.url, "--executor", "ray")
+    again = mgl("eval", "resume", out, "--base-url", server.url, "--executor", "ray")
     assert again.exit_code == 0, again.stderr
     assert result(out) == expected
     assert len({row["method"] + row["item"]["id"] for row in rows(out)}) == len(rows(out)) == 18
@@ -140,7 +140,7 @@ def test_a_server_that_is_not_there_ends_the_run_with_the_way_to_go_on(
     out = tmp_path / "run"
     ran = mgl(*arguments(data, out, "http://127.0.0.1:9/v1", "--executor", "ray"))
     assert ran.exit_code == 4, ran.stderr
-    assert f"`mgl eval --resume {out}` goes on" in ran.stderr
+    assert f"`mgl eval resume {out}` goes on" in ran.stderr
     _, left = psutil.wait_procs(workers(), timeout=60)
     assert not left
 

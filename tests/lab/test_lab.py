@@ -47,7 +47,7 @@ def book(tmp_path: Path) -> Path:
 
 def test_ask_build_and_look(server: Server, book: Path) -> None:
     hearing = Hearing()
-    with Lab.open(SERVED, base_url=server.url, observer=hearing) as lab:
+    with Lab.open(ModelChoice(SERVED, base_url=server.url), observer=hearing) as lab:
         built = lab.build(book, [QUESTION, QUESTION], chunk_tokens=24)
         result = lab.ask(book, QUESTION, chunk_tokens=24)
         assert result.memory_id == built.memory_id
@@ -80,7 +80,7 @@ def test_a_memory_whose_chunks_a_short_context_made_smaller_is_found_again(
 
 
 def test_what_is_stored_needs_no_model_profile_or_server(server: Server, book: Path) -> None:
-    with Lab.open(SERVED, base_url=server.url) as lab:
+    with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
         result = lab.ask(book, QUESTION)
     with Lab.open("no-such-profile") as lab:
         assert lab.answers(result.memory_id) == [result.answer]
@@ -89,13 +89,13 @@ def test_what_is_stored_needs_no_model_profile_or_server(server: Server, book: P
 
 
 async def test_it_works_inside_a_running_loop(server: Server, book: Path) -> None:
-    with Lab.open(SERVED, base_url=server.url) as lab:
+    with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
         assert lab.ask(book, QUESTION).answer.text == "12 met."
 
 
 def test_a_home_may_be_given(server: Server, book: Path, tmp_path: Path) -> None:
     home = tmp_path / "elsewhere"
-    with Lab.open(SERVED, base_url=server.url, home=home) as lab:
+    with Lab.open(ModelChoice(SERVED, base_url=server.url), home=home) as lab:
         lab.ask(book, QUESTION)
     assert (home / "mgl.sqlite").exists()
     with Lab.open() as lab:
@@ -103,7 +103,7 @@ def test_a_home_may_be_given(server: Server, book: Path, tmp_path: Path) -> None
 
 
 def test_the_same_question_with_spaces_around_is_the_same(server: Server, book: Path) -> None:
-    with Lab.open(SERVED, base_url=server.url) as lab:
+    with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
         first = lab.ask(book, QUESTION)
         assert lab.ask(book, f" {QUESTION}\n").memory_id == first.memory_id
         assert lab.ask(book, QUESTION).usage.total.calls == 0
@@ -114,7 +114,7 @@ def test_the_same_text_under_another_name_is_the_same_document(
 ) -> None:
     copy = tmp_path / "copy.txt"
     copy.write_text(book.read_text())
-    with Lab.open(SERVED, base_url=server.url) as lab:
+    with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
         first = lab.ask(book, QUESTION)
         second = lab.ask(copy, QUESTION)
     assert second.memory_id == first.memory_id
@@ -122,7 +122,7 @@ def test_the_same_text_under_another_name_is_the_same_document(
 
 
 def test_what_cannot_work_is_said_before_anything_is_done(book: Path) -> None:
-    with Lab.open(SERVED, base_url="http://127.0.0.1:9/v1") as lab:
+    with Lab.open(ModelChoice(SERVED, base_url="http://127.0.0.1:9/v1")) as lab:
         with pytest.raises(InputError, match="question is empty"):
             lab.ask(book, "  ")
         with pytest.raises(UsageError, match="chunk_tokens"):
@@ -142,8 +142,8 @@ def test_what_cannot_work_is_said_before_anything_is_done(book: Path) -> None:
     [
         (ModelChoice(SERVED), "needs a model server"),
         (ModelChoice("smollm2-135m", engine="openai"), "needs a model server"),
-        (ModelChoice("smollm2-135m", engine="openvino", base_url="http://x"), "takes no server"),
-        (ModelChoice(SERVED, base_url="http://x", weights=Path("w")), "its own weights"),
+        (ModelChoice("smollm2-135m", engine="openvino", base_url="http://x"), "does not use a server"),
+        (ModelChoice(SERVED, base_url="http://x", weights=Path("w")), "own weights"),
     ],
 )
 def test_choices_that_contradict_themselves(choice: ModelChoice, says: str, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ async def test_looking_has_no_model_to_go_on_with() -> None:
 def test_the_package_exports_these_names_and_loads_them_when_asked() -> None:
     assert mgl.__all__ == [
         *("Answer", "AskResult", "BuildResult", "Citation", "Conversation", "Document", "Lab"),
-        *("MglError", "Question", "Span", "Turn", "Usage"),
+        *("MglError", "ModelChoice", "Question", "Span", "Turn", "Usage"),
     ]
     assert all(getattr(mgl, name).__name__ == name for name in mgl.__all__)
     with pytest.raises(AttributeError, match="nothing_like_it"):

@@ -8,7 +8,7 @@ import pytest
 
 from mgl.errors import UsageError
 from mgl.lab import Lab
-from mgl.lab.model import ModelChoice, context_of
+from mgl.lab.model import ModelChoice, find_context
 from mgl.lab.workplace import Workplace
 from mgl.observer import SilentObserver
 from mgl.store import Store
@@ -36,7 +36,7 @@ async def test_the_context_is_the_shorter_one_of_profile_and_server(
 ) -> None:
     with serving(routes) as server:
         choice = ModelChoice(SERVED, base_url=server.url)
-        assert await context_of(choice, choice.load_profile(tmp_path)) == tokens
+        assert await find_context(choice, choice.load_profile(tmp_path)) == tokens
 
 
 @pytest.mark.parametrize(
@@ -50,19 +50,19 @@ async def test_the_context_is_the_shorter_one_of_profile_and_server(
 async def test_a_context_without_a_server_to_ask(
     choice: ModelChoice, tokens: int, tmp_path: Path
 ) -> None:
-    assert await context_of(choice, choice.load_profile(tmp_path)) == tokens
+    assert await find_context(choice, choice.load_profile(tmp_path)) == tokens
 
 
 async def test_what_is_no_url_is_said_before_anything_is_asked(tmp_path: Path) -> None:
     choice = ModelChoice(SERVED, base_url="127.0.0.1:8000")
     with pytest.raises(UsageError, match="not the URL of a server"):
-        await context_of(choice, choice.load_profile(tmp_path))
+        await find_context(choice, choice.load_profile(tmp_path))
 
 
 def test_a_workplace_knows_its_servers_context_before_it_starts(tmp_path: Path) -> None:
     with serving(VLLM) as server, Store.open(tmp_path / "mgl.sqlite") as store:
         choice = ModelChoice(SERVED, base_url=server.url)
-        with Workplace.open(tmp_path, store, choice, SilentObserver()) as place:
+        with Workplace(tmp_path, store, choice, SilentObserver()) as place:
             assert place.facts.context_tokens == 4096
         assert {path for path, _, _ in server.seen} == {"/v1/models", "/version"}
 
@@ -72,7 +72,7 @@ def test_a_text_is_cut_to_the_servers_context(tmp_path: Path) -> None:
     book.write_text(story(2000))
     with reading() as server:
         server.context_tokens = 4096
-        with Lab.open(SERVED, base_url=server.url) as lab:
+        with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
             assert lab.ask(book, "Who met?", memory="direct").answer.text
         (body,) = server.seen
     said = " ".join(message["content"] for message in body["messages"])

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import InputError, StoreError, UsageError
-from mgl.lab.lab import DATABASE, Lab
+from mgl.lab import Lab, ModelChoice
 from mgl.lab.talk import UNKEPT, Talk
+from mgl.lab.workplace import DATABASE
 from mgl.memories.deletion import delete
 from mgl.memories.gam import Gam
 from mgl.observer import SilentObserver
@@ -37,7 +38,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def lab(server: Server) -> Iterator[Lab]:
-    with Lab.open(SERVED, base_url=server.url) as opened:
+    with Lab.open(ModelChoice(SERVED, base_url=server.url)) as opened:
         yield opened
 
 
@@ -144,7 +145,7 @@ def test_an_answer_is_given_and_not_kept_where_its_turn_was_deleted_meanwhile(
 ) -> None:
     hearing, home = Hearing(), tmp_path / "home"
     path = chat_log(tmp_path / "log.jsonl", turns(FIRST))
-    with Lab.open(SERVED, home=home, base_url=server.url, observer=hearing) as lab:
+    with Lab.open(ModelChoice(SERVED, base_url=server.url), home=home, observer=hearing) as lab:
         diary = lab.talk("diary")
         diary.extend(turns(FIRST))
         deleting(monkeypatch, home / DATABASE, 0)
@@ -161,11 +162,11 @@ def test_an_answer_is_given_and_not_kept_where_its_turn_was_deleted_meanwhile(
 
 
 def test_a_talk_goes_on_after_reopening(server: Server) -> None:
-    with Lab.open(SERVED, base_url=server.url) as lab:
+    with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
         first = lab.talk("diary")
         first.extend(turns(FIRST))
         assert gam(first).state.buffer == (0, 1, 2, 3)
-    with Lab.open(SERVED, base_url=server.url) as lab:
+    with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
         again = lab.talk(" diary ")
         assert again.id == first.id
         assert again.extend(turns(FIRST, SECOND)) == 6
@@ -183,10 +184,10 @@ def test_another_model_goes_on_with_the_same_memory(server: Server, tmp_path: Pa
     (tmp_path / "other.yaml").write_text(
         Path("models", f"{SERVED}.yaml").read_text().replace(f"name: {SERVED}", "name: other")
     )
-    with Lab.open(SERVED, base_url=server.url) as lab:
+    with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
         first = lab.talk("diary", indicators="rules")
         first.extend(turns(FIRST))
-    with Lab.open("other", base_url=server.url, models=tmp_path) as lab:
+    with Lab.open(ModelChoice("other", base_url=server.url, models=tmp_path)) as lab:
         again = lab.talk("diary")
         again.extend(turns(FIRST, SECOND))
         assert again.id == first.id
@@ -205,10 +206,10 @@ def test_another_model_goes_on_with_one_that_was_asked_before_anything_was_said(
     (tmp_path / "other.yaml").write_text(
         Path("models", f"{SERVED}.yaml").read_text().replace(f"name: {SERVED}", "name: other")
     )
-    with Lab.open(SERVED, base_url=server.url) as lab:
+    with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
         first = lab.talk("diary", preset="small")
         assert first.ask("Who?").answer.text == "Not mentioned in the conversation."
-    with Lab.open("other", base_url=server.url, models=tmp_path) as lab:
+    with Lab.open(ModelChoice("other", base_url=server.url, models=tmp_path)) as lab:
         again = lab.talk("diary")
         again.append(turns(FIRST)[0])
         assert again.id == first.id
@@ -305,7 +306,7 @@ def test_a_talk_that_is_not_there_is_not_begun_by_looking(lab: Lab) -> None:
 
 
 def test_looking_and_changing_by_hand_need_no_model(server: Server) -> None:
-    with Lab.open(SERVED, base_url=server.url) as lab:
+    with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
         first = lab.talk("diary")
         first.extend(turns(FIRST, SECOND))
         state = gam(first).state

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mgl.errors import EngineUnavailable, EngineUnusable, UsageError
-from mgl.lab import Lab
+from mgl.lab import Lab, ModelChoice
 from mgl.llm.honoured import Finding, Honoured
 from mgl.serving import trials
 from mgl.serving.probing import honoured_by, probe
@@ -275,7 +275,7 @@ def test_a_lab_tries_its_server_once_and_sends_what_is_honoured(
     book.write_text(story(4))
     with serving_story() as server:
         for question in ("Who met P1?", "Who met P2?"):
-            with Lab.open("qwen2.5-7b-instruct", base_url=server.url) as lab:
+            with Lab.open(ModelChoice("qwen2.5-7b-instruct", base_url=server.url)) as lab:
                 built = lab.ask(book, question)
                 calls = lab.calls(built.memory_id)
         once = server.probes
@@ -285,7 +285,7 @@ def test_a_lab_tries_its_server_once_and_sends_what_is_honoured(
         assert all("structured_outputs" not in body for body in server.seen)
     assert (mgl_home / "servers" / "probed.json").exists()
     with serving_story() as server:
-        with Lab.open("qwen2.5-7b-instruct", base_url=server.url) as lab:
+        with Lab.open(ModelChoice("qwen2.5-7b-instruct", base_url=server.url)) as lab:
             lab.ask(book, "Who met P3?")
         assert server.probes == once
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from mgl.cli.app import app
 from mgl.errors import EngineUnavailable
-from mgl.lab import Lab, doctor
+from mgl.lab import Lab, ModelChoice, doctor
 from mgl.serving import runfile
 from mgl.serving.discovery import find_server, leftovers, server_at
 from mgl.serving.runfile import ServerRecord
@@ -53,7 +53,7 @@ def record_at(url: str, **changes: object) -> ServerRecord:
 
 
 def ask(book: Path, *options: str) -> Result:
-    arguments = ["ask", str(book), "How many met?", "--chunk-tokens", "24", *options]
+    arguments = ["ask", str(book), "How many met?", "--set", "chunk_tokens=24", *options]
     return CliRunner().invoke(app, arguments)
 
 
@@ -233,8 +233,8 @@ def test_an_adapter_that_the_server_has_not_is_refused(book: Path) -> None:
 def test_an_adapter_is_part_of_what_a_memory_was_built_with(mgl_home: Path) -> None:
     url = "http://127.0.0.1:9/v1"
     with (
-        Lab.open(MODEL, base_url=url) as plain,
-        Lab.open(MODEL, base_url=url, adapter="tales") as adapted,
+        Lab.open(ModelChoice(MODEL, base_url=url)) as plain,
+        Lab.open(ModelChoice(MODEL, base_url=url, adapter="tales")) as adapted,
     ):
         assert adapted.model_id == f"{plain.model_id}+tales"
     result = CliRunner().invoke(app, ["ask", str(mgl_home), "Who?", "--adapter", "tales"])
