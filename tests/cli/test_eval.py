@@ -33,7 +33,19 @@ def data(tmp_path: Path) -> Path:
 
 def new(data: Path, server: Server, out: Path, *more: object) -> list[object]:
     model = ("--model", SERVED, "--base-url", server.url)
-    return ["eval", "run", "tiny", "--memory", "direct", "--data", data, "--out", out, *model, *more]
+    return [
+        "eval",
+        "run",
+        "tiny",
+        "--memory",
+        "direct",
+        "--data",
+        data,
+        "--out",
+        out,
+        *model,
+        *more,
+    ]
 
 
 def test_a_run_its_verification_and_its_replay(
@@ -150,10 +162,18 @@ def test_what_does_not_agree_is_an_error(
     [
         (["eval"], 2, "there is no benchmark"),
         (["eval", "run", "tiny", "--data", "none.json"], 3, "none.json"),
-        (["eval", "run", "tiny", "--memory", "direct"], 3, "give --data PATH, or fetch them: made in a"),
+        (
+            ["eval", "run", "tiny", "--memory", "direct"],
+            3,
+            "give --data PATH, or fetch them: made in a",
+        ),
         (["eval", "run", "tiny", "--retry-failed"], 2, "--retry-failed goes with --resume"),
         (["eval", "resume", "a", "--verify", "a"], 2, "exclude each other"),
-        (["eval", "run", "tiny", "--resume", "a", "--limit", "3"], 2, "BENCHMARK, --limit is given"),
+        (
+            ["eval", "run", "tiny", "--resume", "a", "--limit", "3"],
+            2,
+            "BENCHMARK, --limit is given",
+        ),
         (["eval", "verify", "a"], 3, "a holds no run"),
         (["eval", "replay", "a"], 3, "a holds no run"),
         (["eval", "resume", "a"], 3, "a holds no run"),
@@ -177,7 +197,9 @@ def test_it_finds_its_files_in_mgl_data(
     data.rename(folder / "tiny")
     monkeypatch.setenv("MGL_DATA", str(folder))
     monkeypatch.chdir(tmp_path)
-    ran = mgl("eval", "run", "tiny", "--memory", "direct", "--model", SERVED, "--base-url", server.url)
+    ran = mgl(
+        "eval", "run", "tiny", "--memory", "direct", "--model", SERVED, "--base-url", server.url
+    )
     assert ran.exit_code == 0, ran.stderr
     (out,) = (tmp_path / "runs").iterdir()
     assert re.fullmatch(r"tiny-\d{8}-\d{6}", out.name)

@@ -19,7 +19,14 @@ QUESTION = "Who met?"
 
 @pytest.fixture
 def memory(mgl: Mgl, book: Path, server: Server) -> str:
-    options = ("--model", "qwen2.5-7b-instruct", "--base-url", server.url, "--set", "chunk_tokens=48")
+    options = (
+        "--model",
+        "qwen2.5-7b-instruct",
+        "--base-url",
+        server.url,
+        "--set",
+        "chunk_tokens=48",
+    )
     asked = mgl("ask", book, QUESTION, "--json", *options)
     assert asked.exit_code == 0, asked.stderr
     memory_id: str = json.loads(asked.stdout)["memory_id"]

@@ -142,7 +142,10 @@ def test_what_cannot_work_is_said_before_anything_is_done(book: Path) -> None:
     [
         (ModelChoice(SERVED), "needs a model server"),
         (ModelChoice("smollm2-135m", engine="openai"), "needs a model server"),
-        (ModelChoice("smollm2-135m", engine="openvino", base_url="http://x"), "does not use a server"),
+        (
+            ModelChoice("smollm2-135m", engine="openvino", base_url="http://x"),
+            "does not use a server",
+        ),
         (ModelChoice(SERVED, base_url="http://x", weights=Path("w")), "own weights"),
     ],
 )

@@ -169,7 +169,7 @@ def _notes(name: str, manifest: Manifest, known: int, found: int, path: Path) ->
     if known < of or manifest.ended is None:
         notes.append(
             f"{name} is not finished: {known} of {of} answers are there, and its figures are of "
-            f"these alone (mgl eval --resume {path})"
+            f"these alone (mgl eval resume {path})"
         )
     if found > known:
         notes.append(

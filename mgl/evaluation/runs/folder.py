@@ -79,7 +79,7 @@ class RunFolder:
         if (path / MANIFEST).exists():
             raise UsageError(
                 f"{path} holds a run already",
-                hint=f"`mgl eval --resume {path}` goes on with it; or name another --out",
+                hint=f"`mgl eval resume {path}` goes on with it; or name another --out",
             )
         try:
             path.mkdir(parents=True, exist_ok=True)

@@ -46,7 +46,7 @@ def replay(
     """
     if plan.manifest.ended is None:
         raise InputError(
-            f"the run in {path} is not complete", hint=f"`mgl eval --resume {path}` completes it"
+            f"the run in {path} is not complete", hint=f"`mgl eval resume {path}` completes it"
         )
     with tempfile.TemporaryDirectory(prefix="mgl-replay-") as scratch:
         again = RunFolder(Path(scratch))

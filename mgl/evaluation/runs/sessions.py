@@ -146,7 +146,7 @@ def _session(
     run = Run(
         plan, folder, open_model, observer, concurrency=concurrency, keep=keep, execute=execute
     )
-    goes_on = f"`mgl eval --resume {folder.path}` goes on"
+    goes_on = f"`mgl eval resume {folder.path}` goes on"
     try:
         run.go()
     except MglError as error:

@@ -53,7 +53,7 @@ def unlinking(state: State, one: str, two: str) -> Unlink:
     """The end of all links between two topics."""
     ends = {_topic(state, one).id, _topic(state, two).id}
     if not any({link.source, link.target} == ends for link in state.links):
-        raise InputError(f"no link joins {one} and {two}", hint="`mgl memory topics` shows links")
+        raise InputError(f"no link joins {one} and {two}", hint="`mgl show` lists topics and links")
     return Unlink(one, two)
 
 
@@ -129,7 +129,7 @@ def _named(
 
 def _topic(state: State, name: str) -> Topic:
     if name not in state.topics:
-        raise InputError(f"there is no topic {name!r}", hint="`mgl memory topics` lists them")
+        raise InputError(f"there is no topic {name!r}", hint="`mgl show` lists them")
     return state.topics[name]
 
 

@@ -193,7 +193,7 @@ def test_a_folder_that_holds_something_is_left_alone(trial: Trial, tmp_path: Pat
     before = result(out)
     with pytest.raises(UsageError, match="holds a run already") as caught:
         trial.run(out, limit=1)
-    assert f"mgl eval --resume {out}" in caught.value.hint
+    assert f"mgl eval resume {out}" in caught.value.hint
     with pytest.raises(UsageError, match="not empty"):
         trial.run(tmp_path, limit=1)
     assert result(out) == before
