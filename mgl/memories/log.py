@@ -13,16 +13,18 @@ comes second reads the log again. A deletion rewrites rows, so the whole log is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, Final, Generic, TypeVar
 
 from mgl.errors import InputError, StoreConflict
+from mgl.memories.deletion import delete, minding
 from mgl.observer import Observer
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.records import EditOutcome
-from mgl.store.redaction import Fate
+from mgl.store.redaction import Fate, Redaction
 from mgl.store.turns import is_same
 from mgl.types import Conversation, Source, Span, Turn
 
@@ -306,6 +308,26 @@ class Log(Generic[EditT, StateT]):
             return False
         self.catch_up()
         return True
+
+    def delete(self, what: Redaction) -> None:
+        """Delete turns, or parts of them, for all memories of the conversation."""
+        wiped = delete(self._store, self._source.id, what)
+        self.catch_up()
+        if not wiped:
+            self._observer.note(
+                "another process reads the store: what was deleted leaves its file when that ends"
+            )
+
+    def showing(self, turns: Iterable[int]) -> AbstractContextManager[None]:
+        """Calls made within show these turns: where one is deleted meanwhile, they are cleaned."""
+        del turns
+        if not isinstance(self._source, Conversation):
+            return nullcontext()
+        return minding(self._store, self._source.id, self.turns, self._turns_now)
+
+    def _turns_now(self) -> Sequence[Turn]:
+        self.catch_up()
+        return self.turns
 
     def change(self, make: Callable[[StateT], EditT | None]) -> None:
         """Write the edit that ``make`` finds for the state, if it finds one."""

@@ -1,11 +1,10 @@
-"""When the buffer is looked at, and where it is cut.
+"""When the buffer is consolidated, and where it is cut.
 
 Source: GAM §3.3, Algorithm 2, prompt E.3, Fig. 3 (other partitions), Appendix C.3 (noise). The
-discriminator is asked only at a trigger: a session's end, a pause, a buffer over its capacity, or
-the end of the stream. It sees the buffer and a few turns before it, numbered from 0; boundaries
-within what was consolidated already are not among its choices. What follows the last boundary
-stays in the buffer. An overflow that finds none makes the whole buffer one topic, and so does the
-end of the stream with what is left.
+model is asked for boundaries only at a trigger: the end of a session, a pause, a buffer over its
+capacity, or the end of the stream. It sees the buffer and a few turns before it, numbered from 0;
+only boundaries within the buffer are among its choices. What follows the last boundary stays in the
+buffer. A full buffer without a boundary becomes one topic, and so does what is left at the end.
 """
 
 from __future__ import annotations
@@ -16,31 +15,52 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from mgl.errors import ReplyInvalid
-from mgl.llm.base import LLM, Message
+from pydantic import create_model
+
+from mgl.llm.base import LLM
+from mgl.llm.constraints import index_set
 from mgl.llm.prompting import fit_texts
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.edits import boundaries_schema
-from mgl.memories.gam.prompts import BOUNDARIES
-from mgl.memories.gam.state import State, Trigger
-from mgl.memories.gam.texts import numbered
+from mgl.memories.gam.prompts import BOUNDARIES, Reply, number_lines
+from mgl.memories.gam.state import State, TriggerReason
+from mgl.memories.propose import propose
 from mgl.types import Turn
 
-__all__ = ["Cut", "Look", "cut", "due", "perturbed"]
+__all__ = [
+    "Boundaries",
+    "Cut",
+    "Trigger",
+    "boundaries_schema",
+    "find_cut",
+    "next_trigger",
+    "perturb",
+]
 
 BOUNDARY_TOKENS = 200
 SHIFT = 2  # turns either way (C.3)
 _SHIFTS = [turns for turns in range(-SHIFT, SHIFT + 1) if turns]
 
 CountTokens = Callable[[Sequence[int]], Awaitable[int]]
-"""Tokens of some turns together."""
+"""Counts the tokens of some turns together."""
+
+
+class Boundaries(Reply):
+    """E.3: indices of utterances after which the topic changes."""
+
+    boundaries: list[int]
+
+
+def boundaries_schema(first: int, count: int) -> type[Boundaries]:
+    """Boundaries among ``count`` indices from ``first``."""
+    indices = index_set(count, first=first)
+    return create_model("boundaries", __base__=Boundaries, boundaries=(indices, ...))
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """An occasion to cut: the turns of the buffer that are looked at, and why now."""
+class Trigger:
+    """Why the buffer is consolidated now, and which of its turns."""
 
-    trigger: Trigger
+    reason: TriggerReason
     turns: tuple[int, ...]
 
 
@@ -48,55 +68,56 @@ class Look:
 class Cut:
     """``parts`` become topics, in order; ``boundaries`` are turns after which the topic changes.
 
-    ``failed`` says why the model's reply could not be used, where it could not.
+    ``problem`` says why the model's reply could not be used, where it could not.
     """
 
     parts: tuple[tuple[int, ...], ...]
     boundaries: tuple[int, ...] = ()
     call_key: str | None = None
-    failed: str | None = None
+    problem: str = ""
 
 
-async def due(
+async def next_trigger(
     state: State, turns: Sequence[Turn], config: GamConfig, count_tokens: CountTokens
-) -> Look | None:
-    """What the last turn gives occasion to and has not been done yet."""
+) -> Trigger | None:
+    """The trigger that the last turn pulls and that was not acted on yet."""
     last, buffer = state.turns - 1, state.buffer
     if not buffer or buffer[-1] != last or state.checked >= last:
         return None
     partition = "turns" if config.without == "ssm" else config.partition
     if partition == "turns":
         size = 1 if config.without == "ssm" else config.window_turns
-        return Look("overflow", buffer) if len(buffer) >= size else None
+        return Trigger("overflow", buffer) if len(buffer) >= size else None
     if partition in ("semantic", "session") and len(buffer) > 1 and state.checked < buffer[-2]:
-        ended = _ended(turns[buffer[-2]], turns[last], config)
-        if ended is not None:
-            return Look(ended, buffer[:-1])
+        reason = _break_between(turns[buffer[-2]], turns[last], config)
+        if reason is not None:
+            return Trigger(reason, buffer[:-1])
     if partition == "session":
         return None
     capacity = config.window_tokens if partition == "window" else config.buffer_tokens
-    if await _over(capacity, turns, buffer, count_tokens):
-        return Look("overflow", buffer)
+    if await _is_over(capacity, turns, buffer, count_tokens):
+        return Trigger("overflow", buffer)
     return None
 
 
-async def cut(
-    llm: LLM, look: Look, turns: Sequence[Turn], config: GamConfig, *, before: Sequence[int]
+async def find_cut(
+    llm: LLM, trigger: Trigger, turns: Sequence[Turn], config: GamConfig, *, before: Sequence[int]
 ) -> Cut:
-    """Where the turns that are looked at are cut; ``before`` are turns shown as context."""
+    """Where the trigger's turns are cut; ``before`` are earlier turns, shown as context."""
     if config.without == "ssm" or config.partition in ("session", "turns"):
-        return Cut((look.turns,))
+        return Cut((trigger.turns,))
     if config.partition == "window":
-        if look.trigger == "overflow" and len(look.turns) > 1:
-            return Cut((look.turns[:-1],))
-        return Cut((look.turns,))
-    found = await _boundaries(llm, look.turns, turns, config, before)
-    parts = _split(look.turns, found.boundaries)
-    whole = look.trigger == "flush" or (look.trigger == "overflow" and len(parts) == 1)
-    return replace(found, parts=tuple(parts if whole else parts[:-1]))
+        if trigger.reason == "overflow" and len(trigger.turns) > 1:
+            return Cut((trigger.turns[:-1],))
+        return Cut((trigger.turns,))
+    found = await _find_boundaries(llm, trigger.turns, turns, config, before)
+    ends = [0, *(trigger.turns.index(turn) + 1 for turn in found.boundaries), len(trigger.turns)]
+    parts = tuple(trigger.turns[start:end] for start, end in pairwise(ends))
+    takes_all = trigger.reason == "flush" or (trigger.reason == "overflow" and len(parts) == 1)
+    return replace(found, parts=parts if takes_all else parts[:-1])
 
 
-def perturbed(
+def perturb(
     boundaries: Sequence[int], seen: Sequence[int], noise: float, chance: random.Random
 ) -> tuple[int, ...]:
     """Boundaries with segmentation errors (Appendix C.3).
@@ -118,7 +139,7 @@ def perturbed(
     return tuple(sorted(kept))
 
 
-def _ended(before: Turn, turn: Turn, config: GamConfig) -> Trigger | None:
+def _break_between(before: Turn, turn: Turn, config: GamConfig) -> TriggerReason | None:
     if before.session != turn.session:
         return "session_end"
     if before.time is None or turn.time is None:
@@ -134,7 +155,7 @@ def _gap(before: datetime, time: datetime) -> timedelta:
     return time - before
 
 
-async def _over(
+async def _is_over(
     capacity: int, turns: Sequence[Turn], buffer: Sequence[int], count_tokens: CountTokens
 ) -> bool:
     """A token is a byte at least, so most appends need no tokenizer."""
@@ -143,34 +164,25 @@ async def _over(
     return await count_tokens(buffer) > capacity
 
 
-async def _boundaries(
-    llm: LLM,
-    seen: Sequence[int],
-    turns: Sequence[Turn],
-    config: GamConfig,
-    before: Sequence[int],
+async def _find_boundaries(
+    llm: LLM, seen: Sequence[int], turns: Sequence[Turn], config: GamConfig, before: Sequence[int]
 ) -> Cut:
     if len(seen) < 2:
         return Cut(())
     context = list(before)[-config.context_turns :] if config.context_turns else []
     shown = [*context, *seen]
     lines = await fit_texts(llm, [turns[number].line for number in shown], reserve=BOUNDARY_TOKENS)
-    schema = boundaries_schema(len(context), len(seen) - 1)
-    sampling = config.sampling(BOUNDARY_TOKENS)
-    prompt = BOUNDARIES.render(dialogue_text=numbered(lines))
-    try:
-        reply = await llm.complete(
-            [Message("user", prompt)], schema, sampling=sampling, stage="boundaries"
-        )
-    except ReplyInvalid as error:
-        return Cut((), failed=error.message)
-    found = tuple(shown[index] for index in reply.parsed.boundaries)
+    proposal = await propose(
+        llm,
+        BOUNDARIES.render(dialogue_text=number_lines(lines)),
+        boundaries_schema(len(context), len(seen) - 1),
+        sampling=config.sampling(BOUNDARY_TOKENS),
+        stage="boundaries",
+    )
+    if proposal.reply is None:
+        return Cut((), problem=proposal.problem)
+    found = tuple(shown[index] for index in proposal.reply.boundaries)
     if config.noise:
         chance = random.Random(f"{config.seed} {seen[0]} {seen[-1]}")
-        found = perturbed(found, seen, config.noise, chance)
-    return Cut((), found, reply.call_key)
-
-
-def _split(seen: tuple[int, ...], boundaries: Sequence[int]) -> list[tuple[int, ...]]:
-    ends = [0, *(seen.index(boundary) + 1 for boundary in boundaries), len(seen)]
-    return [seen[start:end] for start, end in pairwise(ends)]
+        found = perturb(found, seen, config.noise, chance)
+    return Cut((), found, proposal.call_key)

@@ -48,7 +48,7 @@ class GamConfig(PresetConfig):
     window_turns: int = Field(3, ge=1, description="partition turns: 3 or 5 (§4.4)")
     noise: float = Field(0.0, ge=0.0, le=1.0, description="η of Appendix C.3")
     summaries: Literal["prompt", "extract"] = "prompt"
-    relations: Literal["five", "one", "similarity"] = "five"
+    relations: Literal["prompt", "similarity"] = "prompt"
     candidates: int = Field(5, ge=0, description="topics that a new one may be linked to (§3.3)")
     threshold: float = Field(
         0.5, ge=0.0, le=1.0, description="τ of Algorithm 3; the paper prints none"

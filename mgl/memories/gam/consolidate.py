@@ -1,195 +1,227 @@
 """Consolidation: the parts of a buffer become topics, linked to those most like them.
 
-Source: GAM §3.3 (Eq. 7, 8), Algorithms 1 and 3, prompts E.1 and E.2. Everything is worked out
-first, on a state that nobody else sees; the rows go to the log together.
+Source: GAM §3.3 (Eq. 7, 8), Algorithms 1 and 3, prompts E.1 and E.2. Everything is worked out on a
+draft first; its rows go to the log in one transaction.
+
+With ``summaries: extract`` (ours) a topic's summary and keywords are its most telling utterances
+and words, by code: a keyword is frequent in the topic and rare among all turns so far (which counts
+twice); an utterance is telling where it holds what the topic speaks of much and is not long.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import log, sqrt
+from typing import Annotated
 
-from mgl.errors import ReplyInvalid
-from mgl.llm.base import Message
+from pydantic import Field
+
+from mgl.llm.constraints import max_chars
 from mgl.llm.prompting import fit_texts
 from mgl.memories.base import Tools
-from mgl.memories.gam.boundaries import Cut, Look
+from mgl.memories.gam.boundaries import Cut, Trigger
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.edits import Judged, Summary, judged_all_schema, record
-from mgl.memories.gam.extract import extracted
-from mgl.memories.gam.indicators import encode
-from mgl.memories.gam.prompts import BOUNDARIES, CUES, RELATION, RELATIONS, SUMMARY
-from mgl.memories.gam.state import Check, Consolidate, Link, Rewrite, State, Topic, apply
-from mgl.memories.gam.texts import likeness_text, numbered
-from mgl.prompt import Prompt
-from mgl.retrieval.base import Embedder
+from mgl.memories.gam.cues import mark_events
+from mgl.memories.gam.prompts import RELATION, SUMMARY, Reply
+from mgl.memories.gam.state import (
+    Check,
+    Consolidate,
+    Edit,
+    Link,
+    Relation,
+    Rewrite,
+    State,
+    Topic,
+    raw_text,
+)
+from mgl.memories.log import Draft
+from mgl.memories.propose import Proposal, propose
 from mgl.retrieval.likeness import nearest
-from mgl.store import EditRecord
 from mgl.types import Turn
 
-__all__ = ["consolidate", "renewed", "writing_prompts"]
+__all__ = ["Relate", "Summary", "consolidate", "extract_summary", "renew_summary", "search_text"]
 
 SUMMARY_TOKENS, RELATION_TOKENS = 260, 40
+KEYWORDS, KEYWORD_CHARS, SUMMARY_CHARS = 8, 40, 400
+UTTERANCES, UTTERANCE_CHARACTERS = 2, 400
 
 
-def writing_prompts(config: GamConfig) -> tuple[Prompt, ...]:
-    """The prompts that decide what a memory of this configuration holds."""
-    semantic = config.partition == "semantic" and config.without != "ssm"
-    judging = {"five": (RELATION,), "one": (RELATIONS,), "similarity": ()}
-    return (
-        *((BOUNDARIES,) if semantic else ()),
-        *((SUMMARY,) if config.summaries == "prompt" else ()),
-        *(() if config.without == "tan" else judging[config.relations]),
-        *((CUES,) if config.indicators == "prompt" else ()),
-    )
+class Summary(Reply):
+    """E.2."""
+
+    keywords: Annotated[
+        list[Annotated[str, Field(min_length=1), max_chars(KEYWORD_CHARS)]],
+        Field(min_length=1, max_length=KEYWORDS),
+    ]
+    summary: Annotated[str, Field(min_length=1), max_chars(SUMMARY_CHARS)]
+
+
+class Relate(Reply):
+    """E.1."""
+
+    relation: Relation
+    confidence: Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """A topic's summary and keywords, empty where no reply could be used."""
+
+    summary: str = ""
+    keywords: tuple[str, ...] = ()
+    call_key: str | None = None
+    problem: str = ""
 
 
 async def consolidate(
     tools: Tools,
-    embedder: Embedder,
-    state: State,
+    draft: Draft[Edit, State],
     turns: Sequence[Turn],
-    look: Look,
+    trigger: Trigger,
     cut: Cut,
     config: GamConfig,
-    step: int,
-) -> list[EditRecord]:
-    """The rows of one look at the buffer."""
-    rows: list[EditRecord] = []
-    if cut.failed is not None:
-        rows.append(_failed(step, "boundaries", cut.failed))
-    check = Check(look.trigger, look.turns[-1], cut.boundaries)
-    rows.append(record(step, check, call_key=cut.call_key))
-    state = apply(state, check)
-    written = await asyncio.gather(*(_summary(tools, part, turns, config) for part in cut.parts))
-    marks = await asyncio.gather(*(encode(tools.llm, part, turns, config) for part in cut.parts))
-    for part, (summary, keywords, key, failed), known in zip(
-        cut.parts, written, marks, strict=True
-    ):
-        if failed is not None:
-            rows.append(_failed(step, "summary", failed))
-        earlier = state
-        made = Consolidate(Topic(state.next_topic, summary, keywords, part, known))
-        state = apply(state, made)
-        rows.append(record(step, made, call_key=key))
-        for row, link in await _links(tools, embedder, earlier, made.topic, turns, config, step):
-            rows.append(row)
-            if link is not None:
-                state = apply(state, link)
-    return rows
+) -> None:
+    """Draft the topics that a cut of the buffer makes, and their links."""
+    if cut.problem:
+        draft.fail("boundaries", cut.problem)
+    draft.put(Check(trigger.reason, trigger.turns[-1], cut.boundaries), call_key=cut.call_key)
+    described = await asyncio.gather(*(_describe(tools, part, turns, config) for part in cut.parts))
+    marks = await asyncio.gather(
+        *(mark_events(tools.llm, part, turns, config) for part in cut.parts)
+    )
+    for part, own, known in zip(cut.parts, described, marks, strict=True):
+        if own.problem:
+            draft.fail("summary", own.problem)
+        earlier = draft.state
+        topic = Topic(earlier.next_topic, own.summary, own.keywords, part, known)
+        draft.put(Consolidate(topic), call_key=own.call_key)
+        await _link(tools, draft, earlier, topic, turns, config)
 
 
-async def renewed(
-    tools: Tools, topic: Topic, turns: Sequence[Turn], config: GamConfig, step: int
-) -> list[EditRecord]:
-    """The rows that give a topic the summary of the turns that it has now."""
-    summary, keywords, key, failed = await _summary(tools, topic.turns, turns, config)
-    rows = [] if failed is None else [_failed(step, "summary", failed)]
-    return [*rows, record(step, Rewrite(topic.id, summary, keywords), call_key=key)]
+async def renew_summary(
+    tools: Tools, draft: Draft[Edit, State], topic: Topic, turns: Sequence[Turn], config: GamConfig
+) -> None:
+    """Draft a summary of the turns that a topic has now."""
+    own = await _describe(tools, topic.turns, turns, config)
+    if own.problem:
+        draft.fail("summary", own.problem)
+    draft.put(Rewrite(topic.id, own.summary, own.keywords), call_key=own.call_key)
 
 
-async def _summary(
+def search_text(topic: Topic, turns: Sequence[Turn]) -> str:
+    """What a topic is found by: its summary, or its raw text where it has none."""
+    return topic.summary or raw_text(topic, turns)
+
+
+async def _describe(
     tools: Tools, part: Sequence[int], turns: Sequence[Turn], config: GamConfig
-) -> tuple[str, tuple[str, ...], str | None, str | None]:
-    """Summary, keywords, the key of the call, and why there is none where there is none."""
+) -> _Described:
     lines = [turns[number].line for number in part]
     if config.summaries == "extract":
         seen = [turn.line for turn in turns[: part[-1] + 1]]
-        return (*extracted(lines, seen), None, None)
+        return _Described(*extract_summary(lines, seen))
     shown = await fit_texts(tools.llm, lines, reserve=SUMMARY_TOKENS)
-    sampling = config.sampling(SUMMARY_TOKENS)
-    prompt = SUMMARY.render(content="\n".join(shown))
-    try:
-        reply = await tools.llm.complete(
-            [Message("user", prompt)], Summary, sampling=sampling, stage="summary"
-        )
-    except ReplyInvalid as error:
-        tools.observer.note(f"a topic has no summary: {error.message}")
-        return "", (), None, error.message
-    return reply.parsed.summary, tuple(reply.parsed.keywords), reply.call_key, None
+    proposal = await propose(
+        tools.llm,
+        SUMMARY.render(content="\n".join(shown)),
+        Summary,
+        sampling=config.sampling(SUMMARY_TOKENS),
+        stage="summary",
+    )
+    if proposal.reply is None:
+        tools.observer.note(f"a topic has no summary: {proposal.problem}")
+        return _Described(problem=proposal.problem)
+    reply = proposal.reply
+    return _Described(reply.summary, tuple(reply.keywords), proposal.call_key)
 
 
-async def _links(
+async def _link(
     tools: Tools,
-    embedder: Embedder,
-    state: State,
+    draft: Draft[Edit, State],
+    earlier: State,
     topic: Topic,
     turns: Sequence[Turn],
     config: GamConfig,
-    step: int,
-) -> list[tuple[EditRecord, Link | None]]:
+) -> None:
     """Algorithm 3: edges to the candidates whose confidence is above the threshold."""
     texts = {
-        name: likeness_text(other, turns)
-        for name, other in state.topics.items()
+        name: search_text(other, turns)
+        for name, other in earlier.topics.items()
         if not other.frozen
     }
     if config.without == "tan" or not texts or not config.candidates:
-        return []
-    own = likeness_text(topic, turns)
+        return
+    own = search_text(topic, turns)
+    embedder = tools.required_embedder
     found = await nearest(embedder, own, texts, config.candidates, passage=True)
-    candidates = [name for name, _ in found]
-    judged: list[tuple[Judged | None, str | None]]
     if config.relations == "similarity":
         judged = [
-            (Judged(relation="semantic", confidence=min(1.0, max(0.0, likely))), None)
-            for _, likely in found
+            Proposal("relation", Relate(relation="semantic", confidence=min(1.0, max(0.0, cosine))))
+            for _, cosine in found
         ]
-    elif config.relations == "one":
-        judged = await _judge_all(tools, own, [texts[name] for name in candidates], config)
     else:
-        judged = list(
-            await asyncio.gather(*(_judge(tools, own, texts[name], config) for name in candidates))
-        )
-    rows: list[tuple[EditRecord, Link | None]] = []
-    for name, (verdict, key) in zip(candidates, judged, strict=True):
-        if verdict is None:
-            rows.append((_failed(step, "relation", f"{topic.id} to {name}"), None))
+        relating = (_relate(tools, own, texts[name], config) for name, _ in found)
+        judged = list(await asyncio.gather(*relating))
+    for (name, _), proposal in zip(found, judged, strict=True):
+        reply = proposal.reply
+        if reply is None:
+            draft.fail("relation", f"{topic.id} to {name}")
             continue
-        link = Link(topic.id, name, verdict.relation, verdict.confidence)
         reason = None
-        if verdict.relation == "unrelated":
+        if reply.relation == "unrelated":
             reason = "unrelated"
-        elif verdict.confidence <= config.threshold:
+        elif reply.confidence <= config.threshold:
             reason = "below_threshold"
-        row = record(step, link, rejected=reason, call_key=key)
-        rows.append((row, None if reason else link))
-    return rows
+        link = Link(topic.id, name, reply.relation, reply.confidence)
+        draft.put(link, rejected=reason, call_key=proposal.call_key)
 
 
-async def _judge(
-    tools: Tools, own: str, other: str, config: GamConfig
-) -> tuple[Judged | None, str | None]:
+async def _relate(tools: Tools, own: str, other: str, config: GamConfig) -> Proposal[Relate]:
     one, two = await fit_texts(tools.llm, [own, other], reserve=RELATION_TOKENS)
-    prompt = RELATION.render(memory_1_content=one, memory_2_content=two)
-    sampling = config.sampling(RELATION_TOKENS)
-    try:
-        reply = await tools.llm.complete(
-            [Message("user", prompt)], Judged, sampling=sampling, stage="relation"
-        )
-    except ReplyInvalid:
-        return None, None
-    return reply.parsed, reply.call_key
+    return await propose(
+        tools.llm,
+        RELATION.render(memory_1_content=one, memory_2_content=two),
+        Relate,
+        sampling=config.sampling(RELATION_TOKENS),
+        stage="relation",
+    )
 
 
-async def _judge_all(
-    tools: Tools, own: str, others: Sequence[str], config: GamConfig
-) -> list[tuple[Judged | None, str | None]]:
-    budget = RELATION_TOKENS * len(others)
-    first, *rest = await fit_texts(tools.llm, [own, *others], reserve=budget)
-    prompt = RELATIONS.render(new=first, candidates=numbered(rest, first=1))
-    sampling = config.sampling(budget)
-    try:
-        reply = await tools.llm.complete(
-            [Message("user", prompt)],
-            judged_all_schema(len(others)),
-            sampling=sampling,
-            stage="relation",
-        )
-    except ReplyInvalid:
-        return [(None, None)] * len(others)
-    return [(verdict, reply.call_key) for verdict in reply.parsed.relations]
+def extract_summary(lines: Sequence[str], all_lines: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Summary and keywords of some lines among ``all_lines``, without a model."""
+    keywords = _weigh(_words(lines, "english_plus"), _words(all_lines, "english_plus"), 2)
+    best_words = sorted(keywords, key=lambda word: (-keywords[word], word))[:KEYWORDS]
+    bags = _words(lines, "en")
+    weights = _weigh(bags, _words(all_lines, "en"), 1)
+    telling = [sum(weights[word] for word in set(bag)) / sqrt(1 + len(bag)) for bag in bags]
+    best = sorted(range(len(lines)), key=lambda place: -telling[place])[:UTTERANCES]
+    summary = " ".join(_clip(lines[place]) for place in sorted(best))
+    return summary, tuple(best_words)
 
 
-def _failed(step: int, what: str, why: str) -> EditRecord:
-    return EditRecord(step, "reply", {"of": what, "error": why}, "rejected", "reply_invalid")
+def _weigh(
+    bags: Sequence[Sequence[str]], all_bags: Sequence[Sequence[str]], rarity: int
+) -> dict[str, float]:
+    """How telling each word is: its count, times the log of its rarity to a power."""
+    spread = Counter(chain.from_iterable(map(set, all_bags)))
+    return {
+        word: count * log(1 + len(all_bags) / max(1, spread[word])) ** rarity
+        for word, count in Counter(chain.from_iterable(bags)).items()
+    }
+
+
+def _clip(line: str) -> str:
+    return " ".join(line.split())[:UTTERANCE_CHARACTERS].rstrip()
+
+
+def _words(lines: Sequence[str], stopwords: str) -> list[list[str]]:
+    import bm25s
+
+    words: list[list[str]] = bm25s.tokenize(
+        list(lines), stopwords=stopwords, stemmer=None, return_ids=False, show_progress=False
+    )
+    return words

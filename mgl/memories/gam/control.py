@@ -1,65 +1,50 @@
 """What a user may change in a memory: correct a topic, freeze it, part two, choose what to forget.
 
 Source: GAM's ethics statement asks for control over what is kept. Functions look at the state and
-give the edit that was meant, or say with an InputError what is not there. A frozen topic is left
-alone until it is let go; only its links may be cut.
+give the edit that was meant, or say with an InputError what is missing. A frozen topic is left
+alone until it is released; only its links may be cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from mgl.errors import InputError
-from mgl.memories.deletion import is_before, numbered
+from mgl.memories.deletion import Forgotten, is_before, numbered
 from mgl.memories.gam.state import Freeze, Rewrite, State, Topic, Unlink
 from mgl.types import Turn
 
-__all__ = ["Forgotten", "branch", "chosen", "freezing", "rewriting", "unlinking"]
+__all__ = ["choose", "find_branch", "freeze_topic", "rewrite_topic", "unlink_topics"]
 
-_LET_GO = "let it go first (freeze it with frozen=False)"
-
-
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """What is forgotten: ``turns`` (their ids) and the ``topics`` that go with them.
-
-    ``shortened`` topics keep other turns, and get another summary. ``spared`` are frozen topics
-    that were meant and are kept.
-    """
-
-    turns: tuple[str, ...] = ()
-    topics: tuple[str, ...] = ()
-    shortened: tuple[str, ...] = ()
-    spared: tuple[str, ...] = ()
+_RELEASE = "release it first (freeze it with frozen=False)"
 
 
-def rewriting(state: State, name: str, summary: str, keywords: Sequence[str]) -> Rewrite:
-    """A correction of a topic."""
-    _free(state, name)
+def rewrite_topic(state: State, name: str, summary: str, keywords: Sequence[str]) -> Rewrite:
+    """Correct a topic."""
+    _find_free(state, name)
     if not summary.strip():
         raise InputError(f"the summary of {name} would be empty", hint="say what it is about")
     kept = tuple(keyword.strip() for keyword in keywords if keyword.strip())
     return Rewrite(name, summary.strip(), kept)
 
 
-def freezing(state: State, name: str, frozen: bool) -> Freeze | None:
-    """None where the topic is as it should be."""
-    return None if _topic(state, name).frozen is frozen else Freeze(name, frozen)
+def freeze_topic(state: State, name: str, frozen: bool) -> Freeze | None:
+    """Freeze a topic, or release it; None where it is so already."""
+    return None if _find(state, name).frozen is frozen else Freeze(name, frozen)
 
 
-def unlinking(state: State, one: str, two: str) -> Unlink:
-    """The end of all links between two topics."""
-    ends = {_topic(state, one).id, _topic(state, two).id}
+def unlink_topics(state: State, one: str, two: str) -> Unlink:
+    """Cut all links between two topics."""
+    ends = {_find(state, one).id, _find(state, two).id}
     if not any({link.source, link.target} == ends for link in state.links):
-        raise InputError(f"no link joins {one} and {two}", hint="`mgl show` lists topics and links")
+        raise InputError(f"no link joins {one} and {two}", hint="`mgl show` lists the links")
     return Unlink(one, two)
 
 
-def branch(state: State, name: str) -> set[str]:
+def find_branch(state: State, name: str) -> set[str]:
     """A topic, and every later one that leads to it by links."""
-    found, grown = set[str](), {_topic(state, name).id}
+    found, grown = set[str](), {_find(state, name).id}
     while grown:
         found |= grown
         grown = {
@@ -70,7 +55,7 @@ def branch(state: State, name: str) -> set[str]:
     return found
 
 
-def chosen(
+def choose(
     state: State,
     turns: Sequence[Turn],
     *,
@@ -79,20 +64,24 @@ def chosen(
     branch_of: str | None,
     before: datetime | None,
 ) -> Forgotten:
-    """What goes with turns, topics, a topic's branch, and all that was said before a time.
+    """Say what goes with turns, topics, a topic's branch, and all that was said before a time.
 
-    Times are compared as clocks show them; a turn without one is before none.
+    Times are compared as clocks show them; a turn without one is before none. Frozen topics are
+    spared where they are not named, and refused where they are.
     """
     if not (ids or topics or branch_of is not None or before is not None):
         raise InputError("nothing to forget is named", hint="name turns, topics, a branch or a day")
     owners = {number: topic for topic in state.topics.values() for number in topic.turns}
-    gone = _named(state, turns, ids, owners)
+    gone = set(numbered(turns, ids, state.forgotten).values())
+    for number in gone:
+        if number in owners:
+            _find_free(state, owners[number].id)
     for name in topics:
-        gone.update(_free(state, name).turns)
+        gone.update(_find_free(state, name).turns)
     spared: set[str] = set()
     if branch_of is not None:
-        _free(state, branch_of)
-        for name in branch(state, branch_of):
+        _find_free(state, branch_of)
+        for name in find_branch(state, branch_of):
             if state.topics[name].frozen:
                 spared.add(name)
             else:
@@ -115,28 +104,16 @@ def chosen(
     )
 
 
-def _named(
-    state: State, turns: Sequence[Turn], ids: Collection[str], owners: Mapping[int, Topic]
-) -> set[int]:
-    numbers = numbered(turns, ids, state.forgotten)
-    for identity, number in numbers.items():
-        if number in owners and owners[number].frozen:
-            raise InputError(
-                f"turn {identity!r} belongs to the frozen topic {owners[number].id}", hint=_LET_GO
-            )
-    return set(numbers.values())
-
-
-def _topic(state: State, name: str) -> Topic:
+def _find(state: State, name: str) -> Topic:
     if name not in state.topics:
-        raise InputError(f"there is no topic {name!r}", hint="`mgl show` lists them")
+        raise InputError(f"there is no topic {name!r}", hint="`mgl show` lists the topics")
     return state.topics[name]
 
 
-def _free(state: State, name: str) -> Topic:
-    topic = _topic(state, name)
+def _find_free(state: State, name: str) -> Topic:
+    topic = _find(state, name)
     if topic.frozen:
-        raise InputError(f"the topic {name} is frozen", hint=_LET_GO)
+        raise InputError(f"the topic {name} is frozen", hint=_RELEASE)
     return topic
 
 

@@ -13,11 +13,17 @@ from types import MappingProxyType
 from typing import Final
 
 from mgl.errors import UsageError
-from mgl.memories.gam.edits import record, resolved
-from mgl.memories.gam.meaning import without_names
 from mgl.memories.gam.prompts import TIME_SENSITIVE
-from mgl.memories.gam.state import Consolidate, Edit, Forget, Mask, Rewrite, replay
-from mgl.memories.gam.texts import raw_text
+from mgl.memories.gam.reading import remove_names
+from mgl.memories.gam.state import (
+    VOCABULARY,
+    Consolidate,
+    Edit,
+    Forget,
+    Mask,
+    Rewrite,
+    raw_text,
+)
 from mgl.retrieval.rerankers.language_model import HELPS
 from mgl.store import EditRecord
 from mgl.store.redaction import MASK, Redaction, Treated, masked
@@ -70,13 +76,13 @@ def treated(
     what: Redaction, step: int, log: Sequence[EditRecord], turns: Sequence[Turn]
 ) -> Treated:
     """What becomes of a log (``mgl.memories.deletion``)."""
-    edits = [resolved(row) for row in log]
-    topics = replay(edit for edit in edits if edit is not None).topics
+    edits = [VOCABULARY.edit(row) for row in log]
+    topics = VOCABULARY.replay(log).topics
     lost = {name for name, topic in topics.items() if not what.turns.isdisjoint(topic.turns)}
     made: set[str] = set()
     embedded = {raw_text(topics[name], turns) for name in lost}
     heard = _heard(turns)
-    embedded |= {without_names(turns[n].text, names) for n in what.turns for names in heard}
+    embedded |= {remove_names(turns[n].text, names) for n in what.turns for names in heard}
     rows: list[EditRecord] = []
     for row, edit in zip(log, edits, strict=True):
         match edit:
@@ -85,12 +91,16 @@ def treated(
                 embedded.add(raw_text(topic, turns))
                 marks = {turn: m for turn, m in topic.marks.items() if turn not in what.turns}
                 blank = Consolidate(replace(topic, summary="", keywords=(), marks=marks))
-                rows.append(replace(row, payload=record(row.chunk, blank).payload))
+                rows.append(replace(row, payload=VOCABULARY.record(row.chunk, blank).payload))
             case Rewrite(name, summary) if name in lost:
                 made.add(summary)
-                rows.append(replace(row, payload=record(row.chunk, Rewrite(name, "", ())).payload))
+                rows.append(
+                    replace(
+                        row, payload=VOCABULARY.record(row.chunk, Rewrite(name, "", ())).payload
+                    )
+                )
             case None if row.op == "reply":
-                rows.append(replace(row, payload={**row.payload, "error": ""}))
+                rows.append(replace(row, payload={**row.payload, "problem": ""}))
             case _:
                 rows.append(row)
     said: list[Edit] = []
@@ -106,7 +116,7 @@ def treated(
     if what.forgotten:
         said.append(Forget(tuple(sorted(what.forgotten))))
     made.update(shown(turns, what.forgotten))
-    return Treated(rows, [record(step, edit) for edit in said], made - {""}, embedded)
+    return Treated(rows, [VOCABULARY.record(step, edit) for edit in said], made - {""}, embedded)
 
 
 def shown(turns: Sequence[Turn], numbers: Collection[int]) -> Iterator[str]:

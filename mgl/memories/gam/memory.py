@@ -1,32 +1,30 @@
-"""GAM as a memory: one conversation, in which it is told turn after turn and asked in between.
+"""GAM as a memory: one conversation that it takes in turn by turn and is asked about in between.
 
     memory = Gam(tools, Conversation.named("diary"))
     await memory.append(Turn("1", "Ann", "I have got the job!"))
     answer = await memory.answer(Question("Did Ann get the job?"))
 
-A turn that is appended is in the log before ``append`` returns. Where it gives occasion to, the
-buffer is consolidated then and there, in one transaction: a process killed at any moment leaves the
-buffer or the topics, never half of one, and the next one goes on with what was due.
-Several processes may write: each step has a number, whoever comes second reads the log again.
+Each turn is a step of the log, and so is each consolidation: a process killed at any moment leaves
+the buffer or the topics, never half of one, and the next one does what was due.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from textwrap import shorten
+from typing import ClassVar
 
-from mgl.errors import InputError, UsageError
-from mgl.memories.base import Tools, check_ids, memory_id
-from mgl.memories.calls import answer_from_turns, reply_to_turn
-from mgl.memories.gam.boundaries import Look, cut, due
+from mgl.errors import InputError
+from mgl.llm.base import Sampling
+from mgl.memories.base import Recall, TalkMemory, Tools
+from mgl.memories.deletion import Forgotten
+from mgl.memories.gam.boundaries import Trigger, find_cut, next_trigger
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.consolidate import consolidate, renewed, writing_prompts
-from mgl.memories.gam.control import Forgotten, chosen, freezing, rewriting, unlinking
-from mgl.memories.gam.export import exported
+from mgl.memories.gam.consolidate import consolidate, renew_summary
+from mgl.memories.gam.control import choose, freeze_topic, rewrite_topic, unlink_topics
 from mgl.memories.gam.forgetting import (
     DERIVED,
     Filter,
@@ -35,37 +33,34 @@ from mgl.memories.gam.forgetting import (
     shown,
     treated,
 )
-from mgl.memories.gam.ledger import Ledger
-from mgl.memories.gam.meaning import Contexts
-from mgl.memories.gam.reading import Reading, memories, ranked, read, trace
-from mgl.memories.gam.state import State, Topic
-from mgl.memories.gam.view import viewed
-from mgl.memories.view import GraphView
+from mgl.memories.gam.prompts import BOUNDARIES, CUES, RELATION, SUMMARY
+from mgl.memories.gam.reading import Contexts, Reader, Reading
+from mgl.memories.gam.state import VOCABULARY, Append, Edit, Forget, State, Topic
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
+from mgl.prompt import Prompt
 from mgl.store import EditRecord, MemoryRecord
 from mgl.store.redaction import Redaction, Treated
 from mgl.types import Answer, Conversation, Question, Source, Turn
 
-__all__ = ["KIND", "Gam"]
+__all__ = ["Gam"]
 
-KIND = "gam"
-RECENT = 6  # turns shown as they are
+LABEL_CHARACTERS = 40
 
 
-class Gam:
+class Gam(TalkMemory[GamConfig, Edit, State]):
     """The memory of one conversation.
 
-    ``id`` is a hash of all that decides its log; a conversation that grows keeps it. ``identity``
-    stands for it where a memory that is there is gone on with by another model. ``filters`` find
-    what must not be remembered: it is masked, for good, before a model is shown the turn.
+    ``filters`` find what must not be remembered: it is masked, for good, before a model is shown
+    the turn.
     """
 
-    reads: Final = "conversation"
-    retrieves: Final = True
-    per_question: Final = False
-    question_aware: Final = False
-    derived: Final = DERIVED
-    shown: Final = staticmethod(shown)
+    kind = "gam"
+    reads = "conversation"
+    retrieves = True
     Config = GamConfig
+    vocabulary = VOCABULARY
+    derived: ClassVar = DERIVED
+    shown = staticmethod(shown)
 
     def __init__(
         self,
@@ -77,178 +72,195 @@ class Gam:
         identity: str | None = None,
         filters: Sequence[Filter] = (),
     ) -> None:
-        if not isinstance(source, Conversation):
-            raise UsageError(
-                f"gam remembers conversations, and {source.name} is a document",
-                hint="use --memory mindgraph, or give a chat log (JSONL, LoCoMo, ChatGPT export)",
-            )
-        _check(source)
-        self._tools = tools
-        self._config = config or GamConfig()
-        self._questions = tuple(questions)
-        self._source = source
-        self._ledger = Ledger(tools.store, source, self._record, tools.observer)
-        self._counts: dict[str, int] = {}
-        self._indexed: tuple[int, Contexts] | None = None
-        self._identity = identity
+        super().__init__(tools, source, questions, config, identity=identity)
+        assert isinstance(source, Conversation)
+        for turn in source.turns:
+            if not turn.text.strip():
+                raise InputError(f"turn {turn.id!r} has no text", hint="leave it out")
         private = (private_parts,) if self._config.private == "mask" else ()
         self._filters: tuple[Filter, ...] = (*filters, *private)
         self._filtered: set[int] = set()
-        self._writing = asyncio.Lock()
+        self._counts: dict[str, int] = {}
+        self._indexed: tuple[int, Contexts] | None = None
 
-    @property
-    def id(self) -> str:
-        if self._identity is not None:
-            return self._identity
-        return memory_id(
-            KIND,
-            self._config.model_dump(mode="json"),
-            self._tools.llm.model_id,
-            writing_prompts(self._config),
-            conversation=self._source.id,
+    def _scope(self) -> dict[str, str]:
+        return {"conversation": self._source.id}
+
+    def _writing_prompts(self) -> Sequence[Prompt]:
+        config = self._config
+        finds_boundaries = config.partition == "semantic" and config.without != "ssm"
+        relates = config.relations == "prompt" and config.without != "tan"
+        return (
+            *((BOUNDARIES,) if finds_boundaries else ()),
+            *((SUMMARY,) if config.summaries == "prompt" else ()),
+            *((RELATION,) if relates else ()),
+            *((CUES,) if config.indicators == "prompt" else ()),
         )
 
-    @property
-    def state(self) -> State:
-        """The state as the log has it now."""
-        self._ledger.catch_up()
-        return self._ledger.state
-
-    @property
-    def conversation(self) -> Conversation:
-        """The conversation as the store has it now."""
-        self._ledger.catch_up()
-        return replace(self._source, turns=tuple(self._ledger.turns))
+    def _sampling(self) -> Sampling:
+        return self._config.sampling(self._config.answer_tokens)
 
     # Writing
 
-    async def build(self) -> None:
-        """Take in the turns of the source that are not in the log yet, and do what is due."""
-        async with self._opened():
-            await self._take_in()
-
-    async def append(self, turn: Turn) -> None:
-        """Take in the next turn; one that is there already, by id and text, changes nothing.
-
-        Returns once the turn is in the log and what it gives occasion to is done. InputError for a
-        turn without text, or with the id of another.
-        """
-        if not turn.text.strip():
-            raise InputError("a turn has no text", hint="leave it out")
-        async with self._opened() as ledger:
-            await self._take_in()
-            while not ledger.holds(turn):
-                if ledger.add(turn):
-                    await self._settle()
-                else:
-                    await self._take_in()
-
     async def flush(self) -> None:
-        """The stream has ended: what the buffer holds is consolidated."""
-        async with self._opened() as ledger:
-            await self._take_in()
-            if buffer := ledger.state.buffer:
-                await self._look(Look("flush", buffer))
+        """The stream has ended: consolidate what the buffer holds."""
+        async with self._writer() as log:
+            await self._settle(ended=True)
+            if log.state.buffer:
+                await self._consolidate(Trigger("flush", log.state.buffer))
 
     async def end_session(self) -> None:
         """The session has ended, though no turn of the next one has come yet."""
-        async with self._opened() as ledger:
-            await self._take_in()
-            state = ledger.state
+        async with self._writer() as log:
+            await self._settle(ended=True)
+            state = log.state
             if state.buffer and state.checked < state.buffer[-1]:
-                await self._look(Look("session_end", state.buffer))
+                await self._consolidate(Trigger("session_end", state.buffer))
+
+    async def _settle(self, *, ended: bool) -> None:
+        """Append the turns that the log lacks, and after each consolidate what is due."""
+        del ended  # a buffer waits for its trigger either way
+        log = self._log
+        await self._consolidate_due()
+        total = len(log.turns)
+        while log.state.turns < total:
+            self._append_next()
+            self._tools.observer.progress("turns", log.state.turns, total)
+            await self._consolidate_due()
+
+    def _append_next(self) -> None:
+        """Append the next turn that the conversation has; forget it where it was deleted before."""
+        log, draft = self._log, self._log.draft()
+        number = log.state.turns
+        draft.put(Append(number))
+        if number in log.forgotten and number not in log.state.forgotten:
+            draft.put(Forget((number,)))
+        log.write(draft)
+
+    async def _consolidate_due(self) -> None:
+        log, config = self._log, self._config
+        while (topic := self._stale_topic()) is not None:
+            with log.showing(topic.turns):
+                draft = log.draft()
+                await renew_summary(self._tools, draft, topic, log.turns, config)
+                log.write(draft)
+        while trigger := await next_trigger(log.state, log.turns, config, self._count_tokens):
+            await self._consolidate(trigger)
+
+    async def _consolidate(self, trigger: Trigger) -> None:
+        await self._filter(trigger.turns)
+        log = self._log
+        kept = set(log.state.buffer)
+        trigger = replace(trigger, turns=tuple(turn for turn in trigger.turns if turn in kept))
+        if not trigger.turns:
+            return
+        with log.showing(range(len(log.turns))):
+            draft, turns = log.draft(), log.turns
+            before = [n for n in range(trigger.turns[0]) if n not in log.state.forgotten]
+            cut = await find_cut(self._tools.llm, trigger, turns, self._config, before=before)
+            await consolidate(self._tools, draft, turns, trigger, cut, self._config)
+            log.write(draft)
+
+    def _stale_topic(self) -> Topic | None:
+        """The first topic that waits for a summary and is not frozen."""
+        state = self._log.state
+        topics = (state.topics[name] for name in state.topics if name in state.stale)
+        return next((topic for topic in topics if not topic.frozen), None)
+
+    async def _count_tokens(self, numbers: Sequence[int]) -> int:
+        lines = [self._log.turns[number].line for number in numbers]
+        missing = [line for line in dict.fromkeys(lines) if line not in self._counts]
+        if missing:
+            counts = await self._tools.llm.count_tokens(missing)
+            self._counts.update(zip(missing, counts, strict=True))
+        return sum(self._counts[line] for line in lines)
+
+    async def _filter(self, numbers: Sequence[int]) -> None:
+        """Mask what the filters find in turns that they have not seen."""
+        fresh = {n: self._log.turns[n] for n in numbers if n not in self._filtered}
+        if not self._filters or not fresh:
+            return
+        what = await asyncio.to_thread(filtered, self._filters, fresh)
+        self._filtered.update(fresh)
+        if what.turns:
+            self._log.delete(what)
 
     # Reading
 
     async def read(self, question: Question) -> Reading:
         """The events that may answer a question, the best first."""
-        if not question.text.strip():
-            raise InputError("the question is empty", hint="say what you want to know")
-        async with self._opened() as ledger:
-            await self._take_in()
-            await self._filter(ledger.state.buffer)
-        with ledger.minding():
-            return await read(
-                self._tools.llm,
-                self._tools.required_embedder,
-                self._tools.required_reranker,
-                ledger.state,
-                ledger.turns,
-                question,
-                self._config,
-                self._contexts,
-            )
+        async with self._writer() as log:
+            await self._settle(ended=True)
+            await self._filter(log.state.buffer)
+        contexts = self._contexts() if self._config.meaning == "context" else None
+        reader = Reader(self._tools, log.state, log.turns, self._config, contexts)
+        with log.showing(range(len(log.turns))):
+            return await reader.read(question)
 
-    async def answer(self, question: Question) -> Answer:
-        """Answer from what the memory holds, citing turns."""
+    async def recall(self, question: Question, *, before: int | None = None) -> Recall:
+        """The ``k`` best events (or topics) for a question, as an answer is shown them."""
         reading = await self.read(question)
-        with self._ledger.minding():
-            return await answer_from_turns(
-                self._tools.llm,
-                self.conversation,
-                memories(reading, self._ledger.state, self._ledger.turns),
-                question,
-                sampling=self._config.sampling(self._config.answer_tokens),
-                trace=(self._judged_by, *trace(reading)),
-                ranked=ranked(reading, self._ledger.state),
-            )
+        if before is not None:
+            reading = reading.before(before)
+        state, turns = self._log.state, self._log.turns
+        return Recall(reading.shown(state, turns), reading.ranked(state), reading.trace())
 
-    async def reply(self, turn: Turn, name: str) -> Answer:
-        """Take in what somebody says, reply as ``name``, and take that in, too.
-
-        The last turns are shown as they are; of what was said before, what a reading finds.
-        """
-        await self.append(turn)
-        async with self._opened() as ledger:
-            await self._filter(ledger.state.buffer)
-            last = ledger.number(turn.id)
-            heard = ledger.turns[last]
-        question = Question(heard.text, heard.time, heard.speaker or None)
-        reading = await self.read(question)
-        with ledger.minding():
-            state, turns = ledger.state, ledger.turns
-            before = [n for n in range(last) if n not in state.forgotten]
-            recent = [*before[1 - RECENT :], last]
-            events = tuple(event for event in reading.events if event.turn < recent[0])
-            reading = replace(reading, events=events)
-            said = await reply_to_turn(
-                self._tools.llm,
-                self.conversation,
-                memories(reading, state, turns),
-                recent,
-                name=name,
-                sampling=self._config.sampling(self._config.answer_tokens),
-                trace=trace(reading),
-            )
-        own = Turn(f"{turn.id}+", name, said.text, turn.time, turn.session)
-        await self.append(own)
-        return said
+    def _contexts(self) -> Contexts:
+        """The turns as the log has them, indexed once a step."""
+        log = self._log
+        if self._indexed is None or self._indexed[0] != log.step:
+            self._indexed = log.step, Contexts(log.turns, log.state.forgotten)
+        return self._indexed[1]
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
-        """The topic network, each topic with the turns it was made of."""
-        return viewed(self._ledger.record, self.conversation, self._ledger.state, answers)
-
-    def export(self) -> dict[str, Any]:
-        """All that the memory holds, as plain JSON values."""
-        talk = self.conversation
-        return exported(self.id, talk, self._ledger.state, self._ledger.log)
+        """Topics and links; a topic stands on all that was said from its first turn to its last."""
+        talk, state = self.conversation, self._log.state
+        spans = {
+            name: talk.transcript.span(
+                talk.span(topic.turns[0]).start, talk.span(topic.turns[-1]).end
+            )
+            for name, topic in state.topics.items()
+        }
+        nodes = [
+            ViewNode(
+                name,
+                "topic",
+                shorten(", ".join(topic.keywords) or name, LABEL_CHARACTERS, placeholder="…"),
+                topic.summary,
+                spans[name],
+                topic.turns[-1],
+            )
+            for name, topic in state.topics.items()
+        ]
+        edges = [
+            ViewEdge(
+                f"e{place}",
+                link.source,
+                link.target,
+                link.relation,
+                spans[link.source],
+                state.topics[link.source].turns[-1],
+            )
+            for place, link in enumerate(state.links, 1)
+        ]
+        return self._view(nodes, edges, steps=len(talk.turns), answers=answers)
 
     # Control
 
     async def rewrite(self, topic: str, summary: str, keywords: Sequence[str]) -> None:
-        """Correct a topic. InputError for one that is not there, or is frozen."""
-        async with self._opened() as ledger:
-            ledger.change(lambda state: rewriting(state, topic, summary, keywords))
+        """Correct a topic. InputError for one that does not exist, or is frozen."""
+        async with self._writer() as log:
+            log.change(lambda state: rewrite_topic(state, topic, summary, keywords))
 
     async def freeze(self, topic: str, frozen: bool = True) -> None:
-        """Keep a topic from being rewritten, linked anew or forgotten, or let it go again."""
-        async with self._opened() as ledger:
-            ledger.change(lambda state: freezing(state, topic, frozen))
+        """Keep a topic from being rewritten, linked anew or forgotten, or release it."""
+        async with self._writer() as log:
+            log.change(lambda state: freeze_topic(state, topic, frozen))
 
     async def unlink(self, one: str, two: str) -> None:
         """Cut the links between two topics. InputError where there is none."""
-        async with self._opened() as ledger:
-            ledger.change(lambda state: unlinking(state, one, two))
+        async with self._writer() as log:
+            log.change(lambda state: unlink_topics(state, one, two))
 
     async def forget(
         self,
@@ -264,21 +276,16 @@ class Gam:
 
         The words are gone from the store when this returns, for every memory of the conversation;
         topics that keep some turns get another summary with the next turn or build. A ``dry_run``
-        deletes nothing and says what would go. InputError for what is not there, and for what is
+        deletes nothing and says what would go. InputError for what does not exist, and for what is
         named and frozen.
         """
-        async with self._opened() as ledger:
-            found = chosen(
-                ledger.state,
-                ledger.turns,
-                ids=turns,
-                topics=topics,
-                branch_of=branch_of,
-                before=before,
+        async with self._writer() as log:
+            found = choose(
+                log.state, log.turns, ids=turns, topics=topics, branch_of=branch_of, before=before
             )
             if found.turns and not dry_run:
-                gone = frozenset(ledger.number(identity) for identity in found.turns)
-                ledger.redact(Redaction(gone))
+                gone = frozenset(log.number(identity) for identity in found.turns)
+                log.delete(Redaction(gone))
         return found
 
     @staticmethod
@@ -292,115 +299,3 @@ class Gam:
         """What becomes of the log of such a memory when turns are deleted."""
         del memory
         return treated(what, step, log, turns)
-
-    # Inside
-
-    def _contexts(self) -> Contexts:
-        """The turns as the log has them, indexed once a step."""
-        ledger = self._ledger
-        if self._indexed is None or self._indexed[0] != ledger.step:
-            self._indexed = ledger.step, Contexts(ledger.turns, ledger.state.forgotten)
-        return self._indexed[1]
-
-    @property
-    def _judged_by(self) -> str:
-        tools = self._tools
-        alike, judged = tools.required_embedder.model_id, tools.required_reranker.model_id
-        return f"alike by {alike}, judged by {judged}"
-
-    @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[Ledger]:
-        """What is known now, for one who writes."""
-        async with self._writing:
-            self._ledger.open()
-            yield self._ledger
-
-    def _record(self) -> MemoryRecord:
-        if self._identity is not None:
-            return self._tools.store.memory(self._identity)
-        return MemoryRecord(
-            id=self.id,
-            kind=KIND,
-            document_id=self._source.id,
-            questions=tuple(question.text for question in self._questions),
-            model_id=self._tools.llm.model_id,
-            config=self._config.model_dump(mode="json"),
-            chunks=0,
-            tokens=0,
-        )
-
-    async def _take_in(self) -> None:
-        """Events for the turns that the conversation has and the log lacks, and all that is due."""
-        await self._settle()
-        total = len(self._ledger.turns)
-        while self._ledger.state.turns < total:
-            self._ledger.take_in()
-            self._tools.observer.progress("turns", self._ledger.state.turns, total)
-            await self._settle()
-
-    async def _settle(self) -> None:
-        ledger = self._ledger
-        while (topic := self._stale()) is not None:
-            with ledger.minding():
-                ledger.write(
-                    await renewed(self._tools, topic, ledger.turns, self._config, ledger.step)
-                )
-        while (
-            look := await due(ledger.state, ledger.turns, self._config, self._tokens)
-        ) is not None:
-            await self._look(look)
-
-    async def _look(self, look: Look) -> None:
-        await self._filter(look.turns)
-        ledger = self._ledger
-        kept = set(ledger.state.buffer)
-        look = replace(look, turns=tuple(number for number in look.turns if number in kept))
-        if not look.turns:
-            return
-        with ledger.minding():
-            state, turns, step = ledger.state, ledger.turns, ledger.step
-            before = [n for n in range(look.turns[0]) if n not in state.forgotten]
-            where = await cut(self._tools.llm, look, turns, self._config, before=before)
-            rows = await consolidate(
-                self._tools,
-                self._tools.required_embedder,
-                state,
-                turns,
-                look,
-                where,
-                self._config,
-                step,
-            )
-            ledger.write(rows)
-
-    def _stale(self) -> Topic | None:
-        """The first topic that waits for a summary and is not frozen."""
-        state = self._ledger.state
-        topics = (topic for name, topic in state.topics.items() if name in state.stale)
-        return next((topic for topic in topics if not topic.frozen), None)
-
-    async def _filter(self, numbers: Sequence[int]) -> None:
-        """Mask what the filters find in turns that they have not seen."""
-        fresh = {n: self._ledger.turns[n] for n in numbers if n not in self._filtered}
-        if not self._filters or not fresh:
-            return
-        what = await asyncio.to_thread(filtered, self._filters, fresh)
-        self._filtered.update(fresh)
-        if what.turns:
-            self._ledger.redact(what)
-
-    async def _tokens(self, numbers: Sequence[int]) -> int:
-        lines = [self._ledger.turns[number].line for number in numbers]
-        missing = [line for line in dict.fromkeys(lines) if line not in self._counts]
-        if missing:
-            counts = await self._tools.llm.count_tokens(missing)
-            self._counts.update(zip(missing, counts, strict=True))
-        return sum(self._counts[line] for line in lines)
-
-
-def _check(conversation: Conversation) -> None:
-    """InputError where a turn has no text, or the id of another."""
-    check_ids(conversation)
-    for turn in conversation.turns:
-        if not turn.text.strip():
-            raise InputError(f"turn {turn.id!r} has no text", hint="leave it out")

@@ -1,22 +1,39 @@
-"""The prompts of GAM.
+"""The prompts of GAM, and how lines are written into them.
 
-E.1–E.3 are the paper's own text (Appendix E); docs/prompts.md lists what the text extraction had
-flattened and how it was repaired. It prints none for its indicators, nor for scoring all
-candidates in one call: those are ours. Answering is ``mgl.memories.calls``.
+E.1–E.3 are the paper's own text (Appendix E); docs/prompts.md lists each repair of what the text
+extraction had flattened. The paper prints none for its indicators: those are ours. Answering is in
+``mgl.memories.calls``.
 """
 
 from __future__ import annotations
 
-from mgl.prompt import Prompt
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from mgl.prompt import Prompt, one_line
 
 __all__ = [
     "BOUNDARIES",
     "CUES",
     "RELATION",
-    "RELATIONS",
     "SUMMARY",
     "TIME_SENSITIVE",
+    "Reply",
+    "number_lines",
 ]
+
+
+class Reply(BaseModel):
+    """The base of the replies that the prompts ask for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def number_lines(lines: Sequence[str]) -> str:
+    """Lines with their index, from 0, in front, each on one line of its own."""
+    return "\n".join(f"[{place}] {one_line(line)}" for place, line in enumerate(lines))
+
 
 RELATION = Prompt(
     "gam.relation",
@@ -37,29 +54,6 @@ Possible relations:
 Return JSON strictly in the format:
 {"relation": "...", "confidence": 0-1}""",
     variables=("memory_1_content", "memory_2_content"),
-)
-
-RELATIONS = Prompt(
-    "gam.relations",
-    source="ours, after GAM E.1: several candidates in one call",
-    text="""Determine the relationship between a new memory and each of some earlier memories.
-
-New memory: {new}
-
-Earlier memories:
-{candidates}
-
-Possible relations:
-- "support": one memory supports the other (asymmetric)
-- "contradict": one memory contradicts the other (asymmetric)
-- "coreference": same entity or event (symmetric)
-- "causal": one memory leads to the other (asymmetric)
-- "semantic": similar meaning (symmetric)
-- "unrelated": no meaningful relation
-
-Return JSON with one item for each earlier memory, in their order:
-{"relations": [{"relation": "...", "confidence": 0-1}, ...]}""",
-    variables=("new", "candidates"),
 )
 
 SUMMARY = Prompt(

@@ -4,35 +4,47 @@ Source: GAM §3.4: topics like the question and their neighbours (Eq. 9), the ev
 archived graphs (Eq. 10), ranked by meaning and by what is known of them (Eq. 11). Eq. 10 reads
 archives only; the buffer's events are candidates too (ours), since in use a question may be about
 what was just said.
+
+With ``meaning: context`` (ours) P_sem needs no cross-encoder. A turn says little alone and is found
+by what is said around it: BM25 reads it with two turns on either side, an embedder reads it alone,
+neither with the speakers' names in the question (they are the role indicator's business). Both
+scores are standardised over the candidates and added; a softmax of the sum over ``TEMPERATURE`` is
+P_sem, in whose scale a β of 1.4 is worth 3.4 standard deviations of one score.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl.llm.base import LLM
+from mgl.memories.base import Tools
 from mgl.memories.calls import Shown, show_turns
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.indicators import Asked, asked, marks_by_rules, matches_time, role_fits
-from mgl.memories.gam.meaning import Contexts, without_names
-from mgl.memories.gam.state import Marks, State, neighbours
-from mgl.memories.gam.texts import likeness_text, raw_text
-from mgl.retrieval.base import Embedder, Reranker
+from mgl.memories.gam.consolidate import search_text
+from mgl.memories.gam.cues import Implied, find_implied, mark_by_rules, matches_time
+from mgl.memories.gam.state import Marks, State, neighbours, raw_text
+from mgl.retrieval.bm25 import Bm25
 from mgl.retrieval.likeness import likeness, nearest
 from mgl.types import Question, Turn
 
-__all__ = ["Event", "Reading", "memories", "ranked", "read", "trace"]
+__all__ = ["TEMPERATURE", "Contexts", "Event", "Reader", "Reading", "remove_names"]
+
+AROUND = 2  # turns on either side
+TEMPERATURE = 10.0
+_Scores = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A candidate with its score (Eq. 11). ``topic`` is None for a turn of the buffer, ``fired``
-    the indicators that hold for it."""
+    """A candidate with its score (Eq. 11).
+
+    ``topic`` is None for a turn of the buffer, ``fired`` the indicators that hold for it.
+    """
 
     turn: int
     topic: str | None
@@ -54,147 +66,195 @@ class Reading:
     anchors: tuple[str, ...]
     expanded: tuple[str, ...]
     candidates: int
-    asked: Asked
+    implied: Implied
     fired: Mapping[str, int] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
 
+    def before(self, number: int) -> Reading:
+        """The reading without the events from the turn ``number`` on."""
+        return replace(self, events=tuple(each for each in self.events if each.turn < number))
 
-async def read(
-    llm: LLM,
-    embedder: Embedder,
-    reranker: Reranker,
-    state: State,
-    turns: Sequence[Turn],
-    question: Question,
-    config: GamConfig,
-    contexts: Callable[[], Contexts],
-) -> Reading:
-    """The ``config.k`` best events for a question.
-
-    ``contexts`` gives the turns with those around them, where ``config.meaning`` asks for it.
-    """
-    speakers = {turn.speaker for turn in turns if turn.speaker}
-    what = await asked(llm, question, speakers, config)
-    anchors = await _anchors(embedder, state, turns, question.text, speakers, config)
-    expanded = sorted(neighbours(state, anchors), key=lambda name: int(name[1:]))
-    if config.without == "epg":
-        best = tuple(anchors[: config.k])
-        return Reading((), tuple(anchors), tuple(expanded), 0, what, topics=best)
-    reached = list(state.topics) if config.without == "tan" else [*anchors, *expanded]
-    owners: dict[int, str | None] = {
-        number: name for name in reached for number in state.topics[name].turns
-    }
-    owners.update(dict.fromkeys(state.buffer))
-    numbers = sorted(owners)
-    lines = [turns[number].line for number in numbers]
-    if config.without == "mfr":
-        scores = await likeness(embedder, question.text, lines)
-        ranked = [
-            Event(number, owners[number], float(score), float(score))
-            for number, score in zip(numbers, scores, strict=True)
+    def shown(self, state: State, turns: Sequence[Turn]) -> list[Shown]:
+        """What was found as an answer reads it: events in their order, or whole topics."""
+        if not self.topics:
+            return show_turns(turns, [event.turn for event in self.events])
+        found = (state.topics[name] for name in self.topics if name in state.topics)
+        return [
+            (topic.turns, f"{topic.summary}\n{raw_text(topic, turns)}".strip())
+            for topic in sorted(found, key=lambda topic: topic.turns)
         ]
-    else:
+
+    def ranked(self, state: State) -> list[int]:
+        """The turns that an answer reads, the best first; those of one topic in their order."""
+        found = (state.topics[name] for name in self.topics if name in state.topics)
+        of_topics = [number for topic in found for number in topic.turns]
+        return of_topics or [event.turn for event in self.events]
+
+    def trace(self) -> tuple[str, ...]:
+        """How the reading came about, a line a step."""
+        implied, fired = self.implied, sorted(self.fired.items())
+        return (
+            f"topics like the question: {', '.join(self.anchors) or 'none'}",
+            f"their neighbours: {', '.join(self.expanded) or 'none'}",
+            f"{self.candidates} events; time matters: "
+            f"{'yes' if implied.time_sensitive else 'no'}; "
+            f"speakers meant: {', '.join(sorted(implied.speakers)) or 'nobody'}",
+            f"indicators: {', '.join(f'{name} for {n}' for name, n in fired) or 'none'}",
+            *(
+                f"{event.topic or 'buffer'} turn {event.turn + 1}: {event.score:.3f}"
+                f"{' (' + ', '.join(event.fired) + ')' if event.fired else ''}"
+                for event in self.events
+            ),
+        )
+
+
+class Contexts:
+    """The turns of a conversation at one moment, each with those around it, searched by words."""
+
+    def __init__(self, turns: Sequence[Turn], gone: Collection[int]) -> None:
+        texts = ["" if place in gone else turn.text for place, turn in enumerate(turns)]
+        sessions = [turn.session for turn in turns]
+        self._index = Bm25(
+            [
+                " ".join(
+                    texts[near]
+                    for near in range(max(0, place - AROUND), min(len(turns), place + AROUND + 1))
+                    if sessions[near] == sessions[place]
+                )
+                for place in range(len(turns))
+            ]
+        )
+
+    def scores(self, query: str, numbers: Sequence[int]) -> _Scores:
+        """BM25 of some turns with those around them."""
+        found: _Scores = self._index.scores(query)[list(numbers)].astype(np.float64)
+        return found
+
+
+class Reader:
+    """Finds the events that may answer a question, in one state of a memory."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        state: State,
+        turns: Sequence[Turn],
+        config: GamConfig,
+        contexts: Contexts | None = None,
+    ) -> None:
+        """``contexts`` are needed where ``config.meaning`` asks for them."""
+        self._tools = tools
+        self._state = state
+        self._turns = turns
+        self._config = config
+        self._contexts = contexts
+        self._speakers = {turn.speaker for turn in turns if turn.speaker}
+
+    async def read(self, question: Question) -> Reading:
+        """The ``config.k`` best events for a question."""
+        state, config = self._state, self._config
+        implied = await find_implied(self._tools.llm, question, self._speakers, config)
+        anchors = await self._anchors(question.text)
+        expanded = sorted(neighbours(state, anchors), key=lambda name: int(name[1:]))
+        if config.without == "epg":
+            best = tuple(anchors[: config.k])
+            return Reading((), tuple(anchors), tuple(expanded), 0, implied, topics=best)
+        reached = list(state.topics) if config.without == "tan" else [*anchors, *expanded]
+        owners: dict[int, str | None] = {
+            number: name for name in reached for number in state.topics[name].turns
+        }
+        owners.update(dict.fromkeys(state.buffer))
+        numbers = sorted(owners)
+        chances = await self._chances(question.text, numbers)
+        events = [
+            self._event(number, owners[number], float(chance), implied)
+            for number, chance in zip(numbers, chances, strict=True)
+        ]
+        events.sort(key=lambda event: (-event.score, event.turn))
+        fired = Counter(name for event in events for name in event.fired)
+        kept = tuple(events[: config.k])
+        return Reading(kept, tuple(anchors), tuple(expanded), len(events), implied, fired)
+
+    async def _anchors(self, question: str) -> list[str]:
+        """The topics most like the question (Eq. 9), the best first."""
+        topics, config = self._state.topics, self._config
+        embedder = self._tools.required_embedder
+        if config.anchoring == "summary":
+            texts = {name: search_text(topic, self._turns) for name, topic in topics.items()}
+            return [name for name, _ in await nearest(embedder, question, texts, config.anchors)]
+        numbers = [number for topic in topics.values() for number in topic.turns]
+        query = remove_names(question, self._speakers)
+        scores = await likeness(embedder, query, [self._turns[number].line for number in numbers])
+        by_turn = dict(zip(numbers, scores.tolist(), strict=True))
+        best = {
+            name: max(by_turn[number] for number in topic.turns) for name, topic in topics.items()
+        }
+        return sorted(best, key=lambda name: -best[name])[: config.anchors]
+
+    async def _chances(self, question: str, numbers: Sequence[int]) -> _Scores:
+        """P_sem of each turn, as ``config`` has it."""
+        config, lines = self._config, [self._turns[number].line for number in numbers]
+        embedder = self._tools.required_embedder
+        if config.without == "mfr":
+            return (await likeness(embedder, question, lines)).astype(np.float64)
         if config.meaning == "context":
-            likely = await contexts().likely(embedder, question.text, speakers, numbers)
-        else:
-            likely = await _judged(embedder, reranker, question.text, lines, config.judged)
-        ranked = [
-            _event(number, owners[number], float(chance), state, turns, what, config)
-            for number, chance in zip(numbers, likely, strict=True)
-        ]
-    ranked.sort(key=lambda event: (-event.score, event.turn))
-    fired = Counter(name for event in ranked for name in event.fired)
-    best_events = tuple(ranked[: config.k])
-    return Reading(best_events, tuple(anchors), tuple(expanded), len(ranked), what, fired)
+            return await self._in_context(question, numbers, lines)
+        places = list(range(len(lines)))
+        if config.judged is not None and config.judged < len(lines):
+            alike = await likeness(embedder, question, lines)
+            places = [int(place) for place in np.argsort(-alike, kind="stable")[: config.judged]]
+        chances = np.zeros(len(lines))
+        chosen = [lines[place] for place in places]
+        chances[places] = await self._tools.required_reranker.scores(question, chosen)
+        return chances
+
+    async def _in_context(
+        self, question: str, numbers: Sequence[int], lines: Sequence[str]
+    ) -> _Scores:
+        """P(meant) of each turn, which sum to 1."""
+        if not numbers or self._contexts is None:
+            return np.zeros(len(numbers))
+        query = remove_names(question, self._speakers)
+        words = self._contexts.scores(query, numbers)
+        alike = await likeness(self._tools.required_embedder, query, lines)
+        scores = (_standardise(words) + _standardise(alike)) / TEMPERATURE
+        weights = np.exp(scores - scores.max())
+        total: _Scores = weights / weights.sum()
+        return total
+
+    def _event(self, number: int, topic: str | None, likely: float, implied: Implied) -> Event:
+        """An event with its score: P_sem × ∏ β (Eq. 11)."""
+        config, turn = self._config, self._turns[number]
+        if config.without == "mfr":
+            return Event(number, topic, likely, likely)
+        marks = mark_by_rules(turn)
+        if topic is not None:
+            marks = self._state.topics[topic].marks.get(number, Marks())
+        factors = {
+            "time": (config.beta_time, matches_time(marks, turn, implied)),
+            "role": (config.beta_role, turn.speaker in implied.speakers),
+            "conf": (config.beta_conf, marks.consistent),
+        }
+        fired = tuple(name for name, (_, holds) in factors.items() if holds)
+        score = likely
+        for name in fired:
+            score *= factors[name][0]
+        return Event(number, topic, likely, score, fired)
 
 
-async def _judged(
-    embedder: Embedder, reranker: Reranker, question: str, lines: Sequence[str], most: int | None
-) -> NDArray[np.float64]:
-    """P_sem of each line by the reranker; 0 for those that are not among the ``most`` likeliest."""
-    chances = np.zeros(len(lines))
-    places = list(range(len(lines)))
-    if most is not None and most < len(lines):
-        alike = await likeness(embedder, question, lines)
-        places = [int(place) for place in np.argsort(-alike, kind="stable")[:most]]
-    chances[places] = await reranker.scores(question, [lines[place] for place in places])
-    return chances
+def remove_names(question: str, speakers: Collection[str]) -> str:
+    """A question without the names of speakers: "When did Ann paint?" asks "When did paint?".
+
+    One of which nothing would be left stays as it is.
+    """
+    names = {name for speaker in speakers for name in (speaker, *speaker.split()[:1])}
+    left = question
+    for name in sorted(names, key=lambda name: (-len(name), name)):
+        left = re.sub(rf"\b{re.escape(name)}(?:['’]s)?(?!\w)", " ", left)
+    return " ".join(left.split()) or question
 
 
-async def _anchors(
-    embedder: Embedder,
-    state: State,
-    turns: Sequence[Turn],
-    question: str,
-    speakers: Collection[str],
-    config: GamConfig,
-) -> list[str]:
-    """The topics most like the question, the best first."""
-    if config.anchoring == "summary":
-        texts = {name: likeness_text(topic, turns) for name, topic in state.topics.items()}
-        return [name for name, _ in await nearest(embedder, question, texts, config.anchors)]
-    numbers = [number for topic in state.topics.values() for number in topic.turns]
-    asked_for = without_names(question, speakers) or question
-    scores = await likeness(embedder, asked_for, [turns[number].line for number in numbers])
-    by_turn = dict(zip(numbers, scores.tolist(), strict=True))
-    best = {
-        name: max(by_turn[number] for number in topic.turns) for name, topic in state.topics.items()
-    }
-    return sorted(best, key=lambda name: -best[name])[: config.anchors]
-
-
-def _event(
-    number: int,
-    topic: str | None,
-    likely: float,
-    state: State,
-    turns: Sequence[Turn],
-    what: Asked,
-    config: GamConfig,
-) -> Event:
-    turn = turns[number]
-    known = state.topics[topic].marks.get(number, Marks()) if topic else marks_by_rules(turn)
-    factors = {
-        "time": (config.beta_time, matches_time(known, turn, what)),
-        "role": (config.beta_role, role_fits(turn, what)),
-        "conf": (config.beta_conf, known.consistent),
-    }
-    fired = tuple(name for name, (_, holds) in factors.items() if holds)
-    score = likely
-    for name in fired:
-        score *= factors[name][0]
-    return Event(number, topic, likely, score, fired)
-
-
-def memories(reading: Reading, state: State, turns: Sequence[Turn]) -> list[Shown]:
-    """What was found as an answer reads it: events in their order, or whole topics."""
-    if not reading.topics:
-        return show_turns(turns, [event.turn for event in reading.events])
-    found = (state.topics[name] for name in reading.topics if name in state.topics)
-    topics = sorted(found, key=lambda topic: topic.turns)
-    return [(topic.turns, f"{topic.summary}\n{raw_text(topic, turns)}".strip()) for topic in topics]
-
-
-def ranked(reading: Reading, state: State) -> list[int]:
-    """The turns that an answer reads, the best first; those of one topic in their order."""
-    found = (state.topics[name] for name in reading.topics if name in state.topics)
-    of_topics = [number for topic in found for number in topic.turns]
-    return of_topics or [event.turn for event in reading.events]
-
-
-def trace(reading: Reading) -> tuple[str, ...]:
-    """How a reading came about, a line a step."""
-    what = reading.asked
-    return (
-        f"topics like the question: {', '.join(reading.anchors) or 'none'}",
-        f"their neighbours: {', '.join(reading.expanded) or 'none'}",
-        f"{reading.candidates} events; time matters: {'yes' if what.time_sensitive else 'no'}; "
-        f"speakers meant: {', '.join(sorted(what.speakers)) or 'nobody'}",
-        "indicators: "
-        + (", ".join(f"{name} for {n}" for name, n in sorted(reading.fired.items())) or "none"),
-        *(
-            f"{event.topic or 'buffer'} turn {event.turn + 1}: {event.score:.3f}"
-            f"{' (' + ', '.join(event.fired) + ')' if event.fired else ''}"
-            for event in reading.events
-        ),
-    )
+def _standardise(scores: NDArray[np.floating]) -> _Scores:
+    wide = scores.astype(np.float64)
+    centred: _Scores = (wide - wide.mean()) / (wide.std() + 1e-9)
+    return centred

@@ -8,18 +8,18 @@ cross-layer link too. ``apply`` is pure; a state is what the log's edits make of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from types import MappingProxyType
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
+from mgl.memories.log import APPEND, FORGET, Vocabulary
 from mgl.text.times import TimeMention
+from mgl.types import Turn
 
 __all__ = [
     "EMPTY",
-    "RELATIONS",
-    "SYMMETRIC",
+    "VOCABULARY",
     "Append",
     "Check",
     "Consolidate",
@@ -33,18 +33,16 @@ __all__ = [
     "Rewrite",
     "State",
     "Topic",
-    "Trigger",
+    "TriggerReason",
     "Unlink",
     "apply",
     "neighbours",
-    "replay",
+    "raw_text",
 ]
 
 Relation = Literal["support", "contradict", "coreference", "causal", "semantic", "unrelated"]
-SYMMETRIC: Final = frozenset({"coreference", "semantic"})
-RELATIONS: Final[tuple[Relation, ...]] = get_args(Relation)
 
-Trigger = Literal["session_end", "pause", "overflow", "flush"]
+TriggerReason = Literal["session_end", "pause", "overflow", "flush"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ class Check:
     """Boundaries were looked for in the buffer up to the turn ``through``: ``boundaries`` are the
     turns after which the topic changes."""
 
-    trigger: Trigger
+    trigger: TriggerReason
     through: int
     boundaries: tuple[int, ...]
 
@@ -208,14 +206,31 @@ def apply(state: State, edit: Edit) -> State:
         case Freeze(name, frozen):
             return _with_topic(state, name, frozen=frozen)
         case Forget(turns):
-            return _without(state, frozenset(turns))
+            return _drop_turns(state, frozenset(turns))
         case Mask(turns):
-            return _unsaid(state, turns.keys())
+            return _drop_words(state, turns.keys())
 
 
-def replay(edits: Iterable[Edit]) -> State:
-    """What a log makes of the empty state."""
-    return reduce(apply, edits, EMPTY)
+VOCABULARY: Final = Vocabulary[Edit, State](
+    {
+        APPEND: Append,
+        "check": Check,
+        "consolidate": Consolidate,
+        "link": Link,
+        "unlink": Unlink,
+        "rewrite": Rewrite,
+        "freeze": Freeze,
+        FORGET: Forget,
+        "mask": Mask,
+    },
+    apply,
+    EMPTY,
+)
+
+
+def raw_text(topic: Topic, turns: Sequence[Turn]) -> str:
+    """A topic's c_raw (Eq. 7): what was said, a line a turn."""
+    return "\n".join(turns[number].line for number in topic.turns)
 
 
 def neighbours(state: State, names: Iterable[str]) -> set[str]:
@@ -232,8 +247,8 @@ def _with_topic(state: State, name: str, **changes: object) -> State:
     return replace(state, topics={**state.topics, name: topic})
 
 
-def _without(state: State, gone: frozenset[int]) -> State:
-    state = _unsaid(state, gone)
+def _drop_turns(state: State, gone: frozenset[int]) -> State:
+    state = _drop_words(state, gone)
     topics: dict[str, Topic] = {}
     for name, topic in state.topics.items():
         if left := tuple(turn for turn in topic.turns if turn not in gone):
@@ -249,7 +264,7 @@ def _without(state: State, gone: frozenset[int]) -> State:
     )
 
 
-def _unsaid(state: State, turns: Collection[int]) -> State:
+def _drop_words(state: State, turns: Collection[int]) -> State:
     """What was made from some turns goes."""
     topics, stale = dict(state.topics), set(state.stale)
     for name, topic in state.topics.items():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import Scripted, ScriptedEngine
-from mgl.memories.gam.boundaries import SHIFT, Cut, Look, cut, due, perturbed
+from mgl.memories.gam.boundaries import SHIFT, Cut, Trigger, find_cut, next_trigger, perturb
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.state import Append, Check, State, replay
 from mgl.types import Turn
@@ -52,7 +52,7 @@ def found(*indices: int) -> str:
 async def test_nothing_is_due_within_a_session() -> None:
     turns = [turn(n, minutes=n) for n in range(5)]
     for count in range(6):
-        assert await due(appended(count), turns[:count], GamConfig(), words) is None
+        assert await next_trigger(appended(count), turns[:count], GamConfig(), words) is None
 
 
 @pytest.mark.parametrize("sessions", [("1", "2"), ("1", None), (None, "1")])
@@ -61,20 +61,24 @@ async def test_a_session_ends_with_the_first_turn_of_another(
 ) -> None:
     turns = [turn(0, session=sessions[0]), turn(1, session=sessions[0])]
     turns.append(turn(2, session=sessions[1]))
-    assert await due(appended(3), turns, GamConfig(), words) == Look("session_end", (0, 1))
+    assert await next_trigger(appended(3), turns, GamConfig(), words) == Trigger(
+        "session_end", (0, 1)
+    )
 
 
 @pytest.mark.parametrize(("gap", "pauses"), [(60, False), (61, True)])
 async def test_a_pause_is_a_gap_of_more_than_an_hour(gap: int, pauses: bool) -> None:
     turns = [turn(0, minutes=0), turn(1, minutes=gap)]
-    expected = Look("pause", (0,)) if pauses else None
-    assert await due(appended(2), turns, GamConfig(), words) == expected
+    expected = Trigger("pause", (0,)) if pauses else None
+    assert await next_trigger(appended(2), turns, GamConfig(), words) == expected
 
 
 async def test_a_turn_without_a_time_or_with_an_offset_makes_no_pause_and_no_error() -> None:
     aware = Turn("1", "Bo", "two", START.astimezone(), "1")
     for turns in ([turn(0, minutes=0), turn(1)], [turn(0, minutes=0), aware]):
-        assert await due(appended(2), turns, GamConfig(pause_minutes=24 * 60), words) is None
+        assert (
+            await next_trigger(appended(2), turns, GamConfig(pause_minutes=24 * 60), words) is None
+        )
 
 
 @pytest.mark.parametrize(
@@ -90,17 +94,17 @@ async def test_a_gap_between_zones_is_what_passed_and_else_what_clocks_show(
     before: datetime, after: datetime, pauses: bool
 ) -> None:
     turns = [Turn("1", "Ann", "one", before, "1"), Turn("2", "Bo", "two", after, "1")]
-    expected = Look("pause", (0,)) if pauses else None
-    assert await due(appended(2), turns, GamConfig(), words) == expected
+    expected = Trigger("pause", (0,)) if pauses else None
+    assert await next_trigger(appended(2), turns, GamConfig(), words) == expected
 
 
 async def test_what_was_looked_at_is_not_looked_at_again() -> None:
     turns = [turn(0), turn(1), turn(2, session="2")]
     state = appended(3, Check("session_end", 1, ()))
-    assert await due(state, turns, GamConfig(), words) is None
+    assert await next_trigger(state, turns, GamConfig(), words) is None
     full, config = [turn(n) for n in range(9)], GamConfig(buffer_tokens=32)
-    assert await due(appended(9), full, config, words) is not None
-    assert await due(appended(9, Check("overflow", 8, ())), full, config, words) is None
+    assert await next_trigger(appended(9), full, config, words) is not None
+    assert await next_trigger(appended(9, Check("overflow", 8, ())), full, config, words) is None
 
 
 @pytest.mark.parametrize(("capacity", "over"), [(36, False), (35, True)])
@@ -108,8 +112,10 @@ async def test_a_buffer_overflows_at_more_tokens_than_it_may_hold(
     capacity: int, over: bool
 ) -> None:
     turns = [turn(n) for n in range(9)]
-    expected = Look("overflow", tuple(range(9))) if over else None
-    assert await due(appended(9), turns, GamConfig(buffer_tokens=capacity), words) == expected
+    expected = Trigger("overflow", tuple(range(9))) if over else None
+    assert (
+        await next_trigger(appended(9), turns, GamConfig(buffer_tokens=capacity), words) == expected
+    )
 
 
 async def test_a_buffer_of_few_bytes_is_not_counted() -> None:
@@ -117,23 +123,27 @@ async def test_a_buffer_of_few_bytes_is_not_counted() -> None:
         raise AssertionError("counted")
 
     turns = [turn(n) for n in range(9)]
-    assert await due(appended(9), turns, GamConfig(), nobody) is None
+    assert await next_trigger(appended(9), turns, GamConfig(), nobody) is None
 
 
 async def test_other_partitions_have_other_occasions() -> None:
     turns = [turn(n) for n in range(3)] + [turn(3, session="2")]
     session = GamConfig(partition="session", buffer_tokens=32)
-    assert await due(appended(4), turns, session, words) == Look("session_end", (0, 1, 2))
-    assert await due(appended(3), turns, session, words) is None
+    assert await next_trigger(appended(4), turns, session, words) == Trigger(
+        "session_end", (0, 1, 2)
+    )
+    assert await next_trigger(appended(3), turns, session, words) is None
     by_turns = GamConfig(partition="turns", window_turns=3)
-    assert await due(appended(2), turns, by_turns, words) is None
-    assert await due(appended(3), turns, by_turns, words) == Look("overflow", (0, 1, 2))
+    assert await next_trigger(appended(2), turns, by_turns, words) is None
+    assert await next_trigger(appended(3), turns, by_turns, words) == Trigger("overflow", (0, 1, 2))
     window = GamConfig(partition="window", window_tokens=16)
-    assert await due(appended(4), turns, window, words) is None
+    assert await next_trigger(appended(4), turns, window, words) is None
     long = [turn(n) for n in range(5)]
-    assert await due(appended(5), long, window, words) == Look("overflow", (0, 1, 2, 3, 4))
+    assert await next_trigger(appended(5), long, window, words) == Trigger(
+        "overflow", (0, 1, 2, 3, 4)
+    )
     at_once = GamConfig(without="ssm")
-    assert await due(appended(1), turns, at_once, words) == Look("overflow", (0,))
+    assert await next_trigger(appended(1), turns, at_once, words) == Trigger("overflow", (0,))
 
 
 # Where
@@ -142,20 +152,20 @@ async def test_other_partitions_have_other_occasions() -> None:
 @pytest.mark.parametrize(
     ("config", "look", "parts"),
     [
-        (GamConfig(partition="session"), Look("session_end", (0, 1, 2)), ((0, 1, 2),)),
-        (GamConfig(partition="turns"), Look("overflow", (0, 1, 2)), ((0, 1, 2),)),
-        (GamConfig(without="ssm"), Look("overflow", (4,)), ((4,),)),
-        (GamConfig(partition="window"), Look("overflow", (0, 1, 2)), ((0, 1),)),
-        (GamConfig(partition="window"), Look("overflow", (0,)), ((0,),)),
-        (GamConfig(partition="window"), Look("flush", (0, 1)), ((0, 1),)),
+        (GamConfig(partition="session"), Trigger("session_end", (0, 1, 2)), ((0, 1, 2),)),
+        (GamConfig(partition="turns"), Trigger("overflow", (0, 1, 2)), ((0, 1, 2),)),
+        (GamConfig(without="ssm"), Trigger("overflow", (4,)), ((4,),)),
+        (GamConfig(partition="window"), Trigger("overflow", (0, 1, 2)), ((0, 1),)),
+        (GamConfig(partition="window"), Trigger("overflow", (0,)), ((0,),)),
+        (GamConfig(partition="window"), Trigger("flush", (0, 1)), ((0, 1),)),
     ],
 )
 async def test_other_partitions_ask_no_model(
-    config: GamConfig, look: Look, parts: tuple[tuple[int, ...], ...]
+    config: GamConfig, look: Trigger, parts: tuple[tuple[int, ...], ...]
 ) -> None:
     client, engine = llm()
     turns = [turn(n) for n in range(5)]
-    assert await cut(client, look, turns, config, before=()) == Cut(parts)
+    assert await find_cut(client, look, turns, config, before=()) == Cut(parts)
     assert engine.requests == []
 
 
@@ -175,8 +185,8 @@ async def test_what_follows_the_last_boundary_stays_unless_it_must_go(
     trigger: str, indices: tuple[int, ...], parts: tuple[tuple[int, ...], ...]
 ) -> None:
     client, _ = llm(found(*indices))
-    look = Look(trigger, (0, 1, 2, 3))  # type: ignore[arg-type]
-    where = await cut(client, look, [turn(n) for n in range(4)], GamConfig(), before=())
+    look = Trigger(trigger, (0, 1, 2, 3))  # type: ignore[arg-type]
+    where = await find_cut(client, look, [turn(n) for n in range(4)], GamConfig(), before=())
     assert (where.parts, where.boundaries) == (parts, indices)
     assert where.call_key is not None
 
@@ -184,8 +194,8 @@ async def test_what_follows_the_last_boundary_stays_unless_it_must_go(
 async def test_indices_are_places_in_what_is_shown_and_become_turns() -> None:
     client, engine = llm(found(2))
     config = GamConfig(context_turns=2)
-    look = Look("session_end", (5, 6, 7))
-    where = await cut(client, look, [turn(n) for n in range(8)], config, before=(0, 2, 4))
+    look = Trigger("session_end", (5, 6, 7))
+    where = await find_cut(client, look, [turn(n) for n in range(8)], config, before=(0, 2, 4))
     assert where.parts == ((5,),)
     prompt = engine.requests[0].messages[-1].content
     assert "[0] Ann: word2 two three\n[1] Ann: word4 two three\n[2] Ann: word5" in prompt
@@ -194,7 +204,7 @@ async def test_indices_are_places_in_what_is_shown_and_become_turns() -> None:
 
 async def test_one_turn_has_no_boundary_to_look_for() -> None:
     client, engine = llm()
-    where = await cut(client, Look("flush", (0,)), [turn(0)], GamConfig(), before=())
+    where = await find_cut(client, Trigger("flush", (0,)), [turn(0)], GamConfig(), before=())
     assert where == Cut(((0,),))
     assert engine.requests == []
 
@@ -202,22 +212,24 @@ async def test_one_turn_has_no_boundary_to_look_for() -> None:
 async def test_a_reply_that_stays_invalid_is_said_and_cuts_nothing_that_need_not_be() -> None:
     turns = [turn(n) for n in range(3)]
     client, _ = llm(*["no"] * 6)
-    ended = await cut(client, Look("session_end", (0, 1, 2)), turns, GamConfig(), before=())
+    ended = await find_cut(client, Trigger("session_end", (0, 1, 2)), turns, GamConfig(), before=())
     assert ended.parts == ()
     assert ended.failed
-    full = await cut(client, Look("overflow", (0, 1, 2)), turns, GamConfig(seed=1), before=())
+    full = await find_cut(
+        client, Trigger("overflow", (0, 1, 2)), turns, GamConfig(seed=1), before=()
+    )
     assert full.parts == ((0, 1, 2),)
     assert full.failed
 
 
 async def test_a_look_has_the_same_noise_whenever_it_is_made() -> None:
     turns = [turn(n) for n in range(20)]
-    look = Look("flush", tuple(range(20)))
+    look = Trigger("flush", tuple(range(20)))
     config = GamConfig(noise=0.8)
     cuts = []
     for _ in range(2):
         client, _ = llm(found(2, 7, 11, 16))
-        cuts.append(await cut(client, look, turns, config, before=()))
+        cuts.append(await find_cut(client, look, turns, config, before=()))
     assert cuts[0] == cuts[1]
     assert cuts[0].boundaries != (2, 7, 11, 16)
     assert [n for part in cuts[0].parts for n in part] == list(range(20))
@@ -237,7 +249,7 @@ def segmented(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
 @given(made=segmented(), seed=st.integers())
 def test_no_noise_changes_nothing(made: tuple[tuple[int, ...], tuple[int, ...]], seed: int) -> None:
     seen, boundaries = made
-    assert perturbed(boundaries, seen, 0.0, random.Random(seed)) == boundaries
+    assert perturb(boundaries, seen, 0.0, random.Random(seed)) == boundaries
 
 
 @given(made=segmented(), noise=st.floats(0, 1), seed=st.integers())
@@ -245,7 +257,7 @@ def test_whatever_the_noise_boundaries_are_places_between_turns_and_not_too_many
     made: tuple[tuple[int, ...], tuple[int, ...]], noise: float, seed: int
 ) -> None:
     seen, boundaries = made
-    noisy = perturbed(boundaries, seen, noise, random.Random(seed))
+    noisy = perturb(boundaries, seen, noise, random.Random(seed))
     assert list(noisy) == sorted(set(noisy))
     assert set(noisy) <= set(seen[:-1])
     assert len(noisy) <= len(boundaries) + round(noise * len(boundaries))
@@ -258,14 +270,14 @@ def test_a_boundary_is_missed_or_moved_by_two_turns_at_most(place: int, seed: in
             assert k == 1, "as many as there were, times the noise"
             return list(population[:0])
 
-    noisy = perturbed((place,), tuple(range(20)), 1.0, NoExtras(seed))
+    noisy = perturb((place,), tuple(range(20)), 1.0, NoExtras(seed))
     assert len(noisy) <= 1
     assert all(abs(moved - place) <= SHIFT for moved in noisy)
 
 
 def test_half_of_the_errors_are_misses_and_extras_are_in_proportion() -> None:
     seen, boundaries = tuple(range(4001)), tuple(range(0, 4000, 10))
-    noisy = perturbed(boundaries, seen, 0.4, random.Random(0))
+    noisy = perturb(boundaries, seen, 0.4, random.Random(0))
     kept = set(noisy) & set(boundaries)
     assert 0.55 < len(kept) / len(boundaries) < 0.65
     assert len(noisy) / len(boundaries) == pytest.approx(0.6 + 0.2 + 0.4, abs=0.05)

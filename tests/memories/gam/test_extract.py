@@ -6,31 +6,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.memories.gam.extract import KEYWORDS, UTTERANCE_CHARACTERS, UTTERANCES, extracted
+from mgl.memories.gam.consolidate import KEYWORDS, UTTERANCE_CHARACTERS, UTTERANCES, extract_summary
 
 EARLIER = [f"Ann: I went to the market on day {day}" for day in range(20)]
 HORSE = ["Ann: I went to the market", "Bo: Your horse is ill", "Ann: The horse needs a vet"]
 
 
 def test_keywords_are_frequent_here_and_rare_elsewhere() -> None:
-    _, keywords = extracted(HORSE, [*EARLIER, *HORSE])
+    _, keywords = extract_summary(HORSE, [*EARLIER, *HORSE])
     assert keywords[0] == "horse"
     assert keywords.index("vet") < keywords.index("market")
 
 
 def test_the_summary_is_the_most_telling_utterances_in_their_order() -> None:
     for lines in (HORSE, HORSE[::-1]):
-        summary, _ = extracted(lines, [*EARLIER, *lines])
+        summary, _ = extract_summary(lines, [*EARLIER, *lines])
         assert summary == " ".join(line for line in lines if "horse" in line)
 
 
 @pytest.mark.parametrize("lines", [["the of and"], ["…!?"], ["  a  "], ["···· ··"]])
 def test_what_has_no_telling_word_is_its_own_summary_without_keywords(lines: list[str]) -> None:
-    assert extracted(lines, lines) == (" ".join(lines[0].split()), ())
+    assert extract_summary(lines, lines) == (" ".join(lines[0].split()), ())
 
 
 def test_a_long_utterance_is_cut() -> None:
-    summary, _ = extracted(["horse " * 20_000], ["horse " * 20_000])
+    summary, _ = extract_summary(["horse " * 20_000], ["horse " * 20_000])
     assert len(summary) <= UTTERANCE_CHARACTERS
 
 
@@ -41,7 +41,7 @@ def test_a_long_utterance_is_cut() -> None:
 def test_whatever_was_said_there_is_a_bounded_summary_of_it(
     lines: list[str], earlier: list[str]
 ) -> None:
-    summary, keywords = extracted(lines, [*earlier, *lines])
+    summary, keywords = extract_summary(lines, [*earlier, *lines])
     assert summary.strip()
     assert len(summary) <= UTTERANCES * (UTTERANCE_CHARACTERS + 1)
     assert len(keywords) <= KEYWORDS

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mgl.memories.gam.edits import resolved
 
 from mgl.errors import ReplyInvalid, UsageError
 from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.gam import Gam
-from mgl.memories.gam.edits import resolved
 from mgl.memories.gam.state import Forget, Mask, State, replay
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
@@ -96,7 +96,7 @@ async def test_a_turn_goes_from_all_that_was_made_of_it(memory_of: Open, store: 
     assert memory.conversation.span(4) == HELD.span(4)
 
 
-async def test_a_turn_goes_as_it_was_searched_for_without_names(
+async def test_a_turn_goes_as_it_was_searched_for_remove_names(
     memory_of: Open, store: Store
 ) -> None:
     memory = memory_of(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.memories.gam.meaning import Contexts, without_names
+from mgl.memories.gam.reading import Contexts, remove_names
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.types import Turn
 
@@ -28,7 +28,7 @@ def said(*texts: str, session: str = "1") -> list[Turn]:
     ],
 )
 def test_names_of_speakers_are_left_out(question: str, left: str) -> None:
-    assert without_names(question, ["Ann", "Bo Smith"]) == left
+    assert remove_names(question, ["Ann", "Bo Smith"]) == left
 
 
 async def test_a_turn_is_found_by_what_is_said_around_it() -> None:

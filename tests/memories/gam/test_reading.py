@@ -16,8 +16,7 @@ from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.meaning import Contexts
-from mgl.memories.gam.reading import Reading, memories, read, trace
+from mgl.memories.gam.reading import Contexts, Reading, memories, read, trace
 from mgl.memories.gam.state import (
     Append,
     Consolidate,

@@ -15,11 +15,11 @@ from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import Scripted, ScriptedEngine
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.indicators import (
-    Asked,
-    asked,
-    encode,
-    marks_by_rules,
+from mgl.memories.gam.cues import (
+    Implied,
+    find_implied,
+    mark_by_rules,
+    mark_events,
     matches_time,
     role_fits,
 )
@@ -63,13 +63,13 @@ def sure_of(word: str, logprob: float) -> Scripted:
 def test_a_time_is_a_range_of_days_reckoned_from_when_it_was_said(
     text: str, begin: date, until: date
 ) -> None:
-    marks = marks_by_rules(said(text))
+    marks = mark_by_rules(said(text))
     assert marks.temporal
     assert [(time.begin, time.until) for time in marks.times] == [(begin, until)]
 
 
 def test_an_event_without_an_expression_of_time_is_not_temporal() -> None:
-    marks = marks_by_rules(said("My horse is brown."))
+    marks = mark_by_rules(said("My horse is brown."))
     assert (marks.temporal, marks.times) == (False, ())
 
 
@@ -85,15 +85,15 @@ def test_an_event_without_an_expression_of_time_is_not_temporal() -> None:
     ],
 )
 def test_what_ends_in_a_question_states_nothing(text: str, consistent: bool) -> None:
-    assert marks_by_rules(said(text)).consistent is consistent
+    assert mark_by_rules(said(text)).consistent is consistent
 
 
 async def test_by_rules_no_model_is_asked() -> None:
     turns = [said("It is mine."), said("Yesterday?")]
     client, engine = llm()
-    marks = await encode(client, (0, 1), turns, RULES)
-    assert marks == {0: marks_by_rules(turns[0]), 1: marks_by_rules(turns[1])}
-    what = await asked(client, Question("When?"), SPEAKERS, RULES)
+    marks = await mark_events(client, (0, 1), turns, RULES)
+    assert marks == {0: mark_by_rules(turns[0]), 1: mark_by_rules(turns[1])}
+    what = await find_implied(client, Question("When?"), SPEAKERS, RULES)
     assert what.time_sensitive
     assert engine.requests == []
 
@@ -101,7 +101,7 @@ async def test_by_rules_no_model_is_asked() -> None:
 async def test_by_prompt_cues_are_the_models_and_ranges_the_librarys() -> None:
     turns = [said("zero"), said("Yesterday it rained."), said("It is mine.")]
     client, engine = llm(json.dumps({"temporal": [1], "consistent": [0]}))
-    marks = await encode(client, (1, 2), turns, PROMPT)
+    marks = await mark_events(client, (1, 2), turns, PROMPT)
     times = tuple(time_mentions(turns[1].text, MAY))
     assert marks == {1: Marks(False, True, times), 2: Marks(True, False, ())}
     prompt = engine.requests[0].messages[-1].content
@@ -111,7 +111,7 @@ async def test_by_prompt_cues_are_the_models_and_ranges_the_librarys() -> None:
 async def test_a_reply_that_stays_invalid_leaves_events_without_cues_but_with_their_times() -> None:
     turns = [said("Yesterday it rained.")]
     client, _ = llm(*["no"] * 6)
-    marks = await encode(client, (0,), turns, PROMPT)
+    marks = await mark_events(client, (0,), turns, PROMPT)
     assert marks == {0: Marks(False, False, tuple(time_mentions(turns[0].text, MAY)))}
 
 
@@ -132,21 +132,21 @@ async def test_by_rules_a_question_is_time_sensitive_where_it_asks_for_or_names_
     question: str, sensitive: bool
 ) -> None:
     client, _ = llm()
-    what = await asked(client, Question(question), SPEAKERS, RULES)
+    what = await find_implied(client, Question(question), SPEAKERS, RULES)
     assert what.time_sensitive is sensitive
 
 
 @pytest.mark.parametrize(("word", "sensitive"), [("Yes", True), ("No", False)])
 async def test_by_prompt_the_model_says_whether_time_matters(word: str, sensitive: bool) -> None:
     client, engine = llm(sure_of(word, -0.1))
-    what = await asked(client, Question("What colour is it?"), SPEAKERS, PROMPT)
+    what = await find_implied(client, Question("What colour is it?"), SPEAKERS, PROMPT)
     assert what.time_sensitive is sensitive
     assert "Question: What colour is it?" in engine.requests[0].messages[-1].content
 
 
 async def test_times_of_a_question_are_reckoned_from_when_it_is_asked() -> None:
     client, _ = llm()
-    what = await asked(client, Question("What did Bo do yesterday?", MAY), SPEAKERS, RULES)
+    what = await find_implied(client, Question("What did Bo do yesterday?", MAY), SPEAKERS, RULES)
     assert [(time.begin, time.until) for time in what.times] == [
         (date(2023, 5, 7), date(2023, 5, 7))
     ]
@@ -171,7 +171,7 @@ async def test_speakers_are_meant_by_name_or_by_the_askers_i(
     question: str, asker: str | None, meant: set[str]
 ) -> None:
     client, _ = llm()
-    what = await asked(client, Question(question, asker=asker), SPEAKERS, RULES)
+    what = await find_implied(client, Question(question, asker=asker), SPEAKERS, RULES)
     assert what.speakers == meant
     for speaker in SPEAKERS:
         assert role_fits(said("x", speaker), what) is (speaker in meant)
@@ -187,13 +187,13 @@ async def test_speakers_are_meant_by_name_or_by_the_askers_i(
 )
 async def test_a_speaker_may_be_called_as_other_words_are(question: str, meant: set[str]) -> None:
     client, _ = llm()
-    what = await asked(client, Question(question), {"Will", "May"}, RULES)
+    what = await find_implied(client, Question(question), {"Will", "May"}, RULES)
     assert what.speakers == meant
 
 
 async def test_a_name_that_is_a_pattern_is_only_a_name() -> None:
     client, _ = llm()
-    what = await asked(client, Question("Who is it?"), {"(.*", "i?", ""}, RULES)
+    what = await find_implied(client, Question("Who is it?"), {"(.*", "i?", ""}, RULES)
     assert what.speakers == frozenset()
 
 
@@ -204,8 +204,8 @@ def mention(begin: date, until: date) -> TimeMention:
     return TimeMention("then", 0, 4, begin, until)
 
 
-NEVER = Asked(False, (), frozenset())
-ANY_TIME = Asked(True, (), frozenset())
+NEVER = Implied(False, (), frozenset())
+ANY_TIME = Implied(True, (), frozenset())
 
 
 def test_time_counts_only_where_the_question_asks_for_it() -> None:
