@@ -27,7 +27,7 @@ from mgl.llm.calls import content_hash
 from mgl.llm.replies import REPAIR
 from mgl.memories.calls import Shown, answer_from_turns, reply_to_turn
 from mgl.memories.deletion import Forgotten
-from mgl.memories.log import FORGET, Log, Vocabulary
+from mgl.memories.log import FORGET, MASK, Log, Vocabulary
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.observer import Observer
 from mgl.prompt import Prompt, hashes
@@ -458,15 +458,16 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
     async def answer(self, question: Question) -> Answer:
         """Answer from what the memory holds, citing turns."""
         found = await self.recall(question)
-        answer = await answer_from_turns(
-            self._tools.llm,
-            self.conversation,
-            found.shown,
-            question,
-            sampling=self._sampling(),
-            trace=(self._judged_by, *found.trace),
-            ranked=found.ranked,
-        )
+        with self._log.showing(turn for turns, _ in found.shown for turn in turns):
+            answer = await answer_from_turns(
+                self._tools.llm,
+                self.conversation,
+                found.shown,
+                question,
+                sampling=self._sampling(),
+                trace=(self._judged_by, *found.trace),
+                ranked=found.ranked,
+            )
         return replace(answer, paths=found.paths)
 
     async def reply(self, turn: Turn, name: str) -> Answer:
@@ -488,15 +489,16 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         recent = [*kept[1 - RECENT :], last]
         question = Question(heard.text, heard.time, heard.speaker or None)
         found = await self.recall(question, recent=recent)
-        said = await reply_to_turn(
-            self._tools.llm,
-            talk,
-            found.shown,
-            recent,
-            name=name,
-            sampling=self._sampling(),
-            trace=found.trace,
-        )
+        with self._log.showing([*recent, *(turn for turns, _ in found.shown for turn in turns)]):
+            said = await reply_to_turn(
+                self._tools.llm,
+                talk,
+                found.shown,
+                recent,
+                name=name,
+                sampling=self._sampling(),
+                trace=found.trace,
+            )
         await self.append(replace(given, text=said.text))
         return replace(said, paths=found.paths)
 
@@ -529,7 +531,11 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
                 if number not in self._log.forgotten
             ],
             "forgotten": [talk.turns[number].id for number in sorted(self._log.forgotten)],
-            "deletions": [row.chunk for row in self._log.rows if row.op == FORGET],
+            "deletions": [
+                {"step": row.chunk, "kind": row.op}
+                for row in self._log.rows
+                if row.op in (FORGET, MASK)
+            ],
             **to_plain(self._log.state),
         }
 

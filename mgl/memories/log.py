@@ -28,7 +28,7 @@ from mgl.store.redaction import Fate, Redaction
 from mgl.store.turns import is_same
 from mgl.types import Conversation, Source, Span, Turn
 
-__all__ = ["APPEND", "FORGET", "Draft", "Failed", "Log", "Vocabulary"]
+__all__ = ["APPEND", "FORGET", "MASK", "Draft", "Failed", "Log", "Vocabulary"]
 
 EditT = TypeVar("EditT")
 StateT = TypeVar("StateT")
@@ -37,7 +37,8 @@ APPEND: Final = "append"
 """The op of a row that takes in a turn: ``{"turn": number}``."""
 
 FORGET: Final = "forget"
-"""The op of a row that deletes: rows before it were rewritten."""
+MASK: Final = "mask"
+"""The ops of rows that delete turns, or parts of them: rows before it were rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,13 +225,14 @@ class Log(Generic[EditT, StateT]):
 
     def catch_up(self) -> None:
         """Apply what the log has and the state lacks; read the turns that are new."""
-        if self._store.steps(self.identity) > self.step:
+        steps = self._store.steps(self.identity)
+        if steps > self.step:
             rows = self._store.edits(self.identity, since=self.step)
-            if self.step and any(row.op == FORGET for row in rows):
+            if self.step and any(row.op in (FORGET, MASK) for row in rows):
                 self.turns.clear()
                 rows, self.state = self.rows, self._vocabulary.empty
             self.state = self._vocabulary.replay(rows, self.state)
-            self.step = rows[-1].chunk + 1
+            self.step = max([steps, *(row.chunk + 1 for row in rows[-1:])])
         if isinstance(self._source, Conversation):
             self._read_turns()
 

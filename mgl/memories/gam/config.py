@@ -24,9 +24,8 @@ class GamConfig(PresetConfig):
     ``without`` leaves out one part, as in its Table 3: ``tan`` searches all events flatly, ``epg``
     reads topics' summaries and raw text and no events, ``ssm`` consolidates every turn at once,
     ``mfr`` ranks events by vector likeness alone.
-    ``summaries`` and ``relations`` say who writes them: the model (``prompt``; ``five``: a call for
-    each candidate as Algorithm 3 has it, ``one``: a single call), or code (``extract``,
-    ``similarity``), which needs no model.
+    ``summaries`` and ``relations`` say who writes them: the model (``prompt``; for relations a call
+    for each candidate, Algorithm 3), or code (``extract``, ``similarity``), which needs no model.
     ``anchoring`` is what likens a topic to the question: its ``summary`` (Eq. 9), or its best
     ``event``. ``meaning`` is where P_sem comes from: the reranker (the paper's cross-encoder, or
     what stands for it), or the words around a turn and its likeness (``mgl.memories.gam.meaning``).

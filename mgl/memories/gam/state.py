@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal
 
-from mgl.memories.log import APPEND, FORGET, Vocabulary
+from mgl.memories.log import APPEND, FORGET, MASK, Vocabulary
 from mgl.text.times import TimeMention
 from mgl.types import Turn
 
@@ -221,7 +221,7 @@ VOCABULARY: Final = Vocabulary[Edit, State](
         "rewrite": Rewrite,
         "freeze": Freeze,
         FORGET: Forget,
-        "mask": Mask,
+        MASK: Mask,
     },
     apply,
     EMPTY,

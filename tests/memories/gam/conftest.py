@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Tools
 from mgl.memories.gam import Gam, GamConfig
 from mgl.memories.gam.forgetting import Filter
+from mgl.memories.gam.state import EMPTY, Edit, State, apply
 from mgl.observer import SilentObserver
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
@@ -26,6 +28,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 Open = Callable[..., Gam]
+
+
+def replay(edits: Iterable[Edit]) -> State:
+    """The state that edits make of the empty one."""
+    return reduce(apply, edits, EMPTY)
 
 
 @pytest.fixture

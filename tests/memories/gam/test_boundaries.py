@@ -16,8 +16,9 @@ from mgl.llm.client import Client
 from mgl.llm.fakes import Scripted, ScriptedEngine
 from mgl.memories.gam.boundaries import SHIFT, Cut, Trigger, find_cut, next_trigger, perturb
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.state import Append, Check, State, replay
+from mgl.memories.gam.state import Append, Check, State
 from mgl.types import Turn
+from tests.memories.gam.conftest import replay
 
 START = datetime(2023, 5, 8, 9, 0)
 EAST = timezone(timedelta(hours=2))
@@ -214,12 +215,12 @@ async def test_a_reply_that_stays_invalid_is_said_and_cuts_nothing_that_need_not
     client, _ = llm(*["no"] * 6)
     ended = await find_cut(client, Trigger("session_end", (0, 1, 2)), turns, GamConfig(), before=())
     assert ended.parts == ()
-    assert ended.failed
+    assert ended.problem
     full = await find_cut(
         client, Trigger("overflow", (0, 1, 2)), turns, GamConfig(seed=1), before=()
     )
     assert full.parts == ((0, 1, 2),)
-    assert full.failed
+    assert full.problem
 
 
 async def test_a_look_has_the_same_noise_whenever_it_is_made() -> None:

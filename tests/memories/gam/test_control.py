@@ -9,11 +9,13 @@ from datetime import datetime, timedelta
 import pytest
 
 from mgl.errors import InputError
+from mgl.memories.deletion import Forgotten
 from mgl.memories.gam import Gam
-from mgl.memories.gam.control import Forgotten, branch
-from mgl.memories.gam.state import Append, Consolidate, Link, State, Topic, replay
+from mgl.memories.gam.control import find_branch
+from mgl.memories.gam.state import Append, Consolidate, Link, State, Topic
 from mgl.store import Store
 from mgl.types import Conversation, Turn
+from tests.memories.gam.conftest import replay
 from tests.memories.gam.test_memory import DAY, always, engine, talk
 
 Open = Callable[..., Gam]
@@ -53,7 +55,7 @@ async def test_a_frozen_topic_is_left_alone_until_it_is_let_go(memory_of: Open) 
     ):
         with pytest.raises(InputError, match="frozen") as error:
             await attempt
-        assert "let it go" in error.value.hint
+        assert error.value.hint
     await memory.append(Turn("new", "Ann", "a b c", DAY + timedelta(9), "9"))
     await memory.flush()
     ends = {link.target for link in memory.state.links if link.source == "t4"}
@@ -104,9 +106,9 @@ def test_a_branch_is_every_later_topic_that_leads_to_it() -> None:
         )
     ]
     state: State = replay(edits)
-    assert branch(state, "t1") == {"t1", "t2", "t3", "t4", "t5", "t6"}
-    assert branch(state, "t4") == {"t4", "t5", "t6"}
-    assert branch(state, "t3") == {"t3"}
+    assert find_branch(state, "t1") == {"t1", "t2", "t3", "t4", "t5", "t6"}
+    assert find_branch(state, "t4") == {"t4", "t5", "t6"}
+    assert find_branch(state, "t3") == {"t3"}
 
 
 @pytest.mark.parametrize(
@@ -136,8 +138,8 @@ async def test_what_would_go_is_what_goes(
     assert memory.state == before
     assert await memory.forget(**named) == gone  # type: ignore[arg-type]
     assert {memory.conversation.turns[n].id for n in memory.state.forgotten} == set(gone.turns)
-    assert set(memory.state.topics) == {"t1", "t2", "t3"} - set(gone.topics)
-    assert memory.state.stale == set(gone.shortened)
+    assert set(memory.state.topics) == {"t1", "t2", "t3"} - set(gone.removed)
+    assert memory.state.stale == set(gone.stale)
 
 
 async def test_a_date_spares_frozen_topics_and_says_so(memory_of: Open) -> None:
@@ -194,24 +196,18 @@ async def test_an_export_holds_all_of_it_as_json(memory_of: Open) -> None:
     await memory.forget(["D1:1"])
     held = json.loads(json.dumps(memory.export()))
     assert held["conversation"]["name"] == "talk"
-    assert [topic["id"] for topic in held["topics"]] == ["t1", "t2", "t3"]
-    assert held["topics"][0]["summary"] == ""
-    assert held["topics"][1]["frozen"] is True
-    assert held["topics"][1]["keywords"] == ["key"]
-    assert held["topics"][0]["turns"] == [
-        {
-            "id": "D1:2",
-            "speaker": "Bo",
-            "time": (DAY + timedelta(1)).isoformat(),
-            "session": "1",
-            "text": "d e f",
-        }
-    ]
+    assert list(held["topics"]) == ["t1", "t2", "t3"]
+    assert held["topics"]["t1"]["summary"] == ""
+    assert held["topics"]["t2"]["frozen"] is True
+    assert held["topics"]["t2"]["keywords"] == ["key"]
+    assert held["topics"]["t1"]["turns"] == [1]
+    assert held["forgotten"] == ["D1:1"]
+    assert {"id": "D1:2", "text": "d e f"}.items() <= held["turns"][0].items()
     assert {(link["source"], link["target"]) for link in held["links"]} == {
         ("t2", "t1"),
         ("t3", "t1"),
         ("t3", "t2"),
     }
-    assert [turn["id"] for turn in held["buffer"]] == ["late"]
+    assert held["turns"][held["buffer"][0] - 1]["id"] == "late"
     assert [(gone["kind"], gone["turns"]) for gone in held["deletions"]] == [("forget", ["D1:1"])]
     assert "a b c" not in json.dumps(held)

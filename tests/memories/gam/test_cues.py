@@ -21,7 +21,6 @@ from mgl.memories.gam.cues import (
     mark_by_rules,
     mark_events,
     matches_time,
-    role_fits,
 )
 from mgl.memories.gam.state import Marks
 from mgl.text.times import TimeMention, time_mentions
@@ -173,8 +172,6 @@ async def test_speakers_are_meant_by_name_or_by_the_askers_i(
     client, _ = llm()
     what = await find_implied(client, Question(question, asker=asker), SPEAKERS, RULES)
     assert what.speakers == meant
-    for speaker in SPEAKERS:
-        assert role_fits(said("x", speaker), what) is (speaker in meant)
 
 
 @pytest.mark.parametrize(

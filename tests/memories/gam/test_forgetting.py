@@ -15,13 +15,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mgl.memories.gam.edits import resolved
 
 from mgl.errors import ReplyInvalid, UsageError
 from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.gam import Gam
-from mgl.memories.gam.state import Forget, Mask, State, replay
+from mgl.memories.gam.state import VOCABULARY, Forget, Mask, State
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.store.redaction import MASK
@@ -61,8 +60,7 @@ def check(memory: Gam, store: Store) -> None:
     names = state.topics.keys()
     assert all(link.source in names and link.target in names for link in state.links)
     assert state.stale <= names
-    edits = (resolved(row) for row in store.edits(memory.id))
-    assert replay(edit for edit in edits if edit is not None) == state
+    assert VOCABULARY.replay(store.edits(memory.id)) == state
     turns = memory.conversation.turns
     assert all(set(turns[number].text) == {MASK} for number in state.forgotten)
 
@@ -213,8 +211,8 @@ async def test_every_memory_of_the_conversation_forgets(memory_of: Open, store: 
     behind = memory_of(HELD, SchemaEngine(3), without="ssm", summaries="extract")
     for memory in (one, two):
         await topics_of(memory)
-    behind._ledger.open()
-    behind._ledger.take_in()
+    behind._log.open(behind._record)
+    behind._append_next()
     await two.rewrite("t1", f"They spoke of a {GONE}.", ["xylophone"])
     await one.forget(["D1:2", "D2:2"])
     for memory in (one, two, behind):
@@ -320,7 +318,9 @@ async def test_a_filter_runs_before_any_model_sees_the_turn(memory_of: Open, sto
     assert memory.state.topics["t1"].turns == (0, 2)
     assert memory.state.forgotten == {1}
     assert left(store.path, ["5550199"]) == []
-    said_so = [e for row in store.edits(memory.id) if isinstance(e := resolved(row), Mask | Forget)]
+    said_so = [
+        e for row in store.edits(memory.id) if isinstance(e := VOCABULARY.edit(row), Mask | Forget)
+    ]
     assert said_so == [Mask({0: tuple((n, n + 1) for n in range(11, 18))}), Forget((1,))]
     assert memory.export()["deletions"][0]["kind"] == "mask"
     check(memory, store)

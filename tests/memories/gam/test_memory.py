@@ -18,8 +18,8 @@ from mgl.errors import InputError, UsageError
 from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.gam import Gam
-from mgl.memories.gam.edits import boundaries_schema, resolved
-from mgl.memories.gam.state import Check, Link, State, replay
+from mgl.memories.gam.boundaries import boundaries_schema
+from mgl.memories.gam.state import VOCABULARY, Check, Link, State
 from mgl.store import Store
 from mgl.types import Conversation, Document, Question, Turn
 from tests.memories.clocks import TWICE
@@ -83,7 +83,9 @@ async def test_a_session_end_is_looked_at_once_and_what_follows_the_last_boundar
     await memory.build()
     assert {name: topic.turns for name, topic in memory.state.topics.items()} == {"t1": (0, 1)}
     assert memory.state.buffer == (2, 3)
-    checks = [edit for row in store.edits(memory.id) if isinstance(edit := resolved(row), Check)]
+    checks = [
+        edit for row in store.edits(memory.id) if isinstance(edit := VOCABULARY.edit(row), Check)
+    ]
     assert checks == [Check("session_end", 2, (1,))]
     assert sum("topic changes" in r.messages[-1].content for r in asked.requests) == 1
 
@@ -209,7 +211,7 @@ async def test_a_turn_of_the_hour_that_comes_twice_is_the_one_that_was_kept(
 
 
 async def test_a_document_is_no_conversation(memory_of: Open) -> None:
-    with pytest.raises(UsageError, match="remembers conversations"):
+    with pytest.raises(UsageError, match="conversations"):
         memory_of(Document.from_text("a.txt", "Text."))
 
 
@@ -283,8 +285,7 @@ def check_invariants(state: State) -> None:
 async def test_the_log_alone_gives_the_state(memory_of: Open, store: Store) -> None:
     memory = memory_of(talk(["a b c", "d e f"], ["g h i"]), SchemaEngine(5))
     await memory.build()
-    edits = (resolved(row) for row in store.edits(memory.id))
-    assert replay(edit for edit in edits if edit is not None) == memory.state
+    assert VOCABULARY.replay(store.edits(memory.id)) == memory.state
 
 
 async def test_a_second_writer_reads_the_log_again(memory_of: Open) -> None:

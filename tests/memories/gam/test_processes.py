@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mgl.memories.gam.edits import record
-from mgl.memories.gam.state import Append
+from mgl.memories.gam.state import VOCABULARY, Append
 from mgl.store import Store
 from tests.memories.gam.streaming import memory, turns
 
@@ -99,7 +98,7 @@ async def test_a_step_written_while_the_log_is_read_is_taken_once(
             known = steps(memory_id)
             number = len(other.turns(talk))
             if number < len(said):
-                edit = record(known, Append(number))
+                edit = VOCABULARY.record(known, Append(number))
                 other.append_turn(talk, number, said[number], memory_id, edit)
             return known
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
+from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.reading import Contexts, Reading, memories, read, trace
+from mgl.memories.gam.reading import Contexts, Reader, Reading
 from mgl.memories.gam.state import (
     Append,
     Consolidate,
@@ -28,10 +30,12 @@ from mgl.memories.gam.state import (
     Topic,
     apply,
     neighbours,
-    replay,
 )
+from mgl.observer import SILENT
 from mgl.retrieval.base import EmbeddingTask
+from mgl.store import Store
 from mgl.types import Question, Turn
+from tests.memories.gam.conftest import replay
 
 MAY = datetime(2023, 5, 8, 9, 0)
 PLAIN = Question("What colour is it?")
@@ -107,16 +111,17 @@ async def reading_of(
     **config: object,
 ) -> Reading:
     said = turns or spoken(state.turns)
-    return await read(
-        Client(ScriptedEngine([]), MemoryCallLog()),
-        Likened(likeness or {}),
-        judging or Judging(chances or {}),
-        state,
-        said,
-        question,
-        GamConfig.model_validate({"indicators": "rules", **config}),
-        lambda: Contexts(said, state.forgotten),
+    tools = Tools(
+        llm=Client(ScriptedEngine([]), MemoryCallLog()),
+        store=Store.open(Path(":memory:")),
+        observer=SILENT,
+        clock=lambda: 0.0,
+        embedder=Likened(likeness or {}),
+        reranker=judging or Judging(chances or {}),
     )
+    options = GamConfig.model_validate({"indicators": "rules", **config})
+    contexts = Contexts(said, state.forgotten)
+    return await Reader(tools, state, said, options, contexts).read(question)
 
 
 # Eq. 9
@@ -188,7 +193,7 @@ async def test_an_empty_memory_has_nothing_to_read() -> None:
     for without in (None, "tan", "epg", "mfr"):
         found = await reading_of(State(), without=without)
         assert (found.events, found.anchors, found.topics) == ((), (), ())
-        assert memories(found, State(), []) == []
+        assert found.shown(State(), []) == []
 
 
 # Eq. 11
@@ -299,7 +304,7 @@ async def test_without_event_graphs_topics_are_read_whole() -> None:
     assert (found.events, found.topics) == ((), ("t3", "t1"))
     fewer = await reading_of(state, likeness={"about 3": 0.9}, anchors=2, k=1, without="epg")
     assert fewer.topics == ("t3",)
-    assert memories(found, state, spoken(6)) == [
+    assert found.shown(state, spoken(6)) == [
         ((0, 1), "about 1\nBo: said 0\nAnn: said 1"),
         ((4,), "about 3\nBo: said 4"),
     ]
@@ -329,7 +334,7 @@ async def test_events_are_read_in_the_order_of_the_conversation() -> None:
     state = consolidated([3])
     found = await reading_of(state, chances={"Bo: said 2": 0.9, "Bo: said 0": 0.5}, k=2)
     assert [event.turn for event in found.events] == [2, 0]
-    assert memories(found, state, spoken(3)) == [
+    assert found.shown(state, spoken(3)) == [
         ((0,), "(Monday, 08 May 2023) Bo: said 0"),
         ((2,), "(Monday, 08 May 2023) Bo: said 2"),
     ]
@@ -340,7 +345,7 @@ async def test_a_trace_says_how_each_event_was_reached_and_what_fired() -> None:
     found = await reading_of(
         state, Question("When did Bo go?"), likeness={"about 2": 0.9}, anchors=1
     )
-    lines = trace(found)
+    lines = found.trace()
     assert lines[:4] == (
         "topics like the question: t2",
         "their neighbours: t1",
@@ -349,4 +354,4 @@ async def test_a_trace_says_how_each_event_was_reached_and_what_fired() -> None:
     )
     assert any(line.startswith("t1 turn 1: 0.024 (time, role, conf)") for line in lines)
     assert any(line.startswith("buffer turn 3: ") for line in lines)
-    assert trace(await reading_of(State()))[0] == "topics like the question: none"
+    assert (await reading_of(State())).trace()[0] == "topics like the question: none"
