@@ -522,6 +522,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         """All that the memory holds, as plain JSON values; of what was deleted, that it was."""
         talk = self.conversation
         return {
+            **to_plain(self._log.state),
             "memory": self.id,
             "kind": self.kind,
             "conversation": {"id": talk.id, "name": talk.name},
@@ -536,7 +537,6 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
                 for row in self._log.rows
                 if row.op in (FORGET, MASK)
             ],
-            **to_plain(self._log.state),
         }
 
     @asynccontextmanager
