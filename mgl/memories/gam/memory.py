@@ -197,11 +197,11 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         with log.showing(range(len(log.turns))):
             return await reader.read(question)
 
-    async def recall(self, question: Question, *, before: int | None = None) -> Recall:
+    async def recall(self, question: Question, *, recent: Sequence[int] = ()) -> Recall:
         """The ``k`` best events (or topics) for a question, as an answer is shown them."""
         reading = await self.read(question)
-        if before is not None:
-            reading = reading.before(before)
+        if recent:
+            reading = reading.before(recent[0])
         state, turns = self._log.state, self._log.turns
         return Recall(reading.shown(state, turns), reading.ranked(state), reading.trace())
 
