@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import log, sqrt
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -40,10 +40,21 @@ from mgl.memories.gam.state import (
 )
 from mgl.memories.log import Draft
 from mgl.memories.propose import Proposal, propose
+from mgl.prompt import one_line
 from mgl.retrieval.likeness import nearest
 from mgl.types import Turn
 
-__all__ = ["Relate", "Summary", "consolidate", "extract_summary", "renew_summary", "search_text"]
+__all__ = [
+    "Relate",
+    "Summary",
+    "WordSpread",
+    "consolidate",
+    "extract_summary",
+    "renew_summary",
+    "search_text",
+]
+
+StopWords = Literal["en", "english_plus"]
 
 SUMMARY_TOKENS, RELATION_TOKENS = 260, 40
 KEYWORDS, KEYWORD_CHARS, SUMMARY_CHARS = 8, 40, 400
@@ -81,6 +92,7 @@ async def consolidate(
     tools: Tools,
     draft: Draft[Edit, State],
     turns: Sequence[Turn],
+    spread: WordSpread,
     trigger: Trigger,
     cut: Cut,
     config: GamConfig,
@@ -89,7 +101,9 @@ async def consolidate(
     if cut.problem:
         draft.fail("boundaries", cut.problem)
     draft.put(Check(trigger.reason, trigger.turns[-1], cut.boundaries), call_key=cut.call_key)
-    described = await asyncio.gather(*(_describe(tools, part, turns, config) for part in cut.parts))
+    described = await asyncio.gather(
+        *(_describe(tools, part, turns, spread, config) for part in cut.parts)
+    )
     marks = await asyncio.gather(
         *(mark_events(tools.llm, part, turns, config) for part in cut.parts)
     )
@@ -103,10 +117,15 @@ async def consolidate(
 
 
 async def renew_summary(
-    tools: Tools, draft: Draft[Edit, State], topic: Topic, turns: Sequence[Turn], config: GamConfig
+    tools: Tools,
+    draft: Draft[Edit, State],
+    topic: Topic,
+    turns: Sequence[Turn],
+    spread: WordSpread,
+    config: GamConfig,
 ) -> None:
     """Draft a summary of the turns that a topic has now."""
-    own = await _describe(tools, topic.turns, turns, config)
+    own = await _describe(tools, topic.turns, turns, spread, config)
     if own.problem:
         draft.fail("summary", own.problem)
     draft.put(Rewrite(topic.id, own.summary, own.keywords), call_key=own.call_key)
@@ -118,12 +137,16 @@ def search_text(topic: Topic, turns: Sequence[Turn]) -> str:
 
 
 async def _describe(
-    tools: Tools, part: Sequence[int], turns: Sequence[Turn], config: GamConfig
+    tools: Tools,
+    part: Sequence[int],
+    turns: Sequence[Turn],
+    spread: WordSpread,
+    config: GamConfig,
 ) -> _Described:
     lines = [turns[number].line for number in part]
     if config.summaries == "extract":
-        seen = [turn.line for turn in turns[: part[-1] + 1]]
-        return _Described(*extract_summary(lines, seen))
+        spread.extend(turns, part[-1] + 1)
+        return _Described(*extract_summary(lines, spread))
     shown = await fit_texts(tools.llm, lines, reserve=SUMMARY_TOKENS)
     proposal = await propose(
         tools.llm,
@@ -191,34 +214,50 @@ async def _relate(tools: Tools, own: str, other: str, config: GamConfig) -> Prop
     )
 
 
-def extract_summary(lines: Sequence[str], all_lines: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Summary and keywords of some lines among ``all_lines``, without a model."""
-    keywords = _weigh(_words(lines, "english_plus"), _words(all_lines, "english_plus"), 2)
+class WordSpread:
+    """In how many of the first turns each word occurs; it grows as turns come."""
+
+    def __init__(self) -> None:
+        self._turns = 0
+        self._spread: dict[StopWords, Counter[str]] = {"en": Counter(), "english_plus": Counter()}
+
+    def extend(self, turns: Sequence[Turn], count: int) -> None:
+        """Count the first ``count`` turns; fewer than before are counted anew."""
+        if count < self._turns:
+            self._turns = 0
+            for spread in self._spread.values():
+                spread.clear()
+        lines = [turn.line for turn in turns[self._turns : count]]
+        for stopwords, spread in self._spread.items():
+            spread.update(chain.from_iterable(map(set, _words(lines, stopwords))))
+        self._turns = count
+
+    def weigh(
+        self, bags: Sequence[Sequence[str]], stopwords: StopWords, rarity: int
+    ) -> dict[str, float]:
+        """How telling each word of some texts is: its count × log(1 + N / spread) ** rarity."""
+        spread = self._spread[stopwords]
+        return {
+            word: count * log(1 + self._turns / max(1, spread[word])) ** rarity
+            for word, count in Counter(chain.from_iterable(bags)).items()
+        }
+
+
+def extract_summary(lines: Sequence[str], spread: WordSpread) -> tuple[str, tuple[str, ...]]:
+    """Summary and keywords of some lines, without a model."""
+    keywords = spread.weigh(_words(lines, "english_plus"), "english_plus", 2)
     best_words = sorted(keywords, key=lambda word: (-keywords[word], word))[:KEYWORDS]
     bags = _words(lines, "en")
-    weights = _weigh(bags, _words(all_lines, "en"), 1)
+    weights = spread.weigh(bags, "en", 1)
     telling = [sum(weights[word] for word in set(bag)) / sqrt(1 + len(bag)) for bag in bags]
     best = sorted(range(len(lines)), key=lambda place: -telling[place])[:UTTERANCES]
-    summary = " ".join(_clip(lines[place]) for place in sorted(best))
+    summary = " ".join(
+        one_line(lines[place])[:UTTERANCE_CHARACTERS].rstrip() for place in sorted(best)
+    )
     return summary, tuple(best_words)
 
 
-def _weigh(
-    bags: Sequence[Sequence[str]], all_bags: Sequence[Sequence[str]], rarity: int
-) -> dict[str, float]:
-    """How telling each word is: its count, times the log of its rarity to a power."""
-    spread = Counter(chain.from_iterable(map(set, all_bags)))
-    return {
-        word: count * log(1 + len(all_bags) / max(1, spread[word])) ** rarity
-        for word, count in Counter(chain.from_iterable(bags)).items()
-    }
-
-
-def _clip(line: str) -> str:
-    return " ".join(line.split())[:UTTERANCE_CHARACTERS].rstrip()
-
-
-def _words(lines: Sequence[str], stopwords: str) -> list[list[str]]:
+def _words(lines: Sequence[str], stopwords: StopWords) -> list[list[str]]:
     import bm25s
 
     words: list[list[str]] = bm25s.tokenize(

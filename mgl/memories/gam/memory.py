@@ -23,7 +23,7 @@ from mgl.memories.base import Recall, TalkMemory, Tools
 from mgl.memories.deletion import Forgotten
 from mgl.memories.gam.boundaries import Trigger, find_cut, next_trigger
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.consolidate import consolidate, renew_summary
+from mgl.memories.gam.consolidate import WordSpread, consolidate, renew_summary
 from mgl.memories.gam.control import choose, freeze_topic, rewrite_topic, unlink_topics
 from mgl.memories.gam.forgetting import (
     DERIVED,
@@ -82,6 +82,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         self._filtered: set[int] = set()
         self._counts: dict[str, int] = {}
         self._indexed: tuple[int, Contexts] | None = None
+        self._spread: tuple[int, WordSpread] = (0, WordSpread())
 
     def _scope(self) -> dict[str, str]:
         return {"conversation": self._source.id}
@@ -142,7 +143,9 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         while (topic := self._stale_topic()) is not None:
             with log.showing(topic.turns):
                 draft = log.draft()
-                await renew_summary(self._tools, draft, topic, log.turns, config)
+                await renew_summary(
+                    self._tools, draft, topic, log.turns, self._word_spread(), config
+                )
                 log.write(draft)
         while trigger := await next_trigger(log.state, log.turns, config, self._count_tokens):
             await self._consolidate(trigger)
@@ -158,8 +161,17 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             draft, turns = log.draft(), log.turns
             before = [n for n in range(trigger.turns[0]) if n not in log.state.forgotten]
             cut = await find_cut(self._tools.llm, trigger, turns, self._config, before=before)
-            await consolidate(self._tools, draft, turns, trigger, cut, self._config)
+            await consolidate(
+                self._tools, draft, turns, self._word_spread(), trigger, cut, self._config
+            )
             log.write(draft)
+
+    def _word_spread(self) -> WordSpread:
+        """The spread of words over the turns, counted anew where some were deleted."""
+        deleted = len(self._log.fates)
+        if self._spread[0] != deleted:
+            self._spread = deleted, WordSpread()
+        return self._spread[1]
 
     def _stale_topic(self) -> Topic | None:
         """The first topic that waits for a summary and is not frozen."""

@@ -6,31 +6,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.memories.gam.consolidate import KEYWORDS, UTTERANCE_CHARACTERS, UTTERANCES, extract_summary
+from mgl.memories.gam.consolidate import (
+    KEYWORDS,
+    UTTERANCE_CHARACTERS,
+    UTTERANCES,
+    WordSpread,
+    extract_summary,
+)
+from mgl.types import Turn
 
 EARLIER = [f"Ann: I went to the market on day {day}" for day in range(20)]
 HORSE = ["Ann: I went to the market", "Bo: Your horse is ill", "Ann: The horse needs a vet"]
 
 
+def spread_of(lines: list[str]) -> WordSpread:
+    spread = WordSpread()
+    spread.extend([Turn(str(n), "", line) for n, line in enumerate(lines)], len(lines))
+    return spread
+
+
 def test_keywords_are_frequent_here_and_rare_elsewhere() -> None:
-    _, keywords = extract_summary(HORSE, [*EARLIER, *HORSE])
+    _, keywords = extract_summary(HORSE, spread_of([*EARLIER, *HORSE]))
     assert keywords[0] == "horse"
     assert keywords.index("vet") < keywords.index("market")
 
 
 def test_the_summary_is_the_most_telling_utterances_in_their_order() -> None:
     for lines in (HORSE, HORSE[::-1]):
-        summary, _ = extract_summary(lines, [*EARLIER, *lines])
+        summary, _ = extract_summary(lines, spread_of([*EARLIER, *lines]))
         assert summary == " ".join(line for line in lines if "horse" in line)
 
 
 @pytest.mark.parametrize("lines", [["the of and"], ["…!?"], ["  a  "], ["···· ··"]])
 def test_what_has_no_telling_word_is_its_own_summary_without_keywords(lines: list[str]) -> None:
-    assert extract_summary(lines, lines) == (" ".join(lines[0].split()), ())
+    assert extract_summary(lines, spread_of(lines)) == (" ".join(lines[0].split()), ())
 
 
 def test_a_long_utterance_is_cut() -> None:
-    summary, _ = extract_summary(["horse " * 20_000], ["horse " * 20_000])
+    summary, _ = extract_summary(["horse " * 20_000], spread_of(["horse " * 20_000]))
     assert len(summary) <= UTTERANCE_CHARACTERS
 
 
@@ -41,9 +54,22 @@ def test_a_long_utterance_is_cut() -> None:
 def test_whatever_was_said_there_is_a_bounded_summary_of_it(
     lines: list[str], earlier: list[str]
 ) -> None:
-    summary, keywords = extract_summary(lines, [*earlier, *lines])
+    summary, keywords = extract_summary(lines, spread_of([*earlier, *lines]))
     assert summary.strip()
     assert len(summary) <= UTTERANCES * (UTTERANCE_CHARACTERS + 1)
     assert len(keywords) <= KEYWORDS
     said = " ".join(lines).lower()
     assert all(word in said for word in keywords)
+
+
+@given(lines=st.lists(st.text(), max_size=8), cuts=st.lists(st.integers(0, 8), max_size=5))
+def test_the_spread_of_words_is_the_same_however_it_is_counted(
+    lines: list[str], cuts: list[int]
+) -> None:
+    turns = [Turn(str(n), "", line) for n, line in enumerate(lines)]
+    stepwise = WordSpread()
+    for cut in cuts:
+        stepwise.extend(turns, min(cut, len(turns)))
+    stepwise.extend(turns, len(turns))
+    said = [" ".join(lines)]
+    assert extract_summary(said, stepwise) == extract_summary(said, spread_of(lines))
