@@ -133,7 +133,7 @@ for _name, _command in {
 }.items():
     app.command(_name, rich_help_panel=MEMORIES)(_command)
 app.add_typer(models.app, name="models", rich_help_panel=MODELS)
-app.command("serve", rich_help_panel=MODELS)(serve.serve)
+app.add_typer(serve.app, name="serve", rich_help_panel=MODELS)
 app.command("doctor", rich_help_panel=MODELS)(doctor.doctor)
 app.add_typer(data.app, name="data", rich_help_panel=EVALUATION)
 app.add_typer(eval.app, name="eval", rich_help_panel=EVALUATION)

@@ -1,273 +1,48 @@
-"""``mgl serve``: start a model server for a serving profile, and look after those that run."""
+"""``mgl serve``: run model servers on this machine, for every other command to use."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from mgl.cli.output import one_line, print_json, say
-from mgl.errors import EngineUnavailable, ResourceError, UsageError
+from mgl.cli.doctor import print_check
+from mgl.cli.options import AsJson, BaseUrl, Model
+from mgl.cli.output import clean, one_line, print_json, print_table, say
+from mgl.errors import EngineError, EngineUnavailable, ResourceError, UsageError
 
 if TYPE_CHECKING:
     from mgl.serving.plan import LaunchPlan
     from mgl.serving.runfile import ServerRecord
 
-__all__ = ["serve"]
+__all__ = ["app"]
 
-_WITH: Final[Mapping[str, tuple[str, ...]]] = {
-    "PROFILE": (
-        *("--model", "--task", "--port", "--python", "--weights", "--adapter", "--backend"),
-        *("--detach", "--dry-run"),
-    ),
-    "--status": ("--json",),
-    "--stop": ("--port",),
-    "--load-adapter": ("--port",),
-    "--unload-adapter": ("--port",),
-    "--probe": ("--base-url", "--model", "--json"),
-    "the list of profiles": ("--json",),
-}
-"""What may be given, and which options go with it."""
+SECRETS = ("api_key", "token")
 
+app = typer.Typer(
+    help="Run model servers (vLLM) on this machine.",
+    rich_markup_mode=None,
+    invoke_without_command=True,
+)
 
-def serve(
-    profile: Annotated[
-        str | None, typer.Argument(metavar="PROFILE", help="A serving profile: kind of machine.")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="Serve this model profile.")
-    ] = None,
-    task: Annotated[
-        Literal["generate", "embed", "rerank"] | None,
-        typer.Option("--task", help="Serve the profile's model for this."),
-    ] = None,
-    port: Annotated[
-        int | None, typer.Option("--port", min=1, max=65535, help="Listen there on 127.0.0.1.")
-    ] = None,
-    python: Annotated[
-        Path | None, typer.Option("--python", metavar="PATH", help="The Python that has vLLM.")
-    ] = None,
-    weights: Annotated[
-        Path | None, typer.Option("--weights", metavar="PATH", help="Serve the weights there.")
-    ] = None,
-    adapter: Annotated[
-        list[str] | None,
-        typer.Option("--adapter", metavar="NAME=PATH", help="Load a LoRA adapter; repeatable."),
-    ] = None,
-    backend: Annotated[
-        Literal["guidance", "xgrammar", "outlines"] | None,
-        typer.Option("--backend", help="What compiles constraints in the server."),
-    ] = None,
-    detach: Annotated[
-        bool, typer.Option("--detach", help="Leave it running, and return once it is ready.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the server's command, and start nothing.")
-    ] = False,
-    status: Annotated[bool, typer.Option("--status", help="Show the servers that run.")] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="Stop a server.")] = False,
-    load_adapter: Annotated[
-        str | None,
-        typer.Option("--load-adapter", metavar="NAME=PATH", help="Load one into a running server."),
-    ] = None,
-    unload_adapter: Annotated[
-        str | None,
-        typer.Option("--unload-adapter", metavar="NAME", help="Unload one from a running server."),
-    ] = None,
-    probe: Annotated[
-        bool, typer.Option("--probe", help="Try what a running server really honours.")
-    ] = False,
-    base_url: Annotated[
-        str | None, typer.Option("--base-url", metavar="URL", help="The server that --probe tries.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-) -> None:
-    """Run a model on this machine with vLLM, for every other command to use.
-
-    Without arguments the serving profiles are listed. The server listens on 127.0.0.1 only and
-    has a key of its own. In the foreground Ctrl-C stops it; after a crash it is started again.
-    """
-    from mgl.cli import servers
-
-    options = {
-        **{"--model": model, "--task": task, "--port": port, "--python": python},
-        **{"--weights": weights, "--adapter": adapter, "--backend": backend, "--detach": detach},
-        **{"--dry-run": dry_run, "--base-url": base_url, "--json": as_json},
-    }
-    asked = {
-        **{"PROFILE": profile, "--status": status, "--stop": stop, "--probe": probe},
-        **{"--load-adapter": load_adapter, "--unload-adapter": unload_adapter},
-    }
-    what = _only_one(asked, options)
-    if profile is not None:
-        adapters = dict(_named_path(text, "--adapter") for text in adapter or ())
-        plan = _planned(
-            profile, model, task, port, python, weights, adapters, backend, check=not dry_run
-        )
-        if dry_run:
-            typer.echo(plan.shell())
-        elif detach:
-            _start_detached(plan)
-        else:
-            _start(plan)
-    elif what == "--status":
-        servers.show(as_json)
-    elif what == "--stop":
-        servers.stop(port)
-    elif load_adapter is not None:
-        servers.load(*_named_path(load_adapter, "--load-adapter"), port)
-    elif unload_adapter is not None:
-        servers.unload(unload_adapter, port)
-    elif what == "--probe":
-        servers.probe_server(base_url, model, as_json)
-    else:
-        _list_profiles(as_json)
+Port = Annotated[
+    int | None,
+    typer.Option("--port", metavar="N", min=1, max=65535, help="The server on this port."),
+]
 
 
-def _only_one(asked: Mapping[str, Any], options: Mapping[str, Any]) -> str:
-    """Which one thing is asked for; UsageError where there are two, or options of another."""
-    given = [name for name, value in asked.items() if value not in (None, False)]
-    if len(given) > 1:
-        raise UsageError(
-            f"{given[0]} and {given[1]} exclude each other", hint="give one of them at a time"
-        )
-    what = given[0] if given else "the list of profiles"
-    for name, value in options.items():
-        if value not in (None, False, []) and name not in _WITH[what]:
-            raise UsageError(
-                f"{name} does not go with {what}",
-                hint=f"with {what} go: {', '.join(_WITH[what])}",
-            )
-    if options["--detach"] and options["--dry-run"]:
-        raise UsageError(
-            "--detach and --dry-run exclude each other", hint="--dry-run starts nothing"
-        )
-    return what
-
-
-def _named_path(text: str, option: str) -> tuple[str, Path]:
-    name, equals, path = text.partition("=")
-    if not (name and equals and path):
-        raise UsageError(
-            f"{option} {text!r} is not NAME=PATH",
-            hint=f"for instance {option} tales=adapters/tales",
-        )
-    return name, Path(path).expanduser().absolute()
-
-
-def _planned(
-    profile_name: str,
-    model_name: str | None,
-    task: Literal["generate", "embed", "rerank"] | None,
-    port: int | None,
-    python: Path | None,
-    weights: Path | None,
-    adapters: Mapping[str, Path],
-    backend: Literal["guidance", "xgrammar", "outlines"] | None,
-    *,
-    check: bool,
-) -> LaunchPlan:
-    """What is to be started, after every check where ``check``."""
-    from mgl.models import shipped
-    from mgl.models.profiles import load_profiles
-    from mgl.serving.checks import check_plan
-    from mgl.serving.environment import expected_python, find_environment
-    from mgl.serving.plan import make_plan, weights_folder
-    from mgl.serving.profile import choose_model, load_serving_profile
-
-    home = shipped.home()
-    profile = load_serving_profile(profile_name, home=home)
-    model = choose_model(profile, load_profiles(home=home), model=model_name, task=task)
-    device = profile.machine.device
-    explicit = None if weights is None else weights.expanduser().absolute()
-    folder = weights_folder(model, home, explicit)
-    plan = make_plan(
-        profile,
-        model,
-        weights=folder,
-        python=expected_python(device, home, python),
-        port=port,
-        adapters=adapters,
-        backend=backend,
-        home=home,
-    )
-    if not check:
-        return plan
-    _require_free(home, plan.port)
-    environment = find_environment(device, home, python)
-    bad = []
-    for one in check_plan(plan, profile, model, weights=folder, environment=environment):
-        say(f"{'ok' if one.ok else '!!'}  {one.name}: {one_line(one.detail)}")
-        if not one.ok:
-            say(f"    → {one_line(one.hint)}")
-            bad.append(one)
-    if bad:
-        names = ", ".join(one.name for one in bad)
-        raise ResourceError(f"the server is not started: {names}", hint=one_line(bad[0].hint))
-    for line in plan.elsewhere:
-        say(f"on the other machines: {line}")
-    return plan
-
-
-def _require_free(home: Path, port: int) -> None:
-    """UsageError where a server of ours has the port; what ended is said and cleaned."""
-    if os.name != "posix":
-        raise UsageError("vLLM does not run on this system", hint="use Linux, or WSL on Windows")
-    from mgl.serving.discovery import leftovers
-    from mgl.serving.runfile import running
-    from mgl.serving.supervisor import port_taken
-
-    for leftover in leftovers(home):
-        say(leftover.describe())
-        if leftover.alive and leftover.record.port == port:
-            raise UsageError(
-                f"port {port} is held by a server that lost its supervisor",
-                hint=f"`mgl serve --stop --port {port}` ends it",
-            )
-    for record in running(home):
-        if record.port == port:
-            raise port_taken(port, record)
-
-
-def _start(plan: LaunchPlan) -> None:
-    from mgl.cli.readiness import telling
-    from mgl.models import shipped
-    from mgl.serving.supervisor import Supervisor
-
-    home = shipped.home()
-    with telling(home) as report:
-        final = Supervisor(plan, home, report=report).run()
-    _require_not_failed(final, home)
-    say("stopped")
-
-
-def _start_detached(plan: LaunchPlan) -> None:
-    from mgl.cli.readiness import telling
-    from mgl.models import shipped
-    from mgl.serving.detached import start_detached
-
-    home = shipped.home()
-    with telling(home) as report:
-        final = start_detached(plan, home, report=report)
-    _require_not_failed(final, home)
-    say(f"it keeps running: `mgl serve --stop --port {plan.port}` ends it")
-
-
-def _require_not_failed(final: ServerRecord, home: Path) -> None:
-    from mgl.serving.runfile import forget
-
-    if final.state == "failed":
-        forget(home, final.port)
-        raise EngineUnavailable(
-            f"the server {final.model} failed: {final.last_error}",
-            hint=f"{final.hint} (log: {final.log})",
-        )
-
-
-def _list_profiles(as_json: bool) -> None:
+@app.callback()
+def list_profiles(context: typer.Context, as_json: AsJson = False) -> None:
+    """List the serving profiles; the verbs below start, show and stop servers."""
+    if context.invoked_subcommand is not None:
+        return
     from mgl.serving.profile import load_serving_profiles
 
     profiles = load_serving_profiles()
@@ -277,4 +52,381 @@ def _list_profiles(as_json: bool) -> None:
     for one in profiles.values():
         typer.echo(f"{one.name}: {one.description}")
         typer.echo(f"    {', '.join(one.models)}")
-    say("`mgl serve PROFILE` starts its first model; `mgl serve --status` shows what runs")
+    say("`mgl serve start PROFILE` starts its first model; `mgl serve status` lists servers")
+
+
+@app.command("start")
+def start(
+    profile: Annotated[
+        str, typer.Argument(metavar="PROFILE", help="A serving profile (`mgl serve`).")
+    ],
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="Serve this model profile.")
+    ] = None,
+    task: Annotated[
+        Literal["generate", "embed", "rerank"] | None,
+        typer.Option("--task", help="Serve the profile's model for this task."),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port", metavar="N", min=1, max=65535, help="Listen on this port of 127.0.0.1."
+        ),
+    ] = None,
+    python: Annotated[
+        Path | None, typer.Option("--python", metavar="PATH", help="The Python that has vLLM.")
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option("--weights", metavar="PATH", help="Load the weights from here.")
+    ] = None,
+    adapter: Annotated[
+        list[str] | None,
+        typer.Option("--adapter", metavar="NAME=PATH", help="Load a LoRA adapter; repeat."),
+    ] = None,
+    backend: Annotated[
+        Literal["guidance", "xgrammar", "outlines"] | None,
+        typer.Option("--backend", help="Library that compiles constraints in the server."),
+    ] = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Leave it running, and return when it is ready.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the server's command and start nothing.")
+    ] = False,
+) -> None:
+    """Start a server, after checking memory, versions, chat template and adapters.
+
+    It listens on 127.0.0.1 only and has its own key. Ctrl-C stops it, and it is restarted after a
+    crash.
+    """
+    from mgl.models import shipped
+    from mgl.models.profiles import load_profiles
+    from mgl.serving.checks import check_plan
+    from mgl.serving.environment import expected_python, find_environment
+    from mgl.serving.plan import make_plan, weights_folder
+    from mgl.serving.profile import choose_model, load_serving_profile
+
+    if detach and dry_run:
+        raise UsageError("--dry-run starts nothing", hint="leave out --detach")
+    adapters = dict(_parse_adapter(text) for text in adapter or ())
+    home = shipped.home()
+    serving = load_serving_profile(profile, home=home)
+    chosen = choose_model(serving, load_profiles(home=home), model=model, task=task)
+    device = serving.machine.device
+    explicit = None if weights is None else weights.expanduser().absolute()
+    folder = weights_folder(chosen, home, explicit)
+    plan = make_plan(
+        serving,
+        chosen,
+        weights=folder,
+        python=expected_python(device, home, python),
+        port=port,
+        adapters=adapters,
+        backend=backend,
+        home=home,
+    )
+    if dry_run:
+        typer.echo(plan.shell())
+        return
+    _require_free(home, plan.port)
+    environment = find_environment(device, home, python)
+    failed = []
+    for check in check_plan(plan, serving, chosen, weights=folder, environment=environment):
+        print_check(check, err=True)
+        failed += [] if check.ok else [check]
+    if failed:
+        names = ", ".join(check.name for check in failed)
+        raise ResourceError(f"the server was not started: {names}", hint=one_line(failed[0].hint))
+    for line in plan.elsewhere:
+        say(f"on the other machines: {line}")
+    _run(plan, home, detach=detach)
+
+
+@app.command("status")
+def status(as_json: AsJson = False) -> None:
+    """List the servers that run, and report those that crashed."""
+    from mgl.models.shipped import home
+
+    folder = home()
+    records, orphans = _find_servers(folder)
+    records = [_refresh(record) for record in records]
+    if as_json:
+        print_json(
+            [_to_json(record, folder, supervised=True) for record in records]
+            + [_to_json(record, folder, supervised=False) for record in orphans]
+        )
+        return
+    if not records:
+        if not orphans:
+            typer.echo("no server runs: `mgl serve start PROFILE` starts one")
+        return
+    print_table(
+        ("PORT", "MODEL", "TASK", "PROFILE", "RESTARTS", "ADAPTERS", "STATE"),
+        [
+            (
+                str(record.port),
+                record.model,
+                record.task,
+                record.profile,
+                str(record.restarts),
+                ", ".join(record.adapters) or "-",
+                f"{record.state}, {record.progress}" if record.progress else record.state,
+            )
+            for record in records
+        ],
+    )
+    for record in records:
+        crash = f"; last crash: {record.last_error}" if record.last_error else ""
+        typer.echo(one_line(f"{record.port}: {record.base_url}, log {record.log}{crash}"))
+
+
+@app.command("stop")
+def stop(port: Port = None) -> None:
+    """Stop a server and all its processes."""
+    from mgl.models.shipped import home
+    from mgl.serving.supervisor import request_stop
+
+    folder = home()
+    records, orphans = _find_servers(folder, report_running=False)
+    chosen = _pick([*records, *orphans], port)
+    if chosen is None:
+        typer.echo("no server runs" + ("" if port is None else f" on port {port}"))
+        return
+    request_stop(folder, chosen)
+    typer.echo(f"stopped {chosen.model} on port {chosen.port}")
+
+
+@app.command("load-adapter")
+def load_adapter(
+    adapter: Annotated[str, typer.Argument(metavar="NAME=PATH", help="The adapter's folder.")],
+    port: Port = None,
+) -> None:
+    """Load a LoRA adapter into a running server, if it was made for its model."""
+    from mgl.models import shipped
+    from mgl.models.profiles import load_profile
+    from mgl.serving import adapters
+    from mgl.serving.checks import check_adapter
+    from mgl.serving.plan import weights_folder
+    from mgl.serving.profile import load_serving_profile
+
+    name, path = _parse_adapter(adapter)
+    home = shipped.home()
+    record = _require_ready(home, port)
+    model = load_profile(record.model, home=home)
+    settings = load_serving_profile(record.profile, home=home).settings_for(model.name)
+    check = check_adapter(name, path, model, settings, weights=weights_folder(model, home))
+    if not check.ok:
+        raise ResourceError(f"{check.name}: {check.detail}", hint=check.hint)
+    adapters.load(record.base_url, record.api_key, name, path)
+    typer.echo(f"loaded {name} into {record.model} on port {record.port}")
+
+
+@app.command("unload-adapter")
+def unload_adapter(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The adapter's name.")],
+    port: Port = None,
+) -> None:
+    """Unload a LoRA adapter from a running server."""
+    from mgl.models.shipped import home
+    from mgl.serving import adapters
+
+    record = _require_ready(home(), port)
+    adapters.unload(record.base_url, record.api_key, name)
+    typer.echo(f"unloaded {name} from {record.model} on port {record.port}")
+
+
+@app.command("probe")
+def probe(base_url: BaseUrl = None, model: Model = None, as_json: AsJson = False) -> None:
+    """Test which constraints a server really honours, and remember the result."""
+    from mgl.llm.honoured import keep
+    from mgl.models.shipped import home
+    from mgl.serving.discovery import find_server, server_at
+    from mgl.serving.probing import probe as probe_server
+
+    folder = home()
+    own = server_at(folder, base_url) if base_url else find_server(folder, model, note=say)
+    if own is not None:
+        base_url, model = own.base_url, model or own.served_name
+    if base_url is None:
+        raise EngineUnavailable(
+            "there is no server to probe",
+            hint="start one with `mgl serve start PROFILE`, or name one with --base-url",
+        )
+    key = os.environ.get("MGL_API_KEY") or (own.api_key if own is not None else None)
+    say(f"probing {base_url} with a dozen short requests")
+    found = asyncio.run(probe_server(base_url, key, model))
+    if found.complete:
+        keep(folder, base_url, found)
+    if as_json:
+        print_json({**asdict(found), "base_url": base_url, "warning": found.warning})
+        return
+    typer.echo(f"{found.server} at {base_url}, model {found.model}")
+    print_table(("TRIED", "VERDICT", "ANSWER"), found.rows())
+    if found.warning is not None:
+        say(f"warning: {found.warning}")
+
+
+def _parse_adapter(text: str) -> tuple[str, Path]:
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise UsageError(
+            f"the adapter {text!r} is not NAME=PATH", hint="for example tales=adapters/tales"
+        )
+    return name, Path(path).expanduser().absolute()
+
+
+def _require_free(home: Path, port: int) -> None:
+    """UsageError if one of our servers has the port; crashed servers are reported once."""
+    if os.name != "posix":
+        raise UsageError("vLLM does not run on this system", hint="use Linux, or WSL on Windows")
+    from mgl.serving.supervisor import port_taken
+
+    records, orphans = _find_servers(home)
+    if any(record.port == port for record in orphans):
+        raise UsageError(
+            f"port {port} is held by a server that lost its supervisor",
+            hint=f"stop it: `mgl serve stop --port {port}`",
+        )
+    for record in records:
+        if record.port == port:
+            raise port_taken(port, record)
+
+
+def _run(plan: LaunchPlan, home: Path, *, detach: bool) -> None:
+    from mgl.serving.detached import start_detached
+    from mgl.serving.runfile import forget
+    from mgl.serving.supervisor import Supervisor
+
+    with _report_start(home) as report:
+        if detach:
+            final = start_detached(plan, home, report=report)
+        else:
+            final = Supervisor(plan, home, report=report).run()
+    if final.state == "failed":
+        forget(home, final.port)
+        raise EngineUnavailable(
+            f"the server {final.model} failed: {final.last_error}",
+            hint=f"{final.hint} (log: {final.log})",
+        )
+    say(f"stop it with `mgl serve stop --port {plan.port}`" if detach else "stopped")
+
+
+@contextmanager
+def _report_start(home: Path) -> Iterator[Callable[[ServerRecord], None]]:
+    """Report a starting server: one updated line on a terminal, plain lines elsewhere.
+
+    The line with the server's URL goes to stdout.
+    """
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task("")
+    restarts = 0
+
+    def report(record: ServerRecord) -> None:
+        nonlocal restarts
+        if record.restarts > restarts:
+            restarts = record.restarts
+            bar.stop()
+            say(f"{record.model} crashed: {record.last_error}")
+        if record.state == "ready":
+            bar.stop()
+            typer.echo(f"{record.model} is ready at {record.base_url}")
+            path = home / "servers" / "run" / f"{record.port}.json"
+            say(f"mgl commands find it by themselves; its key for other programs is in {path}")
+        elif record.state in ("starting", "restarting"):
+            again = "restarting, " if record.state == "restarting" else ""
+            text = f"{record.model}: {again}{record.progress or 'starting'}"
+            if sys.stderr.isatty():
+                bar.update(task, description=clean(text))
+                bar.start()
+            else:
+                say(text)
+
+    try:
+        yield report
+    finally:
+        bar.stop()
+
+
+def _find_servers(
+    home: Path, *, report_running: bool = True
+) -> tuple[list[ServerRecord], list[ServerRecord]]:
+    """Find the servers that run, and those that lost their supervisor; report the latter, and
+    once those that ended without being stopped."""
+    from mgl.serving.discovery import leftovers
+    from mgl.serving.runfile import running
+
+    orphans = []
+    for leftover in leftovers(home):
+        if report_running or not leftover.alive:
+            say(leftover.describe())
+        if leftover.alive:
+            orphans.append(leftover.record)
+    return running(home), orphans
+
+
+def _pick(records: list[ServerRecord], port: int | None) -> ServerRecord | None:
+    """Pick the server on a port, or the only one; UsageError if there are several."""
+    if port is not None:
+        return next((record for record in records if record.port == port), None)
+    if len(records) > 1:
+        ports = ", ".join(f"{record.port} ({record.model})" for record in records)
+        raise UsageError(f"{len(records)} servers run: {ports}", hint="choose one with --port")
+    return records[0] if records else None
+
+
+def _require_ready(home: Path, port: int | None) -> ServerRecord:
+    from mgl.serving.runfile import running
+
+    generating = [record for record in running(home) if record.task == "generate"]
+    record = _pick(generating, port)
+    if record is None:
+        raise EngineUnavailable(
+            "no server of yours runs" + ("" if port is None else f" on port {port}"),
+            hint="`mgl serve start PROFILE` starts one; `mgl serve status` lists them",
+        )
+    if record.state != "ready":
+        raise EngineUnavailable(
+            f"your server {record.describe()} is not ready yet",
+            hint="wait until `mgl serve status` says ready",
+        )
+    return record
+
+
+def _refresh(record: ServerRecord) -> ServerRecord:
+    """Ask a ready server whether it answers, and which adapters it has loaded."""
+    from mgl.serving.adapters import adapters
+    from mgl.serving.supervisor import is_ready
+
+    if record.state != "ready":
+        return record
+    if not is_ready(record):
+        return replace(record, progress="but does not answer now")
+    if record.task != "generate":
+        return record
+    try:
+        loaded = adapters(record.base_url, record.api_key)
+    except EngineError as error:
+        return replace(record, progress=f"but says: {one_line(error.message, 120)}")
+    return replace(record, adapters=dict.fromkeys(loaded, Path()))
+
+
+def _to_json(record: ServerRecord, home: Path, *, supervised: bool) -> dict[str, Any]:
+    """Describe a server without its secrets, which only its run file holds."""
+    public = {name: value for name, value in asdict(record).items() if name not in SECRETS}
+    return {
+        **public,
+        "supervised": supervised,
+        "port": record.port,
+        "log": str(record.log),
+        "adapters": sorted(record.adapters),
+        "run_file": str(home / "servers" / "run" / f"{record.port}.json"),
+    }

@@ -117,7 +117,7 @@ def _own_servers(
     except ResourceError:
         return None  # the check of the home folder says so
     for leftover in leftovers(folder):
-        hint = "`mgl serve --status` lists your servers" if leftover.alive else ""
+        hint = "`mgl serve status` lists your servers" if leftover.alive else ""
         yield Check("servers", not leftover.alive, leftover.describe(), hint)
     try:
         return server_at(folder, base_url) if base_url else find_server(folder, model)

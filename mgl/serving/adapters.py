@@ -49,7 +49,7 @@ def load(base_url: str, api_key: str | None, name: str, path: Path) -> None:
     if name in adapters(base_url, api_key):
         raise UsageError(
             f"the server has an adapter called {name} already",
-            hint=f"give this one another name, or `mgl serve --unload-adapter {name}` first",
+            hint=f"give this one another name, or `mgl serve unload-adapter {name}` first",
         )
     body = {"lora_name": name, "lora_path": str(path.absolute())}
     _send("POST", base_url, api_key, "load_lora_adapter", body)
@@ -88,7 +88,7 @@ def _send(
     except httpx.HTTPError as error:
         raise EngineUnavailable(
             f"no server answers at {base_url} ({error or type(error).__name__})",
-            hint="`mgl serve --status` lists those that run",
+            hint="`mgl serve status` lists those that run",
         ) from error
     if reply.status_code != httpx.codes.OK:
         raise _refusal(reply.status_code, reply.text, url, body)

@@ -105,7 +105,7 @@ def _gpus(profile: ServingProfile, settings: Settings, here: Present) -> Check:
             "gpu",
             False,
             here.trouble,
-            "install the driver and see that nvidia-smi lists a GPU; without one: mgl serve cpu",
+            "install the driver until nvidia-smi lists a GPU; without one: mgl serve start cpu",
         )
     wanted = parts_a_node(profile.machine, settings)
     if len(here.gpus) < wanted:
@@ -202,7 +202,7 @@ def _port(plan: LaunchPlan) -> Check:
                 False,
                 detail,
                 f"give another, for instance --port {plan.port + 10}, or end that program "
-                "(`mgl serve --status` shows the servers that mgl started)",
+                "(`mgl serve status` shows the servers that mgl started)",
             )
     return Check("port", True, str(plan.port))
 

@@ -41,7 +41,7 @@ class Leftover:
         if self.alive:
             return (
                 f"{name} runs without its supervisor ({self.alive} processes): "
-                f"`mgl serve --stop --port {record.port}` ends it"
+                f"`mgl serve stop --port {record.port}` ends it"
             )
         if record.state == "failed":
             return f"{name} failed: {record.last_error} (hint: {record.hint}; log: {record.log})"
@@ -88,7 +88,7 @@ def find_server(
     for record in there:
         raise EngineUnavailable(
             f"your server {record.describe()} is not ready yet",
-            hint="wait until `mgl serve --status` says ready, or name another way with --engine",
+            hint="wait until `mgl serve status` says ready, or name another way with --engine",
         )
     return None
 

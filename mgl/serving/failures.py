@@ -75,7 +75,7 @@ _KNOWN: Final = (
         r"|libcuda\.so\.1|Failed to infer device type|CUDA driver version is insufficient"
         r"|couldn't communicate with the NVIDIA driver",
         "no usable GPU driver: {0}",
-        "`nvidia-smi` has to list the GPUs; without one, `mgl serve cpu`",
+        "`nvidia-smi` has to list the GPUs; without one, `mgl serve start cpu`",
         always=True,
     ),
     _known(
@@ -157,7 +157,7 @@ _KNOWN: Final = (
         "argument",
         r"error: (unrecognized arguments: [^\n]{1,120}|argument [^\n]{1,160})",
         "the server refuses an option: {0}",
-        "this vLLM's version may not know it: `mgl serve PROFILE --dry-run` shows the command",
+        "this version of vLLM may not know it: see `mgl serve start PROFILE --dry-run`",
     ),
     _known(
         "not_vllm",
@@ -203,7 +203,7 @@ def explain(
     )
 
 
-_LOOK: Final = "its log says more (`mgl serve --status` names it)"
+_LOOK: Final = "its log says more (`mgl serve status` names it)"
 
 
 def oom_kills() -> int | None:

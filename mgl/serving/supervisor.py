@@ -300,7 +300,7 @@ def port_taken(port: int, record: ServerRecord | None) -> UsageError:
         who = f"your own server {record.model} ({record.state})"
     return UsageError(
         f"port {port} is taken by {who}",
-        hint=f"give another with --port, or end that one: `mgl serve --stop --port {port}`",
+        hint=f"give another with --port, or end that one: `mgl serve stop --port {port}`",
     )
 
 

@@ -79,7 +79,7 @@ def start(mgl_home: Path, tmp_path: Path, weights: Path, port: int) -> Iterator[
     python = tmp_path / "python"
     python.write_text(PYTHON.format(python=sys.executable, fake=str(FAKE)))
     python.chmod(0o755)
-    words = ("serve", "here", "--port", str(port), "--python", str(python))
+    words = ("serve", "start", "here", "--port", str(port), "--python", str(python))
     yield (*words, "--weights", str(weights))
     for record in [*runfile.running(mgl_home), *runfile.left_behind(mgl_home)]:
         if record.supervisor_pid != os.getpid():
@@ -152,15 +152,8 @@ def test_dry_run_prints_the_command_and_starts_nothing(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("here", "--stop"), "PROFILE and --stop exclude each other"),
-        (("--status", "--probe"), "--status and --probe exclude each other"),
-        (("--stop", "--weights", "x"), "--weights does not go with --stop"),
-        (("--model", "tiny"), "--model does not go with the list of profiles"),
-        (("here", "--json"), "--json does not go with PROFILE"),
-        (("here", "--base-url", "http://x"), "--base-url does not go with PROFILE"),
-        (("here", "--detach", "--dry-run"), "--detach and --dry-run exclude each other"),
-        (("here", "--adapter", "tales"), "--adapter 'tales' is not NAME=PATH"),
-        (("--load-adapter", "=x"), "--load-adapter '=x' is not NAME=PATH"),
+        (("here", "--detach", "--dry-run"), "--dry-run starts nothing"),
+        (("here", "--adapter", "tales"), "'tales' is not NAME=PATH"),
         (("heer", "--dry-run"), "there is no serving profile called 'heer'"),
         (("here", "--model", "tinny"), "there is no model profile called 'tinny'"),
         (("here", "--task", "embed"), "lists no model for embed"),
@@ -170,7 +163,7 @@ def test_dry_run_prints_the_command_and_starts_nothing(
 def test_what_cannot_go_together_is_one_clear_line(
     mgl: Mgl, words: tuple[str, ...], said: str
 ) -> None:
-    result = mgl("serve", *words)
+    result = mgl("serve", "start", *words)
     assert result.exit_code == 2
     assert said in result.stderr
     assert result.stderr.startswith("error: ")
@@ -184,7 +177,7 @@ def test_a_folder_without_a_chat_template_is_not_served(
     result = mgl(*start)
     assert result.exit_code == 5
     assert "no chat template" in result.stderr
-    assert "error: the server is not started: chat template" in result.stderr
+    assert "error: the server was not started: chat template" in result.stderr
     assert not (mgl_home / "servers" / "run").exists()
 
 
@@ -232,9 +225,9 @@ def test_left_running_it_is_shown_found_given_adapters_and_stopped(
     record = ready(mgl_home, port)
     assert os.getsid(record.supervisor_pid) == record.supervisor_pid
 
-    (told,) = json.loads(mgl("serve", "--status", "--json").stdout)
+    (told,) = json.loads(mgl("serve", "status", "--json").stdout)
     assert (told["state"], told["port"], told["model"]) == ("ready", port, "tiny")
-    shown = mgl("serve", "--status").output
+    shown = mgl("serve", "status").output
     assert str(record.log) in shown
     for secret in (record.api_key, record.token):
         assert secret not in shown + json.dumps(told)
@@ -245,13 +238,13 @@ def test_left_running_it_is_shown_found_given_adapters_and_stopped(
 
     _adapters_come_and_go(mgl, tmp_path)
 
-    assert mgl("serve", "--stop", "--port", free_port()).exit_code == 0
+    assert mgl("serve", "stop", "--port", free_port()).exit_code == 0
     assert len(runfile.running(mgl_home)) == 1
-    stopped = mgl("serve", "--stop")
+    stopped = mgl("serve", "stop")
     assert stopped.stdout == f"stopped tiny on port {port}\n"
     assert processes.carrying(record.token) == []
-    assert "no server runs" in mgl("serve", "--status").stdout
-    assert "no server runs" in mgl("serve", "--stop").stdout
+    assert "no server runs" in mgl("serve", "status").stdout
+    assert "no server runs" in mgl("serve", "stop").stdout
 
 
 def _adapters_come_and_go(mgl: Mgl, tmp_path: Path) -> None:
@@ -261,15 +254,15 @@ def _adapters_come_and_go(mgl: Mgl, tmp_path: Path) -> None:
         config = {"peft_type": "LORA", "r": 8, "base_model_name_or_path": base}
         (folder / "adapter_config.json").write_text(json.dumps(config))
         (folder / "adapter_model.safetensors").write_text("")
-    loaded = mgl("serve", "--load-adapter", f"tales={tmp_path / 'tales'}")
+    loaded = mgl("serve", "load-adapter", f"tales={tmp_path / 'tales'}")
     assert loaded.exit_code == 0, loaded.stderr
-    (told,) = json.loads(mgl("serve", "--status", "--json").stdout)
+    (told,) = json.loads(mgl("serve", "status", "--json").stdout)
     assert told["adapters"] == ["tales"]
-    refused = mgl("serve", "--load-adapter", f"odd={tmp_path / 'odd'}")
+    refused = mgl("serve", "load-adapter", f"odd={tmp_path / 'odd'}")
     assert refused.exit_code == 5
     assert "was made for example/other" in refused.stderr
-    assert mgl("serve", "--unload-adapter", "tales").exit_code == 0
-    gone = mgl("serve", "--unload-adapter", "tales")
+    assert mgl("serve", "unload-adapter", "tales").exit_code == 0
+    gone = mgl("serve", "unload-adapter", "tales")
     assert gone.exit_code == 2
     assert "no adapter called tales" in gone.stderr
 
@@ -318,17 +311,17 @@ def test_a_server_that_lost_its_supervisor(
     record = ready(mgl_home, port)
     process.kill()
     process.communicate()
-    shown = mgl("serve", "--status")
+    shown = mgl("serve", "status")
     assert f"on port {port} runs without its supervisor (1 processes)" in shown.stderr
     assert shown.stdout == ""
-    (told,) = json.loads(mgl("serve", "--status", "--json").stdout)
+    (told,) = json.loads(mgl("serve", "status", "--json").stdout)
     assert (told["supervised"], told["port"]) == (False, port)
     refused = mgl(*start)
     assert refused.exit_code == 2
-    assert f"`mgl serve --stop --port {port}` ends it" in refused.stderr
-    assert mgl("serve", "--stop").stdout == f"stopped tiny on port {port}\n"
+    assert f"`mgl serve stop --port {port}`" in refused.stderr
+    assert mgl("serve", "stop").stdout == f"stopped tiny on port {port}\n"
     assert processes.carrying(record.token) == []
-    assert mgl("serve", "--status").stderr == ""
+    assert mgl("serve", "status").stderr == ""
 
 
 def test_several_servers_need_a_port(mgl: Mgl, mgl_home: Path) -> None:
@@ -343,10 +336,10 @@ def test_several_servers_need_a_port(mgl: Mgl, mgl_home: Path) -> None:
                 *("key", "token", os.getpid(), Path("/log")),
             ),
         )
-    result = mgl("serve", "--stop")
+    result = mgl("serve", "stop")
     assert result.exit_code == 2
     assert "2 servers run: 8001 (m8001), 8002 (m8002)" in result.stderr
-    waiting = mgl("serve", "--unload-adapter", "tales", "--port", 8001)
+    waiting = mgl("serve", "unload-adapter", "tales", "--port", 8001)
     assert waiting.exit_code == 4
     assert "not ready yet" in waiting.stderr
     for record in records:
@@ -354,12 +347,12 @@ def test_several_servers_need_a_port(mgl: Mgl, mgl_home: Path) -> None:
 
 
 def test_a_probe_needs_a_server_and_prints_what_it_found(mgl: Mgl) -> None:
-    nothing = mgl("serve", "--probe")
+    nothing = mgl("serve", "probe")
     assert nothing.exit_code == 4
-    assert "there is no server to try" in nothing.stderr
+    assert "there is no server to probe" in nothing.stderr
     with serving(VLLM, *[chat("Paris.")] * 40) as server:
-        printed = mgl("serve", "--probe", "--base-url", server.url)
-        told = json.loads(mgl("serve", "--probe", "--base-url", server.url, "--json").stdout)
+        printed = mgl("serve", "probe", "--base-url", server.url)
+        told = json.loads(mgl("serve", "probe", "--base-url", server.url, "--json").stdout)
     assert printed.exit_code == 0, printed.stderr
     assert "vllm 0.12.1" in printed.stdout
     assert "structured_outputs" in printed.stdout

@@ -144,7 +144,7 @@ def test_a_cache_too_small_for_one_sequence_is_refused(port: int) -> None:
 def test_a_machine_without_a_driver_is_told_to_use_its_cpu(port: int) -> None:
     checks = checked("gpu-24gb", here=Present(10**10, trouble="no NVIDIA driver"), port=port)
     assert not checks["gpu"].ok
-    assert "mgl serve cpu" in checks["gpu"].hint
+    assert "mgl serve start cpu" in checks["gpu"].hint
     assert checks["memory"].ok, "what the driver does not tell cannot be too little"
 
 

@@ -103,7 +103,7 @@ def test_a_server_that_starts_is_said_and_not_waited_for(mgl_home: Path, book: P
             result = ask(book, *options)
             assert result.exit_code == 4
             assert f"{MODEL} on port 8001 (starting, loading weights 40%)" in result.stderr
-            assert "mgl serve --status" in result.stderr
+            assert "mgl serve status" in result.stderr
         with pytest.raises(EngineUnavailable):
             find_server(mgl_home)
         assert find_server(mgl_home, "smollm2-135m") is None

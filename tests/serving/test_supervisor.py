@@ -160,7 +160,7 @@ def test_two_servers_on_one_port(mgl_home: Path, port: int) -> None:
             UsageError, match=rf"port {port} is taken by your own server tiny"
         ) as caught:
             Supervisor(plan_of(port, model="other"), mgl_home).run()
-        assert f"mgl serve --stop --port {port}" in caught.value.hint
+        assert f"mgl serve stop --port {port}" in caught.value.hint
         assert runfile.running(mgl_home) == [record]
 
 
@@ -186,7 +186,7 @@ def test_a_killed_supervisor_leaves_a_server_that_is_found_and_ended(
         assert runfile.running(mgl_home) == []
         (left,) = leftovers(mgl_home)
         assert left.alive == 2
-        assert f"mgl serve --stop --port {port}" in left.describe()
+        assert f"mgl serve stop --port {port}" in left.describe()
         request_stop(mgl_home, record, patience_s=0.5)
         assert not is_ready(record)
     assert processes.carrying(record.token) == []

@@ -268,7 +268,7 @@ def error_of(status: int, text: str, url: str) -> EngineError:
     if _CONSTRAINT.search(said) if status in (400, 422) else _refuses_to_compile(status, said):
         return ConstraintRefused(
             f"the server refused the constraint ({status}): {said}",
-            hint="`mgl serve --probe` tells what the server honours; look at the server's log",
+            hint="`mgl serve probe` tells what the server honours; look at the server's log",
         )
     if status >= 500 or status in _LATER:
         kind = EngineUnavailable if status in _LATER else ServerFailed
