@@ -4,14 +4,22 @@ A call's key is a hash of everything that decides its reply: model and weights, 
 JSON schema, sampling and seed. A completion that was logged under a key is replayed instead of
 asked for again, whether its reply turned out valid or not: so a killed run resumes with no call
 paid twice, and a finished run replays to the same records without a model.
+
+A call also knows its lineage: the turns of a conversation that its prompt shows, so that it is
+deleted with them. Who makes the calls says so around them, also for tasks started within:
+
+    with showing(talk.id, {3, 4}):
+        await llm.complete(...)
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -20,6 +28,7 @@ from mgl.llm.base import Completion, Request
 __all__ = [
     "CallLog",
     "CallRecord",
+    "Lineage",
     "MemoryCallLog",
     "Outcome",
     "RecordedRun",
@@ -27,6 +36,10 @@ __all__ = [
     "call_key",
     "content_hash",
     "request_json",
+    "showing",
+    "showing_only",
+    "witness",
+    "witnessing",
 ]
 
 Outcome = Literal[
@@ -47,6 +60,19 @@ answered others; one that was ``unavailable`` may not have."""
 
 
 @dataclass(frozen=True, slots=True)
+class Lineage:
+    """The turns of a conversation that a prompt shows, by their numbers; None for all so far.
+
+    A summary that is shown counts as all turns that it was made of. ``since`` numbers the last
+    deletion that the texts know of; None where nothing can be deleted meanwhile.
+    """
+
+    document_id: str
+    turns: frozenset[int] | None = None
+    since: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CallRecord:
     """One call. ``completion`` is None where none came back (time-out, refusal, lost server)."""
 
@@ -58,6 +84,56 @@ class CallRecord:
     outcome: Outcome
     error: str | None
     seconds: float
+    lineage: Lineage | None = field(default=None, compare=False)
+
+
+_LINEAGE: ContextVar[Lineage | None] = ContextVar("lineage", default=None)
+_WITNESSED: ContextVar[list[Lineage | None] | None] = ContextVar("witnessed", default=None)
+
+
+@contextmanager
+def showing(
+    document_id: str, turns: Collection[int] | None = None, *, since: int | None = None
+) -> Iterator[None]:
+    """State which turns of a conversation the calls within show."""
+    shown = None if turns is None else frozenset(turns)
+    token = _LINEAGE.set(Lineage(document_id, shown, since))
+    try:
+        yield
+    finally:
+        _LINEAGE.reset(token)
+
+
+@contextmanager
+def showing_only(turns: Collection[int]) -> Iterator[None]:
+    """State that the calls within show only these of the turns stated around them, whose texts
+    were read when that scope began. Changes nothing where none was stated."""
+    around = _LINEAGE.get()
+    if around is None:
+        yield
+        return
+    with showing(around.document_id, turns, since=around.since):
+        yield
+
+
+@contextmanager
+def witnessing() -> Iterator[list[Lineage | None]]:
+    """Collect the lineage of each call within, replayed ones too, in order."""
+    witnessed: list[Lineage | None] = []
+    token = _WITNESSED.set(witnessed)
+    try:
+        yield witnessed
+    finally:
+        _WITNESSED.reset(token)
+
+
+def witness() -> Lineage | None:
+    """The lineage of a call that is made now; whoever collects it (``witnessing``) gets it."""
+    lineage = _LINEAGE.get()
+    witnessed = _WITNESSED.get()
+    if witnessed is not None:
+        witnessed.append(lineage)
+    return lineage
 
 
 class CallLog(Protocol):

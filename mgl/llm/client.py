@@ -39,7 +39,7 @@ from mgl.errors import (
     UsageError,
 )
 from mgl.llm.base import Completion, Engine, Message, Reply, Request, Sampling, SchemaT, Tool
-from mgl.llm.calls import CallLog, CallRecord, Outcome, call_key
+from mgl.llm.calls import CallLog, CallRecord, Lineage, Outcome, call_key, witness
 from mgl.llm.concurrency import Limiter, Retries, SharedCalls
 from mgl.llm.replies import Verdict, invalid_reply, judge, resample, with_feedback
 from mgl.llm.schemas import json_schema
@@ -240,7 +240,7 @@ class Client:
 
     async def _call(self, request: Request, schema: type[BaseModel] | None, stage: str) -> _Done:
         """A completion from the log, from the same call in flight, or from the engine."""
-        key = call_key(self.model_id, request)
+        key, lineage = call_key(self.model_id, request), witness()
         record = self._log.replay(key)
         if record is not None and record.completion is not None:
             completion = record.completion
@@ -248,7 +248,7 @@ class Client:
             done = _Done(key, completion, verdict, record.seconds, replayed=True)
         else:
             done, shared = await self._on_this_loop().calls.join(
-                key, lambda: self._send(key, request, schema, stage)
+                key, lambda: self._send(key, request, schema, stage, lineage)
             )
             if not shared:
                 return done
@@ -268,7 +268,12 @@ class Client:
         return done
 
     async def _send(
-        self, key: str, request: Request, schema: type[BaseModel] | None, stage: str
+        self,
+        key: str,
+        request: Request,
+        schema: type[BaseModel] | None,
+        stage: str,
+        lineage: Lineage | None,
     ) -> _Done:
         """Send a request until a completion comes back; each attempt is logged and counted."""
         await self._check_context(request)
@@ -299,7 +304,17 @@ class Client:
             else:
                 outcome, reason = _outcome_of(failure), failure.message
             self._log.record(
-                CallRecord(key, stage, self.model_id, request, completion, outcome, reason, seconds)
+                CallRecord(
+                    key,
+                    stage,
+                    self.model_id,
+                    request,
+                    completion,
+                    outcome,
+                    reason,
+                    seconds,
+                    lineage,
+                )
             )
             spent = StageUsage(calls=1, seconds=seconds, violated=int(outcome == "violated"))
             if completion is None or verdict is None:

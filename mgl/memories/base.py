@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from mgl.errors import InputError, UsageError
 from mgl.llm.base import LLM, Sampling
-from mgl.llm.calls import content_hash
+from mgl.llm.calls import content_hash, showing_only
 from mgl.llm.replies import REPAIR
 from mgl.memories.calls import Shown, answer_from_turns, reply_to_turn
 from mgl.memories.deletion import Forgotten
@@ -318,7 +318,7 @@ class SourceMemory(ABC, Generic[ConfigT]):
 
     def _record(self, *, chunks: int = 0, tokens: int = 0) -> MemoryRecord:
         """The memory's record: as the store has it, else as it is to be registered."""
-        if (known := self._stored_record()) is not None:
+        if (known := self._tools.store.find_memory(self.id)) is not None:
             return known
         return MemoryRecord(
             id=self.id,
@@ -330,10 +330,6 @@ class SourceMemory(ABC, Generic[ConfigT]):
             chunks=chunks,
             tokens=tokens,
         )
-
-    def _stored_record(self) -> MemoryRecord | None:
-        own = self.id
-        return next((each for each in self._tools.store.memories() if each.id == own), None)
 
     def _view(
         self,
@@ -362,13 +358,20 @@ class SourceMemory(ABC, Generic[ConfigT]):
 class Recall:
     """What a memory finds for a question: the texts to show, and how it came to them.
 
-    ``ranked`` are the numbers of the turns behind them, the best first.
+    ``ranked`` are the numbers of the turns behind them, the best first. ``made_of`` are further
+    turns that the texts are made of, where one is a summary of more than it stands for.
     """
 
     shown: Sequence[Shown]
     ranked: Sequence[int]
     trace: tuple[str, ...] = ()
     paths: tuple[tuple[str, ...], ...] = ()
+    made_of: frozenset[int] = frozenset()
+
+    @property
+    def turns(self) -> frozenset[int]:
+        """All turns that an answer from it is made of."""
+        return self.made_of.union(*(numbers for numbers, _ in self.shown))
 
 
 class LogMemory(SourceMemory[ConfigT], Generic[ConfigT, EditT, StateT]):
@@ -384,7 +387,7 @@ class LogMemory(SourceMemory[ConfigT], Generic[ConfigT, EditT, StateT]):
     @property
     def state(self) -> StateT:
         """The state as the log has it now."""
-        self._log.catch_up()
+        self._log.open(self._record)
         return self._log.state
 
 
@@ -403,7 +406,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
     @property
     def conversation(self) -> Conversation:
         """The conversation as the store has it now. UsageError over a document."""
-        self._log.catch_up()
+        self._log.open(self._record)
         source = self._log.source
         if isinstance(source, Conversation):
             return source
@@ -457,17 +460,19 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
 
     async def answer(self, question: Question) -> Answer:
         """Answer from what the memory holds, citing turns."""
-        found = await self.recall(question)
-        with self._log.showing(turn for turns, _ in found.shown for turn in turns):
-            answer = await answer_from_turns(
-                self._tools.llm,
-                self.conversation,
-                found.shown,
-                question,
-                sampling=self._sampling(),
-                trace=(self._judged_by, *found.trace),
-                ranked=found.ranked,
-            )
+        self._log.open(self._record)
+        with self._log.showing():
+            found = await self.recall(question)
+            with showing_only(found.turns):
+                answer = await answer_from_turns(
+                    self._tools.llm,
+                    self.conversation,
+                    found.shown,
+                    question,
+                    sampling=self._sampling(),
+                    trace=(self._judged_by, *found.trace),
+                    ranked=found.ranked,
+                )
         return replace(answer, paths=found.paths)
 
     async def reply(self, turn: Turn, name: str) -> Answer:
@@ -488,17 +493,18 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         kept = [number for number in range(last) if number not in forgotten]
         recent = [*kept[1 - RECENT :], last]
         question = Question(heard.text, heard.time, heard.speaker or None)
-        found = await self.recall(question, recent=recent)
-        with self._log.showing([*recent, *(turn for turns, _ in found.shown for turn in turns)]):
-            said = await reply_to_turn(
-                self._tools.llm,
-                talk,
-                found.shown,
-                recent,
-                name=name,
-                sampling=self._sampling(),
-                trace=found.trace,
-            )
+        with self._log.showing():
+            found = await self.recall(question, recent=recent)
+            with showing_only(found.turns.union(recent)):
+                said = await reply_to_turn(
+                    self._tools.llm,
+                    talk,
+                    found.shown,
+                    recent,
+                    name=name,
+                    sampling=self._sampling(),
+                    trace=found.trace,
+                )
         await self.append(replace(given, text=said.text))
         return replace(said, paths=found.paths)
 

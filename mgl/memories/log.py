@@ -13,13 +13,14 @@ comes second reads the log again. A deletion rewrites rows, so the whole log is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, Final, Generic, TypeVar
 
 from mgl.errors import InputError, StoreConflict
+from mgl.llm.calls import showing
 from mgl.memories.deletion import delete, minding
 from mgl.observer import Observer
 from mgl.store import EditRecord, MemoryRecord, Store
@@ -55,7 +56,8 @@ class Vocabulary(Generic[EditT, StateT]):
     ``edits`` are their dataclasses; ``apply`` gives the state after one edit, and raises KeyError
     or ValueError for one that does not fit; ``empty`` is the state before the first. ``events``
     are rows that change no state (``Failed`` is one of them in every vocabulary). ``span`` finds
-    the source of an edit that is recorded without one.
+    the source of an edit that is recorded without one; ``turns`` finds the turns that an edit is
+    made of, with which it is deleted: none for one that holds no words, None for those of its span.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Vocabulary(Generic[EditT, StateT]):
         events: Mapping[str, type[Any]] | None = None,
         replay: Callable[[Iterable[EditT], StateT], StateT] | None = None,
         span: Callable[[EditT], Span | None] | None = None,
+        turns: Callable[[StateT, EditT], Collection[int] | None] | None = None,
     ) -> None:
         self._events: dict[str, type[Any]] = {"reply": Failed, **(events or {})}
         self._types: dict[str, type[Any]] = {**edits, **self._events}
@@ -74,6 +77,7 @@ class Vocabulary(Generic[EditT, StateT]):
         self.empty = empty
         self._replay = replay
         self._span = span
+        self._turns = turns
 
     def record(
         self,
@@ -85,6 +89,7 @@ class Vocabulary(Generic[EditT, StateT]):
         call_key: str | None = None,
         span: Span | None = None,
         score: float | None = None,
+        turns: Collection[int] | None = None,
     ) -> EditRecord:
         """Make an edit or event a row: applied, or ``rejected`` or ``repaired`` with the reason."""
         outcome: EditOutcome = "rejected" if rejected else "repaired" if repaired else "applied"
@@ -93,7 +98,18 @@ class Vocabulary(Generic[EditT, StateT]):
         reason = rejected or repaired
         if span is None and self._span is not None:
             span = self._span(edit)
-        return EditRecord(step, name, payload, outcome, reason, span, score, call_key)
+        made_of = None if turns is None else tuple(sorted(turns))
+        return EditRecord(step, name, payload, outcome, reason, span, score, call_key, made_of)
+
+    def find_turns(self, state: StateT, edit: EditT) -> Collection[int] | None:
+        """Find the turns that an edit is made of, before it is applied; None where none are known.
+
+        An edit that does not fit the state, and is to be rejected, may have none.
+        """
+        try:
+            return None if self._turns is None else self._turns(state, edit)
+        except KeyError:
+            return None
 
     def parse(self, row: EditRecord) -> EditT | Any | None:
         """The edit or event of a row; None where it was rejected, or is a bare mark."""
@@ -148,8 +164,14 @@ class Draft(Generic[EditT, StateT]):
         call_key: str | None = None,
         span: Span | None = None,
         score: float | None = None,
+        turns: Collection[int] | None = None,
     ) -> bool:
-        """Apply an edit, unless it is ``rejected``, and return whether it was applied."""
+        """Apply an edit, unless it is ``rejected``, and return whether it was applied.
+
+        ``turns`` are those that it is made of, by default what the vocabulary finds.
+        """
+        if turns is None:
+            turns = self._vocabulary.find_turns(self.state, edit)
         if rejected is None:
             try:
                 self.state = self._vocabulary.apply(self.state, edit)
@@ -163,6 +185,7 @@ class Draft(Generic[EditT, StateT]):
             call_key=call_key,
             span=span,
             score=score,
+            turns=turns,
         )
         self.rows.append(row)
         return rejected is None
@@ -175,8 +198,8 @@ class Draft(Generic[EditT, StateT]):
         self.rows.append(row)
 
     def mark(self, event: Any, *, call_key: str | None = None) -> None:
-        """Add an event, which changes no state."""
-        self.rows.append(self._vocabulary.record(self.step, event, call_key=call_key))
+        """Add an event, which changes no state and holds no words."""
+        self.rows.append(self._vocabulary.record(self.step, event, call_key=call_key, turns=()))
 
     def fail(self, what: str, problem: str, *, reason: str = "reply_invalid") -> None:
         """Add that a reply, or a part of one, could not be used."""
@@ -204,6 +227,7 @@ class Log(Generic[EditT, StateT]):
         self.fates: dict[int, Fate] = {}
         self.state: StateT = vocabulary.empty
         self.step = 0
+        self._deletions = 0
         self._store = store
         self._source = source
         self._vocabulary = vocabulary
@@ -237,6 +261,7 @@ class Log(Generic[EditT, StateT]):
             self._read_turns()
 
     def _read_turns(self) -> None:
+        self._deletions = self._store.count_deletions(self._source.id)  # before they are read
         since = len(self.turns)
         for turn in self._store.turns(self._source.id, since=since):
             self._numbers[turn.id] = len(self.turns)
@@ -260,6 +285,24 @@ class Log(Generic[EditT, StateT]):
     def forgotten(self) -> frozenset[int]:
         """The numbers of the turns that were deleted, whichever memory was asked to."""
         return frozenset(number for number, fate in self.fates.items() if fate == "forgotten")
+
+    @contextmanager
+    def showing(self, turns: Iterable[int] | None = None) -> Iterator[None]:
+        """State which turns the calls within show, by default all that there are.
+
+        Their texts are those of the last time that the log caught up: where one of them is deleted
+        before a call is recorded, the call is recorded without its words.
+        """
+        if not isinstance(self._source, Conversation):
+            yield
+            return
+        shown = None if turns is None else frozenset(turns)
+        store, source = self._store, self._source.id
+        with (
+            minding(store, source, self.turns, self._turns_now),
+            showing(source, shown, since=self._deletions),
+        ):
+            yield
 
     def number(self, turn_id: str) -> int:
         """The number of the turn with this id; KeyError if there is none."""
@@ -302,7 +345,7 @@ class Log(Generic[EditT, StateT]):
         False as in ``write``.
         """
         number = len(self.turns)
-        row = EditRecord(self.step, APPEND, {"turn": number}, "applied")
+        row = EditRecord(self.step, APPEND, {"turn": number}, "applied", turns=())
         try:
             self._store.append_turn(self._source.id, number, turn, self.identity, row)
         except StoreConflict:
@@ -319,13 +362,6 @@ class Log(Generic[EditT, StateT]):
             self._observer.note(
                 "another process reads the store: what was deleted leaves its file when that ends"
             )
-
-    def showing(self, turns: Iterable[int]) -> AbstractContextManager[None]:
-        """Calls made within show these turns: where one is deleted meanwhile, they are cleaned."""
-        del turns
-        if not isinstance(self._source, Conversation):
-            return nullcontext()
-        return minding(self._store, self._source.id, self.turns, self._turns_now)
 
     def _turns_now(self) -> Sequence[Turn]:
         self.catch_up()

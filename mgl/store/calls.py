@@ -1,22 +1,43 @@
-"""The store's side of the call log: records calls under a memory, replays them over all.
+"""Model calls as rows, and the store's side of the call log.
 
     >>> log = store.call_log("3f9a")            # doctest: +SKIP
     >>> client = Client(engine, log)            # doctest: +SKIP
 
 A call made for one memory is replayed for any other that would send the same request to the same
-model: the key is the whole request.
+model: the key is the whole request. Each row knows the turns that its prompt showed; where nobody
+stated them, a call of a conversation's memory counts as showing all turns so far.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import sqlite3
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Final
 
-from mgl.llm.calls import CallRecord
+from mgl.llm.base import (
+    Completion,
+    Message,
+    Request,
+    Sampling,
+    TokenUsage,
+    Tool,
+    ToolCall,
+)
+from mgl.llm.calls import CallRecord, content_hash, request_json
+from mgl.store import rows
+from mgl.store.lineage import deleted_since, encode_turns
 
 if TYPE_CHECKING:
     from mgl.store.database import Store
 
-__all__ = ["StoreCallLog"]
+__all__ = ["COLUMNS", "StoreCallLog", "call_from_row", "empty_call", "insert_call"]
+
+COLUMNS: Final = (
+    "key, memory_id, stage, model_id, prompt_hash, schema_hash, temperature, top_p, max_tokens, "
+    "seed, input_tokens, output_tokens, cached_tokens, seconds, finish_reason, outcome, error, "
+    "request, reply, tool_calls, logprobs, way, loosened"
+)
 
 
 class StoreCallLog:
@@ -36,3 +57,131 @@ class StoreCallLog:
 
     def record(self, call: CallRecord) -> None:
         self._store.add_call(call, self._memory_id)
+
+
+def insert_call(connection: sqlite3.Connection, call: CallRecord, memory_id: str | None) -> None:
+    """Append a call; without its words where a turn that it shows was deleted meanwhile."""
+    lineage = call.lineage
+    document_id, turns = None, None
+    if lineage is not None:
+        document_id, turns = lineage.document_id, encode_turns(lineage.turns)
+    elif memory_id is not None:
+        found = connection.execute(
+            "SELECT document_id FROM memories WHERE id = ?", (memory_id,)
+        ).fetchone()
+        document_id = found and found[0]
+    if turns is None and document_id is not None:
+        (last,) = connection.execute(
+            "SELECT max(number) FROM turns WHERE document_id = ?", (document_id,)
+        ).fetchone()
+        turns = encode_turns(()) if last is None else f"[[0,{last}]]"
+    if lineage is not None and deleted_since(connection, lineage.document_id, lineage.since, turns):
+        call = _without_words(call)
+    connection.execute(
+        f"""INSERT INTO llm_calls ({COLUMNS}, document_id, turns)
+        VALUES ({rows.placeholders(COLUMNS)}, ?, ?)""",
+        (*call_row(call, memory_id), document_id, turns),
+    )
+
+
+def empty_call(connection: sqlite3.Connection, number: int) -> tuple[str, str]:
+    """Take a call's words and make its key replay nothing; the old key and the new one.
+
+    Stage, tokens and seconds stay: they were spent.
+    """
+    row = connection.execute(
+        f"SELECT {COLUMNS} FROM llm_calls WHERE number = ?", (number,)
+    ).fetchone()
+    call = call_from_row(row)
+    emptied = replace(_without_words(call), key=f"redacted {number}")
+    connection.execute(
+        f"UPDATE llm_calls SET ({COLUMNS}) = ({rows.placeholders(COLUMNS)}) WHERE number = ?",
+        (*call_row(emptied, row[1]), number),
+    )
+    return call.key, emptied.key
+
+
+def _without_words(call: CallRecord) -> CallRecord:
+    completion = call.completion
+    return replace(
+        call,
+        key="redacted",
+        request=Request((Message("user", ""),), sampling=call.request.sampling),
+        completion=completion and replace(completion, text="", tool_calls=(), logprobs=()),
+        error=call.error and "",
+    )
+
+
+def call_row(call: CallRecord, memory_id: str | None) -> rows.Row:
+    request = request_json(call.request)
+    schema = request["json_schema"]
+    sampling = call.request.sampling
+    completion = call.completion
+    usage = None if completion is None else completion.usage
+    return (
+        call.key,
+        memory_id,
+        call.stage,
+        call.model_id,
+        content_hash({"messages": request["messages"], "tools": request["tools"]}),
+        None if schema is None else content_hash(schema),
+        sampling.temperature,
+        sampling.top_p,
+        sampling.max_tokens,
+        sampling.seed,
+        None if usage is None else usage.input_tokens,
+        None if usage is None else usage.output_tokens,
+        None if usage is None else usage.cached_tokens,
+        call.seconds,
+        None if completion is None else completion.finish_reason,
+        call.outcome,
+        None if call.error is None else rows.pack(call.error),
+        rows.dump(request),
+        None if completion is None else rows.pack(completion.text),
+        None if completion is None else rows.dump([asdict(c) for c in completion.tool_calls]),
+        None if completion is None else rows.dump(list(completion.logprobs)),
+        None if completion is None else completion.way,
+        None if completion is None else completion.loosened,
+    )
+
+
+def call_from_row(row: rows.Row) -> CallRecord:
+    (key, _, stage, model_id, _, _, _, _, _, _) = row[:10]
+    (tokens_in, tokens_out, cached, seconds, finish, outcome, error) = row[10:17]
+    (request, reply, calls, logprobs, way, loosened) = row[17:]
+    completion = None
+    if finish is not None:
+        completion = Completion(
+            text=rows.unpack(reply),
+            finish_reason=finish,
+            usage=TokenUsage(tokens_in, tokens_out, cached),
+            tool_calls=tuple(ToolCall(**call) for call in json.loads(calls)),
+            logprobs=tuple(json.loads(logprobs)),
+            way=way,
+            loosened=loosened or 0,
+        )
+    return CallRecord(
+        key=key,
+        stage=stage,
+        model_id=model_id,
+        request=_request(json.loads(request)),
+        completion=completion,
+        outcome=outcome,
+        error=None if error is None else rows.unpack(error),
+        seconds=seconds,
+    )
+
+
+def _request(data: dict[str, Any]) -> Request:
+    return Request(
+        messages=tuple(_message(message) for message in data["messages"]),
+        json_schema=data["json_schema"],
+        tools=tuple(Tool(**tool) for tool in data["tools"]),
+        sampling=Sampling(**data["sampling"]),
+        choices=tuple(data["choices"]),
+    )
+
+
+def _message(data: dict[str, Any]) -> Message:
+    calls = tuple(ToolCall(**call) for call in data["tool_calls"])
+    return Message(**{**data, "tool_calls": calls})

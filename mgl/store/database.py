@@ -30,7 +30,7 @@ import numpy as np
 
 from mgl.errors import ResourceError, StoreConflict, StoreError
 from mgl.llm.calls import CallRecord
-from mgl.store import redaction, rows, texts, turns
+from mgl.store import calls, lineage, redaction, rows, texts, turns
 from mgl.store.calls import StoreCallLog
 from mgl.store.connection import connect, store_errors, transaction
 from mgl.store.migrations import migrate
@@ -172,6 +172,11 @@ class Store:
         with self._read() as connection:
             return redaction.redacted(connection, conversation_id, since=since)
 
+    def count_deletions(self, conversation_id: str) -> int:
+        """A number that grows with each deletion from a conversation, 0 before the first."""
+        with self._read() as connection:
+            return lineage.count_deletions(connection, conversation_id)
+
     def redact(
         self,
         conversation_id: str,
@@ -257,6 +262,12 @@ class Store:
             )
         return found[0]
 
+    def find_memory(self, identity: str) -> MemoryRecord | None:
+        """The memory with this id, if there is one."""
+        with self._read():
+            found = self._memory_where("id = ?", identity)
+            return found[0] if found else None
+
     def memories(self) -> list[MemoryRecord]:
         """Every memory, the newest first."""
         with self._read():
@@ -264,17 +275,30 @@ class Store:
 
     # The edit log
 
-    def append_edits(self, memory_id: str, chunk: int, edits: Sequence[EditRecord]) -> None:
+    def append_edits(
+        self,
+        memory_id: str,
+        chunk: int,
+        edits: Sequence[EditRecord],
+        *,
+        since: int | None = None,
+    ) -> None:
         """Append the edits of one chunk and mark the chunk done, in one transaction.
 
-        StoreError, and nothing written, if the chunk was done before, an edit names another
-        chunk, or a span leaves its document or differs from the quote in the edit's payload.
+        StoreError, and nothing written, if an edit names another chunk, or a span leaves its
+        document or differs from the quote in the edit's payload. StoreConflict if the chunk was
+        done before, or something was deleted from the source after the deletion ``since``.
         """
         named = {edit.span.document_id for edit in edits if edit.span is not None}
         texts = {identity: self.document(identity).text for identity in named}
         for edit in edits:
             _check(memory_id, chunk, edit, texts)
         with self._write() as connection:
+            if since is not None and since != lineage.count_deletions_of(connection, memory_id):
+                raise StoreConflict(
+                    "something was deleted that this step may have been made of",
+                    hint="run the same command again",
+                )
             self._append(connection, memory_id, chunk, edits)
 
     def chunks_done(self, memory_id: str) -> frozenset[int]:
@@ -359,40 +383,36 @@ class Store:
     def add_call(self, call: CallRecord, memory_id: str | None) -> None:
         """Append one model call."""
         with self._write() as connection:
-            connection.execute(
-                f"""INSERT INTO llm_calls ({rows.CALL_COLUMNS})
-                VALUES ({rows.placeholders(rows.CALL_COLUMNS)})""",
-                rows.call_row(call, memory_id),
-            )
+            calls.insert_call(connection, call, memory_id)
 
     def find_call(self, key: str) -> CallRecord | None:
         """The first call under this key that has a completion."""
         with self._read() as connection:
             row = connection.execute(
-                f"""SELECT {rows.CALL_COLUMNS} FROM llm_calls
+                f"""SELECT {calls.COLUMNS} FROM llm_calls
                 WHERE key = ? AND finish_reason IS NOT NULL ORDER BY number LIMIT 1""",
                 (key,),
             ).fetchone()
-            return None if row is None else rows.call_from_row(row)
+            return None if row is None else calls.call_from_row(row)
 
     def find_failure(self, key: str) -> CallRecord | None:
         """The last call under this key where no completion came back."""
         with self._read() as connection:
             row = connection.execute(
-                f"""SELECT {rows.CALL_COLUMNS} FROM llm_calls
+                f"""SELECT {calls.COLUMNS} FROM llm_calls
                 WHERE key = ? AND finish_reason IS NULL ORDER BY number DESC LIMIT 1""",
                 (key,),
             ).fetchone()
-            return None if row is None else rows.call_from_row(row)
+            return None if row is None else calls.call_from_row(row)
 
     def calls(self, memory_id: str) -> list[CallRecord]:
         """The calls issued for a memory, in order (a replayed call is not issued again)."""
         with self._read() as connection:
             found = connection.execute(
-                f"SELECT {rows.CALL_COLUMNS} FROM llm_calls WHERE memory_id = ? ORDER BY number",
+                f"SELECT {calls.COLUMNS} FROM llm_calls WHERE memory_id = ? ORDER BY number",
                 (memory_id,),
             )
-            return [rows.call_from_row(row) for row in found]
+            return [calls.call_from_row(row) for row in found]
 
     def pace(self, model_id: str, stage: str) -> Pace | None:
         """How fast a model's calls of a stage were on this machine; None where there are none."""

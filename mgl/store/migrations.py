@@ -181,6 +181,26 @@ MIGRATIONS: tuple[Migration, ...] = (
         "0007_texts",
         ("CREATE TABLE text_indexes (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",),
     ),
+    Migration(
+        "0008_lineage",
+        (
+            "ALTER TABLE edits ADD COLUMN turns TEXT",
+            "ALTER TABLE llm_calls ADD COLUMN document_id TEXT",
+            "ALTER TABLE llm_calls ADD COLUMN turns TEXT",
+            "ALTER TABLE answers ADD COLUMN turns TEXT",
+            """UPDATE llm_calls SET document_id = (
+                SELECT document_id FROM memories WHERE memories.id = memory_id
+            ) WHERE memory_id IS NOT NULL""",
+            "CREATE INDEX llm_calls_of_document ON llm_calls (document_id)",
+            f"""CREATE TABLE deletions (
+                number INTEGER PRIMARY KEY,
+                document_id TEXT NOT NULL REFERENCES documents (id),
+                turns TEXT NOT NULL,
+                deleted_at TEXT NOT NULL DEFAULT ({_NOW})
+            )""",
+            "CREATE INDEX deletions_of_document ON deletions (document_id, number)",
+        ),
+    ),
 )
 
 

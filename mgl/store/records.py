@@ -38,7 +38,8 @@ class EditRecord:
 
     ``payload`` is the edit as the memory's own vocabulary writes it. ``reason`` says why an edit
     was rejected or how it was repaired; ``score`` (0 to 1) is the similarity of a fuzzy match, or
-    the support that a check of the claim found.
+    the support that a check of the claim found. ``turns`` are the turns of the conversation that
+    it is made of, and with which it is deleted; None for those of the span, or else for all.
     """
 
     chunk: int
@@ -49,3 +50,4 @@ class EditRecord:
     span: Span | None = None
     score: float | None = None
     call_key: str | None = None
+    turns: tuple[int, ...] | None = None

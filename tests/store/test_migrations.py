@@ -12,8 +12,9 @@ from mgl.errors import StoreError
 from mgl.llm.base import Completion, Message, Request, TokenUsage
 from mgl.llm.calls import CallRecord
 from mgl.store import Store
+from mgl.store.calls import COLUMNS, call_row
 from mgl.store.migrations import MIGRATIONS, Migration, migrate
-from mgl.store.rows import CALL_COLUMNS, call_row, placeholders
+from mgl.store.rows import placeholders
 
 
 def query(path: Path, sql: str) -> list[tuple[str, ...]]:
@@ -57,7 +58,7 @@ def test_calls_of_an_older_database_were_decoded_in_no_known_way(
     path: Path, connection: sqlite3.Connection
 ) -> None:
     migrate(connection, path, MIGRATIONS[:4])
-    columns = ", ".join(CALL_COLUMNS.split(", ")[:-2])
+    columns = ", ".join(COLUMNS.split(", ")[:-2])
     record = CallRecord(
         key="k",
         stage="build",

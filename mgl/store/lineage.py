@@ -1,0 +1,95 @@
+"""Which turns a row was made of, and which deletions it may not know of.
+
+Turns are kept as JSON ranges of their numbers, ends inclusive, so that "all so far" is as short in
+a long conversation as in a short one:
+
+    >>> encode_turns({0, 1, 2, 7})
+    '[[0,2],[7,7]]'
+    >>> decode_turns('[[0,2],[7,7]]')
+    (0, 1, 2, 7)
+
+None, for turns that nobody stated, stands for all.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable
+
+__all__ = [
+    "count_deletions",
+    "count_deletions_of",
+    "decode_turns",
+    "deleted_since",
+    "encode_turns",
+    "meets",
+    "record_deletion",
+]
+
+
+def encode_turns(turns: Iterable[int] | None) -> str | None:
+    """Turns as a column keeps them."""
+    if turns is None:
+        return None
+    ranges: list[list[int]] = []
+    for number in sorted(set(turns)):
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return json.dumps(ranges, separators=(",", ":"))
+
+
+def decode_turns(column: str | None) -> tuple[int, ...] | None:
+    """The turns that a column keeps, in order."""
+    if column is None:
+        return None
+    return tuple(n for first, last in json.loads(column) for n in range(first, last + 1))
+
+
+def meets(column: str | None, turns: Collection[int]) -> bool:
+    """Whether the turns of a column are among some."""
+    if column is None:
+        return bool(turns)
+    ranges = json.loads(column)
+    return any(first <= number <= last for first, last in ranges for number in turns)
+
+
+def record_deletion(connection: sqlite3.Connection, document_id: str, turns: Iterable[int]) -> None:
+    """Note that turns of a conversation were deleted, or parts of them."""
+    connection.execute(
+        "INSERT INTO deletions (document_id, turns) VALUES (?, ?)",
+        (document_id, encode_turns(turns)),
+    )
+
+
+def count_deletions(connection: sqlite3.Connection, document_id: str) -> int:
+    """The number of the last deletion from a conversation; 0 before the first."""
+    (last,) = connection.execute(
+        "SELECT max(number) FROM deletions WHERE document_id = ?", (document_id,)
+    ).fetchone()
+    return last or 0
+
+
+def count_deletions_of(connection: sqlite3.Connection, memory_id: str) -> int:
+    """The same, of the source of a memory."""
+    (source,) = connection.execute(
+        "SELECT document_id FROM memories WHERE id = ?", (memory_id,)
+    ).fetchone()
+    return count_deletions(connection, source)
+
+
+def deleted_since(
+    connection: sqlite3.Connection, document_id: str, since: int | None, turns: str | None
+) -> bool:
+    """Whether one of the turns of a column was deleted after the deletion ``since``.
+
+    False where nobody says since when (None).
+    """
+    if since is None:
+        return False
+    found = connection.execute(
+        "SELECT turns FROM deletions WHERE document_id = ? AND number > ?", (document_id, since)
+    )
+    return any(meets(turns, decode_turns(each) or ()) for (each,) in found)
