@@ -89,7 +89,7 @@ class About:
 class Benchmark(Protocol):
     """A benchmark by its name in the registry (kind ``benchmark``).
 
-    ``scorers`` are names of ``mgl.evaluation.metrics.scoring``, the first is what reports show
+    ``scorers`` are names of ``mgl.evaluation.scorers.registry``, the first is what reports show
     first; ``judge`` is a name of ``mgl.evaluation.judges.judging`` that its papers use, None where
     none does.
     """

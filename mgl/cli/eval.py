@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -25,7 +25,7 @@ from mgl.cli.scores import print_replay, print_summary, verify_scores
 from mgl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from mgl.evaluation.runs.executing import OpenExecutor
+    from mgl.evaluation.runs.runner import Execution
     from mgl.lab.workplace import Workplaces
 
 __all__ = ["DataFolder", "Limit", "Work", "app", "choose_work", "open_workplaces"]
@@ -59,33 +59,29 @@ class Work:
     ray_address: str | None
     urls: tuple[str, ...]
 
-    def arguments(self, execute: OpenExecutor) -> dict[str, Any]:
-        return {
-            "concurrency": self.concurrency,
-            "keep": self.keep,
-            "executor": self.executor,
-            "execute": execute,
-        }
-
     @contextmanager
-    def open(self, places: Workplaces) -> Iterator[OpenExecutor]:
+    def open(self, places: Workplaces) -> Iterator[Execution]:
         """Open what executes the units of a run."""
-        if self.executor == "local":
-            from mgl.evaluation.runs.executing import here
+        from mgl.evaluation.runs.runner import Execution
 
+        here = Execution(places.open, places.observer, self.concurrency, self.keep, self.executor)
+        if self.executor == "local":
             yield here
             return
-        from mgl.cluster import connected, sharded
+        from mgl.cluster import connect, shard
 
-        with connected(self.ray_address) as ray:
-            yield sharded(
-                ray,
-                places.store.path,
-                places.choice,
-                self.urls,
-                places.observer,
-                concurrency=self.concurrency,
-                keep=self.keep,
+        with connect(self.ray_address) as ray:
+            yield replace(
+                here,
+                execute=shard(
+                    ray,
+                    places.store.path,
+                    places.choice,
+                    self.urls,
+                    places.observer,
+                    concurrency=self.concurrency,
+                    keep=self.keep,
+                ),
             )
 
 
@@ -202,12 +198,12 @@ def run(
 
     If interrupted, `mgl eval resume DIR` continues.
     """
+    from mgl.evaluation.runs.lifecycle import start_run
     from mgl.evaluation.runs.manifest import Arguments
-    from mgl.evaluation.runs.plan import planned
-    from mgl.evaluation.runs.sessions import begin
+    from mgl.evaluation.runs.plan import plan_run
 
     judges = split_list(judge)
-    with open_workplaces(choice, work) as places, work.open(places) as execute:
+    with open_workplaces(choice, work) as places, work.open(places) as execution:
         arguments = Arguments(
             benchmark=benchmark,
             data=_find_data(benchmark, data),
@@ -227,12 +223,12 @@ def run(
             bertscore=bertscore,
         )
         folder = out or Path("runs") / f"{benchmark}-{datetime.now():%Y%m%d-%H%M%S}"
-        plan = planned(arguments, places.open)
+        plan = plan_run(arguments, places.open)
         for note in plan.dataset.notes:
             say(f"{benchmark}: {note}")
         say(f"{len(plan.items)} items, {len(plan.manifest.methods)} methods, in {folder}")
         with _resumable(folder):
-            done = begin(plan, folder, places.open, places.observer, **work.arguments(execute))
+            done = start_run(plan, folder, execution)
     print_summary(done, folder, as_json)
 
 
@@ -280,9 +276,10 @@ def replay(
 ) -> None:
     """Repeat a run from the log of its calls, without a model."""
     from mgl.cli.progress import open_observer
+    from mgl.evaluation.runs.lifecycle import replay_run
     from mgl.evaluation.runs.manifest import Manifest
-    from mgl.evaluation.runs.plan import resumed
-    from mgl.evaluation.runs.replaying import replay as replay_run
+    from mgl.evaluation.runs.plan import reopen_plan
+    from mgl.evaluation.runs.runner import Execution
     from mgl.lab.model import ModelChoice
     from mgl.lab.workplace import Workplaces
 
@@ -290,8 +287,8 @@ def replay(
     with open_observer() as observer, Workplaces.opened(choice, observer) as places:
         manifest = Manifest.read(folder)
         open_recorded = places.recorded(manifest.models)
-        plan = resumed(manifest, open_recorded, data)
-        found = replay_run(plan, folder, open_recorded, observer, concurrency=concurrency)
+        plan = reopen_plan(manifest, open_recorded, data)
+        found = replay_run(plan, folder, Execution(open_recorded, observer, concurrency))
     print_replay(found, folder, as_json)
 
 
@@ -304,26 +301,19 @@ def _continue(
     *,
     retry_failed: bool,
 ) -> None:
+    from mgl.evaluation.runs.lifecycle import resume_run, retry_run
     from mgl.evaluation.runs.manifest import Manifest
-    from mgl.evaluation.runs.plan import resumed
-    from mgl.evaluation.runs.sessions import resume
+    from mgl.evaluation.runs.plan import reopen_plan
 
     with (
         _resumable(folder),
         open_workplaces(choice, work) as places,
-        work.open(places) as execute,
+        work.open(places) as execution,
     ):
         manifest = Manifest.read(folder)
         places.take(manifest.models)
-        plan = resumed(manifest, places.open, data)
-        done = resume(
-            plan,
-            folder,
-            places.open,
-            places.observer,
-            retry_failed=retry_failed,
-            **work.arguments(execute),
-        )
+        plan = reopen_plan(manifest, places.open, data)
+        done = (retry_run if retry_failed else resume_run)(plan, folder, execution)
     print_summary(done, folder, as_json)
 
 
@@ -353,12 +343,12 @@ def _find_data(name: str, given: Path | None) -> Path | None:
     """Find a benchmark's files; None if the dataset is generated for the run."""
     from mgl import registry
     from mgl.benchmarks.files import located
-    from mgl.evaluation.runs.datasets import is_made
+    from mgl.evaluation.runs.plan import is_generated
 
     benchmark = registry.load("benchmark", name)
     if given is not None:
         return given.absolute()
-    if is_made(benchmark):
+    if is_generated(benchmark):
         return None
     about = benchmark.about
     place = located(about)

@@ -73,11 +73,11 @@ class Outlooks:
 
     def _made(self, run: Run) -> bool:
         from mgl import registry
-        from mgl.evaluation.runs.datasets import is_made
+        from mgl.evaluation.runs.plan import is_generated
 
         if run.benchmark not in registry.names("benchmark"):
             return False
-        return is_made(registry.load("benchmark", run.benchmark))
+        return is_generated(registry.load("benchmark", run.benchmark))
 
     def _asked(
         self, run: Run, limit: int | None, seed: int, lacks: list[str]
@@ -86,7 +86,7 @@ class Outlooks:
         from mgl import registry
         from mgl.benchmarks.files import located
         from mgl.evaluation.papers.reproducing import limit_of
-        from mgl.evaluation.runs.drawing import chosen, drawn
+        from mgl.evaluation.runs.plan import sample, select
 
         if run.benchmark not in registry.names("benchmark"):
             lacks.append(f"the benchmark {run.benchmark}")
@@ -107,8 +107,8 @@ class Outlooks:
             lacks.append(items)
             return place, None
         try:
-            return place, drawn(
-                chosen(items, labels=run.labels), limit=limit_of(run, limit), seed=seed
+            return place, sample(
+                select(items, labels=run.labels), limit=limit_of(run, limit), seed=seed
             )
         except MglError as error:
             lacks.append(f"items of {run.benchmark}: {error.message}")

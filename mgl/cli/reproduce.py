@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mgl.evaluation.papers.reproducing import Beside
     from mgl.evaluation.papers.suites import Entry, Run, Suite
     from mgl.evaluation.runs.manifest import Arguments, Manifest
+    from mgl.evaluation.runs.runner import Execution
     from mgl.lab.workplace import Workplaces
 
 __all__ = ["reproduce"]
@@ -93,7 +94,7 @@ def reproduce(
             return
         folder = out or RUNS / f"{suite.name}-{made.id}-{'-'.join(at)}"
         possible, results = _select_possible(entry, seen), []
-        with work.open(outlooks.places) as execute:
+        with work.open(outlooks.places) as execution:
             for run, outlook in possible:
                 given = None if outlook.data is None else outlook.data.absolute()
                 arguments = run_arguments(
@@ -101,7 +102,7 @@ def reproduce(
                 )
                 place = folder / run.name if run.name else folder
                 say(f"{entry}: {run.benchmark}, in {place}")
-                _run(arguments, place, _places_for(outlooks.places, run), work.arguments(execute))
+                _run(arguments, place, _places_for(outlooks.places, run), execution)
                 results.append((place, _compare(suite, asked, run, place)))
         print_results(results, as_json)
 
@@ -142,15 +143,15 @@ def _select_possible(name: str, seen: list[tuple[Run, Outlook]]) -> list[tuple[R
     return found
 
 
-def _run(arguments: Arguments, path: Path, places: Workplaces, work: dict[str, Any]) -> None:
+def _run(arguments: Arguments, path: Path, places: Workplaces, execution: Execution) -> None:
     """Start or continue a run; UsageError if the folder holds another."""
+    from mgl.evaluation.runs.lifecycle import resume_run, start_run
     from mgl.evaluation.runs.manifest import MANIFEST, Manifest
-    from mgl.evaluation.runs.plan import planned, resumed
-    from mgl.evaluation.runs.sessions import begin, resume
+    from mgl.evaluation.runs.plan import plan_run, reopen_plan
 
+    execution = replace(execution, open_model=places.open)
     if not (path / MANIFEST).exists():
-        plan = planned(arguments, places.open)
-        begin(plan, path, places.open, places.observer, **work)
+        start_run(plan_run(arguments, places.open), path, execution)
         return
     manifest = Manifest.read(path)
     if manifest.arguments != arguments:
@@ -159,8 +160,7 @@ def _run(arguments: Arguments, path: Path, places: Workplaces, work: dict[str, A
         )
     _check_retrieval(manifest, path, places.base)
     places.take(manifest.models)
-    plan = resumed(manifest, places.open)
-    resume(plan, path, places.open, places.observer, **work)
+    resume_run(reopen_plan(manifest, places.open), path, execution)
 
 
 def _check_retrieval(manifest: Manifest, path: Path, choice: ModelChoice) -> None:

@@ -12,8 +12,8 @@ from mgl.cli.output import print_json, print_table, say
 from mgl.errors import InputError, MglError
 
 if TYPE_CHECKING:
+    from mgl.evaluation.runs.lifecycle import Replay
     from mgl.evaluation.runs.manifest import Manifest
-    from mgl.evaluation.runs.replaying import Replay
     from mgl.retrieval.matching import TokenMatcher
 
 __all__ = ["print_replay", "print_summary", "verify_scores"]
@@ -23,14 +23,13 @@ SHOWN = 20
 
 def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
     """The scores of each method of a run; those of several items together are a report's."""
-    from mgl.evaluation.metrics.aggregates import AGGREGATES
-    from mgl.evaluation.runs.folder import RunFolder
-    from mgl.evaluation.runs.summary import summaries
+    from mgl.evaluation.runs.folder import RunFolder, summarize
+    from mgl.evaluation.scorers.registry import AGGREGATES
 
     of_items = [name for name in manifest.scorers if name not in AGGREGATES]
     names = [*of_items, *manifest.judges]
     labels = [method.label for method in manifest.methods]
-    found = summaries(RunFolder(path).records.values(), labels, names)
+    found = summarize(RunFolder(path).records.values(), labels, names)
     if as_json:
         print_json({"run": str(path), "methods": [asdict(one) for one in found]})
         return
@@ -63,9 +62,9 @@ def verify_scores(path: Path, models: Path | None, as_json: bool) -> None:
 
     ``models`` is a folder of profiles.
     """
-    from mgl.evaluation.runs.checking import checked
+    from mgl.evaluation.runs.lifecycle import verify_run
 
-    found = checked(path, _matcher(path, models))
+    found = verify_run(path, _matcher(path, models))
     if as_json:
         print_json([asdict(one) for one in found])
     elif found:

@@ -1,6 +1,6 @@
 """The way to a Ray cluster, and whether its machines have the same mgl.
 
-    >>> with connected("10.0.0.1:6379") as ray:                         # doctest: +SKIP
+    >>> with connect("10.0.0.1:6379") as ray:                         # doctest: +SKIP
     ...     ray.cluster_resources()["CPU"]
 
 Without an address, a cluster of this machine alone is started, and ended at the end. It listens on
@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from mgl.errors import MglError, ResourceError, UsageError
 
-__all__ = ["check_code", "connected", "told"]
+__all__ = ["check_code", "connect", "told"]
 
 LOCAL: Final = "local"
 LOOPBACK: Final = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
@@ -29,7 +29,7 @@ LOOK_S: Final = 120.0  # for a machine's first worker to start and to read mgl's
 
 
 @contextmanager
-def connected(address: str | None = None) -> Iterator[Any]:
+def connect(address: str | None = None) -> Iterator[Any]:
     """The module ``ray``, connected: to ``address``, to RAY_ADDRESS, or to a cluster of its own.
 
     A connection that this process has already is used, and left. UsageError where ray is not

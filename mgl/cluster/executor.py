@@ -19,21 +19,19 @@ from mgl.cluster.home import Home
 from mgl.cluster.worker import ANYONE, Worker
 from mgl.errors import EngineUnavailable, MglError, ResourceError, UsageError
 from mgl.evaluation.judges.panel import Seat
-from mgl.evaluation.runs.executing import Executor, OpenExecutor
-from mgl.evaluation.runs.records import BuildRecord, Record, VerdictRecord
-from mgl.evaluation.runs.working import Ask, Build, remove_store
-from mgl.evaluation.runs.workplace import Workplace
+from mgl.evaluation.records import BuildRecord, Record, VerdictRecord
+from mgl.evaluation.runs.units import Ask, Build, Executor, OpenExecutor, Workplace, remove_store
 from mgl.lab.model import ModelChoice
 from mgl.observer import Observer
 
-__all__ = ["sharded"]
+__all__ = ["shard"]
 
 BEGUN_AGAIN: Final = 3  # times for one unit, as a unit may be what ends its workers
 HEARD_EVERY_S: Final = 1.0
 READY_S: Final = 120.0
 
 
-def sharded(
+def shard(
     ray: Any,
     database: Path,
     choice: Callable[[str], ModelChoice],
@@ -150,8 +148,8 @@ class _Sharded:
         verdict, seconds = await self._sent(self._observer, ANYONE, "judge", record, seat)
         return verdict, seconds
 
-    async def prefer(self, first: Record, second: Record) -> tuple[VerdictRecord, dict[str, Any]]:
-        verdict, seconds = await self._sent(self._observer, ANYONE, "prefer", first, second)
+    async def compare(self, first: Record, second: Record) -> tuple[VerdictRecord, dict[str, Any]]:
+        verdict, seconds = await self._sent(self._observer, ANYONE, "compare", first, second)
         return verdict, seconds
 
     async def _sent(self, observer: Observer, name: str, method: str, *arguments: Any) -> Any:

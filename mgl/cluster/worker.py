@@ -19,13 +19,20 @@ from uuid import uuid4
 from mgl.cluster.home import HomeStore, Said
 from mgl.errors import UsageError
 from mgl.evaluation.judges.panel import Seat
-from mgl.evaluation.runs.records import BuildRecord, Record, VerdictRecord
-from mgl.evaluation.runs.working import Ask, Build, answer, build, judge, prefer, remove_store
+from mgl.evaluation.records import BuildRecord, Record, VerdictRecord
+from mgl.evaluation.runs.units import (
+    Ask,
+    Build,
+    answer_item,
+    build_memory,
+    compare_answers,
+    judge_answer,
+    remove_store,
+)
 from mgl.lab.model import ModelChoice
 from mgl.lab.workplace import Workplace
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.models import shipped
-from mgl.observer import SILENT
 
 __all__ = ["ANYONE", "Worker"]
 
@@ -57,17 +64,17 @@ class Worker:
     def ready(self) -> None:
         """Return: there is a place for this worker."""
 
-    def build(self, name: str, work: Build) -> tuple[BuildRecord, Seconds, bytes]:
+    def build_memory(self, name: str, work: Build) -> tuple[BuildRecord, Seconds, bytes]:
         """As ``working.build``, with the bytes of the store."""
         path = self._path()
         try:
             told = _Told(self._home, name)
-            record, seconds = self._run(lambda place: build(place, work, path, told))
+            record, seconds = self._run(lambda place: build_memory(place, work, path, told))
             return record, seconds, path.read_bytes()
         finally:
             remove_store(path)
 
-    def answer(
+    def answer_item(
         self, work: Ask, base: bytes | None, keep: bool
     ) -> tuple[Record, Seconds, bytes | None]:
         """As ``working.answer``, over the store whose bytes are given; with the bytes of the
@@ -77,19 +84,19 @@ class Worker:
             if base is not None:
                 shared.write_bytes(base)
                 work = replace(work, base=shared)
-            record, seconds = self._run(lambda place: answer(place, work, path, SILENT))
+            record, seconds = self._run(lambda place: answer_item(place, work, path))
             return record, seconds, path.read_bytes() if keep else None
         finally:
             remove_store(path)
             remove_store(shared)
 
-    def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, Seconds]:
+    def judge_answer(self, record: Record, seat: Seat) -> tuple[VerdictRecord, Seconds]:
         """As ``working.judge``."""
-        return self._run(lambda place: judge(place, record, seat))
+        return self._run(lambda place: judge_answer(place, record, seat))
 
-    def prefer(self, first: Record, second: Record) -> tuple[VerdictRecord, Seconds]:
+    def compare_answers(self, first: Record, second: Record) -> tuple[VerdictRecord, Seconds]:
         """As ``working.prefer``."""
-        return self._run(lambda place: prefer(place, first, second))
+        return self._run(lambda place: compare_answers(place, first, second))
 
     def _run(self, make: Callable[[Workplace], Coroutine[Any, Any, ResultT]]) -> ResultT:
         with self._opening:

@@ -40,7 +40,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mgl.benchmarks.base import Dataset, Item
 from mgl.benchmarks.longbench import CODE
 from mgl.errors import ContextOverflow, ReplyInvalid, UsageError
-from mgl.evaluation.judges.reliability import APART
+from mgl.evaluation.judges.judging import SEED_STEP
 from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.constraints import max_chars
 from mgl.llm.prompting import keep_both_ends
@@ -345,7 +345,9 @@ async def label_item(
 
     async def one(axis: str, number: int) -> AxisLabel:
         schema = _AXES[axis][1]
-        sampling = Sampling(temperature=temperature, max_tokens=LABEL_TOKENS, seed=APART * number)
+        sampling = Sampling(
+            temperature=temperature, max_tokens=LABEL_TOKENS, seed=SEED_STEP * number
+        )
         try:
             reply = await llm.complete(
                 _messages(axis, item, kind, reading), schema, sampling=sampling, stage=axis

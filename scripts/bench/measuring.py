@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from mgl.benchmarks.base import Item
 from mgl.benchmarks.locomo import ASKED, CATEGORIES
 from mgl.errors import EngineError, EngineUnavailable, EngineUnusable, InputError, UsageError
-from mgl.evaluation.intervals import Interval, bootstrap_interval, wilson_interval
-from mgl.evaluation.metrics.cascade import cascade
-from mgl.evaluation.metrics.scores import amem_f1, bleu1, locomo_f1
-from mgl.evaluation.runs.lines import JsonLines
+from mgl.evaluation.records import JsonLines
+from mgl.evaluation.scorers.cascade import cascade
+from mgl.evaluation.scorers.words import amem_f1, bleu1, locomo_f1
+from mgl.evaluation.statistics import Interval, bootstrap_interval, wilson_interval
 from mgl.llm.calls import CallRecord
 from mgl.memories.results import AskResult
 from mgl.memories.view import GraphView
@@ -493,3 +493,49 @@ def boundary_scores(
             matched += 1
             place += 1
     return BoundaryScores(matched, len(ours), len(theirs))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedClaim:
+    """A claim of a pair, whether it is true, and what was said of it (None: nothing)."""
+
+    pair: str
+    label: bool
+    said: bool | None
+
+    @property
+    def right(self) -> bool:
+        return self.said is self.label
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimScores:
+    """Shares judged rightly, with Wilson's intervals.
+
+    ``pairs`` is over the pairs of which both claims were asked, None where there is none.
+    ``undecided`` claims, of which nothing was said, are in both shares as wrong. ``said_true``
+    tells a judge that says TRUE of everything: it has half of the claims and no pair.
+    """
+
+    claims: Interval
+    pairs: Interval | None
+    undecided: int
+    said_true: int
+
+
+def claim_scores(judged: Iterable[JudgedClaim]) -> ClaimScores:
+    """The scores of the claims that were asked. ValueError where there are none, or where two
+    claims of a pair have the same label."""
+    claims = list(judged)
+    pairs: dict[str, dict[bool, bool]] = defaultdict(dict)
+    for claim in claims:
+        if claim.label in pairs[claim.pair]:
+            raise ValueError(f"pair {claim.pair} has two claims that are {claim.label}")
+        pairs[claim.pair][claim.label] = claim.right
+    whole = [all(pair.values()) for pair in pairs.values() if len(pair) == 2]
+    return ClaimScores(
+        claims=wilson_interval(sum(claim.right for claim in claims), len(claims)),
+        pairs=wilson_interval(sum(whole), len(whole)) if whole else None,
+        undecided=sum(claim.said is None for claim in claims),
+        said_true=sum(claim.said is True for claim in claims),
+    )

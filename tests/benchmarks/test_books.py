@@ -60,5 +60,5 @@ def test_no_book_and_several_are_told_with_what_there_is(
 
 
 def test_a_folder_without_benchmarks(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="0 books"):
+    with pytest.raises(UsageError):
         find_book(tmp_path, "mars")

@@ -48,7 +48,7 @@ def test_items_of_books_that_are_not_there_are_left_out_and_counted(tmp_path: Pa
 
 
 def test_no_book_at_all(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="none of the books") as error:
+    with pytest.raises(InputError) as error:
         read(tmp_path, ROW, books=("Sun",))
     assert "Rain.txt" in error.value.hint
 
@@ -75,7 +75,7 @@ def test_rows_that_are_not_as_described(
 def test_parquet_needs_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "public.parquet").write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UsageError, match="pyarrow"):
+    with pytest.raises(UsageError):
         PRELUDE.read(tmp_path)
 
 
@@ -89,5 +89,5 @@ def test_parquet_is_read_where_pyarrow_is_there(tmp_path: Path) -> None:
     dataset = PRELUDE.read(tmp_path)
     assert [item.golds for item in dataset.items] == [("Contradict",)]
     (tmp_path / "public.parquet").write_bytes(b"PAR1 cut off")
-    with pytest.raises(InputError, match="Parquet"):
+    with pytest.raises(InputError):
         PRELUDE.read(tmp_path)

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("plugin", "ray")]
 def test_a_table_made_over_a_cluster_is_that_of_one_process(
     mgl: Mgl, server: Server, paper: Path
 ) -> None:
-    out, again = paper / "sharded", paper / "here"
+    out, again = paper / "shard", paper / "here"
     with serving() as second:
         urls = f"{server.url},{second.url}"
         sharded = mgl(

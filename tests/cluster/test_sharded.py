@@ -15,12 +15,12 @@ from typing import Any
 import psutil
 import pytest
 
-from mgl.cluster import connected, sharded
+from mgl.cluster import connect, shard
 from mgl.errors import UsageError
 from mgl.evaluation.judges.panel import Seat
-from mgl.evaluation.runs.executing import here
+from mgl.evaluation.records import Record, item_to_json
 from mgl.evaluation.runs.manifest import Manifest
-from mgl.evaluation.runs.records import Record, item_json
+from mgl.evaluation.runs.units import execute_here
 from mgl.lab.model import ModelChoice
 from mgl.lab.workplace import Workplaces
 from mgl.observer import SilentObserver
@@ -140,7 +140,7 @@ def test_a_server_that_is_not_there_ends_the_run_with_the_way_to_go_on(
     out = tmp_path / "run"
     ran = mgl(*arguments(data, out, "http://127.0.0.1:9/v1", "--executor", "ray"))
     assert ran.exit_code == 4, ran.stderr
-    assert f"`mgl eval resume {out}` goes on" in ran.stderr
+    assert f"mgl eval resume {out}" in ran.stderr
     _, left = psutil.wait_procs(workers(), timeout=60)
     assert not left
 
@@ -154,20 +154,20 @@ def test_more_servers_than_workers(mgl: Mgl, data: Path, tmp_path: Path, server:
 
 def test_a_judge_asks_through_the_workers(ray: Any, data: Path, server: Server) -> None:
     item = TINY.read(data).items[0]
-    record = Record("direct", item_json(item), "scored", answer="Asgardpolis")
+    record = Record("direct", item_to_json(item), "scored", answer="Asgardpolis")
     other = replace(record, method="naive-rag", answer="Nowhere.")
     seat = Seat("correctness", SERVED, "correctness")
     with Workplaces.opened(ModelChoice(base_url=server.url), SilentObserver()) as places:
-        execute = sharded(
+        execute = shard(
             ray, places.store.path, places.choice, [server.url], SilentObserver(), concurrency=1
         )
         with places.open(SERVED) as place, execute(place) as executor:
             verdict, seconds = place.run(lambda: executor.judge(record, seat))
-            preference, _ = place.run(lambda: executor.prefer(record, other))
+            preference, _ = place.run(lambda: executor.compare(record, other))
         assert len(server.seen) > 0, verdict
-        with places.open(SERVED) as place, here(place) as local:
+        with places.open(SERVED) as place, execute_here(place) as local:
             again, _ = place.run(lambda: local.judge(record, seat))
-            preferred, _ = place.run(lambda: local.prefer(record, other))
+            preferred, _ = place.run(lambda: local.compare(record, other))
     assert (seconds["unit"], seconds["item"]) == ("verdict", item.id)
     assert (verdict, preference) == (again, preferred)
     assert preference.usage
@@ -175,9 +175,7 @@ def test_a_judge_asks_through_the_workers(ray: Any, data: Path, server: Server) 
 
 def test_a_model_of_the_process_is_refused(ray: Any) -> None:
     with Workplaces.opened(ModelChoice(), SilentObserver()) as places:
-        execute = sharded(
-            ray, places.store.path, places.choice, (), SilentObserver(), concurrency=1
-        )
+        execute = shard(ray, places.store.path, places.choice, (), SilentObserver(), concurrency=1)
         with (
             places.open("smollm2-135m") as place,
             pytest.raises(UsageError, match="ask model servers"),
@@ -187,6 +185,6 @@ def test_a_model_of_the_process_is_refused(ray: Any) -> None:
 
 
 def test_a_connection_that_was_there_stays(ray: Any) -> None:
-    with connected() as found:
+    with connect() as found:
         assert found is ray
     assert ray.is_initialized()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import UsageError
-from mgl.evaluation.comparing import holm, paired
+from mgl.evaluation.statistics import compare_pairs, correct_holm
 
 quarters = st.integers(-4, 4).map(lambda n: n / 4)
 chances = st.lists(st.floats(0, 1), max_size=12)
@@ -37,7 +37,7 @@ class TestShares:
         ],
     )
     def test_mcnemar_by_hand(self, gained: int, lost: int, p: float) -> None:
-        found = paired(*split(gained, lost), "share")
+        found = compare_pairs(*split(gained, lost), "share")
         assert found.p == pytest.approx(p)
         assert found.test == "mcnemar"
         assert found.difference.mean == pytest.approx((gained - lost) / (gained + lost + 3))
@@ -45,13 +45,13 @@ class TestShares:
     @given(st.integers(0, 12), st.integers(0, 12), st.integers(1, 5))
     @settings(deadline=None, max_examples=30)
     def test_what_both_have_right_changes_nothing(self, gained: int, lost: int, both: int) -> None:
-        found = paired(*split(gained, lost, both), "share")
-        assert found.p == paired(*split(lost, gained, both + 1), "share").p
+        found = compare_pairs(*split(gained, lost, both), "share")
+        assert found.p == compare_pairs(*split(lost, gained, both + 1), "share").p
         assert 0 < found.p <= 1
 
     def test_a_share_is_of_zeros_and_ones(self) -> None:
         with pytest.raises(ValueError, match="0 and 1"):
-            paired([0.5], [1], "share")
+            compare_pairs([0.5], [1], "share")
 
 
 class TestMeans:
@@ -65,23 +65,23 @@ class TestMeans:
         ]
         above = sum(each >= seen for each in sums) / len(sums)
         below = sum(each <= seen for each in sums) / len(sums)
-        found = paired(differences, [0.0] * len(differences), "mean")
+        found = compare_pairs(differences, [0.0] * len(differences), "mean")
         assert found.p == pytest.approx(min(1, 2 * min(above, below)))
         assert found.test == "sign_flip"
 
     def test_many_items_are_drawn_and_the_seed_decides(self) -> None:
         one = [n % 7 / 7 for n in range(200)]
         other = [n % 5 / 5 for n in range(200)]
-        assert paired(one, other, "mean") == paired(one, other, "mean")
-        assert paired(one, one, "mean").p == 1
+        assert compare_pairs(one, other, "mean") == compare_pairs(one, other, "mean")
+        assert compare_pairs(one, one, "mean").p == 1
         better = [min(1.0, value + 0.2) for value in one]
-        assert paired(better, one, "mean").p == pytest.approx(2 / 10_000)
-        assert paired(one, better, "mean").p == paired(better, one, "mean").p
+        assert compare_pairs(better, one, "mean").p == pytest.approx(2 / 10_000)
+        assert compare_pairs(one, better, "mean").p == compare_pairs(better, one, "mean").p
 
     @pytest.mark.parametrize(("one", "other"), [([], []), ([1.0], [1.0, 0.0]), ([[1.0]], [[1.0]])])
     def test_scores_are_of_the_same_items(self, one: list[float], other: list[float]) -> None:
         with pytest.raises(ValueError, match="same items"):
-            paired(one, other, "mean")
+            compare_pairs(one, other, "mean")
 
 
 class TestHolm:
@@ -96,11 +96,11 @@ class TestHolm:
         ],
     )
     def test_by_hand(self, ps: list[float], corrected: list[float]) -> None:
-        assert holm(ps) == pytest.approx(corrected)
+        assert correct_holm(ps) == pytest.approx(corrected)
 
     @given(chances)
     def test_between_the_value_itself_and_bonferroni(self, ps: list[float]) -> None:
-        for p, corrected in zip(ps, holm(ps), strict=True):
+        for p, corrected in zip(ps, correct_holm(ps), strict=True):
             assert p <= corrected <= min(1, len(ps) * p) + 1e-12
 
     @given(chances.flatmap(lambda ps: st.tuples(st.just(ps), st.permutations(range(len(ps))))))
@@ -108,19 +108,19 @@ class TestHolm:
         self, case: tuple[list[float], list[int]]
     ) -> None:
         ps, order = case
-        corrected = holm(ps)
-        assert holm([ps[place] for place in order]) == [corrected[place] for place in order]
+        corrected = correct_holm(ps)
+        assert correct_holm([ps[place] for place in order]) == [corrected[place] for place in order]
         ranked = [corrected[place] for place in sorted(range(len(ps)), key=ps.__getitem__)]
         assert ranked == sorted(ranked)
 
     @pytest.mark.parametrize("p", [-0.1, 1.1, float("nan")])
     def test_a_p_value_is_a_probability(self, p: float) -> None:
         with pytest.raises(ValueError, match="p-value"):
-            holm([p])
+            correct_holm([p])
 
 
 def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(UsageError) as caught:
-        paired([1, 1], [0, 0], "share")
+        compare_pairs([1, 1], [0, 0], "share")
     assert "mgl[evaluation]" in caught.value.hint

@@ -23,9 +23,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.benchmarks.base import About, Dataset, Item
 from mgl.errors import EngineRejected, EngineTimeout, EngineUnavailable, EngineUnusable, InputError
+from mgl.evaluation.runs.lifecycle import Replay, replay_run, resume_run, retry_run, start_run
 from mgl.evaluation.runs.manifest import Arguments, Manifest
-from mgl.evaluation.runs.plan import Plan, planned, resumed
-from mgl.evaluation.runs.sessions import begin, resume
+from mgl.evaluation.runs.plan import Plan, plan_run, reopen_plan
+from mgl.evaluation.runs.runner import Execution
 from mgl.lab.model import ModelChoice
 from mgl.lab.workplace import Workplace
 from mgl.llm.base import Completion, Engine, Request, TokenUsage
@@ -265,17 +266,21 @@ class Trial:
     def plan(self, **arguments: Any) -> Plan:
         given = {"benchmark": "tiny", "data": self.data, **arguments}
         given = {"memories": ("direct",), "models": (MODEL,), **given}
-        return planned(Arguments(**given), self.open)
+        return plan_run(Arguments(**given), self.open)
 
     def run(self, out: Path, concurrency: int = 4, keep: bool = False, **arguments: Any) -> Path:
-        plan = self.plan(**arguments)
-        begin(plan, out, self.open, self.observer, concurrency=concurrency, keep=keep)
+        execution = Execution(self.open, self.observer, concurrency, keep)
+        start_run(self.plan(**arguments), out, execution)
         return out
 
-    def resume(self, out: Path, **options: Any) -> Manifest:
-        plan = resumed(Manifest.read(out), self.open)
-        options = {"concurrency": 4, **options}
-        return resume(plan, out, self.open, self.observer, **options)
+    def resume(self, out: Path, *, retry_failed: bool = False) -> Manifest:
+        plan = reopen_plan(Manifest.read(out), self.open)
+        execution = Execution(self.open, self.observer, concurrency=4)
+        return (retry_run if retry_failed else resume_run)(plan, out, execution)
+
+    def replay(self, out: Path, concurrency: int = 4) -> Replay:
+        plan = reopen_plan(Manifest.read(out), self.recorded)
+        return replay_run(plan, out, Execution(self.recorded, self.observer, concurrency))
 
 
 def result(out: Path) -> tuple[bytes, bytes]:

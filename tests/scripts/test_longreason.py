@@ -254,9 +254,9 @@ async def test_a_document_whose_summary_cannot_be_read_leaves_its_questions_out(
 
 
 async def test_what_cannot_work_is_said() -> None:
-    with pytest.raises(UsageError, match="nothing to choose from"):
+    with pytest.raises(UsageError):
         await build(Judge(hard), {"nocha": loogle("Why?")})
-    with pytest.raises(UsageError, match="has no room"):
+    with pytest.raises(UsageError):
         await build(Judge(hard, context_tokens=600), {"loogle": loogle("Why?")})
 
 

@@ -1,8 +1,10 @@
-"""Judges: a model is asked whether an answer is right, under a schema.
+"""Judges: a model says under a schema whether an answer is right, or which of two is better.
 
     >>> verdict = await JUDGES["locomo"].judge(llm, item, answered)     # doctest: +SKIP
     >>> verdict.score, verdict.reason                                   # doctest: +SKIP
     (1.0, 'Both name the lake.')
+    >>> (await prefer(llm, item, "It rained.", "It rained and blew.")).score   # doctest: +SKIP
+    0.0
 
 | judge | source |
 |---|---|
@@ -17,9 +19,10 @@
 | ``moviechat`` | ours |
 | ``citation_support`` | ours: the share of an answer's sentences that what it cites supports |
 
-A verdict is 0 or 1; HGMem's are 0 to 1 (of 100), support is a share. A reply that is not as asked
-for, after the repairs that the client makes, is no verdict: its score is None, and so is that of an
-item that has not what a judge reads. How far a judge can be relied on is ``reliability``'s to say.
+A verdict is 0 or 1; HGMem's are 0 to 1 (of 100), support is a share. A reply that does not fit its
+schema after the client's repairs is no verdict: its score is None. So it is if the item lacks what
+a judge reads. A preference is 1 for the first answer, 0 for the second, 0.5 for neither (after Edge
+et al., From Local to Global, 2024; prompts ours). ``reliability`` measures what judges are worth.
 """
 
 from __future__ import annotations
@@ -27,14 +30,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mgl.benchmarks.base import Item
 from mgl.errors import ContextOverflow, ReplyInvalid
-from mgl.evaluation.judges.judge_prompts import (
+from mgl.evaluation.judges.prompts import (
     ABSTENTION,
+    BETTER,
+    CLOSER,
     COMPREHENSIVENESS,
     CORRECTNESS,
     DIALOGUE,
@@ -50,20 +55,37 @@ from mgl.evaluation.judges.judge_prompts import (
     TALK,
     TEMPORAL,
 )
-from mgl.evaluation.metrics.answered import Answered
-from mgl.evaluation.metrics.cascade import cascade
-from mgl.evaluation.metrics.choices import gold_letter, letter_said
-from mgl.evaluation.runs.records import VerdictRecord
+from mgl.evaluation.records import Answered, VerdictRecord
+from mgl.evaluation.scorers.cascade import cascade
+from mgl.evaluation.scorers.choices import find_letter, gold_letter
 from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.constraints import max_chars
 from mgl.prompt import Prompt
 from mgl.text import sentence_spans
 
-__all__ = ["JUDGES", "JUDGING", "Judge", "Reason", "asked", "golds_of"]
+__all__ = [
+    "JUDGES",
+    "JUDGING",
+    "NEITHER",
+    "SEED_STEP",
+    "TEMPERATURE",
+    "Judge",
+    "prefer",
+    "resampled_judging",
+]
 
 JUDGING: Final = Sampling(max_tokens=400)
 REASON_CHARS: Final = 300
 LEVEL_WIDTH: Final = 20
+
+TEMPERATURE: Final = 0.7  # of repeats: at 0 a judge repeats itself whatever it is worth
+SEED_STEP: Final = 100  # an unusable reply is sampled again with the seeds that follow
+
+
+def resampled_judging(repeat: int) -> Sampling:
+    """How a verdict is sampled the ``repeat``-th time again, from 1."""
+    return replace(JUDGING, temperature=TEMPERATURE, seed=SEED_STEP * repeat)
+
 
 Ask = Callable[[LLM, Item, Answered, Sampling], Awaitable[VerdictRecord]]
 Reason = Annotated[str, max_chars(REASON_CHARS)]
@@ -71,7 +93,7 @@ Reason = Annotated[str, max_chars(REASON_CHARS)]
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """``prompts`` are all that it may ask with, whose hashes a run keeps."""
+    """``prompts`` are all that it may use; a run keeps their hashes."""
 
     name: str
     source: str
@@ -81,8 +103,8 @@ class Judge:
     async def judge(
         self, llm: LLM, item: Item, answered: Answered, *, sampling: Sampling = JUDGING
     ) -> VerdictRecord:
-        """The verdict on an answer. Raises the EngineError family, but for a reply that is not as
-        asked for and a prompt that is too long: these are no verdict, with their reason."""
+        """Judge an answer. Raises the EngineError family, except for an invalid reply and a prompt
+        that is too long: these are no verdict, with their reason."""
         return await self.ask(llm, item, answered, sampling)
 
 
@@ -118,15 +140,15 @@ class _Evaluation(_Reply):
         return self
 
 
-async def asked(
+async def ask_model(
     llm: LLM,
     text: str,
     schema: type[BaseModel],
     read: Callable[[Any], tuple[float, str]],
     sampling: Sampling,
 ) -> VerdictRecord:
-    """What ``read`` makes of a reply under a schema: its score and its reason; none, and why, where
-    the reply is not as asked for or the prompt is too long."""
+    """Ask under a schema and ``read`` the score and reason from the reply; without a score, but
+    with the reason, if the reply is invalid or the prompt too long."""
     try:
         reply = await llm.complete(
             [Message("user", text)], schema, sampling=sampling, stage="judge"
@@ -145,13 +167,13 @@ def _without_model(right: bool, reason: str) -> VerdictRecord:
     return VerdictRecord(float(right), "", reason)
 
 
-def golds_of(item: Item) -> str:
-    """The gold answers as a prompt shows them."""
+def join_golds(item: Item) -> str:
+    """Join the gold answers as a prompt shows them."""
     return "\nor: ".join(item.golds)
 
 
 def _yes_or_no(prompt: Prompt) -> Ask:
-    """Asks one prompt of ours about every item that has a gold answer."""
+    """Judge by one prompt of ours, every item that has a gold answer."""
 
     async def ask(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
         if not item.golds:
@@ -166,10 +188,10 @@ async def _decided(
 ) -> VerdictRecord:
     text = prompt.render(
         question=item.question.text,
-        gold=golds_of(item) or "It never came up.",
+        gold=join_golds(item) or "It never came up.",
         answer=answered.text,
     )
-    return await asked(llm, text, _Reasoned, lambda it: (it.correct, it.reason), sampling)
+    return await ask_model(llm, text, _Reasoned, lambda it: (it.correct, it.reason), sampling)
 
 
 async def _mindgraph_prompt(
@@ -178,15 +200,15 @@ async def _mindgraph_prompt(
     if not item.golds:
         return _none("the item has no gold answer")
     text = MINDGRAPH.render(
-        question=item.question.text, gold=golds_of(item), predicted=answered.text
+        question=item.question.text, gold=join_golds(item), predicted=answered.text
     )
-    return await asked(llm, text, _AsPrinted, lambda it: (it.correct, it.reason), sampling)
+    return await ask_model(llm, text, _AsPrinted, lambda it: (it.correct, it.reason), sampling)
 
 
 async def _mindgraph(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
     gold = gold_letter(item)
     if gold is not None:
-        said = letter_said(answered.text, item.choices)
+        said = find_letter(answered.text, item.choices)
         return _without_model(said == gold, f"letter {said} against {gold}")
     step = cascade(answered.text, item.golds)
     if step is not None:
@@ -195,7 +217,7 @@ async def _mindgraph(llm: LLM, item: Item, answered: Answered, sampling: Samplin
 
 
 def _evaluated(prompt: Prompt) -> Ask:
-    """Asks a prompt of HGMem's beside the passage that the question was made from."""
+    """Judge by a prompt of HGMem's, beside the passage that the question was made from."""
 
     async def ask(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
         if not item.passage:
@@ -204,7 +226,7 @@ def _evaluated(prompt: Prompt) -> Ask:
             paragraph=item.passage, question=item.question.text, response=answered.text
         )
         text = printed + EVALUATION_AS_JSON.text
-        return await asked(
+        return await ask_model(
             llm, text, _Evaluation, lambda it: (it.score / 100, it.explanation), sampling
         )
 
@@ -256,7 +278,7 @@ async def _citation_support(
     for sentence in sentences:
         text = SUPPORT.render(passages=passages, question=item.question.text, sentence=sentence)
         verdicts.append(
-            await asked(llm, text, _Support, lambda it: (it.supported, it.reason), sampling)
+            await ask_model(llm, text, _Support, lambda it: (it.supported, it.reason), sampling)
         )
     scores = [each.score for each in verdicts if each.score is not None]
     reason = " ".join(each.reason for each in verdicts)
@@ -296,3 +318,32 @@ _ALL: Final = (
 )
 
 JUDGES: Final[Mapping[str, Judge]] = MappingProxyType({each.name: each for each in _ALL})
+
+
+# Preferences
+
+NEITHER: Final = 0.5
+_SCORES: Final = {"first": 1.0, "second": 0.0, "neither": NEITHER}
+
+
+class _Preference(_Reply):
+    reason: Reason
+    better: Literal["first", "second", "neither"]
+
+
+async def prefer(llm: LLM, item: Item, first: str, second: str) -> VerdictRecord:
+    """Compare two answers beside the item's passage, or beside its gold answers if it has none.
+
+    Errors as of ``Judge.judge``; an item with neither is no verdict. Asked in both orders, a model
+    that prefers the same place twice looks at the place (``reliability.position_bias``).
+    """
+    given = {"question": item.question.text, "first": first, "second": second}
+    if item.passage:
+        text = BETTER.render(passage=item.passage, **given)
+    elif item.golds:
+        text = CLOSER.render(gold=join_golds(item), **given)
+    else:
+        return VerdictRecord(None, "", "the item has neither a passage nor a gold answer")
+    return await ask_model(
+        llm, text, _Preference, lambda it: (_SCORES[it.better], it.reason), JUDGING
+    )

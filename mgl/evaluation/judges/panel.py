@@ -1,6 +1,6 @@
 """Who judges the answers of a run: several judges, and each of them several times.
 
-    >>> [seat.key for seat in panel("entailment", "a", [("entailment", "b")], repeats=1)]
+    >>> [seat.key for seat in seat_panel("entailment", "a", [("entailment", "b")], repeats=1)]
     ['entailment', 'entailment, again 1', 'entailment by b', 'entailment by b, again 1']
 
 The first judge's verdict is the score of an answer, and records have it by the judge's name alone;
@@ -12,12 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
-from mgl.evaluation.judges.judging import JUDGING
-from mgl.evaluation.judges.reliability import again
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
+
+from mgl.benchmarks.base import Item
+from mgl.benchmarks.files import data_file
+from mgl.errors import InputError
+from mgl.evaluation.judges.judging import JUDGING, resampled_judging
 from mgl.llm.base import Sampling
+from mgl.types import Question
 
-__all__ = ["Seat", "panel"]
+__all__ = ["LabelledAnswer", "LabelledSet", "Seat", "read_labelled", "seat_panel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +45,10 @@ class Seat:
 
     @property
     def sampling(self) -> Sampling:
-        return again(self.repeat) if self.repeat else JUDGING
+        return resampled_judging(self.repeat) if self.repeat else JUDGING
 
 
-def panel(
+def seat_panel(
     judge: str | None, model: str | None, others: Iterable[tuple[str, str]], *, repeats: int = 0
 ) -> tuple[Seat, ...]:
     """Every verdict that is asked for, none without a first judge; ``others`` are further judges
@@ -51,3 +57,56 @@ def panel(
         return ()
     judges = [(judge, model, judge), *((name, by, f"{name} by {by}") for name, by in others)]
     return tuple(Seat(*one, repeat) for one in judges for repeat in range(repeats + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledAnswer:
+    """An answer and whether people called it right. The ``id`` of its item is its own."""
+
+    item: Item
+    answer: str
+    correct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSet:
+    """The answers of a file in its order, and the file's hash, None where there is no file."""
+
+    answers: tuple[LabelledAnswer, ...]
+    sha256: str | None
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    question: str = Field(min_length=1)
+    gold: str | list[str]
+    answer: str
+    correct: StrictBool
+    category: str = ""
+    id: str = ""
+    passage: str = ""
+
+
+def read_labelled(path: Path) -> LabelledSet:
+    """The answers of a file; InputError, with the place, where one is not as above, and where two
+    are of one id."""
+    file = data_file(path)
+    rows = file.rows(_Row, hint="each answer has question, gold, answer and correct")
+    answers: dict[str, LabelledAnswer] = {}
+    for number, row in enumerate(rows, start=1):
+        golds = (row.gold,) if isinstance(row.gold, str) else tuple(row.gold)
+        item = Item(
+            row.id or f"answer {number}",
+            path.name,
+            Question(row.question),
+            golds,
+            row.category,
+            passage=row.passage,
+        )
+        if item.id in answers:
+            raise InputError(
+                f"{path} has two answers with the id {item.id!r}", hint="give each its own, or none"
+            )
+        answers[item.id] = LabelledAnswer(item, row.answer, row.correct)
+    return LabelledSet(tuple(answers.values()), file.sha256)

@@ -1,50 +1,44 @@
-"""How far a judge can be relied on: with itself, with scores by rule, with labels, and its biases.
+"""How reliable a judge is: with itself, with scores by rule, with people, and its biases.
 
     >>> found = agreement([1, 0, 1, None], [1, 0, 0, 1])
     >>> found.compared, found.unread, round(found.share.mean, 2)
     (3, 1, 0.67)
 
-- Repeats: the same verdicts asked again with other seeds at a temperature above 0; at 0 a judge
-  repeats itself whatever it is worth (``again``, ``repeat_agreement``; ``mgl eval
-  --judge-repeats``).
-- Scores by rule, where both apply: verdicts against ``cascade_mindgraph`` or ``choice_letter``; of
-  an answer that is word for word the reference a judge should say nothing else (``agreement``).
-- Labels: verdicts against what people said (``mgl.evaluation.judges.labelled``, ``agreement``;
-  ``--judge-labels``).
-- Place: two answers in both orders; a fair judge prefers the same answer (``position_bias``;
+- Repeats: the same verdicts sampled again with other seeds at a temperature above 0
+  (``repeat_agreement``; ``--judge-repeats``).
+- Scores by rule, where both apply: verdicts against ``cascade_mindgraph`` or ``choice_letter``. On
+  an answer that is word for word the reference a judge should agree (``agreement``).
+- People: verdicts against labels (``mgl.evaluation.judges.panel``; ``--judge-labels``).
+- Position: two answers in both orders; a fair judge prefers the same answer (``position_bias``;
   ``--judge-pairs``).
 - Length: longer answers should not score higher for it (``length_bias``).
 
-Agreement by luck is taken out by Cohen's kappa (Educ. Psych. Measurement 1960). A verdict that
-could not be read is compared with nothing and counted.
+Cohen's kappa takes out chance agreement (Educ. Psych. Measurement 1960). An unreadable verdict is
+compared with nothing, and counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl.evaluation.intervals import (
+from mgl.evaluation.judges.judging import NEITHER
+from mgl.evaluation.statistics import (
     Interval,
     bootstrap_interval,
-    resampled_interval,
+    resample_interval,
     wilson_interval,
 )
-from mgl.evaluation.judges.judging import JUDGING
-from mgl.evaluation.judges.preferring import NEITHER
-from mgl.llm.base import Sampling
 
 __all__ = [
     "Agreement",
     "LengthBias",
     "PositionBias",
-    "again",
     "agreement",
     "length_bias",
     "position_bias",
@@ -52,14 +46,6 @@ __all__ = [
 ]
 
 Verdicts = Sequence[float | None]
-
-WARM: Final = 0.7
-APART: Final = 100  # a reply that cannot be used is drawn anew with the seeds that follow
-
-
-def again(repeat: int) -> Sampling:
-    """How a verdict is asked for again: the first time is 1."""
-    return replace(JUDGING, temperature=WARM, seed=APART * repeat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +155,7 @@ def length_bias(
     if not centred or len({*verdicts} - {None}) == 1:
         return None
     length, score = np.concatenate(centred).T
-    slope = resampled_interval(partial(_slope, length, score), len(length))
+    slope = resample_interval(partial(_slope, length, score), len(length))
     return LengthBias(slope, len(length), len(centred))
 
 
@@ -185,10 +171,10 @@ def _kappa(left: NDArray[np.float64], right: NDArray[np.float64]) -> Interval | 
         return None
     if len({*left.tolist(), *right.tolist()}) == 1:
         return None
-    return resampled_interval(partial(_kappa_of, left, right), len(left))
+    return resample_interval(partial(_cohen_kappa, left, right), len(left))
 
 
-def _kappa_of(
+def _cohen_kappa(
     left: NDArray[np.float64], right: NDArray[np.float64], drawn: NDArray[np.int64]
 ) -> float:
     """Cohen's kappa of those drawn; 1 where they all say one thing, which is no less than agree."""

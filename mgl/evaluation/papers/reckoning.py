@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from mgl.errors import MglError
+from mgl.evaluation.records import BuildRecord, Record, Spent
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import MANIFEST, Manifest
-from mgl.evaluation.runs.records import BuildRecord, Record, Spent
 from mgl.store.pace import Pace
 
 __all__ = ["Amount", "Cost", "Earlier", "earlier", "estimate", "total"]

@@ -19,7 +19,7 @@ from mgl.errors import UsageError
 from mgl.evaluation.papers.references import Cell
 from mgl.evaluation.papers.suites import Method as Made
 from mgl.evaluation.papers.suites import Suite
-from mgl.evaluation.runs.methods import Method
+from mgl.evaluation.runs.manifest import Method
 from mgl.memories.base import MemoryKind
 from mgl.memories.options import configured
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from mgl.errors import UsageError
-from mgl.evaluation.intervals import wilson_interval
 from mgl.evaluation.papers.references import Paper
 from mgl.evaluation.papers.rows import Rows
 from mgl.evaluation.papers.suites import Suite
@@ -31,6 +30,7 @@ from mgl.evaluation.report.runs import Group, StoredRun, groups
 from mgl.evaluation.report.scores import part_tables, score_tables
 from mgl.evaluation.report.tables import NONE, Cell, Chapter, Plot, Report, Table
 from mgl.evaluation.report.tools import tool_table
+from mgl.evaluation.statistics import wilson_interval
 
 __all__ = ["READING", "reported"]
 

@@ -13,11 +13,11 @@ from dataclasses import replace
 from statistics import median
 from typing import Any, Final
 
-from mgl.evaluation.metrics.scoring import Answered, scored
+from mgl.evaluation.records import Answered, Record, Spent, item_from_json
 from mgl.evaluation.report.figures import MEASURES, Metric, figure
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.report.tables import NONE, Cell, Datum, Table, number_cell, score_cell, who
-from mgl.evaluation.runs.records import Record, Spent, item_from
+from mgl.evaluation.scorers.registry import score_answer
 
 __all__ = ["cost_table", "failure_table", "size_table", "stage_table", "with_measures"]
 
@@ -111,7 +111,7 @@ def with_measures(series: Series) -> list[Record]:
     """What was answered, scored by its compaction and its citations, which every answer has or not
     whatever the benchmark's scorers are."""
     return [
-        replace(each, scores=scored(MEASURES, item_from(each.item), Answered.of(each)))
+        replace(each, scores=score_answer(MEASURES, item_from_json(each.item), Answered.of(each)))
         for each in series.records
         if each.outcome != "failed"
     ]

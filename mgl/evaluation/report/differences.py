@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
 
-from mgl.evaluation.comparing import Paired, holm, paired
 from mgl.evaluation.report.figures import Metric, measured
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.report.tables import Cell, Datum, Table, difference_cell
-from mgl.evaluation.runs.summary import value_of
+from mgl.evaluation.statistics import Paired, compare_pairs, correct_holm
 
 __all__ = ["Comparison", "compared", "difference_table", "with_holm"]
 
@@ -69,7 +68,7 @@ def compared(group: Group, metrics: Sequence[Metric]) -> list[Comparison]:
 
 def with_holm(families: Sequence[Sequence[Comparison]]) -> list[list[Comparison]]:
     """The comparisons of all groups with the p-values corrected for all of them together."""
-    corrected = iter(holm([each.found.p for family in families for each in family]))
+    corrected = iter(correct_holm([each.found.p for family in families for each in family]))
     return [[replace(each, corrected=next(corrected)) for each in family] for family in families]
 
 
@@ -101,9 +100,9 @@ def _compared(metric: Metric, one: Series, other: Series) -> Comparison | None:
     ]
     if not items:
         return None
-    found = paired(
-        [value_of(left[item], metric.name) or 0.0 for item in items],
-        [value_of(right[item], metric.name) or 0.0 for item in items],
+    found = compare_pairs(
+        [left[item].value(metric.name) or 0.0 for item in items],
+        [right[item].value(metric.name) or 0.0 for item in items],
         "share" if metric.kind == "share" else "mean",
     )
     return Comparison(one.label, other.label, metric.name, metric.shown, found)

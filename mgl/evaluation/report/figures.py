@@ -21,18 +21,17 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl.evaluation.intervals import (
+from mgl.evaluation.judges.panel import Seat
+from mgl.evaluation.records import Answered, Record, item_from_json
+from mgl.evaluation.report.runs import Group
+from mgl.evaluation.scorers.bertscore import BERTSCORE, bertscores_among
+from mgl.evaluation.scorers.registry import AGGREGATES, SCORERS, Scored
+from mgl.evaluation.statistics import (
     Interval,
     bootstrap_interval,
-    resampled_interval,
+    resample_interval,
     wilson_interval,
 )
-from mgl.evaluation.judges.panel import Seat
-from mgl.evaluation.metrics.bertscore import BERTSCORE, bertscores_among
-from mgl.evaluation.metrics.scoring import AGGREGATES, SCORERS, Answered, Scored
-from mgl.evaluation.report.runs import Group
-from mgl.evaluation.runs.records import Record, item_from
-from mgl.evaluation.runs.summary import asks, value_of
 
 __all__ = [
     "CATEGORY",
@@ -61,7 +60,7 @@ FEW: Final = 10
 @dataclass(frozen=True, slots=True)
 class Metric:
     """``kind`` is ``share`` where all values are 0 or 1, ``together`` where many items have the
-    score in common (``mgl.evaluation.metrics.aggregates``). ``judge`` is whose verdict it is, a
+    score in common (``mgl.evaluation.scorers.registry``). ``judge`` is whose verdict it is, a
     name of ``JUDGES``, empty for a scorer; records have it by ``name``."""
 
     name: str
@@ -92,10 +91,10 @@ class Metric:
     def counts(self, record: Record) -> bool:
         """Whether an item is in the denominator."""
         if self.measure:
-            return value_of(record, self.name) is not None
+            return record.value(self.name) is not None
         if self.judged:  # what a run that goes on has yet to judge is not wrong
             return record.outcome == "failed" or self.name in record.verdicts
-        return asks(record, self.name)
+        return record.has_place_for(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +143,7 @@ def figure(metric: Metric, records: Iterable[Record]) -> Figure | None:
         return None
     if metric.kind == "together":
         return _together(metric, counted)
-    values = [value_of(record, metric.name) for record in counted]
+    values = [record.value(metric.name) for record in counted]
     known = [each for each in values if each is not None]
     failed = sum(record.outcome == "failed" for record in counted)
     interval = _interval(metric.kind, [each or 0.0 for each in values])
@@ -171,7 +170,7 @@ def measured(metric: Metric, records: Iterable[Record]) -> bool:
     able = [record for record in answered if metric.counts(record)]
     if metric.kind == "together" or not able:
         return True
-    return any(value_of(record, metric.name) is not None for record in able)
+    return any(record.value(metric.name) is not None for record in able)
 
 
 def part_of(item: Mapping[str, Any], name: str) -> str:
@@ -204,14 +203,14 @@ def mean_of_parts(metric: Metric, records: Iterable[Record], name: str = CATEGOR
     if len(names) < 2 or whole is None:
         return None
     place = np.array([names.index(each) for each in own])
-    worth = np.array([value_of(record, metric.name) or 0.0 for record in counted])
+    worth = np.array([record.value(metric.name) or 0.0 for record in counted])
 
     def mean(drawn: NDArray[np.int64]) -> float:
         sizes = np.bincount(place[drawn], minlength=len(names))
         sums = np.bincount(place[drawn], weights=worth[drawn], minlength=len(names))
         return float((sums[sizes > 0] / sizes[sizes > 0]).mean())
 
-    interval = resampled_interval(mean, len(counted))
+    interval = resample_interval(mean, len(counted))
     low, high = _told("mean", interval)
     return Figure(
         interval.mean,
@@ -236,7 +235,7 @@ def _metric(name: str, records: Sequence[Record]) -> Metric:
 
 
 def _kind(name: str, records: Iterable[Record]) -> Kind:
-    found = {value_of(record, name) for record in records} - {None}
+    found = {record.value(name) for record in records} - {None}
     return "share" if found <= {0.0, 1.0} else "mean"
 
 
@@ -266,4 +265,4 @@ def _together(metric: Metric, records: Sequence[Record]) -> Figure | None:
 
 def _scored(record: Record) -> Scored:
     failed = record.outcome == "failed"
-    return Scored(item_from(record.item), None if failed else Answered.of(record))
+    return Scored(item_from_json(record.item), None if failed else Answered.of(record))

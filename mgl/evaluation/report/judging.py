@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
 
-from mgl.evaluation.intervals import Interval, bootstrap_interval, wilson_interval
+from mgl.evaluation.judges.judging import TEMPERATURE
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.judges.reliability import (
-    WARM,
     Agreement,
     LengthBias,
     agreement,
@@ -26,11 +25,11 @@ from mgl.evaluation.judges.reliability import (
     position_bias,
     repeat_agreement,
 )
+from mgl.evaluation.records import PEOPLE, PairRecord, Record
 from mgl.evaluation.report.figures import Metric
 from mgl.evaluation.report.runs import Group, StoredRun
 from mgl.evaluation.report.tables import NONE, Cell, Datum, Table, difference_cell, percent
-from mgl.evaluation.runs.records import PEOPLE, PairRecord, Record
-from mgl.evaluation.runs.summary import value_of
+from mgl.evaluation.statistics import Interval, bootstrap_interval, wilson_interval
 
 __all__ = ["doubts", "judge_table"]
 
@@ -141,7 +140,7 @@ def _of_judge(judge: _Judge, by_rule: Sequence[Metric]) -> Iterator[tuple[Cell, 
     yield _read("replies that could be read, %", judge.who, said)
     yield from _with_itself(judge)
     for metric in by_rule:
-        ruled = [value_of(record, metric.name) for record in judge.judged]
+        ruled = [record.value(metric.name) for record in judge.judged]
         if (found := agreement(said, ruled)) is not None:
             beside = _beside(found, "the judge is higher")
             yield _share(f"agreement with {metric.name}, %", judge.who, found.share, beside)
@@ -169,7 +168,7 @@ def _with_itself(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
     unread = sum(score is None for repeat in times for score in repeat)
     found = repeat_agreement(times)
     if found is not None:
-        asked = f"asked {len(times)} times at temperature {WARM}; {unread} could not be read"
+        asked = f"asked {len(times)} times at temperature {TEMPERATURE}; {unread} could not be read"
         yield _share("agreement with itself, asked again, %", judge.who, found, asked)
     kept = [
         fmean(score == first for score in again)

@@ -16,11 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from mgl.errors import InputError
+from mgl.evaluation.records import BuildRecord, JsonLines, PairRecord, Record
 from mgl.evaluation.runs.folder import KEPT, RunFolder
-from mgl.evaluation.runs.lines import JsonLines
-from mgl.evaluation.runs.manifest import Manifest
-from mgl.evaluation.runs.methods import Method
-from mgl.evaluation.runs.records import BuildRecord, PairRecord, Record
+from mgl.evaluation.runs.manifest import Manifest, Method
 
 __all__ = ["Group", "Series", "StoredRun", "groups", "read_run"]
 

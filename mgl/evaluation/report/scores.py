@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from mgl.evaluation.records import Outcome, Record
 from mgl.evaluation.report.figures import (
     CATEGORY,
     Metric,
@@ -15,7 +16,6 @@ from mgl.evaluation.report.figures import (
 )
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.report.tables import NONE, Cell, Table, score_cell, who
-from mgl.evaluation.runs.records import Outcome, Record
 
 __all__ = ["common", "of_part", "part_tables", "parts", "score_of", "score_tables"]
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mgl.evaluation.intervals import Interval
 from mgl.evaluation.report.figures import Figure
 from mgl.evaluation.report.runs import Series
+from mgl.evaluation.statistics import Interval
 
 __all__ = [
     "NONE",

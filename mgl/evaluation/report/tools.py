@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final, Self
 
-from mgl.evaluation.intervals import wilson_interval
 from mgl.evaluation.papers.references import Cell as Printed
 from mgl.evaluation.papers.references import Paper
 from mgl.evaluation.report.references import place_of, printed_datum
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.report.tables import NONE, Cell, Datum, Table, number_cell, share_cell, who
+from mgl.evaluation.statistics import wilson_interval
 
 __all__ = ["ToolUse", "tool_table", "tool_uses"]
 

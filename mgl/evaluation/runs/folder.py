@@ -1,44 +1,50 @@
-"""The folder of a run: its manifest, what came of each item and build, and the stores at work.
+"""The folder of a run: its manifest, its records, and the stores of memories at work.
 
     DIR/manifest.json   what was asked for and what it was made with
-    DIR/records.jsonl   one line an item and method
-    DIR/builds.jsonl    one line a memory that several items share
-    DIR/labelled.jsonl  one line an answer that people have judged, with the judges' verdicts
-    DIR/pairs.jsonl     one line two answers and judging model, which compared them
+    DIR/records.jsonl   one line per item and method
+    DIR/builds.jsonl    one line per memory that several items share
+    DIR/labelled.jsonl  one line per answer that people have judged, with the judges' verdicts
+    DIR/pairs.jsonl     one line per pair of answers and judging model that compared them
     DIR/seconds.jsonl   how long each took; never compared
-    DIR/work/           a store for each memory, removed when it is needed no more
+    DIR/work/           one store per memory, removed when no longer needed
 
-While a run goes on, lines are in the order in which they came and the later of two of one item
-counts. When it is complete, all but the seconds are rewritten in the order of methods and items.
+During a run lines are in the order of arrival, and the later of two with one key counts. A complete
+run has all but the seconds rewritten in the order of methods and items.
 """
 
 from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from mgl.errors import UsageError
-from mgl.evaluation.runs.lines import JsonLines, scratch_of
+from mgl.evaluation.records import (
+    BuildRecord,
+    JsonLines,
+    PairRecord,
+    Record,
+    scratch_path,
+)
 from mgl.evaluation.runs.manifest import MANIFEST
-from mgl.evaluation.runs.records import BuildRecord, PairRecord, Record
 from mgl.models.weights.lock import exclusive
 
-__all__ = ["KEPT", "Key", "PairKey", "RunFolder"]
+__all__ = ["KEPT", "Key", "PairKey", "RunFolder", "Score", "Summary", "Table", "summarize"]
 
 Key = tuple[str, str]
 """The label of a method, and the id of an item or the name of a source."""
 
 PairKey = tuple[str, str, str, str]
-"""The id of an item, the labels of two methods, and the profile of the model that compared them."""
+"""The id of an item, the labels of two methods, and the profile of the judging model."""
 
-KEPT: Final = {
+KEPT: Final[Mapping[str, type]] = {
     "records.jsonl": Record,
     "builds.jsonl": BuildRecord,
     "labelled.jsonl": Record,
@@ -47,44 +53,72 @@ KEPT: Final = {
 """What a replay must give again, byte for byte: each file, and what its lines are."""
 
 _LOCK = ".lock"
-_RECORD = TypeAdapter(Record)
-_BUILD = TypeAdapter(BuildRecord)
-_PAIR = TypeAdapter(PairRecord)
+KeyT = TypeVar("KeyT")
+RowT = TypeVar("RowT", Record, BuildRecord, PairRecord)
+
+
+class Table(dict[KeyT, RowT]):
+    """One file of a run as records by key, the later of two with one key counting."""
+
+    def __init__(self, path: Path, key: Callable[[RowT], KeyT]) -> None:
+        """InputError, with the line, if the file holds something else."""
+        super().__init__()
+        self._lines = JsonLines(path)
+        self._key: Callable[[RowT], KeyT] = key
+        adapter: TypeAdapter[RowT] = TypeAdapter(KEPT[path.name])
+        for number, row in enumerate(self._lines.rows, start=1):
+            try:
+                record = adapter.validate_python(row)
+            except ValidationError as error:
+                raise self._lines.fault(number) from error
+            self[key(record)] = record
+
+    def add(self, record: RowT) -> None:
+        """Keep a record, in the file too."""
+        self._lines.add(asdict(record))
+        self[self._key(record)] = record
+
+    def rewrite(self, keys: Iterable[KeyT] | None = None) -> None:
+        """Write the records of these keys in this order, all of them by default. A file that never
+        held a line is not created."""
+        rows = [asdict(self[key]) for key in (self if keys is None else keys)]
+        if rows or self._lines.rows:
+            self._lines.rewrite(rows)
 
 
 class RunFolder:
-    """``records`` and ``builds`` are what is known, by method and by item or source; ``labelled``
-    by the id of the answer."""
+    """The tables of a run: ``records`` and ``builds`` by method and item or source, ``labelled`` by
+    the id of the answer, ``pairs`` by item, methods and model."""
 
     def __init__(self, path: Path) -> None:
-        """InputError, with the line, where a file holds something else."""
+        """InputError, with the line, if a file holds something else."""
         self.path = path
-        self._record_lines = JsonLines(path / "records.jsonl")
-        self._build_lines = JsonLines(path / "builds.jsonl")
-        self._labelled_lines = JsonLines(path / "labelled.jsonl")
-        self._pair_lines = JsonLines(path / "pairs.jsonl")
+        self.records: Table[Key, Record] = Table(
+            path / "records.jsonl", lambda one: (one.method, one.item["id"])
+        )
+        self.builds: Table[Key, BuildRecord] = Table(
+            path / "builds.jsonl", lambda one: (one.method, one.source)
+        )
+        self.labelled: Table[str, Record] = Table(
+            path / "labelled.jsonl", lambda one: str(one.item["id"])
+        )
+        self.pairs: Table[PairKey, PairRecord] = Table(
+            path / "pairs.jsonl", lambda one: (one.item, one.one, one.other, one.model)
+        )
         self._seconds = JsonLines(path / "seconds.jsonl")
-        records = _parsed(self._record_lines, _RECORD)
-        builds = _parsed(self._build_lines, _BUILD)
-        self.records: dict[Key, Record] = {(one.method, one.item["id"]): one for one in records}
-        self.builds: dict[Key, BuildRecord] = {(one.method, one.source): one for one in builds}
-        labelled = _parsed(self._labelled_lines, _RECORD)
-        compared = _parsed(self._pair_lines, _PAIR)
-        self.labelled: dict[str, Record] = {one.item["id"]: one for one in labelled}
-        self.pairs: dict[PairKey, PairRecord] = {_pair_key(one): one for one in compared}
 
     @classmethod
-    def begun(cls, path: Path) -> RunFolder:
-        """A new run's folder. UsageError where the path holds something already."""
+    def create(cls, path: Path) -> RunFolder:
+        """Make the folder of a new run; UsageError if the path holds something already."""
         if (path / MANIFEST).exists():
             raise UsageError(
-                f"{path} holds a run already",
-                hint=f"`mgl eval resume {path}` goes on with it; or name another --out",
+                f"{path} already holds a run",
+                hint=f"resume it with `mgl eval resume {path}`, or name another --out",
             )
         try:
             path.mkdir(parents=True, exist_ok=True)
-            left = {_LOCK, scratch_of(path / MANIFEST).name}
-            empty = all(file.name in left for file in path.iterdir())
+            leftovers = {_LOCK, scratch_path(path / MANIFEST).name}
+            empty = all(file.name in leftovers for file in path.iterdir())
         except OSError as error:
             raise UsageError(
                 f"{path} cannot be a run's folder: {error.strerror}", hint="name another --out"
@@ -94,65 +128,36 @@ class RunFolder:
         return cls(path)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Work on it alone; UsageError where another process does."""
+    def lock(self) -> Iterator[None]:
+        """Work on the run alone; UsageError while another process does."""
 
-        def taken() -> None:
+        def refuse() -> None:
             raise UsageError(
-                f"another mgl works on {self.path}", hint="let it finish, or end it first"
+                f"another mgl works on {self.path}", hint="let it finish, or stop it first"
             )
 
-        with exclusive(self.path / _LOCK, taken):
+        with exclusive(self.path / _LOCK, refuse):
             yield
-
-    def add(self, record: Record) -> None:
-        self._record_lines.add(asdict(record))
-        self.records[record.method, record.item["id"]] = record
-
-    def add_build(self, record: BuildRecord) -> None:
-        self._build_lines.add(asdict(record))
-        self.builds[record.method, record.source] = record
-
-    def add_labelled(self, record: Record) -> None:
-        self._labelled_lines.add(asdict(record))
-        self.labelled[record.item["id"]] = record
-
-    def add_pair(self, record: PairRecord) -> None:
-        self._pair_lines.add(asdict(record))
-        self.pairs[_pair_key(record)] = record
 
     def add_seconds(self, row: Mapping[str, Any]) -> None:
         self._seconds.add(row)
 
-    def forget_failed(self) -> tuple[int, int]:
-        """Take what failed as not done, and verdicts that judges failed to give as not asked for;
-        how many items, and how many verdicts that are."""
+    def drop_failures(self) -> tuple[int, int]:
+        """Forget failed items, and verdicts that judges failed to give; return how many of each."""
         failed = [key for key, record in self.records.items() if record.outcome == "failed"]
         for key in failed:
             del self.records[key]
         for key in [key for key, record in self.builds.items() if record.reason]:
             del self.builds[key]
-        lacking = _forget_verdicts(self.records) + _forget_verdicts(self.labelled)
-        uncompared = [key for key, one in self.pairs.items() if one.forth.failed or one.back.failed]
-        for pair in uncompared:
+        verdicts = _drop_verdicts(self.records) + _drop_verdicts(self.labelled)
+        pairs = [key for key, one in self.pairs.items() if one.forth.failed or one.back.failed]
+        for pair in pairs:
             del self.pairs[pair]
-        self._record_lines.rewrite(map(asdict, self.records.values()))
-        self._build_lines.rewrite(map(asdict, self.builds.values()))
-        _rewrite(self._labelled_lines, self.labelled.values())
-        _rewrite(self._pair_lines, self.pairs.values())
-        return len(failed), lacking + len(uncompared)
+        for table in (self.records, self.builds, self.labelled, self.pairs):
+            table.rewrite()
+        return len(failed), verdicts + len(pairs)
 
-    def finish(self, items: Iterable[Key], builds: Iterable[Key]) -> None:
-        """Put the lines into this order, one each."""
-        self._record_lines.rewrite(asdict(self.records[key]) for key in items)
-        self._build_lines.rewrite(asdict(self.builds[key]) for key in builds if key in self.builds)
-
-    def finish_judging(self, labelled: Iterable[str], pairs: Iterable[PairKey]) -> None:
-        """As ``finish``, of what tells how far the judges can be relied on, where there is any."""
-        _rewrite(self._labelled_lines, [self.labelled[key] for key in labelled])
-        _rewrite(self._pair_lines, [self.pairs[key] for key in pairs])
-
-    def store(self, kind: str, key: Key) -> Path:
+    def store_path(self, kind: str, key: Key) -> Path:
         """Where the store of a build or an item lies while it is needed."""
         name = hashlib.sha256("\0".join((kind, *key)).encode()).hexdigest()[:16]
         folder = self.path / "work"
@@ -160,36 +165,63 @@ class RunFolder:
         return folder / f"{kind}-{name}.sqlite"
 
     def remove_stores(self) -> None:
-        """Remove every store."""
-        if (self.path / "work").is_dir():
-            shutil.rmtree(self.path / "work")
+        shutil.rmtree(self.path / "work", ignore_errors=True)
 
 
-def _pair_key(record: PairRecord) -> PairKey:
-    return record.item, record.one, record.other, record.model
-
-
-def _rewrite(lines: JsonLines, records: Collection[Record | PairRecord]) -> None:
-    """Put these in place of all; what never held a line is not made."""
-    if records or lines.rows:
-        lines.rewrite(map(asdict, records))
-
-
-def _forget_verdicts(records: dict[Any, Record]) -> int:
-    """Take the verdicts that judges failed to give out of the records; how many those are."""
-    lacking = 0
+def _drop_verdicts(records: dict[Any, Record]) -> int:
+    dropped = 0
     for key, record in records.items():
         given = {seat: verdict for seat, verdict in record.verdicts.items() if not verdict.failed}
-        lacking += len(record.verdicts) - len(given)
+        dropped += len(record.verdicts) - len(given)
         records[key] = replace(record, verdicts=given)
-    return lacking
+    return dropped
 
 
-def _parsed(lines: JsonLines, adapter: TypeAdapter[Any]) -> list[Any]:
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The mean over all items that can have the score (None if the method has none), and over the
+    ``n`` that have it (None if none does)."""
+
+    mean: float | None
+    of_scored: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One method: how many items it had, their outcomes, and its scores by name."""
+
+    method: str
+    items: int
+    scored: int
+    unscored: int
+    failed: int
+    scores: Mapping[str, Score] = field(default_factory=dict)
+
+
+def summarize(
+    records: Collection[Record], methods: Sequence[str], names: Sequence[str]
+) -> list[Summary]:
+    """Summarize each method by these scorers and judges.
+
+    Failed and unscored items count 0 in a mean. Recall of evidence is over the items whose evidence
+    the benchmark names, and a method that retrieves nothing has none.
+    """
     found = []
-    for number, row in enumerate(lines.rows, start=1):
-        try:
-            found.append(adapter.validate_python(row))
-        except ValidationError as error:
-            raise lines.fault(number) from error
+    for method in methods:
+        own = [record for record in records if record.method == method]
+        outcomes = Counter(record.outcome for record in own)
+        scores = {name: _mean_score(name, own) for name in names} if own else {}
+        counts = (outcomes["scored"], outcomes["unscored"], outcomes["failed"])
+        found.append(Summary(method, len(own), *counts, scores))
     return found
+
+
+def _mean_score(name: str, records: Sequence[Record]) -> Score:
+    able = [record for record in records if record.has_place_for(name)]
+    values = [value for record in able if (value := record.value(name)) is not None]
+    answered = any(record.outcome != "failed" for record in able)
+    if not able or (answered and not values and name.startswith("evidence_")):
+        return Score(None, None, 0)
+    total = sum(values)
+    return Score(total / len(able), total / len(values) if values else None, len(values))

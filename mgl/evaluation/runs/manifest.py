@@ -1,12 +1,13 @@
 """A run's manifest: what was asked for, what it was made with, and when.
 
-What decides the records (``arguments``, ``methods``, ``models``, ``dataset``) stays as it was when
-the run began; a run that goes on adds a session with its own code and machine.
+What decides the records (``arguments``, ``methods``, ``models``, ``dataset``) never changes after
+the start; each process that works on the run adds a ``Session`` with its own code and machine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -14,9 +15,8 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mgl.errors import InputError
-from mgl.evaluation.judges.panel import Seat, panel
-from mgl.evaluation.runs.lines import replace_file
-from mgl.evaluation.runs.methods import Method
+from mgl.evaluation.judges.panel import Seat, seat_panel
+from mgl.evaluation.records import replace_file
 from mgl.llm.engines.recorded import ModelFacts
 
 __all__ = [
@@ -25,9 +25,10 @@ __all__ = [
     "DatasetFacts",
     "ExecutorName",
     "Manifest",
+    "Method",
     "OtherJudge",
     "Session",
-    "now",
+    "utc_now",
 ]
 
 MANIFEST = "manifest.json"
@@ -41,12 +42,13 @@ class _Strict(BaseModel):
 
 
 class Arguments(_Strict):
-    """What was asked for, as it was written; ``data`` is None for what was made for the run.
+    """What was asked for, as it was written; ``data`` is None for a generated dataset.
 
-    ``questions`` says what a memory whose build depends
-    on its questions is built for: each question by itself, or all of a source at once. A judge is
-    PROFILE or JUDGE=PROFILE, BERTScore's model MODEL or MODEL:LAYER. ``judge_labels`` is the file
-    of answers that people have judged, ``judge_pairs`` how many pairs of answers are compared."""
+    ``questions`` says what a question-aware memory is built for: each question by itself, or all of
+    a source at once. A judge is PROFILE or JUDGE=PROFILE, BERTScore's model MODEL or MODEL:LAYER.
+    ``judge_labels`` is a file of answers that people have judged; ``judge_pairs`` is how many pairs
+    of answers are compared.
+    """
 
     benchmark: str
     data: Path | None
@@ -67,6 +69,20 @@ class Arguments(_Strict):
     bertscore: str | None = None
 
 
+@dataclass(frozen=True)
+class Method:
+    """One memory with one model: its label, kind and model.
+
+    ``settings`` are those that were given, ``config`` is the whole configuration.
+    """
+
+    label: str
+    memory: str
+    model: str
+    settings: Mapping[str, Any]
+    config: Mapping[str, Any]
+
+
 class OtherJudge(_Strict):
     """A judge besides the first, and the profile of its model."""
 
@@ -75,9 +91,9 @@ class OtherJudge(_Strict):
 
 
 class DatasetFacts(_Strict):
-    """The files by their hashes, and the ids of the items that the run takes, in their order.
+    """Hashes of the files, and the ids of the run's items in order, out of ``of``.
 
-    ``made_with`` are the parameters of a dataset that was made for the run, None where it was read.
+    ``made_with`` are the parameters of a generated dataset, None if it was read from files.
     """
 
     made_with: Mapping[str, Any] | None = None
@@ -88,7 +104,7 @@ class DatasetFacts(_Strict):
 
 
 class Session(_Strict):
-    """One process that worked on the run; ``ended`` is None where it was killed, or works still."""
+    """One process that worked on the run; ``ended`` is None if it was killed or still works."""
 
     code: Mapping[str, Any]
     packages: Mapping[str, str]
@@ -101,9 +117,9 @@ class Session(_Strict):
 
 
 class Manifest(_Strict):
-    """``judge`` is the first judge's name, and ``judge_model`` its profile, of which ``models``
-    tells, as of those of ``other_judges``; ``labels_sha256`` is of the file of answers that people
-    have judged. ``ended`` is when the run was complete.
+    """``judge`` is the first judge and ``judge_model`` the profile of its model; ``models`` has the
+    facts of every profile, judges' too. ``labels_sha256`` is of the file of labelled answers.
+    ``ended`` is when the run was complete.
     """
 
     arguments: Arguments
@@ -122,45 +138,45 @@ class Manifest(_Strict):
 
     @property
     def panel(self) -> tuple[Seat, ...]:
-        """Every verdict that is asked for of an answer."""
+        """Every verdict that is asked for on an answer."""
         others = [(one.judge, one.model) for one in self.other_judges]
         repeats = self.arguments.judge_repeats
-        return panel(self.judge, self.judge_model, others, repeats=repeats)
+        return seat_panel(self.judge, self.judge_model, others, repeats=repeats)
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """By what the records have the verdicts that are scores."""
+        """The keys of the verdicts that are scores."""
         return tuple(seat.key for seat in self.panel if not seat.repeat)
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """The manifest of a run's folder; InputError where there is none that can be read."""
+        """Read the manifest in a run's folder; InputError if there is none that is valid."""
         path = folder / MANIFEST
         try:
             return cls.model_validate_json(path.read_bytes())
         except OSError as error:
             raise InputError(
                 f"{folder} holds no run: {error.strerror}: {path.name}",
-                hint="name the folder that `mgl eval --out` wrote",
+                hint="name a folder that `mgl eval` wrote",
             ) from error
         except ValidationError as error:
             fault = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(map(str, fault["loc"]))
             raise InputError(
-                f"{path} is no manifest of a run: {place}: {fault['msg']}",
-                hint="restore the file, or begin the run anew",
+                f"{path} is not a valid manifest: {place}: {fault['msg']}",
+                hint="restore the file, or start a new run",
             ) from error
 
-    def as_left(self, folder: Path) -> Self:
-        """The manifest with what another process has written of sessions since it was read."""
-        left = Manifest.read(folder)
-        return self.model_copy(update={"sessions": left.sessions, "ended": left.ended})
+    def with_sessions_of(self, folder: Path) -> Self:
+        """Take over what another process has written of sessions since this was read."""
+        current = Manifest.read(folder)
+        return self.model_copy(update={"sessions": current.sessions, "ended": current.ended})
 
     def write(self, folder: Path) -> None:
-        """Put it into a run's folder, in place of the one that is there."""
+        """Write the manifest into a run's folder, replacing the one there."""
         replace_file(folder / MANIFEST, (self.model_dump_json(indent=1) + "\n").encode())
 
 
-def now() -> str:
-    """The time, in UTC, to the second."""
+def utc_now() -> str:
+    """The time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,37 +1,49 @@
-"""A run before it is begun or gone on with: everything is looked at that can be wrong at once.
+"""A run before it starts or resumes: everything that can be wrong is checked at once.
 
-No model is started for it, and nothing is written.
+    >>> plan = plan_run(arguments, open_model)              # doctest: +SKIP
+    >>> len(plan.items), [method.label for method in plan.manifest.methods]    # doctest: +SKIP
+    (152, ['gam', 'plain'])
+
+No model is started and nothing is written. ``--memory NAME`` stands for a memory, ``LABEL=NAME``
+for one more of that kind with settings of its own; ``--set option=value`` sets an option of every
+memory that has it, ``LABEL.option=value`` of one, and of a generated benchmark its parameters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mgl import registry
 from mgl.benchmarks.base import Benchmark, Dataset, Item
 from mgl.errors import InputError, UsageError
 from mgl.evaluation.judges.judging import JUDGES
-from mgl.evaluation.judges.labelled import LabelledAnswer, LabelledSet, read_labelled
-from mgl.evaluation.metrics.bertscore import bertscore_names
-from mgl.evaluation.metrics.scoring import scorers
-from mgl.evaluation.runs.datasets import dataset_of, parameters
-from mgl.evaluation.runs.drawing import chosen, drawn
-from mgl.evaluation.runs.manifest import Arguments, DatasetFacts, Manifest, OtherJudge, now
-from mgl.evaluation.runs.methods import Method, methods
-from mgl.evaluation.runs.workplace import OpenModel
+from mgl.evaluation.judges.panel import LabelledAnswer, LabelledSet, read_labelled
+from mgl.evaluation.runs.manifest import (
+    Arguments,
+    DatasetFacts,
+    Manifest,
+    Method,
+    OtherJudge,
+    utc_now,
+)
+from mgl.evaluation.runs.units import OpenModel
+from mgl.evaluation.scorers.bertscore import bertscore_names
+from mgl.evaluation.scorers.registry import find_scorers
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind
-from mgl.memories.options import read_settings
+from mgl.memories.options import configured, read_settings
 
-__all__ = ["Plan", "planned", "resumed"]
+__all__ = ["Plan", "is_generated", "list_methods", "plan_run", "reopen_plan", "sample", "select"]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A manifest with the dataset and the items that it speaks of, and the answers that people have
-    judged."""
+    """A manifest with its dataset and items, and the answers that people have judged."""
 
     manifest: Manifest
     dataset: Dataset
@@ -39,45 +51,43 @@ class Plan:
     labelled: tuple[LabelledAnswer, ...] = ()
 
 
-def planned(arguments: Arguments, open_model: OpenModel) -> Plan:
-    """What a new run with these arguments would do.
+def plan_run(arguments: Arguments, open_model: OpenModel) -> Plan:
+    """Plan a new run.
 
     UsageError for a benchmark, memory, model, setting, scorer or judge that is unknown or does not
-    go with the others, InputError for data that cannot be read.
+    fit the others, InputError for data that cannot be read.
     """
     benchmark: Benchmark = registry.load("benchmark", arguments.benchmark)
-    models = {name: _facts(name, open_model) for name in dict.fromkeys(arguments.models)}
+    models = {name: _model_facts(name, open_model) for name in dict.fromkeys(arguments.models)}
     if not models:
         raise UsageError("there is no model to evaluate", hint="for instance: --model smollm2-135m")
     settings = read_settings(arguments.settings)
-    made_with = parameters(benchmark, arguments.data, settings)
-    compared = methods(
+    made_with = _find_parameters(benchmark, arguments.data, settings)
+    methods = list_methods(
         arguments.memories,
         settings,
         {name: one.preset for name, one in models.items()},
-        taken=()
-        if made_with is None
-        else {*made_with, *(f"{benchmark.name}.{n}" for n in made_with)},
+        of_benchmark=() if made_with is None else _spellings(benchmark, made_with),
     )
-    _check_reads(benchmark, compared)
-    scorers(benchmark.scorers)
-    matched = _bertscores(arguments, open_model)
-    judges = _judges(arguments, benchmark)
+    _check_sources(benchmark, methods)
+    find_scorers(benchmark.scorers)
+    bertscores = _find_bertscores(arguments, open_model)
+    judges = _find_judges(arguments, benchmark)
     for _, name in judges:
-        models.setdefault(name, _facts(name, open_model))
-    labelled = _labelled(arguments)
+        models.setdefault(name, _model_facts(name, open_model))
+    labelled = _read_labelled(arguments)
     judge, judge_model = judges[0] if judges else (None, None)
-    dataset = dataset_of(benchmark, arguments.data, made_with, arguments.models[0], open_model)
-    items = _items(arguments, dataset)
+    dataset = _read_dataset(benchmark, arguments, made_with, open_model)
+    items = _take_items(arguments, dataset)
     manifest = Manifest(
         arguments=arguments,
         reads=benchmark.reads,
-        scorers=(*benchmark.scorers, *matched),
+        scorers=(*benchmark.scorers, *bertscores),
         judge=judge,
         judge_model=judge_model,
         other_judges=tuple(OtherJudge(judge=name, model=by) for name, by in judges[1:]),
         labels_sha256=labelled.sha256,
-        methods=tuple(compared),
+        methods=tuple(methods),
         models=models,
         dataset=DatasetFacts(
             made_with=made_with,
@@ -86,57 +96,111 @@ def planned(arguments: Arguments, open_model: OpenModel) -> Plan:
             of=len(dataset.items),
             notes=dataset.notes,
         ),
-        started=now(),
+        started=utc_now(),
     )
     return Plan(manifest, dataset, tuple(items), labelled.answers)
 
 
-def resumed(manifest: Manifest, open_model: OpenModel, data: Path | None = None) -> Plan:
-    """What a run that was begun does; ``data`` is where its files lie, if they were moved.
+def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = None) -> Plan:
+    """Plan what a run does that was started before; ``data`` is where its files lie if they moved.
 
-    InputError where they are not the same files.
+    InputError if they are not the same files.
     """
-    arguments = manifest.arguments
+    arguments = manifest.arguments.model_copy(update={"data": data or manifest.arguments.data})
     benchmark: Benchmark = registry.load("benchmark", arguments.benchmark)
-    place, made_with = data or arguments.data, manifest.dataset.made_with
-    dataset = dataset_of(benchmark, place, made_with, arguments.models[0], open_model)
+    dataset = _read_dataset(benchmark, arguments, manifest.dataset.made_with, open_model)
     for name in sorted(manifest.dataset.sha256.keys() | dataset.sha256.keys()):
         if manifest.dataset.sha256.get(name) != dataset.sha256.get(name):
-            raise _changed(f"{name} of {place or arguments.benchmark}")
-    labelled = _labelled(arguments)
+            raise _changed_file(f"{name} of {arguments.data or arguments.benchmark}")
+    labelled = _read_labelled(arguments)
     if labelled.sha256 != manifest.labels_sha256:
-        raise _changed(str(arguments.judge_labels))
-    items = _items(arguments, dataset)
+        raise _changed_file(str(arguments.judge_labels))
+    items = _take_items(arguments, dataset)
     if tuple(item.id for item in items) != manifest.dataset.items:
         raise InputError(
-            f"this mgl has other items of {arguments.benchmark} than the run was begun with",
-            hint="go on with the code that began it (the manifest has its commit), or begin anew",
+            f"this mgl has other items of {arguments.benchmark} than the run was started with",
+            hint="resume with the code that started it (see its manifest), or start a new run",
         )
     return Plan(manifest, dataset, tuple(items), labelled.answers)
 
 
-def _changed(file: str) -> InputError:
+def _changed_file(file: str) -> InputError:
     return InputError(
-        f"{file} is not what the run was begun with (its hash differs)",
-        hint="restore that file, or begin a new run",
+        f"{file} has changed since the run was started (its hash differs)",
+        hint="restore that file, or start a new run",
     )
 
 
-def _labelled(arguments: Arguments) -> LabelledSet:
-    """What people have judged; empty, without a hash, where no file is given."""
-    if arguments.judge_labels is None:
-        return LabelledSet((), None)
-    return read_labelled(arguments.judge_labels)
+def _model_facts(name: str, open_model: OpenModel) -> ModelFacts:
+    with open_model(name) as place:
+        return place.facts
 
 
-def _items(arguments: Arguments, dataset: Dataset) -> list[Item]:
-    kept = chosen(
+def _find_bertscores(arguments: Arguments, open_model: OpenModel) -> tuple[str, ...]:
+    """The names of the scores by BERTScore's model, if one is asked for."""
+    if arguments.bertscore is None:
+        return ()
+    with open_model(arguments.models[0]) as place:
+        return bertscore_names(place.matcher(arguments.bertscore).model_id)
+
+
+# Datasets
+
+
+def is_generated(benchmark: Benchmark) -> bool:
+    """Whether a dataset is generated if no file is given."""
+    return hasattr(benchmark, "generate")
+
+
+def _find_parameters(
+    benchmark: Benchmark, data: Path | None, settings: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """The parameters to generate a dataset with, None if it is read from files."""
+    if data is not None:
+        return None
+    if not is_generated(benchmark):
+        raise UsageError(f"{benchmark.name} is read from files", hint="give --data PATH")
+    maker: Any = benchmark
+    prefix = f"{benchmark.name}."
+    given = {name: settings[name] for name in settings if name in maker.Config.model_fields}
+    own = {name[len(prefix) :]: settings[name] for name in settings if name.startswith(prefix)}
+    return configured(benchmark.name, maker, {**given, **own}, lambda: "").model_dump(mode="json")
+
+
+def _spellings(benchmark: Benchmark, parameters: Mapping[str, Any]) -> set[str]:
+    """The names by which a benchmark's parameters may be set."""
+    return {*parameters, *(f"{benchmark.name}.{name}" for name in parameters)}
+
+
+def _read_dataset(
+    benchmark: Benchmark,
+    arguments: Arguments,
+    made_with: Mapping[str, Any] | None,
+    open_model: OpenModel,
+) -> Dataset:
+    """Read the run's files, or generate its dataset, counting tokens with its first model."""
+    if made_with is None:
+        assert arguments.data is not None
+        return benchmark.read(arguments.data)
+    maker: Any = benchmark
+    config = maker.Config.model_validate(made_with)
+    with open_model(arguments.models[0]) as place:
+
+        async def generate() -> Dataset:
+            made: Dataset = await maker.generate(config, place.client().count_tokens)
+            return made
+
+        return place.run(generate)
+
+
+def _take_items(arguments: Arguments, dataset: Dataset) -> list[Item]:
+    kept = select(
         dataset.items,
         sources=arguments.sources,
         categories=arguments.categories,
         labels=arguments.labels,
     )
-    items = drawn(kept, limit=arguments.limit, seed=arguments.seed)
+    items = sample(kept, limit=arguments.limit, seed=arguments.seed)
     if not items:
         raise InputError(
             f"{arguments.data or arguments.benchmark} holds no items", hint="give other --data"
@@ -144,31 +208,185 @@ def _items(arguments: Arguments, dataset: Dataset) -> list[Item]:
     return items
 
 
-def _facts(name: str, open_model: OpenModel) -> ModelFacts:
-    with open_model(name) as place:
-        return place.facts
+def select(
+    items: Sequence[Item],
+    *,
+    sources: Collection[str] = (),
+    categories: Collection[str] = (),
+    labels: Mapping[str, str] | None = None,
+) -> list[Item]:
+    """Return the items of these sources and categories with these labels; empty means all.
+
+    UsageError for a value that no item has.
+    """
+    _require("source", sources, {item.source for item in items})
+    _require("category", categories, {item.category for item in items})
+    wanted = labels or {}
+    for name, value in wanted.items():
+        _require(name, (value,), {item.labels[name] for item in items if name in item.labels})
+    return [
+        item
+        for item in items
+        if (not sources or item.source in sources)
+        and (not categories or item.category in categories)
+        and all(item.labels.get(name) == value for name, value in wanted.items())
+    ]
 
 
-def _bertscores(arguments: Arguments, open_model: OpenModel) -> tuple[str, ...]:
-    """The names of the scores by BERTScore's model, where one is asked for."""
-    if arguments.bertscore is None:
-        return ()
-    with open_model(arguments.models[0]) as place:
-        return bertscore_names(place.matcher(arguments.bertscore).model_id)
+def sample(items: Sequence[Item], *, limit: int | None, seed: int) -> list[Item]:
+    """Sample at most ``limit`` items, spread over sources and categories, in their own order.
 
-
-def _judges(arguments: Arguments, benchmark: Benchmark) -> list[tuple[str, str]]:
-    """The judges that are asked for, the first first, each with its model's profile."""
-    written = [] if arguments.judge is None else [arguments.judge, *arguments.other_judges]
-    found = [_judge(one, benchmark) for one in written]
-    asked = arguments.judge_repeats or arguments.judge_pairs or arguments.judge_labels
-    if asked and not found:
-        raise UsageError(
-            "there is no judge that could be looked into", hint="give --judge PROFILE, too"
+    Each step takes from the kind of item (source and category) of which there are fewest so far,
+    ties broken by category, then source, then the seed. Items of one pair are taken together. A
+    larger limit keeps what a smaller one took, unless a pair did not fit. UsageError if not even
+    one pair fits.
+    """
+    if limit is None or limit >= len(items):
+        return list(items)
+    order = random.Random(seed)
+    pairs: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for number, item in enumerate(items):
+        pairs[item.source, item.category, item.pair or f"\0{number}"].append(number)
+    strata: dict[tuple[str, str], list[list[int]]] = defaultdict(list)
+    for (source, category, _), numbers in pairs.items():
+        strata[source, category].append(numbers)
+    for groups in strata.values():
+        order.shuffle(groups)
+    kinds = list(strata)
+    order.shuffle(kinds)
+    of_kind: Counter[tuple[str, str]] = Counter()
+    of_source: Counter[str] = Counter()
+    of_category: Counter[str] = Counter()
+    taken: list[int] = []
+    while kinds and len(taken) < limit:
+        kind = min(
+            kinds, key=lambda kind: (of_kind[kind], of_category[kind[1]], of_source[kind[0]])
         )
+        group = strata[kind].pop()
+        if not strata[kind]:
+            kinds.remove(kind)
+        if len(taken) + len(group) > limit:
+            continue
+        taken += group
+        of_kind[kind] += len(group)
+        of_source[kind[0]] += len(group)
+        of_category[kind[1]] += len(group)
+    if not taken:
+        raise UsageError(f"no pair of items fits a limit of {limit}", hint="give --limit 2 or more")
+    return [items[number] for number in sorted(taken)]
+
+
+def _require(what: str, named: Collection[str], known: set[str]) -> None:
+    for name in named:
+        if name not in known:
+            listed = ", ".join(sorted(known)[:20])
+            raise UsageError(f"no item has the {what} {name!r}", hint=f"known are: {listed}")
+
+
+# Methods
+
+
+def list_methods(
+    memories: Sequence[str],
+    settings: Mapping[str, Any],
+    presets: Mapping[str, str],
+    *,
+    of_benchmark: Collection[str] = (),
+) -> list[Method]:
+    """Cross every memory with every model; ``presets`` are the models with their profiles' presets,
+    ``of_benchmark`` settings that are the benchmark's, which a memory need not have.
+
+    A label is the memory's, with ``@model`` if there are several models. UsageError for a memory
+    that is unknown or named twice, and for a setting that its memory does not have.
+    """
+    labels = _read_labels(memories)
+    kinds: dict[str, MemoryKind] = {
+        label: registry.load("memory", name) for label, name in labels.items()
+    }
+    given = _assign_settings(kinds, settings, of_benchmark)
+    found = []
+    for model, preset in presets.items():
+        for label, kind in kinds.items():
+            config = configured(label, kind, given[label], lambda preset=preset: preset)  # type: ignore[misc]
+            shown = label if len(presets) == 1 else f"{label}@{model}"
+            values = config.model_dump(mode="json")
+            found.append(Method(shown, labels[label], model, given[label], values))
+    return found
+
+
+def _read_labels(memories: Sequence[str]) -> dict[str, str]:
+    """The name of each memory by its label."""
+    labels: dict[str, str] = {}
+    for written in memories:
+        label, _, name = (part.strip() for part in written.partition("="))
+        if not label:
+            raise UsageError(
+                f"{written!r} names no memory", hint="for instance: --memory gam,turns"
+            )
+        if label in labels:
+            raise UsageError(
+                f"there are two memories {label!r}",
+                hint=f"give one of them another label: --memory other={name or label}",
+            )
+        labels[label] = name or label
+    if not labels:
+        raise UsageError("there is no memory to evaluate", hint="for instance: --memory gam,turns")
+    return labels
+
+
+def _assign_settings(
+    kinds: Mapping[str, MemoryKind], settings: Mapping[str, Any], of_benchmark: Collection[str]
+) -> dict[str, dict[str, Any]]:
+    """The settings of each label: those of every memory that has the option, then its own."""
+    given: dict[str, dict[str, Any]] = {label: {} for label in kinds}
+    own = {name: value for name, value in settings.items() if "." in name}
+    for name in settings.keys() - own.keys():
+        takers = [label for label, kind in kinds.items() if name in kind.Config.model_fields]
+        if not takers and name not in of_benchmark:
+            options = sorted({one for kind in kinds.values() for one in kind.Config.model_fields})
+            raise UsageError(
+                f"none of {', '.join(kinds)} has an option {name!r}",
+                hint=f"their options are {', '.join(options)}",
+            )
+        for label in takers:
+            given[label][name] = settings[name]
+    for name, value in own.items():
+        label, _, option = name.rpartition(".")
+        if name in of_benchmark:
+            continue
+        if label not in given:
+            raise UsageError(
+                f"{name!r} sets an option of {label!r}, which is not evaluated",
+                hint=f"evaluated are: {', '.join(given)}",
+            )
+        given[label][option] = value
+    return {label: dict(sorted(own.items())) for label, own in given.items()}
+
+
+def _check_sources(benchmark: Benchmark, methods: Sequence[Method]) -> None:
+    """UsageError for a memory of conversations on a benchmark of documents."""
+    for method in methods if benchmark.reads == "document" else ():
+        kind: MemoryKind = registry.load("memory", method.memory)
+        if kind.reads == "conversation":
+            raise UsageError(
+                f"{method.memory} reads conversations, and {benchmark.name} has documents",
+                hint="leave it out of --memory",
+            )
+
+
+# Judges
+
+
+def _find_judges(arguments: Arguments, benchmark: Benchmark) -> list[tuple[str, str]]:
+    """The judges asked for, the first first, each with its model's profile."""
+    written = [] if arguments.judge is None else [arguments.judge, *arguments.other_judges]
+    found = [_read_judge(one, benchmark) for one in written]
+    checks = arguments.judge_repeats or arguments.judge_pairs or arguments.judge_labels
+    if checks and not found:
+        raise UsageError("there is no judge to check", hint="give --judge PROFILE, too")
     if arguments.judge_pairs and len(arguments.memories) * len(arguments.models) < 2:
         raise UsageError(
-            "one method has no pairs of answers", hint="give --memory several, or no --judge-pairs"
+            "one method has no pairs of answers", hint="compare two, or leave out --judge-pairs"
         )
     if twice := sorted({f"{name}={by}" for name, by in found if found.count((name, by)) > 1}):
         raise UsageError(
@@ -178,7 +396,7 @@ def _judges(arguments: Arguments, benchmark: Benchmark) -> list[tuple[str, str]]
     return found
 
 
-def _judge(written: str, benchmark: Benchmark) -> tuple[str, str]:
+def _read_judge(written: str, benchmark: Benchmark) -> tuple[str, str]:
     """The judge of ``PROFILE``, which is the benchmark's own, or of ``JUDGE=PROFILE``."""
     given, _, profile = written.rpartition("=")
     name = given or benchmark.judge
@@ -192,13 +410,7 @@ def _judge(written: str, benchmark: Benchmark) -> tuple[str, str]:
     return name, profile
 
 
-def _check_reads(benchmark: Benchmark, compared: Sequence[Method]) -> None:
-    if benchmark.reads == "conversation":
-        return
-    for method in compared:
-        kind: MemoryKind = registry.load("memory", method.memory)
-        if kind.reads == "conversation":
-            raise UsageError(
-                f"{method.memory} reads conversations, and {benchmark.name} has documents",
-                hint="leave it out of --memory",
-            )
+def _read_labelled(arguments: Arguments) -> LabelledSet:
+    if arguments.judge_labels is None:
+        return LabelledSet((), None)
+    return read_labelled(arguments.judge_labels)

@@ -20,12 +20,12 @@ import psutil
 import mgl
 from mgl.prompt import Prompt, hashes
 
-__all__ = ["code", "machine", "packages", "prompts"]
+__all__ = ["describe_code", "describe_machine", "find_prompts", "installed_packages"]
 
 _GIT_SECONDS = 30.0
 
 
-def code() -> dict[str, Any]:
+def describe_code() -> dict[str, Any]:
     """Version of mgl and, where it runs from a checkout, the commit and whether it was changed."""
     folder = Path(mgl.__file__).parent.parent
     made: dict[str, Any] = {"version": _version("mgl"), "commit": None, "dirty": None}
@@ -36,7 +36,7 @@ def code() -> dict[str, Any]:
     return made
 
 
-def packages() -> dict[str, str]:
+def installed_packages() -> dict[str, str]:
     """The versions of what mgl asks for, extras too, as far as it is installed."""
     try:
         asked = requires("mgl") or []
@@ -47,7 +47,7 @@ def packages() -> dict[str, str]:
     return {name: found for name, found in versions.items() if found is not None}
 
 
-def machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     """System, processor, cores, bytes of memory and Python; not the machine's name."""
     return {
         "system": platform.platform(),
@@ -58,7 +58,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def prompts(parts: Iterable[object]) -> dict[str, str]:
+def find_prompts(parts: Iterable[object]) -> dict[str, str]:
     """The hash of every prompt that memories, benchmarks and judges have, by its name: those of
     their modules (of the whole package where a package has one by its name) and of all that these
     import from the same project.

@@ -1,244 +1,389 @@
-"""A run: every item put to every method, each once, whatever happens in between.
+"""The runner: every item is put to every method once, whatever happens in between, then judged.
 
-    >>> Run(plan, folder, open_model, observer, concurrency=8).go()     # doctest: +SKIP
+    >>> Runner(plan, folder, execution).run()     # doctest: +SKIP
 
-Models run one after the other; methods of a model and items are worked on at once. Whatever is
-done is in the folder before the next thing begins, and what is there is not done again: a run that
-was ended at any moment is gone on with by running it again. Calls are replayed from the home's
-log, so that what was under way is not paid twice.
+Models run one after the other; methods and items of one model concurrently. Each result is in the
+folder before the next thing starts, and what is there is not done again, so that running again
+resumes a run that was ended at any moment. Calls are replayed from the home's log, so that what was
+in flight is not paid twice.
 
-A memory that does not depend on the question is built once for a source, in a store of its own, and
-each item is answered over a copy of it (``mgl.evaluation.runs.working``).
+A memory that does not depend on the question is built once per source, in a store of its own, and
+each item is answered over a copy (``mgl.evaluation.runs.units``). Judges are asked for the panel's
+verdicts on every answer; for its verdicts on answers that people have judged, once each; and which
+of two methods' answers to an item is better, in both orders.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from functools import lru_cache
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import combinations
 from pathlib import Path
 
 from mgl import registry
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
-from mgl.evaluation.runs.executing import Executor, OpenExecutor, here
-from mgl.evaluation.runs.folder import RunFolder
-from mgl.evaluation.runs.grading import graded
-from mgl.evaluation.runs.judging import Judging
-from mgl.evaluation.runs.matching import match_all
-from mgl.evaluation.runs.methods import Method
+from mgl.evaluation.judges.panel import LabelledAnswer, Seat
+from mgl.evaluation.records import (
+    LABELLED,
+    PEOPLE,
+    PairRecord,
+    Record,
+    item_from_json,
+    item_to_json,
+)
+from mgl.evaluation.runs.folder import Key, PairKey, RunFolder
+from mgl.evaluation.runs.manifest import ExecutorName, Manifest, Method
 from mgl.evaluation.runs.plan import Plan
-from mgl.evaluation.runs.progress import Count, Named
-from mgl.evaluation.runs.records import Record, item_json
-from mgl.evaluation.runs.working import Ask, Build, remove_store
-from mgl.evaluation.runs.workplace import OpenModel
+from mgl.evaluation.runs.units import (
+    Ask,
+    Build,
+    Executor,
+    OpenExecutor,
+    OpenModel,
+    execute_here,
+    grade,
+    missing_seats,
+    remove_store,
+)
+from mgl.evaluation.scorers.bertscore import bertscore_names, bertscores, bertscores_among
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import MemoryKind
 from mgl.observer import SILENT, Observer
 from mgl.types import Question
 
-__all__ = ["Run"]
+__all__ = ["Execution", "Runner", "missing_bertscores", "pairs_to_compare"]
 
-Key = tuple[str, str]
+SHOWN = 8  # builds that report their own progress, if there are no more than these
 
-SHOWN = 8  # of so many builds each tells how far it is
+Work = Callable[[], Awaitable[None]]
 
 
-class Run:
-    """``concurrency`` is how many items or builds are worked on at once; with ``keep`` the stores
-    of all memories stay in the folder. ``execute`` says where it is worked on."""
+@dataclass(frozen=True)
+class Execution:
+    """How a run is worked on: ``concurrency`` units at once, where ``execute`` opens executors,
+    which ``executor`` names in the manifest. ``keep`` leaves the memories' stores in the folder."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        folder: RunFolder,
-        open_model: OpenModel,
-        observer: Observer,
-        *,
-        concurrency: int,
-        keep: bool = False,
-        execute: OpenExecutor = here,
-    ) -> None:
+    open_model: OpenModel
+    observer: Observer
+    concurrency: int = 8
+    keep: bool = False
+    executor: ExecutorName = "local"
+    execute: OpenExecutor = execute_here
+
+
+class Runner:
+    def __init__(self, plan: Plan, folder: RunFolder, execution: Execution) -> None:
         self._plan = plan
+        self._manifest = plan.manifest
         self._folder = folder
-        self._open_model = open_model
-        self._observer = observer
-        self._concurrency = concurrency
-        self._keep = keep
-        self._execute = execute
-        self._source = lru_cache(maxsize=concurrency)(lambda name: plan.dataset.sources[name]())
+        self._execution = execution
+        self._observer = execution.observer
+        self._source = lru_cache(maxsize=execution.concurrency)(
+            lambda name: plan.dataset.sources[name]()
+        )
         self._kinds: dict[str, MemoryKind] = {
             method.memory: registry.load("memory", method.memory)
-            for method in plan.manifest.methods
+            for method in self._manifest.methods
         }
         self._building: dict[Key, asyncio.Future[None]] = {}
 
-    def go(self) -> None:
-        """Do what is not done yet, and put the records into their order.
+    def run(self) -> None:
+        """Do what is not done yet, and put the records in order.
 
         Raises what would fail every item alike.
         """
-        for model in self._plan.manifest.arguments.models:
+        for model in self._manifest.arguments.models:
             if self._open_items(model):
-                self._at(model, lambda executor, model=model: self._work(executor, model))  # type: ignore[misc]
-        judging = Judging(self._plan, self._folder, self._observer, concurrency=self._concurrency)
-        for model in dict.fromkeys(seat.model for seat in self._plan.manifest.panel):
-            if judging.due(model):
-                self._at(model, lambda executor, model=model: judging.work(executor, model))  # type: ignore[misc]
-        match_all(self._plan.manifest, self._folder, self._open_model, self._observer)
-        judging.finish()
+                self._work_at(model, self._answer_all)
+        for model in dict.fromkeys(seat.model for seat in self._manifest.panel):
+            if self._verdicts_due(model) or self._pairs_due(model):
+                self._work_at(model, self._judge_all)
+        self._add_bertscores()
         self._finish()
 
-    # One model
-
-    def _at(self, model: str, work: Callable[[Executor], Awaitable[None]]) -> None:
-        known = self._plan.manifest.models[model]
-        with self._open_model(model) as place:
+    def _work_at(self, model: str, work: Callable[[Executor, str], Awaitable[None]]) -> None:
+        known = self._manifest.models[model]
+        with self._execution.open_model(model) as place:
             if place.facts.model_id != known.model_id:
                 raise UsageError(
-                    f"the run was begun with {known.model_id}, and this is {place.facts.model_id}",
+                    f"the run was started with {known.model_id}, but {model} is now "
+                    f"{place.facts.model_id}",
                     hint="give the same engine, server and adapter as then",
                 )
             if place.facts.context_tokens < known.context_tokens:
                 raise UsageError(
-                    f"the run was begun with a context of {known.context_tokens:,} tokens, and "
-                    f"that of {model} has {place.facts.context_tokens:,} now",
-                    hint="serve it with a context as long (--max-model-len), or begin another run",
+                    f"the run was started with a context of {known.context_tokens:,} tokens, but "
+                    f"{model} now has {place.facts.context_tokens:,}",
+                    hint="serve it with as long a context (--max-model-len), or start a new run",
                 )
-
-            with self._execute(place) as executor:
+            with self._execution.execute(place) as executor:
 
                 async def working() -> None:
-                    await work(executor)
+                    await work(executor, model)
 
                 place.run(working)
 
-    async def _work(self, executor: Executor, model: str) -> None:
-        """Every build that is needed, then every item: who needs a build waits for it."""
+    async def _each(self, units: Iterable[Work]) -> None:
+        await for_each(units, lambda unit: unit(), at_once=self._execution.concurrency)
+
+    # Answers
+
+    async def _answer_all(self, executor: Executor, model: str) -> None:
+        """Work on every build that is needed, then on every item, which waits for its build."""
         todo = self._open_items(model)
         needed = dict.fromkeys(
-            (method.label, item.source) for method, item in todo if self._shares(method)
+            (method.label, item.source) for method, item in todo if self._is_shared(method)
         )
         loop = asyncio.get_running_loop()
         self._building = {key: loop.create_future() for key in needed}
         self._waiting = Counter((method.label, item.source) for method, item in todo)
-        self._built = Count(self._observer, "builds", 0, len(needed))
-        by_label = {method.label: method for method, _ in todo}
-        units: list[Callable[[], Awaitable[None]]] = [
-            lambda key=key: self._build(executor, by_label[key[0]], key[1])  # type: ignore[misc]
-            for key in needed
+        self._builds = _Progress(self._observer, "builds", 0, len(needed))
+        methods = {method.label: method for method, _ in todo}
+        units: list[Work] = [
+            partial(self._build, executor, methods[label], source) for label, source in needed
         ]
-        units += [
-            lambda method=method, item=item: self._answer(executor, method, item)  # type: ignore[misc]
-            for method, item in todo
-        ]
-        self._progress = Count(self._observer, f"items, {model}", *self._counts(model))
-        await for_each(units, lambda unit: unit(), at_once=self._concurrency)
+        units += [partial(self._answer, executor, method, item) for method, item in todo]
+        own = sum(method.model == model for method in self._manifest.methods)
+        total = own * len(self._plan.items)
+        self._items = _Progress(self._observer, f"items, {model}", total - len(todo), total)
+        await self._each(units)
 
     async def _build(self, executor: Executor, method: Method, source: str) -> None:
         key = method.label, source
-        path = self._folder.store("build", key)
+        path = self._folder.store_path("build", key)
         known = self._folder.builds.get(key)
         if known is None or not (known.reason or path.exists()):
             observer: Observer = SILENT
             if len(self._building) <= SHOWN:
-                observer = Named(self._observer, f"{method.label}, {source}")
-            questions = self._questions(method, source)
+                observer = _Prefixed(self._observer, f"{method.label}, {source}")
+            questions = self._questions_of(method, source)
             unit = Build(method, source, self._source(source), questions)
             record, seconds = await executor.build(unit, path, observer)
             self._folder.add_seconds(seconds)
-            self._folder.add_build(record)
-        self._built.one_more()
+            self._folder.builds.add(record)
+        self._builds.advance()
         self._building[key].set_result(None)
 
     async def _answer(self, executor: Executor, method: Method, item: Item) -> None:
-        base, failed, key = None, "", (method.label, item.source)
-        if self._shares(method):
+        base, failure, key = None, "", (method.label, item.source)
+        if self._is_shared(method):
             await self._building[key]
-            base, failed = self._folder.store("build", key), self._folder.builds[key].reason
-        if failed:
-            reason = f"its memory could not be built: {failed}"
-            self._folder.add(Record(method.label, item_json(item), "failed", reason))
+            base = self._folder.store_path("build", key)
+            failure = self._folder.builds[key].reason
+        if failure:
+            reason = f"its memory could not be built: {failure}"
+            self._folder.records.add(Record(method.label, item_to_json(item), "failed", reason))
         else:
-            path = self._folder.store("item", (method.label, item.id))
-            unit = Ask(
-                method,
-                item,
-                self._source(item.source),
-                self._asked(method, item),
-                base,
-            )
+            path = self._folder.store_path("item", (method.label, item.id))
+            own = self._kinds[method.memory].per_question or not self._is_shared(method)
+            questions = (item.question,) if own else self._questions_of(method, item.source)
+            unit = Ask(method, item, self._source(item.source), questions, base)
             record, seconds = await executor.answer(unit, path)
             self._folder.add_seconds(seconds)
-            manifest = self._plan.manifest
-            self._folder.add(graded(record, manifest.scorers, manifest.judges))
-            self._drop(path)
+            self._folder.records.add(grade(record, self._manifest))
+            self._drop_store(path)
         self._waiting[key] -= 1
         if not self._waiting[key]:
-            self._drop(self._folder.store("build", key))
-        self._progress.one_more()
+            self._drop_store(self._folder.store_path("build", key))
+        self._items.advance()
 
-    def _drop(self, store: Path) -> None:
-        """Remove a store that is needed no more."""
-        if not self._keep:
+    def _drop_store(self, store: Path) -> None:
+        if not self._execution.keep:
             remove_store(store)
-
-    # What there is to do
 
     def _open_items(self, model: str) -> list[tuple[Method, Item]]:
         """What a model has not answered, source by source."""
-        own = [method for method in self._plan.manifest.methods if method.model == model]
-        sources = list(dict.fromkeys(item.source for item in self._plan.items))
-        by_source: dict[str, list[Item]] = {source: [] for source in sources}
+        by_source: dict[str, list[Item]] = {}
         for item in self._plan.items:
-            by_source[item.source].append(item)
+            by_source.setdefault(item.source, []).append(item)
         return [
             (method, item)
-            for source in sources
-            for method in own
-            for item in by_source[source]
+            for items in by_source.values()
+            for method in self._manifest.methods
+            if method.model == model
+            for item in items
             if (method.label, item.id) not in self._folder.records
         ]
 
-    def _shares(self, method: Method) -> bool:
+    def _is_shared(self, method: Method) -> bool:
         """Whether items of one source share what is built."""
-        return not self._kinds[method.memory].question_aware or self._all_at_once
+        at_once = self._manifest.arguments.questions == "all"
+        return at_once or not self._kinds[method.memory].question_aware
 
-    @property
-    def _all_at_once(self) -> bool:
-        return self._plan.manifest.arguments.questions == "all"
-
-    def _questions(self, method: Method, source: str) -> tuple[Question, ...]:
+    def _questions_of(self, method: Method, source: str) -> tuple[Question, ...]:
         """What a shared memory is built for."""
         if not self._kinds[method.memory].question_aware:
             return ()
         asked = [item.question for item in self._plan.items if item.source == source]
         return tuple({question.text: question for question in asked}.values())
 
-    def _asked(self, method: Method, item: Item) -> tuple[Question, ...]:
-        """What the memory that answers an item is built for."""
-        if self._kinds[method.memory].per_question or not self._shares(method):
-            return (item.question,)
-        return self._questions(method, item.source)
+    # Verdicts
 
-    # The end
+    async def _judge_all(self, executor: Executor, model: str) -> None:
+        verdicts, pairs = self._verdicts_due(model), self._pairs_due(model)
+        total = sum(len(seats) for _, seats in verdicts) + 2 * len(pairs)
+        progress = _Progress(self._observer, "verdicts", 0, total)
+        await self._each(
+            [
+                *(partial(self._judge, *one, executor, progress) for one in verdicts),
+                *(partial(self._compare, *one, model, executor, progress) for one in pairs),
+            ]
+        )
+
+    async def _judge(
+        self, record: Record, seats: list[Seat], executor: Executor, progress: _Progress
+    ) -> None:
+        """Keep each verdict before the next on the same answer is asked for, in panel order."""
+        for seat in seats:
+            verdict, seconds = await executor.judge(record, seat)
+            self._folder.add_seconds(seconds)
+            given = {**record.verdicts, seat.key: verdict}
+            panel = (one.key for one in self._manifest.panel)
+            record = replace(record, verdicts={key: given[key] for key in panel if key in given})
+            if record.method == LABELLED:
+                self._folder.labelled.add(record)
+            else:
+                self._folder.records.add(grade(record, self._manifest))
+            progress.advance()
+
+    async def _compare(
+        self, one: Record, other: Record, model: str, executor: Executor, progress: _Progress
+    ) -> None:
+        verdicts = []
+        for first, second in ((one, other), (other, one)):
+            verdict, seconds = await executor.compare(first, second)
+            self._folder.add_seconds(seconds)
+            verdicts.append(verdict)
+            progress.advance()
+        self._folder.pairs.add(
+            PairRecord(one.item["id"], one.method, other.method, model, *verdicts)
+        )
+
+    def _verdicts_due(self, model: str) -> list[tuple[Record, list[Seat]]]:
+        """Answers in the order of methods and items, then those that people have judged."""
+        own = [seat for seat in self._manifest.panel if seat.model == model]
+        records, labelled = self._folder.records, self._folder.labelled
+        due = [
+            (records[key], missing_seats(records[key], own))
+            for key in self._keys()
+            if key in records
+        ]
+        once = [seat for seat in own if not seat.repeat]
+        judged = [labelled.get(one.item.id) or _record_label(one) for one in self._plan.labelled]
+        due += [(record, missing_seats(record, once)) for record in judged]
+        return [(record, seats) for record, seats in due if seats]
+
+    def _pairs_due(self, model: str) -> list[tuple[Record, Record]]:
+        records = self._folder.records
+        return [
+            (records[one, item], records[other, item])
+            for item, one, other, by in pairs_to_compare(self._manifest, records)
+            if by == model and (item, one, other, by) not in self._folder.pairs
+        ]
+
+    # BERTScores and the end
+
+    def _add_bertscores(self) -> None:
+        """Give every answer its scores by the run's model. Pairs of texts computed before are in
+        the home's store, so that a replay needs no weights."""
+        manifest, names = self._manifest, bertscores_among(self._manifest.scorers)
+        todo = [one for one in self._folder.records.values() if missing_bertscores(one, names)]
+        written = manifest.arguments.bertscore
+        if written is None or not todo:
+            return
+        with self._execution.open_model(manifest.arguments.models[0]) as place:
+            match = place.matcher(written)
+            if bertscore_names(match.model_id) != names:
+                raise UsageError(
+                    f"the run was started with {names[-1]}, but {written} is now {match.model_id}",
+                    hint="restore that model, or start a new run",
+                )
+            progress = _Progress(self._observer, "BERTScores", 0, len(todo))
+            for record in todo:
+                new = bertscores(match, record.answer, item_from_json(record.item).golds)
+                scored = replace(record, scores={**record.scores, **new})
+                self._folder.records.add(grade(scored, manifest))
+                progress.advance()
 
     def _finish(self) -> None:
-        sources = dict.fromkeys(item.source for item in self._plan.items)
-        builds = [
-            (method.label, source) for method in self._plan.manifest.methods for source in sources
-        ]
-        self._folder.finish(self._keys(), builds)
-        if not self._keep:
-            self._folder.remove_stores()
+        folder, sources = self._folder, dict.fromkeys(item.source for item in self._plan.items)
+        builds = [(method.label, one) for method in self._manifest.methods for one in sources]
+        folder.labelled.rewrite(one.item.id for one in self._plan.labelled)
+        folder.pairs.rewrite(pairs_to_compare(self._manifest, folder.records))
+        folder.records.rewrite(self._keys())
+        folder.builds.rewrite(key for key in builds if key in folder.builds)
+        if not self._execution.keep:
+            folder.remove_stores()
 
-    def _keys(self) -> list[Key]:
-        methods = self._plan.manifest.methods
-        return [(method.label, item.id) for method in methods for item in self._plan.items]
+    def _keys(self) -> Iterator[Key]:
+        for method in self._manifest.methods:
+            yield from ((method.label, item.id) for item in self._plan.items)
 
-    def _counts(self, model: str) -> tuple[int, int]:
-        """How many items of a model are answered, and of how many."""
-        own = sum(method.model == model for method in self._plan.manifest.methods)
-        total = own * len(self._plan.items)
-        return total - len(self._open_items(model)), total
+
+def pairs_to_compare(manifest: Manifest, records: Mapping[Key, Record]) -> list[PairKey]:
+    """Sample the pairs of answers that each judging model compares, by the run's seed.
+
+    Eligible are two methods' answers to one item that differ in more than case and have something
+    to judge by.
+    """
+    labels = [method.label for method in manifest.methods]
+    found = [
+        (item, one, other)
+        for item in manifest.dataset.items
+        for one, other in combinations(labels, 2)
+        if _is_comparable(records.get((one, item)), records.get((other, item)))
+    ]
+    count = min(manifest.arguments.judge_pairs, len(found))
+    sampled = random.Random(manifest.arguments.seed).sample(range(len(found)), count)
+    models = dict.fromkeys(seat.model for seat in manifest.panel)
+    return [(*found[place], model) for place in sorted(sampled) for model in models]
+
+
+def missing_bertscores(record: Record, scorers: Iterable[str]) -> list[str]:
+    """The BERTScores that an answer has yet to be given."""
+    if record.outcome == "failed" or not record.item["golds"]:
+        return []
+    return [name for name in bertscores_among(scorers) if name not in record.scores]
+
+
+def _is_comparable(one: Record | None, other: Record | None) -> bool:
+    if one is None or other is None or "failed" in (one.outcome, other.outcome):
+        return False
+    reference = one.item["golds"] or one.item.get("passage")
+    return bool(reference) and one.answer.strip().casefold() != other.answer.strip().casefold()
+
+
+def _record_label(one: LabelledAnswer) -> Record:
+    score = {PEOPLE: float(one.correct)}
+    return Record(LABELLED, item_to_json(one.item), "scored", answer=one.answer, scores=score)
+
+
+class _Progress:
+    """Reports a stage's progress to an observer, one step at a time."""
+
+    def __init__(self, observer: Observer, stage: str, done: int, total: int) -> None:
+        self._observer, self._stage = observer, stage
+        self._done, self._total = done, total
+        observer.progress(stage, done, total)
+
+    def advance(self) -> None:
+        self._done += 1
+        self._observer.progress(self._stage, self._done, self._total)
+
+
+class _Prefixed:
+    """An observer of one build among others."""
+
+    def __init__(self, observer: Observer, name: str) -> None:
+        self._observer, self._name = observer, name
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        self._observer.progress(f"{self._name}: {stage}", done, total)
+
+    def note(self, text: str) -> None:
+        self._observer.note(f"{self._name}: {text}")

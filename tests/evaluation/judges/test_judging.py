@@ -10,10 +10,8 @@ import pytest
 from mgl.benchmarks.base import Item
 from mgl.errors import EngineRejected
 from mgl.evaluation.judges import judge_prompts as prompts
-from mgl.evaluation.judges.judging import JUDGES
-from mgl.evaluation.judges.preferring import preferred
-from mgl.evaluation.metrics.answered import Answered
-from mgl.evaluation.runs.records import VerdictRecord
+from mgl.evaluation.judges.judging import JUDGES, preferred
+from mgl.evaluation.records import Answered, VerdictRecord
 from mgl.llm.base import Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client

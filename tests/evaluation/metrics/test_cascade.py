@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.evaluation.metrics.cascade import cascade
+from mgl.evaluation.scorers.cascade import cascade
 
 
 @pytest.mark.parametrize(

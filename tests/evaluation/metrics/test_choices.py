@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.benchmarks.base import Item
-from mgl.evaluation.metrics.choices import (
+from mgl.evaluation.scorers.choices import (
+    find_label,
+    find_letter,
     gold_label,
     gold_letter,
-    label_said,
     letter_longbench,
-    letter_said,
     right_dialsim,
 )
 from mgl.types import Question
@@ -101,12 +101,12 @@ def test_dialsim_wants_the_option_and_no_other(reply: str, right: bool) -> None:
     ],
 )
 def test_ours_reads_a_letter_or_a_choice(reply: str, letter: str | None) -> None:
-    assert letter_said(reply, COLOURS) == letter
+    assert find_letter(reply, COLOURS) == letter
 
 
 @given(st.text(), st.integers(0, 5))
 def test_a_letter_is_always_of_a_choice(reply: str, count: int) -> None:
-    said = letter_said(reply, [f"choice number {n}" for n in range(count)])
+    said = find_letter(reply, [f"choice number {n}" for n in range(count)])
     assert said is None or said in "ABCDE"[:count]
 
 
@@ -138,11 +138,11 @@ def test_the_gold_answer_is_a_letter_or_a_choice(gold: str, letter: str | None) 
     ],
 )
 def test_a_label_is_named_and_not_denied(reply: str, label: str | None) -> None:
-    assert label_said(reply, LABELS) == label
+    assert find_label(reply, LABELS) == label
 
 
 def test_of_three_labels_a_denied_one_leaves_two() -> None:
-    assert label_said("not consistent", (*LABELS, "Unknown")) is None
+    assert find_label("not consistent", (*LABELS, "Unknown")) is None
 
 
 def test_the_gold_label_is_that_of_the_choices() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.evaluation.metrics.claims import JudgedClaim, claim_scores, verdict
+from mgl.evaluation.scorers.choices import JudgedClaim, claim_scores, find_verdict
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ from mgl.evaluation.metrics.claims import JudgedClaim, claim_scores, verdict
     ],
 )
 def test_what_a_reply_decides(reply: str, said: bool | None) -> None:
-    assert verdict(reply) is said
+    assert find_verdict(reply) is said
 
 
 def judged(pair: str, label: bool, said: bool | None) -> JudgedClaim:

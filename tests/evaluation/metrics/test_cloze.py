@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.benchmarks.base import Item
-from mgl.evaluation.metrics.answered import Answered
-from mgl.evaluation.metrics.cloze import filled, matched
-from mgl.evaluation.metrics.scoring import Scored, aggregated, scored
+from mgl.evaluation.records import Answered
+from mgl.evaluation.scorers.loogle import match_masks, read_masks
+from mgl.evaluation.scorers.registry import Scored, aggregated, score_answer
 from mgl.types import Question
 
 GOLD = "<mask-0>: Ann Lee\n<mask-1>: Rome\n<mask-2>: the Red House"
@@ -50,7 +50,7 @@ def item(gold: str | None) -> Item:
     ],
 )
 def test_names_are_found_by_their_masks(reply: str, names: dict[str, str]) -> None:
-    assert filled(reply) == names
+    assert read_masks(reply) == names
 
 
 @pytest.mark.parametrize(
@@ -67,16 +67,16 @@ def test_names_are_found_by_their_masks(reply: str, names: dict[str, str]) -> No
     ],
 )
 def test_masks_are_matched_one_by_one(reply: str, exact: int, partly: int) -> None:
-    assert matched(reply, GOLD, partial=False) == (exact, 3)
-    assert matched(reply, GOLD, partial=True) == (partly, 3)
+    assert match_masks(reply, GOLD, partial=False) == (exact, 3)
+    assert match_masks(reply, GOLD, partial=True) == (partly, 3)
 
 
 def test_a_test_has_the_share_of_its_masks() -> None:
     names = ("cloze_exact_match", "cloze_partial_match")
-    found = scored(names, item(GOLD), Answered("<mask-0>: Ann\n<mask-1>: Rome"))
+    found = score_answer(names, item(GOLD), Answered("<mask-0>: Ann\n<mask-1>: Rome"))
     assert found == {"cloze_exact_match": pytest.approx(1 / 3), "cloze_partial_match": 2 / 3}
-    assert scored(names, item("Ann"), Answered("Ann")) == {}
-    assert scored(names, item(None), Answered("<mask-0>: Ann")) == {}
+    assert score_answer(names, item("Ann"), Answered("Ann")) == {}
+    assert score_answer(names, item(None), Answered("<mask-0>: Ann")) == {}
 
 
 def test_a_run_has_the_share_of_all_masks_whatever_tests_they_are_in() -> None:
@@ -98,8 +98,8 @@ def test_lines_and_dictionaries_are_read_alike(names: list[str]) -> None:
     wanted = {f"<mask-{number}>": name for number, name in enumerate(names)}
     lines = "\n".join(f"{mask}: {name}" for mask, name in wanted.items())
     for written in (lines, json.dumps(wanted), json.dumps(wanted, indent=1), str(wanted)):
-        assert filled(written) == wanted
-        assert matched(written, lines, partial=False) == (len(names), len(names))
+        assert read_masks(written) == wanted
+        assert match_masks(written, lines, partial=False) == (len(names), len(names))
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4), st.lists(NAMES, max_size=4))
@@ -108,5 +108,5 @@ def test_what_matches_exactly_matches_in_part(wanted: list[str], said: list[str]
         "\n".join(f"<mask-{number}>: {name}" for number, name in enumerate(names))
         for names in (wanted, said)
     )
-    exact, partly = (matched(reply, gold, partial=each) for each in (False, True))
+    exact, partly = (match_masks(reply, gold, partial=each) for each in (False, True))
     assert 0 <= exact.right <= partly.right <= partly.masks == len(wanted)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.evaluation.metrics.extractive import exact_match, f1_squad
+from mgl.evaluation.scorers.words import exact_match, f1_squad
 
 texts = st.lists(st.sampled_from("The cat, sat an on! cats well-known".split())).map(" ".join)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from mgl.evaluation.metrics.scores import locomo_f1
+from mgl.evaluation.scorers.words import locomo_f1
 
 SINGLE = [
     ("7 May 2023", "7 May 2023", 3, 3, 3),

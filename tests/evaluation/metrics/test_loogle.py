@@ -9,11 +9,11 @@ import nltk
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mgl.evaluation.metrics import loogle
 from rouge import Rouge
 
 from mgl.errors import UsageError
-from mgl.evaluation.metrics import loogle
-from mgl.evaluation.metrics.loogle import bleu, meteor, meteor_stems, rouge_recall
+from mgl.evaluation.scorers.loogle import bleu, meteor, meteor_stems, rouge_recall
 
 SENTENCES = st.lists(st.sampled_from(["a", "b", "c", "d", "B,", ".", " ", "\n", "e.f"])).map(
     " ".join

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import UsageError
-from mgl.evaluation.metrics.nltktools import nltk_tools
-from mgl.evaluation.metrics.scores import (
+from mgl.evaluation.scorers.words import (
     amem_f1,
     bleu1,
     evidence_recall,
     locomo_f1,
+    nltk_tools,
 )
 
 words = st.lists(st.sampled_from("Ann went, to the lakes a and painted 7 May.".split()), max_size=8)

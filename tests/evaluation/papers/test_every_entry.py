@@ -16,9 +16,10 @@ from mgl.evaluation.papers.reproducing import besides, run_arguments
 from mgl.evaluation.papers.suites import Entry, Run, Suite, load_suites
 from mgl.evaluation.report.runs import groups, read_run
 from mgl.evaluation.runs.folder import RunFolder
+from mgl.evaluation.runs.lifecycle import start_run
 from mgl.evaluation.runs.manifest import Manifest
-from mgl.evaluation.runs.plan import planned
-from mgl.evaluation.runs.sessions import begin
+from mgl.evaluation.runs.plan import plan_run
+from mgl.evaluation.runs.runner import Execution
 from mgl.retrieval.fakes import WordReranker
 from tests.evaluation.small_data import WRITERS
 from tests.evaluation.trial import MODEL, Trial
@@ -53,7 +54,9 @@ def test_a_run_of_a_suite_goes_from_its_data_to_its_scores(
     trial = Trial(mgl_home, tmp_path)
     arguments = run_arguments(run, data, (MODEL,), limit=ITEMS, judge=MODEL)
     out = tmp_path / "run"
-    manifest = begin(planned(arguments, trial.open), out, trial.open, trial.observer, concurrency=4)
+    manifest = start_run(
+        plan_run(arguments, trial.open), out, Execution(trial.open, trial.observer)
+    )
 
     assert Manifest.read(out) == manifest
     records = RunFolder(out).records

@@ -100,7 +100,7 @@ def test_categories_are_what_the_papers_tables_part_a_benchmark_by() -> None:
 
 
 def test_an_unknown_table_is_told_with_those_that_there_are() -> None:
-    with pytest.raises(UsageError, match="gam has no table99") as caught:
+    with pytest.raises(UsageError) as caught:
         PAPERS["gam"].table("table99")
     assert "table3" in caught.value.hint
 
@@ -133,14 +133,14 @@ def test_a_file_that_is_not_valid_is_refused_with_the_place(
     tmp_path: Path, old: str, new: str, told: str
 ) -> None:
     assert old in VALID
-    with pytest.raises(InputError, match=r"paper\.yaml") as caught:
+    with pytest.raises(InputError) as caught:
         load_references(written(tmp_path, VALID.replace(old, new)))
     assert told in caught.value.message
 
 
 def test_two_entries_of_one_id_are_refused(tmp_path: Path) -> None:
     entry = VALID[VALID.index("  - id: table1") :]
-    with pytest.raises(InputError, match="two entries table1"):
+    with pytest.raises(InputError):
         load_references(written(tmp_path, VALID + entry))
 
 

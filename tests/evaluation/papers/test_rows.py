@@ -10,7 +10,7 @@ from mgl import registry
 from mgl.evaluation.papers.references import load_references
 from mgl.evaluation.papers.rows import Rows
 from mgl.evaluation.papers.suites import load_suites
-from mgl.evaluation.runs.methods import Method
+from mgl.evaluation.runs.manifest import Method
 
 PAPERS = load_references()
 ROWS = Rows(load_suites().values())

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mgl.evaluation.runs.manifest import Arguments, DatasetFacts, Manifest, Session
-from mgl.evaluation.runs.methods import Method
-from mgl.evaluation.runs.records import BuildRecord, Record, Spent, VerdictRecord
+from mgl.evaluation.records import BuildRecord, Record, Spent, VerdictRecord
+from mgl.evaluation.runs.manifest import Arguments, DatasetFacts, Manifest, Method, Session
 from mgl.llm.engines.recorded import ModelFacts
 
 MODEL = "qwen2.5-7b-instruct"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mgl.evaluation.records import BuildRecord
 from mgl.evaluation.report.costs import size_table
 from mgl.evaluation.report.runs import groups, read_run
-from mgl.evaluation.runs.records import BuildRecord
 from tests.evaluation.report.folders import Said, item, method, write_run
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from mgl.evaluation.records import LABELLED, PEOPLE, PairRecord, Record, VerdictRecord
 from mgl.evaluation.report.figures import metrics
 from mgl.evaluation.report.judging import doubts, judge_table
 from mgl.evaluation.report.runs import groups, read_run
 from mgl.evaluation.report.tables import Cell, Table
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import Manifest, OtherJudge
-from mgl.evaluation.runs.records import LABELLED, PEOPLE, PairRecord, Record, VerdictRecord
 from tests.evaluation.report.folders import MODEL, Said, item, method, write_run
 
 Scores = Sequence[float | None]

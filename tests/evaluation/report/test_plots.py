@@ -11,7 +11,7 @@ from mgl.evaluation.report.html import to_html
 from mgl.evaluation.report.markdown import to_markdown
 from mgl.evaluation.report.runs import read_run
 from mgl.evaluation.report.tables import Plot, Report
-from mgl.evaluation.runs.methods import Method
+from mgl.evaluation.runs.manifest import Method
 from tests.evaluation.report.folders import Said, item, method, write_run
 
 ITEMS = [item("q0"), item("q1")]

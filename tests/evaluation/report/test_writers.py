@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from mgl.evaluation.papers.references import Paper
+from mgl.evaluation.records import BuildRecord, Spent
 from mgl.evaluation.report.chapters import reported
 from mgl.evaluation.report.csv import to_csv
 from mgl.evaluation.report.html import to_html
 from mgl.evaluation.report.markdown import to_markdown
 from mgl.evaluation.report.runs import read_run
 from mgl.evaluation.report.tables import Cell, Report, Table
-from mgl.evaluation.runs.records import BuildRecord, Spent
 from tests.evaluation.report.folders import MODEL, Said, item, method, write_run
 
 PAPER = Paper.model_validate(

@@ -71,7 +71,7 @@ def test_a_server_that_answers_nobody_ends_the_run_and_says_how_to_go_on(
     out = tmp_path / "run"
     with pytest.raises(error) as caught:
         trial.run(out, concurrency=1)
-    assert caught.value.hint == f"start it; `mgl eval resume {out}` goes on"
+    assert f"mgl eval resume {out}" in caught.value.hint
     assert Manifest.read(out).ended is None
     assert [row["item"]["id"] for row in rows(out)] == ["east/Cathay"]
     trial.mends.add(country)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import InputError, UsageError
-from mgl.evaluation.runs.lines import JsonLines
+from mgl.evaluation.records import JsonLines
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def room_for(size: int) -> Iterator[None]:
 def test_a_row_that_had_no_room_leaves_the_others_whole(tmp_path: Path) -> None:
     lines = JsonLines(tmp_path / "rows.jsonl")
     lines.add({"id": "q0"})
-    with room_for(40), pytest.raises(UsageError, match="cannot be written"):
+    with room_for(40), pytest.raises(UsageError):
         lines.add({"id": "q1", "answer": "long " * 40})
     lines.add({"id": "q2"})
     assert JsonLines(lines.path).rows == lines.rows == [{"id": "q0"}, {"id": "q2"}]

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from mgl.evaluation.runs.provenance import prompts
+from mgl.evaluation.runs.provenance import find_prompts
 from mgl.prompt import Prompt
 
 
@@ -50,18 +50,18 @@ def test_prompts_are_found_and_nothing_else_is_looked_into(monkeypatch: pytest.M
     memory = type("Memory", (), {"__module__": "elses.memory"})
     module("elses.memory", monkeypatch, Memory=memory, **held, **tools)
     for part in (memory, memory()):
-        assert prompts([part]) == {one.name: one.hash for one in (listed, own, shared)}
+        assert find_prompts([part]) == {one.name: one.hash for one in (listed, own, shared)}
 
 
 ALONE = """
 import json, sys
 from mgl import registry
 from mgl.evaluation.judges.judging import JUDGES
-from mgl.evaluation.runs.provenance import prompts
+from mgl.evaluation.runs.provenance import find_prompts
 if len(sys.argv) > 1:
     registry.load("memory", "hgmem")
 parts = [registry.load("memory", "mindgraph"), registry.load("memory", "direct"), JUDGES["locomo"]]
-print(json.dumps(prompts(parts)))
+print(json.dumps(find_prompts(parts)))
 """
 
 

@@ -1,4 +1,4 @@
-"""MindGraph's deterministic cascade: the checks that an answer meets before a judge is asked.
+"""MindGraph's deterministic cascade: checks that decide an answer before a judge is asked.
 
 Source: MindGraph D.4: exact match, normalised number, containment, first-sentence containment,
 key-phrase token-F1 ≥ 0.5. The paper names the steps and prints no rule for them; these are ours:
@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import Literal
 
-from mgl.evaluation.metrics.overlap import f1, stands_in
+from mgl.evaluation.scorers.words import contains_words, multiset_f1
 from mgl.text import sentence_spans
 
 __all__ = ["Step", "cascade"]
@@ -58,10 +58,10 @@ def _against(prediction: str, gold: str) -> Step | None:
         return "exact"
     if len(wanted) == 1 and (number := _number(wanted[0])) is not None:
         return "number" if number in map(_number, said) else None
-    if stands_in(wanted, said):
+    if contains_words(wanted, said):
         return "containment"
     sentences = sentence_spans(gold)
-    if len(sentences) > 1 and stands_in(_words(gold[slice(*sentences[0])]), said):
+    if len(sentences) > 1 and contains_words(_words(gold[slice(*sentences[0])]), said):
         return "first_sentence"
     return "key_phrase" if _f1(said, wanted) >= F1_FLOOR else None
 
@@ -83,4 +83,4 @@ def _number(word: str) -> float | None:
 def _f1(said: Sequence[str], wanted: Sequence[str]) -> float:
     left = Counter(word for word in said if word not in _STOP)
     right = Counter(word for word in wanted if word not in _STOP)
-    return f1((left & right).total(), left.total(), right.total())
+    return multiset_f1(left, right)

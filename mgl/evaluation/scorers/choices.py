@@ -1,18 +1,21 @@
-"""Which of several answers a reply chooses: by its letter, as each benchmark reads it, or by name.
+"""Read what a reply decides: a choice by its letter or text, a label by its name, TRUE or FALSE.
 
     >>> letter_longbench("The correct answer is **(B)**."), letter_longbench("B")
     ('B', None)
-    >>> letter_said("(b) the red one", ("the blue one", "the red one"))
+    >>> find_letter("(b) the red one", ("the blue one", "the red one"))
     'B'
+    >>> find_verdict("FALSE. Daisy was driving."), find_verdict("I cannot tell.")
+    (False, None)
 
 | rule | source |
 |---|---|
 | ``letter_longbench`` | LongBench v2's ``extract_answer``: one of two sentences, A to D |
 | ``right_dialsim`` | DialSim's ``judge_eq``: an option in brackets, and no other option |
-| ``letter_said`` | ours: memories answer in a few words, which neither of the two reads |
-| ``label_said`` | ours: a label by its name (Prelude) |
+| ``find_letter`` | ours: memories answer in a few words, which neither of the two reads |
+| ``find_label`` | ours: a label by its name (Prelude) |
+| ``find_verdict`` | ours: the first word; else TRUE or FALSE; else "the claim is true" |
 
-Where a reply names several, or none, nothing is chosen: that is a wrong answer, not a missing one.
+A reply that names several, or none, decides nothing: that is a wrong answer, not a missing one.
 """
 
 from __future__ import annotations
@@ -22,15 +25,15 @@ from collections.abc import Sequence
 from string import ascii_uppercase
 
 from mgl.benchmarks.base import Item
-from mgl.evaluation.metrics.extractive import squad_words
-from mgl.evaluation.metrics.overlap import stands_in
+from mgl.evaluation.scorers.words import contains_words, squad_words
 
 __all__ = [
+    "find_label",
+    "find_letter",
+    "find_verdict",
     "gold_label",
     "gold_letter",
-    "label_said",
     "letter_longbench",
-    "letter_said",
     "right_dialsim",
 ]
 
@@ -67,7 +70,7 @@ def right_dialsim(reply: str, letter: str, count: int = 5) -> bool:
     return f"({letter})" in reply and not any(f"({other})" in reply.upper() for other in others)
 
 
-def letter_said(reply: str, choices: Sequence[str]) -> str | None:
+def find_letter(reply: str, choices: Sequence[str]) -> str | None:
     """The letter that a reply of a few words chooses.
 
     In this order: LongBench's sentence with a letter that is no word's first; a letter that the
@@ -89,7 +92,7 @@ def letter_said(reply: str, choices: Sequence[str]) -> str | None:
     said = squad_words(reply)
     wanted = {letter: squad_words(text) for letter, text in zip(letters, choices, strict=True)}
     same = [letter for letter, words in wanted.items() if words == said]
-    held = same or [letter for letter, words in wanted.items() if stands_in(words, said)]
+    held = same or [letter for letter, words in wanted.items() if contains_words(words, said)]
     return held[0] if len(held) == 1 else None
 
 
@@ -105,7 +108,7 @@ def gold_letter(item: Item) -> str | None:
     return None
 
 
-def label_said(reply: str, labels: Sequence[str]) -> str | None:
+def find_label(reply: str, labels: Sequence[str]) -> str | None:
     """The one label that a reply names and does not deny: its first word, else a word that begins
     with it (``contradicts``). Where it denies the one of two ("not consistent", "inconsistent"),
     the other."""
@@ -140,3 +143,34 @@ def _denied(label: str, reply: str) -> bool:
 def _only(pattern: re.Pattern[str], reply: str) -> str | None:
     found = {letter.upper() for letter in pattern.findall(reply)}
     return found.pop() if len(found) == 1 else None
+
+
+_FIRST_WORD = re.compile(r"[\W_]*(true|false)\b(?!\s*(?:or\b|/))", re.IGNORECASE)
+_CAPITALS = re.compile(r"\b(TRUE|FALSE)\b")
+_SAID = re.compile(
+    r"\b(?:claim|statement|answer|verdict|it|this|that)(?:\s+is|\s*:)\s+(true|false)\b(?!\s+that\b)",
+    re.IGNORECASE,
+)
+
+
+_EMPHASIS = re.compile(r"[*_`\"“”]")
+_DENIED = re.compile(r"\b(?:(?:not|never)|(\w+)n['’]t)\s+(?:be\s+)?(true|false)\b", re.IGNORECASE)
+
+
+def find_verdict(reply: str) -> bool | None:
+    """Whether a reply says TRUE or FALSE; None where it says neither, or both."""
+    reply = _DENIED.sub(_opposite, _EMPHASIS.sub("", reply))
+    if (first := _FIRST_WORD.match(reply)) is not None:
+        return first[1].lower() == "true"
+    for pattern in (_CAPITALS, _SAID):
+        said = {word.lower() for word in pattern.findall(reply)}
+        if said:
+            return said == {"true"} if len(said) == 1 else None
+    return None
+
+
+def _opposite(denied: re.Match[str]) -> str:
+    """What a denial says: "not TRUE" is "FALSE", and "isn't true" is "is false"."""
+    verb, word = denied.groups()
+    other = "false" if word.lower() == "true" else "true"
+    return " ".join(filter(None, (verb, other.upper() if word.isupper() else other)))

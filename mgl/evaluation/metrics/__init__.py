@@ -1,1 +1,0 @@
-"""Scores of answers, of what was retrieved and of graphs: one name for each exact variant."""

@@ -1,0 +1,1 @@
+"""Scores of answers and of what was retrieved: one name for each exact variant."""

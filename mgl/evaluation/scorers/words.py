@@ -1,0 +1,189 @@
+"""Scores of words: SQuAD's, LoCoMo's and A-Mem's F1, exact match, and BLEU-1.
+
+    >>> f1_squad("It was the Red Queen.", ["the red queen", "a queen"])
+    0.6666666666666666
+    >>> locomo_f1("She painted the lakes.", "painting a lake", category=4)
+    0.8
+
+| score | source |
+|---|---|
+| ``exact_match``, ``f1_squad`` | SQuAD's ``evaluate-v1.1.py`` (Rajpurkar et al., EMNLP 2016) |
+| ``locomo_f1`` | LoCoMo's ``task_eval/evaluation.py``: stemmed words as a multiset, by category |
+| ``amem_f1`` | A-Mem's and mem0's evaluation: plain words as a set |
+| ``bleu1`` | the same two: NLTK's words, BLEU-1 with smoothing method 1 |
+
+These F1 differ by several points on the same answers, so name the one you report. Punctuation joins
+in SQuAD's words: ``well-known`` is one word, ``wellknown``. NLTK cuts and stems words, Punkt cuts
+sentences with NLTK's own model (extra ``evaluation``); none of it needs data to be downloaded.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+from statistics import fmean
+from types import SimpleNamespace
+from typing import Any
+
+from mgl.errors import UsageError
+
+__all__ = [
+    "amem_f1",
+    "bleu1",
+    "contains_words",
+    "evidence_recall",
+    "exact_match",
+    "f1",
+    "f1_squad",
+    "locomo_f1",
+    "multiset_f1",
+    "nltk_tools",
+    "squad_words",
+]
+
+
+def f1(common: int, said: int, wanted: int) -> float:
+    """F1 of ``common`` words among ``said`` and ``wanted``, 0 to 1; 0 if none is common."""
+    return 2 * common / (said + wanted) if common else 0.0
+
+
+def multiset_f1(said: Counter[str], wanted: Counter[str]) -> float:
+    return f1((said & wanted).total(), said.total(), wanted.total())
+
+
+def contains_words(part: Sequence[str], whole: Sequence[str]) -> bool:
+    """Whether words (at least one) appear in others together and in order."""
+    size, wanted = len(part), list(part)
+    return size > 0 and any(
+        list(whole[start : start + size]) == wanted for start in range(len(whole) - size + 1)
+    )
+
+
+@cache
+def nltk_tools() -> Any:
+    """Load what scores take from NLTK; UsageError if the extra ``evaluation`` is not installed.
+
+    NLTK stops its own expressions after five seconds by the clock, which short answers reach only
+    on a busy machine; that limit is lifted.
+    """
+    try:
+        from nltk import redos
+        from nltk.stem import PorterStemmer
+        from nltk.tokenize import NLTKWordTokenizer
+        from nltk.translate import bleu_score
+        from nltk.translate.meteor_score import single_meteor_score
+        from punkt import sent_tokenize
+    except ImportError as error:
+        raise UsageError(
+            f"scoring answers needs {error.name}", hint="python -m pip install 'mgl[evaluation]'"
+        ) from error
+    redos.DEFAULT_TIMEOUT = None
+    return SimpleNamespace(
+        stem=PorterStemmer().stem,
+        words=NLTKWordTokenizer().tokenize,
+        sentences=sent_tokenize,
+        bleu=bleu_score.sentence_bleu,
+        smoothing=bleu_score.SmoothingFunction().method1,
+        precision=bleu_score.modified_precision,
+        brevity=bleu_score.brevity_penalty,
+        meteor=single_meteor_score,
+    )
+
+
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def squad_words(text: str) -> list[str]:
+    """Split a text into the words that SQuAD compares."""
+    return _ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split()
+
+
+def exact_match(prediction: str, golds: Sequence[str]) -> float:
+    """1 if the words are those of one of the gold answers, in order; else 0."""
+    said = squad_words(prediction)
+    return float(any(said == squad_words(gold) for gold in golds))
+
+
+def f1_squad(prediction: str, golds: Sequence[str]) -> float:
+    """F1 of the words as multisets, 0 to 1, best over the gold answers.
+
+    Nothing against nothing is 0, as in the script.
+    """
+    said = Counter(squad_words(prediction))
+    return max(multiset_f1(said, Counter(squad_words(gold))) for gold in golds)
+
+
+_LOCOMO_ARTICLES = re.compile(r"\b(?:a|an|the|and)\b")
+_TO_SPACES = str.maketrans(".,!?", "    ")
+_UNANSWERED = ("no information available", "not mentioned")
+
+
+def locomo_f1(prediction: str, gold: str | None, category: int) -> float:
+    """LoCoMo's own score of an answer, 0 to 1.
+
+    Category 1 (multi-hop) splits both at commas and takes, for each part of the gold answer, its
+    best part of the prediction. Category 3 (open-domain) counts the gold answer up to its first
+    semicolon. Category 5 (adversarial) is 1 if the prediction says that it is not mentioned.
+    ValueError for other categories, and if 1 to 4 have no gold answer.
+    """
+    if category == 5:
+        return float(any(phrase in prediction.lower() for phrase in _UNANSWERED))
+    if category not in (1, 2, 3, 4):
+        raise ValueError(f"LoCoMo has categories 1 to 5, not {category}")
+    if gold is None:
+        raise ValueError(f"a question of category {category} needs a gold answer")
+    if category == 3:
+        gold = gold.split(";")[0]
+    if category != 1:
+        return _stemmed_f1(prediction, gold)
+    parts = prediction.split(",")
+    return fmean(max(_stemmed_f1(part, wanted) for part in parts) for wanted in gold.split(","))
+
+
+def amem_f1(prediction: str, gold: str) -> float:
+    """F1 of the sets of words, lower-cased, with ``. , ! ?`` turned into spaces; 0 to 1."""
+    said = set(prediction.lower().translate(_TO_SPACES).split())
+    wanted = set(gold.lower().translate(_TO_SPACES).split())
+    return f1(len(said & wanted), len(said), len(wanted))
+
+
+def bleu1(prediction: str, gold: str) -> float:
+    """BLEU-1 of the lower-cased words as NLTK cuts them, with smoothing method 1; 0 to 1."""
+    return float(
+        nltk_tools().bleu(
+            [_words(gold)],
+            _words(prediction),
+            weights=(1, 0, 0, 0),
+            smoothing_function=nltk_tools().smoothing,
+        )
+    )
+
+
+def evidence_recall(returned: Sequence[str], evidence: Iterable[str], k: int) -> float:
+    """Share of a question's evidence turns among the first ``k`` returned.
+
+    ValueError if there is no evidence: such a question has no recall.
+    """
+    wanted = frozenset(evidence)
+    if not wanted:
+        raise ValueError("a question without evidence has no recall")
+    return len(wanted.intersection(returned[:k])) / len(wanted)
+
+
+def _stemmed_f1(prediction: str, gold: str) -> float:
+    return multiset_f1(Counter(_stems(prediction)), Counter(_stems(gold)))
+
+
+def _stems(text: str) -> list[str]:
+    plain = text.replace(",", "").lower().translate(_NO_PUNCTUATION)
+    return [nltk_tools().stem(word) for word in _LOCOMO_ARTICLES.sub(" ", plain).split()]
+
+
+def _words(text: str) -> list[str]:
+    """Tokenize as ``nltk.word_tokenize`` does, without the data that it would download."""
+    tools = nltk_tools()
+    return [word for sentence in tools.sentences(text.lower()) for word in tools.words(sentence)]
