@@ -1,25 +1,19 @@
 """The build stage as printed: one call a chunk, the question and the graph so far before it.
 
-Source: MindGraph §3.2, prompt D.1. Each chunk's edits are one transaction, so a build that stops
-goes on with the first chunk that is not in the log. A chunk whose reply stays invalid after every
-retry is logged as a rejected reply and does not stop the document.
+Source: MindGraph §3.2, prompt D.1. A chunk whose reply stays invalid after every retry is logged
+as a rejected reply and does not stop the document.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mgl.errors import ContextOverflow, ReplyInvalid
-from mgl.llm.base import Message, Sampling
+from mgl.errors import ContextOverflow
+from mgl.llm.base import Sampling
 from mgl.memories.base import Tools
+from mgl.memories.log import Draft
 from mgl.memories.mindgraph.config import MindGraphConfig
-from mgl.memories.mindgraph.edits import (
-    EDIT_TOKENS,
-    Block,
-    dispose,
-    operations_schema,
-    resolved,
-)
+from mgl.memories.mindgraph.edits import EDIT_TOKENS, Block, dispose, operations_schema
 from mgl.memories.mindgraph.prompts import (
     BUILD,
     BUILD_BY_SENTENCE,
@@ -28,13 +22,12 @@ from mgl.memories.mindgraph.prompts import (
     NO_QUESTION,
     SEVERAL_QUESTIONS,
 )
-from mgl.memories.mindgraph.state import Graph, apply, replay, serialise
+from mgl.memories.mindgraph.state import Edit, Graph, serialise
+from mgl.memories.propose import propose
 from mgl.prompt import Prompt
-from mgl.store import EditRecord
-from mgl.text import sentence_spans
-from mgl.types import Chunk, Document, Question
+from mgl.types import Question
 
-__all__ = ["build_graph", "question_text", "writing_prompts"]
+__all__ = ["question_text", "read_block", "writing_prompts"]
 
 _PROMPTS = {
     ("quote", "paper"): BUILD,
@@ -62,60 +55,27 @@ def question_text(questions: Sequence[Question]) -> str:
     return SEVERAL_QUESTIONS.render(questions=numbered)
 
 
-async def build_graph(
+async def read_block(
     tools: Tools,
-    memory_id: str,
-    document: Document,
-    chunks: Sequence[Chunk],
-    questions: Sequence[Question],
-    config: MindGraphConfig,
-) -> None:
-    """Read the chunks that the log does not hold yet, in order."""
-    done = tools.store.chunks_done(memory_id)
-    edits = (resolved(row) for row in tools.store.edits(memory_id))
-    graph = replay(edit for edit in edits if edit is not None)
-    tools.observer.progress("build", len(done), len(chunks))
-    for chunk in chunks:
-        if chunk.index not in done:
-            rows, graph = await _read_chunk(
-                tools, graph, _block(document, chunk), len(chunks), questions, config
-            )
-            tools.store.append_edits(memory_id, chunk.index, rows)
-        tools.observer.progress("build", chunk.index + 1, len(chunks))
-
-
-def _block(document: Document, chunk: Chunk) -> Block:
-    sentences = sentence_spans(document.text, chunk.span.start, chunk.span.end)
-    return Block(document, chunk, tuple(document.span(start, end) for start, end in sentences))
-
-
-async def _most_operations(tools: Tools, block: Block, config: MindGraphConfig) -> int:
-    """How many edits surely fit the reply's budget, whichever sources they cite."""
-    source = 4
-    if config.cite == "quote":
-        quotes = [block.document.quote(span) for span in block.sentences]
-        source = max(await tools.llm.count_tokens(quotes))
-    fitting = config.build_tokens // (EDIT_TOKENS + source)
-    return max(1, min(config.max_operations, fitting))
-
-
-async def _read_chunk(
-    tools: Tools,
-    graph: Graph,
+    draft: Draft[Edit, Graph],
     block: Block,
     total: int,
     questions: Sequence[Question],
     config: MindGraphConfig,
-) -> tuple[list[EditRecord], Graph]:
+) -> None:
+    """Put the edits that the model proposes for one of ``total`` blocks into its draft.
+
+    ContextOverflow where the block and the graph do not fit the model's context.
+    """
     if not block.sentences:
-        return [], graph
-    by_sentence = config.cite == "sentence"
+        return
+    number, graph = block.chunk.index + 1, draft.state
     prompt = _PROMPTS[config.cite, config.prompt_order].render(
         question=question_text(questions),
         graph_state=serialise(graph),
-        block_idx=str(block.chunk.index + 1),
+        block_idx=str(number),
         total_blocks=str(total),
-        block_text=block.numbered() if by_sentence else block.chunk.text,
+        block_text=block.numbered() if config.cite == "sentence" else block.chunk.text,
     )
     schema = operations_schema(
         [node.id for node in graph.nodes],
@@ -126,25 +86,26 @@ async def _read_chunk(
     )
     sampling = Sampling(config.temperature, max_tokens=config.build_tokens, seed=config.seed)
     try:
-        reply = await tools.llm.complete(
-            [Message("user", prompt)], schema, sampling=sampling, stage="build"
-        )
-    except ReplyInvalid as error:
-        tools.observer.note(f"block {block.chunk.index + 1}: {error.message}")
-        failed = {"error": error.message}
-        return [EditRecord(block.chunk.index, "reply", failed, "rejected", "reply_invalid")], graph
+        proposal = await propose(tools.llm, prompt, schema, sampling=sampling, stage="build")
     except ContextOverflow as error:
         raise ContextOverflow(
-            f"block {block.chunk.index + 1} of {total} with its graph of {len(graph.nodes)} nodes "
-            f"does not fit: {error.message}",
+            f"block {number} of {total} with its graph of {len(graph.nodes)} nodes does not fit: "
+            f"{error.message}",
             hint="use smaller chunks (--chunk-tokens) or a model with a longer context",
         ) from error
-    rows: list[EditRecord] = []
-    for proposal in reply.parsed.operations:
-        for row, edit in dispose(
-            graph, proposal, block, quote_floor=config.quote_floor, call_key=reply.call_key
-        ):
-            rows.append(row)
-            if edit is not None:
-                graph = apply(graph, edit)
-    return rows, graph
+    if proposal.reply is None:
+        tools.observer.note(f"block {number}: {proposal.problem}")
+        draft.fail("build", proposal.problem)
+        return
+    for operation in proposal.reply.operations:
+        dispose(draft, operation, block, quote_floor=config.quote_floor, call_key=proposal.call_key)
+
+
+async def _most_operations(tools: Tools, block: Block, config: MindGraphConfig) -> int:
+    """How many edits surely fit the reply's budget, whichever sources they cite."""
+    source = 4
+    if config.cite == "quote":
+        quotes = [block.document.quote(span) for span in block.sentences]
+        source = max(await tools.llm.count_tokens(quotes))
+    fitting = config.build_tokens // (EDIT_TOKENS + source)
+    return max(1, min(config.max_operations, fitting))

@@ -1,4 +1,4 @@
-"""The four edits a model may propose, and how a proposal becomes a resolved edit.
+"""What a model may propose, and what becomes of each proposal.
 
 Source: MindGraph §3.2 and D.1. Proposals are pydantic models, made per call, because the ids that
 may be edited or deleted are an enum of the ids that exist and a sentence number is one of the
@@ -13,28 +13,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mgl.llm.constraints import max_chars, new_id, number, one_of, part_of, sentence_of
+from mgl.memories.log import Draft
 from mgl.memories.mindgraph.state import (
     AddEdge,
     AddNode,
     DeleteEdge,
     DeleteNode,
+    Edit,
     EditNode,
     Graph,
     NodeType,
-    ResolvedEdit,
-    edge_id,
 )
-from mgl.store import EditRecord
-from mgl.text import locate, numbered_sentences
+from mgl.text import locate, numbered_sentences, sentence_spans
 from mgl.types import Chunk, Document, Span
 
-__all__ = ["Block", "Operations", "dispose", "operations_schema", "record", "resolved"]
+__all__ = ["EDIT_TOKENS", "Block", "dispose", "operations_schema"]
 
 CONTENT_CHARS = 400
 QUOTE_CHARS = 600
@@ -62,6 +61,11 @@ class Block:
     chunk: Chunk
     sentences: tuple[Span, ...]
 
+    @classmethod
+    def of(cls, document: Document, chunk: Chunk) -> Block:
+        ranges = sentence_spans(document.text, chunk.span.start, chunk.span.end)
+        return cls(document, chunk, tuple(document.span(start, end) for start, end in ranges))
+
     def numbered(self) -> str:
         """The block's text with ``[n]`` before each sentence."""
         sentences = [(span.start, span.end) for span in self.sentences]
@@ -79,7 +83,7 @@ def operations_schema(
 ) -> type[Operations]:
     """The schema of a build reply on ``block`` while ``node_ids`` exist.
 
-    Lengths and counts are bounded: an edit takes ``EDIT_TOKENS`` at most beside its source.
+    Lengths and counts are max_chars: an edit takes ``EDIT_TOKENS`` at most beside its source.
     """
     content = Annotated[str, Field(min_length=1), max_chars(CONTENT_CHARS)]
     relation = new_id(RELATION_PATTERN)
@@ -115,9 +119,7 @@ def operations_schema(
             proposal("edit_node", **optionally, id=(known, ...), content=(content, ...)),
             proposal("delete_node", **optionally, id=(known, ...)),
         ]
-    union: Any = kinds[0]
-    for kind in kinds[1:]:
-        union = union | kind
+    union: Any = Union[tuple(kinds)]  # noqa: UP007
     edit = Annotated[union, Field(discriminator="op")]
     return create_model(
         "operations",
@@ -139,76 +141,75 @@ class _RejectionError(Exception):
 
 
 def dispose(
-    graph: Graph, proposal: BaseModel, block: Block, *, quote_floor: float, call_key: str | None
-) -> list[tuple[EditRecord, ResolvedEdit | None]]:
-    """What becomes of one proposal: records for the log, each with the edit to apply, if any.
+    draft: Draft[Edit, Graph],
+    proposal: BaseModel,
+    block: Block,
+    *,
+    quote_floor: float,
+    call_key: str | None,
+) -> None:
+    """Put what becomes of one proposal into the draft of its chunk.
 
-    Deleting a node comes as several: one delete_edge for each edge that goes with it.
+    Deleting a node comes as several edits: one delete_edge for each edge that goes with it.
     """
     fields = proposal.model_dump()
     try:
-        edits, cited = _resolve(graph, fields, block, quote_floor)
+        edits, cited = _resolve(draft.state, fields, block, quote_floor)
     except _RejectionError as why:
-        rejected = EditRecord(
-            block.chunk.index, fields["op"], fields, "rejected", str(why), call_key=call_key
-        )
-        return [(rejected, None)]
-    return [(record(edit, cited.repair, cited.score, call_key), edit) for edit in edits]
+        draft.reject(fields["op"], fields, str(why), call_key=call_key)
+        return
+    for edit in edits:
+        draft.put(edit, repaired=cited.repair, score=cited.score, call_key=call_key)
 
 
 def _resolve(
     graph: Graph, fields: Mapping[str, Any], block: Block, quote_floor: float
-) -> tuple[list[ResolvedEdit], _Cited]:
+) -> tuple[list[Edit], _Cited]:
     chunk = block.chunk.index
     match fields["op"]:
         case "add_node":
             _refuse_placeholder(fields["id"])
             cited = _cite(fields["src"], block, quote_floor)
-            known = graph.node(fields["id"])
-            if known is not None and known.content == fields["content"]:
+            known, content = graph.node(fields["id"]), fields["content"]
+            if known is None:
+                kind = fields["type"]
+                added = AddNode(fields["id"], kind, content, cited.span, cited.quote, chunk)
+                return [added], cited
+            if known.content == content:
                 raise _RejectionError("duplicate_node")
-            if known is not None:
-                merged = EditNode(fields["id"], fields["content"], chunk, cited.span, cited.quote)
-                return [merged], _Cited(cited.span, cited.quote, "merged_into_existing_id")
-            added = AddNode(
-                fields["id"], fields["type"], fields["content"], cited.span, cited.quote, chunk
-            )
-            return [added], cited
+            merged = EditNode(known.id, content, chunk, cited.span, cited.quote)
+            return [merged], _Cited(cited.span, cited.quote, "merged_into_existing_id")
         case "add_edge":
             source, target = fields["source"], fields["target"]
+            relation = " ".join(fields["relation"].split())
             if graph.node(source) is None:
                 raise _RejectionError("unknown_source")
             if graph.node(target) is None:
                 raise _RejectionError("unknown_target")
             if source == target:
                 raise _RejectionError("self_loop")
-            relation = " ".join(fields["relation"].split())
-            if edge_id(source, relation, target) in graph.elements:
+            if graph.has_edge(source, relation, target):
                 raise _RejectionError("duplicate_edge")
             cited = _cite(fields["src"], block, quote_floor)
             return [AddEdge(source, target, relation, cited.span, cited.quote, chunk)], cited
-        case "edit_node" | "delete_node" as op:
+        case op:
             node = graph.node(fields["id"])
             if node is None:
                 raise _RejectionError("unknown_id")
-            source_given = fields.get("src")
-            cited = (
-                _Cited(node.span, node.quote)
-                if source_given is None
-                else _cite(source_given, block, quote_floor)
-            )
-            span, quote = (None, None) if source_given is None else (cited.span, cited.quote)
-            if op == "edit_node":
-                if fields["content"] == node.content:
-                    raise _RejectionError("nothing_changed")
-                return [EditNode(node.id, fields["content"], chunk, span, quote)], cited
-            edges: list[ResolvedEdit] = [
-                DeleteEdge(edge.source, edge.target, edge.relation, chunk)
-                for edge in graph.edges_of(node.id)
-            ]
-            return [*edges, DeleteNode(node.id, chunk, span, quote)], cited
-        case other:
-            raise AssertionError(f"the schema admits no {other}")
+            if (given := fields.get("src")) is None:
+                cited, span, quote = _Cited(node.span, node.quote), None, None
+            else:
+                cited = _cite(given, block, quote_floor)
+                span, quote = cited.span, cited.quote
+            if op == "delete_node":
+                edges = [
+                    DeleteEdge(edge.source, edge.target, edge.relation, chunk)
+                    for edge in graph.edges_of(node.id)
+                ]
+                return [*edges, DeleteNode(node.id, chunk, span, quote)], cited
+            if fields["content"] == node.content:
+                raise _RejectionError("nothing_changed")
+            return [EditNode(node.id, fields["content"], chunk, span, quote)], cited
 
 
 def _refuse_placeholder(node_id: str) -> None:
@@ -231,38 +232,3 @@ def _cite(source: str | int, block: Block, quote_floor: float) -> _Cited:
     span = document.span(found.start, found.end)
     repair = None if found.method == "exact" else f"quote_{found.method}"
     return _Cited(span, document.quote(span), repair, None if repair is None else found.score)
-
-
-_OPS: Mapping[type, str] = {
-    AddNode: "add_node",
-    AddEdge: "add_edge",
-    EditNode: "edit_node",
-    DeleteNode: "delete_node",
-    DeleteEdge: "delete_edge",
-}
-_EDITS = {op: kind for kind, op in _OPS.items()}
-
-
-def record(
-    edit: ResolvedEdit,
-    repair: str | None = None,
-    score: float | None = None,
-    call_key: str | None = None,
-) -> EditRecord:
-    """An edit that is applied, as the log keeps it."""
-    payload = {name: value for name, value in asdict(edit).items() if name not in {"span", "chunk"}}
-    span = None if isinstance(edit, DeleteEdge) else edit.span
-    outcome: Literal["applied", "repaired"] = "applied" if repair is None else "repaired"
-    return EditRecord(edit.chunk, _OPS[type(edit)], payload, outcome, repair, span, score, call_key)
-
-
-def resolved(row: EditRecord) -> ResolvedEdit | None:
-    """The edit that a row of the log stands for; None where it was rejected."""
-    if row.outcome == "rejected":
-        return None
-    kind = _EDITS[row.op]
-    fields = dict(row.payload) | {"chunk": row.chunk}
-    if kind is not DeleteEdge:
-        fields["span"] = row.span
-    edit: ResolvedEdit = kind(**fields)
-    return edit

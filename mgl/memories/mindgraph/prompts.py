@@ -20,6 +20,7 @@ __all__ = [
     "BUILD_CACHED",
     "LOOKUP_SOURCE",
     "NO_QUESTION",
+    "RELEVANT",
     "REPORT",
     "SEVERAL_QUESTIONS",
     "SUBGRAPH_SUMMARY",
@@ -65,44 +66,30 @@ Rules:
     variables=("question", "graph_state", "block_idx", "total_blocks", "block_text"),
 )
 
+
+def _by_sentence(text: str) -> str:
+    """D.1 with a sentence's number in place of its words."""
+    for printed, ours in (
+        ('"src": "exact quote from text"', '"src": sentence_number'),
+        ('"src": "exact quote"', '"src": sentence_number'),
+        ('"updated description"', '"updated description",\n    "src": sentence_number'),
+        ('"id": "old_id"', '"id": "old_id", "src": sentence_number'),
+        (
+            "- The `src` field must be an exact, verbatim substring copied from the text\n"
+            "  block (used to locate the source passage).",
+            "- The sentences of the block are numbered. The `src` field must be the number of\n"
+            "  the sentence that says it (used to locate the source passage).",
+        ),
+    ):
+        text = text.replace(printed, ours)
+    return text
+
+
 BUILD_BY_SENTENCE = Prompt(
     "mindgraph.build_by_sentence",
     source="ours, after MindGraph D.1: only how an edit cites is different",
-    text='''You are a mind-graph builder. You read text blocks one at a time and maintain
-a concept graph that captures information needed to answer the question below.
-
-## Question to answer later
-{question}
-
-## Current graph state
-{graph_state}
-
-## New text block (block {block_idx}/{total_blocks})
-"""
-{block_text}
-"""
-
-## Your task
-Propose updates to the graph. Output only a JSON object:
-
-{"operations": [
-  {"op": "add_node", "id": "short_id", "type": "entity|event|claim|concept|stat",
-    "content": "description", "src": sentence_number},
-  {"op": "add_edge", "source": "id1", "target": "id2",
-    "relation": "relationship", "src": sentence_number},
-  {"op": "edit_node", "id": "existing_id", "content": "updated description",
-    "src": sentence_number},
-  {"op": "delete_node", "id": "old_id", "src": sentence_number}
-]}
-
-Rules:
-- Focus on information relevant to the question.
-- Merge / update existing nodes when new text refines them.
-- The sentences of the block are numbered. The `src` field must be the number of
-  the sentence that says it (used to locate the source passage).
-- Use readable snake_case ids (e.g. "matt_mercer", "total_nat20s").
-- Output ONLY valid JSON. No commentary.''',
-    variables=("question", "graph_state", "block_idx", "total_blocks", "block_text"),
+    text=_by_sentence(BUILD.text),
+    variables=BUILD.variables,
 )
 
 
@@ -295,4 +282,15 @@ NO_QUESTION = Prompt(
         "No question is known yet. Keep what a reader would need to answer any question about who "
         "is in this text, what happens, where, when and why, and how it ends."
     ),
+)
+
+RELEVANT = Prompt(
+    "mindgraph.small.relevant",
+    source="ours, for the small preset: the passage, which an engine's prefix cache keeps, is first",
+    text=(
+        "Passage from a book:\n{block}\n\nQuestion: {question}\n"
+        "Does the passage above tell anything that helps to answer this question? "
+        "Reply Yes or No."
+    ),
+    variables=("block", "question"),
 )

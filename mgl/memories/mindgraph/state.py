@@ -1,50 +1,28 @@
-"""The concept graph: nodes, directed labelled edges, and the pure function that edits it.
+"""The concept graph: nodes, directed labelled edges, and the edits that its log is made of.
 
 Source: MindGraph §3.1–3.2. A node is one of five types and has exact provenance; an edge's
-relation is an open-vocabulary string. ``apply`` takes a graph and one resolved edit and gives
-the next graph; replaying a log of edits from ``EMPTY`` gives the same graph again.
-
-It does not know how edits are proposed or checked (``edits``), nor where they are kept.
+relation is an open-vocabulary string. ``apply`` is a pure function, so replaying a log from
+``EMPTY`` gives the same graph again. How edits are proposed and checked is for ``edits`` to say.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Final, Literal
 
+from mgl.memories.log import Vocabulary
 from mgl.types import Span
 
-__all__ = [
-    "EMPTY",
-    "NODE_TYPES",
-    "AddEdge",
-    "AddNode",
-    "DeleteEdge",
-    "DeleteNode",
-    "Edge",
-    "EditNode",
-    "Graph",
-    "Node",
-    "NodeType",
-    "ResolvedEdit",
-    "apply",
-    "edge_id",
-    "replay",
-    "serialise",
-]
-
 NodeType = Literal["entity", "event", "claim", "concept", "stat"]
-NODE_TYPES: tuple[NodeType, ...] = get_args(NodeType)
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node keeps the span it was introduced with; ``changed_in`` are the chunks that edited it
-    since."""
+    """``span`` introduced it in ``chunk``; ``changed_in`` are the chunks that edited it since."""
 
     id: str
     type: NodeType
@@ -94,6 +72,9 @@ class Graph:
     def node(self, node_id: str) -> Node | None:
         found = self.elements.get(node_id)
         return found if isinstance(found, Node) else None
+
+    def has_edge(self, source: str, relation: str, target: str) -> bool:
+        return edge_id(source, relation, target) in self.elements
 
     def edges_of(self, node_id: str) -> tuple[Edge, ...]:
         return tuple(edge for edge in self.edges if node_id in (edge.source, edge.target))
@@ -156,12 +137,12 @@ class DeleteEdge:
     chunk: int
 
 
-ResolvedEdit = AddNode | AddEdge | EditNode | DeleteNode | DeleteEdge
+Edit = AddNode | AddEdge | EditNode | DeleteNode | DeleteEdge
 
 
-def apply(graph: Graph, edit: ResolvedEdit) -> Graph:
-    """The graph after one edit. ValueError for an edit that would break the graph (an id that
-    exists, an end or a target that does not): such edits are rejected before they come here."""
+def apply(graph: Graph, edit: Edit) -> Graph:
+    """The graph after one edit. ValueError for one that would break it: an id that exists, an end
+    or a target that does not."""
     elements = dict(graph.elements)
     match edit:
         case AddNode(id=new, type=kind, content=content, span=span, quote=quote, chunk=chunk):
@@ -195,11 +176,18 @@ def apply(graph: Graph, edit: ResolvedEdit) -> Graph:
     return Graph(MappingProxyType(elements))
 
 
-def replay(edits: Iterable[ResolvedEdit], graph: Graph = EMPTY) -> Graph:
-    """The graph that a log of edits stands for."""
-    for edit in edits:
-        graph = apply(graph, edit)
-    return graph
+VOCABULARY: Final = Vocabulary[Edit, Graph](
+    {
+        "add_node": AddNode,
+        "add_edge": AddEdge,
+        "edit_node": EditNode,
+        "delete_node": DeleteNode,
+        "delete_edge": DeleteEdge,
+    },
+    apply,
+    EMPTY,
+    span=lambda edit: getattr(edit, "span", None),
+)
 
 
 def serialise(graph: Graph) -> str:
@@ -212,13 +200,6 @@ def serialise(graph: Graph) -> str:
 
 
 def _line(element: Node | Edge) -> str:
-    fields: dict[str, Any]
-    if isinstance(element, Node):
-        fields = {"id": element.id, "type": element.type, "content": element.content}
-    else:
-        fields = {
-            "source": element.source,
-            "target": element.target,
-            "relation": element.relation,
-        }
-    return json.dumps(fields, ensure_ascii=False)
+    is_node = isinstance(element, Node)
+    shown = ("id", "type", "content") if is_node else ("source", "target", "relation")
+    return json.dumps({name: getattr(element, name) for name in shown}, ensure_ascii=False)

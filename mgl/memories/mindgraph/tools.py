@@ -1,65 +1,118 @@
-"""The two tools of the answer stage: lookup_source and subgraph_summary.
+"""The two tools of the answer stage, lookup_source and subgraph_summary, and the reports behind it.
 
-Source: MindGraph §3.3 and D.3. A tool's result is text for the model; a call that cannot be
-answered (a node that does not exist, a detail without an id) gives a sentence that says so.
+Source: MindGraph §3.3, §4.2 and D.3. Subgraphs are Leiden's (max_cluster_size 10, a fixed seed);
+each has one report, written when it is first asked for and cached by the graph's hash: title,
+impact rating, executive summary, 5–10 findings. Its prompt is ours: the paper prints none.
+
+A tool's result is text for the model; a call that cannot be answered (a node that does not exist, a
+detail without an id) gives a sentence that says so.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Final
 
-from mgl.llm.base import Tool
+from pydantic import BaseModel, ConfigDict, Field
+
+from mgl.errors import ContextOverflow
+from mgl.llm.base import Sampling, Tool
+from mgl.llm.constraints import max_chars
 from mgl.memories.base import Tools
-from mgl.memories.mindgraph.communities import Report, Subgraph, partition, reports
 from mgl.memories.mindgraph.config import MindGraphConfig
-from mgl.memories.mindgraph.prompts import LOOKUP_SOURCE, SUBGRAPH_SUMMARY
+from mgl.memories.mindgraph.prompts import LOOKUP_SOURCE, REPORT, SUBGRAPH_SUMMARY
 from mgl.memories.mindgraph.state import Graph, Node
-from mgl.types import Document, Span
+from mgl.memories.propose import propose
+from mgl.types import Citation, Document, Span
 
-__all__ = ["NATIVE_TOOLS", "GraphTools", "passage_around"]
+__all__ = ["NATIVE_TOOLS", "GraphTools", "Subgraph", "cite_nodes", "partition", "passage_around"]
 
+MIN_FINDINGS, MAX_FINDINGS = 5, 10
+REPORT_TOKENS = 2048
 WORD_CHARACTERS = 40
+MODES = (
+    "'index' lists all subgraphs at a glance; 'detail' returns the full report for one subgraph."
+)
+WHICH = "Required when mode='detail'. The integer id shown in the index."
 
-NATIVE_TOOLS = (
-    Tool(
-        "lookup_source",
-        LOOKUP_SOURCE.text,
-        {
-            "type": "object",
-            "properties": {
-                "node_id": {"type": "string", "description": "The id of the node to look up."}
-            },
-            "required": ["node_id"],
-        },
-    ),
+_NODE_ID = {"type": "string", "description": "The id of the node to look up."}
+_MODE = {"type": "string", "enum": ["index", "detail"], "description": MODES}
+_SUBGRAPH_ID = {"type": "integer", "description": WHICH}
+
+
+def _parameters(required: str, **properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [required]}
+
+
+NATIVE_TOOLS: Final = (
+    Tool("lookup_source", LOOKUP_SOURCE.text, _parameters("node_id", node_id=_NODE_ID)),
     Tool(
         "subgraph_summary",
         SUBGRAPH_SUMMARY.text,
-        {
-            "type": "object",
-            "properties": {
-                "mode": {
-                    "type": "string",
-                    "enum": ["index", "detail"],
-                    "description": (
-                        "'index' lists all subgraphs at a glance; 'detail' returns the full "
-                        "report for one subgraph."
-                    ),
-                },
-                "subgraph_id": {
-                    "type": "integer",
-                    "description": (
-                        "Required when mode='detail'. The integer id shown in the index."
-                    ),
-                },
-            },
-            "required": ["mode"],
-        },
+        _parameters("mode", mode=_MODE, subgraph_id=_SUBGRAPH_ID),
     ),
 )
+
+
+class Finding(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    headline: Annotated[str, Field(min_length=1), max_chars(120)]
+    explanation: Annotated[str, Field(min_length=1), max_chars(400)]
+
+
+class Report(BaseModel):
+    """What is written about one subgraph."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: Annotated[str, Field(min_length=1), max_chars(120)]
+    impact_rating: Annotated[int, Field(ge=0, le=10)]
+    summary: Annotated[str, Field(min_length=1), max_chars(800)]
+    findings: Annotated[list[Finding], Field(min_length=MIN_FINDINGS, max_length=MAX_FINDINGS)]
+
+
+@dataclass(frozen=True, slots=True)
+class Subgraph:
+    """``id`` counts from 0 in the reading order of the subgraphs' first nodes."""
+
+    id: int
+    nodes: tuple[Node, ...]
+
+
+def partition(graph: Graph, *, max_cluster_size: int, seed: int) -> tuple[Subgraph, ...]:
+    """Put every node into exactly one subgraph of at most ``max_cluster_size`` nodes.
+
+    Leiden sees only nodes that have an edge, and leaves a star whole whatever its size. Nodes
+    without an edge, and what a cluster has too many, are grouped in reading order.
+    """
+    from graspologic_native import hierarchical_leiden
+
+    weights = Counter(tuple(sorted((edge.source, edge.target))) for edge in graph.edges)
+    weighted = [(first, second, float(count)) for (first, second), count in weights.items()]
+    cluster_of: dict[str, int] = {}
+    if weighted:
+        clusters = hierarchical_leiden(weighted, max_cluster_size=max_cluster_size, seed=seed)
+        cluster_of = {item.node: item.cluster for item in clusters if item.is_final_cluster}
+    groups: dict[int, list[Node]] = {}
+    alone: list[Node] = []
+    for node in graph.nodes:
+        if node.id in cluster_of:
+            groups.setdefault(cluster_of[node.id], []).append(node)
+        else:
+            alone.append(node)
+    members = [
+        group[start : start + max_cluster_size]
+        for group in (*groups.values(), alone)
+        for start in range(0, len(group), max_cluster_size)
+    ]
+    order = {node.id: place for place, node in enumerate(graph.nodes)}
+    members.sort(key=lambda nodes: order[nodes[0].id])
+    return tuple(Subgraph(number, tuple(nodes)) for number, nodes in enumerate(members))
 
 
 def passage_around(document: Document, span: Span, characters: int) -> Span:
@@ -75,45 +128,55 @@ def passage_around(document: Document, span: Span, characters: int) -> Span:
     return document.span(start, end)
 
 
+def cite_nodes(document: Document, graph: Graph, node_ids: Sequence[str]) -> tuple[Citation, ...]:
+    """The passages of nodes that exist, each node once, in the order given."""
+    nodes = (node for name in dict.fromkeys(node_ids) if (node := graph.node(name)) is not None)
+    return tuple(
+        Citation(
+            node.id, document.name, node.span, node.quote, document.section_at(node.span.start)
+        )
+        for node in nodes
+    )
+
+
 @dataclass(slots=True)
 class GraphTools:
-    """The tools over one graph. Subgraphs and reports are made when first asked for."""
+    """The tools over one graph; ``report_failed`` once a report was asked for and failed."""
 
     tools: Tools
     memory_id: str
     document: Document
     graph: Graph
     config: MindGraphConfig
+    report_failed: bool = field(default=False, init=False)
     _overview: tuple[tuple[Subgraph, Report | None], ...] | None = field(default=None, init=False)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> str:
         """The result of a tool call, as text for the model."""
         match name:
             case "lookup_source":
-                return self.lookup_source(str(arguments.get("node_id", "")))
+                node = self.graph.node(str(arguments.get("node_id", "")))
+                if node is None:
+                    return f"There is no node {arguments.get('node_id', '')} in the graph."
+                return self.document.quote(self.passage(node))
             case "subgraph_summary":
-                subgraph_id = arguments.get("subgraph_id")
-                return await self.subgraph_summary(
-                    str(arguments.get("mode", "index")),
-                    subgraph_id if isinstance(subgraph_id, int) else None,
+                number = arguments.get("subgraph_id")
+                return await self._summarize_subgraphs(
+                    str(arguments.get("mode", "index")), number if isinstance(number, int) else None
                 )
         return f"There is no tool called {name}."
 
-    def lookup_source(self, node_id: str) -> str:
-        node = self.graph.node(node_id)
-        if node is None:
-            return f"There is no node {node_id} in the graph."
-        return self.document.quote(self.passage(node))
-
     def passage(self, node: Node) -> Span:
+        """What looking up a node gives."""
         return passage_around(self.document, node.span, self.config.lookup_chars)
 
-    async def subgraph_summary(self, mode: str, subgraph_id: int | None) -> str:
-        overview = await self.overview()
+    async def _summarize_subgraphs(self, mode: str, subgraph_id: int | None) -> str:
+        if self._overview is None:
+            self._overview = await self._write_reports()
+        overview = self._overview
         if mode == "index":
-            return "\n".join(
-                json.dumps(_entry(part, report), ensure_ascii=False) for part, report in overview
-            )
+            entries = (_index_entry(part, report) for part, report in overview)
+            return "\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
         if subgraph_id is None or not 0 <= subgraph_id < len(overview):
             return f"mode='detail' needs a subgraph_id from 0 to {len(overview) - 1}."
         part, report = overview[subgraph_id]
@@ -123,38 +186,59 @@ class GraphTools:
         findings = "\n".join(f"- {item.headline}: {item.explanation}" for item in report.findings)
         return f"{report.title}\n{report.summary}\n{findings}\nnodes: {nodes}"
 
-    @property
-    def reports_failed(self) -> bool:
-        """Whether the reports were asked for and one of them failed."""
-        return any(report is None for _, report in self._overview or ())
+    async def _write_reports(self) -> tuple[tuple[Subgraph, Report | None], ...]:
+        """Every subgraph with its report; None, which is not stored, where it failed."""
+        size, seed = self.config.max_cluster_size, self.config.leiden_seed
+        parts = partition(self.graph, max_cluster_size=size, seed=seed)
+        graph_hash = self.graph.hash
+        reports = await asyncio.gather(*(self._write_report(part, graph_hash) for part in parts))
+        self.report_failed = None in reports
+        return tuple(zip(parts, reports, strict=True))
 
-    async def overview(self) -> tuple[tuple[Subgraph, Report | None], ...]:
-        """Every subgraph with its report; None where it failed."""
-        if self._overview is None:
-            parts = partition(
-                self.graph,
-                max_cluster_size=self.config.max_cluster_size,
-                seed=self.config.leiden_seed,
-            )
-            written = await reports(
-                self.tools,
-                self.graph,
-                parts,
-                memory_id=self.memory_id,
-                seed=self.config.seed,
-            )
-            self._overview = tuple(zip(parts, written, strict=True))
-        return self._overview
+    async def _write_report(self, part: Subgraph, graph_hash: str) -> Report | None:
+        llm, store, seed = self.tools.llm, self.tools.store, self.config.seed
+        key = f"mindgraph.report/{REPORT.hash[:16]}/{llm.model_id}/{graph_hash}/{seed}/{part.id}"
+        if (kept := store.report(key)) is not None:
+            return Report.model_validate_json(kept)
+        prompt = REPORT.render(
+            subgraph=_describe(self.graph, part),
+            min_findings=str(MIN_FINDINGS),
+            max_findings=str(MAX_FINDINGS),
+        )
+        sampling = Sampling(max_tokens=REPORT_TOKENS, seed=seed)
+        try:
+            proposal = await propose(llm, prompt, Report, sampling=sampling, stage="report")
+            report, problem = proposal.reply, proposal.problem
+        except ContextOverflow as error:
+            report, problem = None, error.message
+        if report is None:
+            self.tools.observer.note(f"subgraph {part.id} has no report: {problem}")
+        else:
+            store.put_report(key, self.memory_id, report.model_dump_json())
+        return report
 
 
-def _entry(part: Subgraph, report: Report | None) -> dict[str, Any]:
-    """A subgraph's line of the index."""
+def _index_entry(part: Subgraph, report: Report | None) -> dict[str, Any]:
+    nodes = [node.id for node in part.nodes]
     if report is None:
-        nodes = [node.id for node in part.nodes]
         return {"subgraph_id": part.id, "report": "failed", "n_nodes": len(nodes), "nodes": nodes}
     return {
         "subgraph_id": part.id,
         "title": report.title,
         "impact_rating": report.impact_rating,
-        "n_nodes": len(part.nodes),
+        "n_nodes": len(nodes),
     }
+
+
+def _describe(graph: Graph, part: Subgraph) -> str:
+    inside = {node.id for node in part.nodes}
+    shown: list[dict[str, str]] = [
+        {"id": node.id, "type": node.type, "content": node.content, "source": node.quote}
+        for node in part.nodes
+    ]
+    shown += [
+        {"source": edge.source, "target": edge.target, "relation": edge.relation}
+        for edge in graph.edges
+        if {edge.source, edge.target} <= inside
+    ]
+    return "\n".join(json.dumps(each, ensure_ascii=False) for each in shown)

@@ -1,0 +1,235 @@
+"""The answer stage: a tool loop over a finished graph, then the final JSON.
+
+Source: MindGraph §3.3, D.2, D.3. The model is given the question, the graph and its statistics,
+looks up sources and subgraphs for at most ``max_rounds`` tool rounds, and answers with the nodes
+it cites. Models with native tool calls use them; the others take the same steps as
+schema-constrained actions. Each call is a line ``tool(arguments)`` of the trace, which reports
+count. A cited node that does not exist is dropped, and the trace says so.
+
+Where graph and prompt exceed the model's context, the graph is left to subgraph_summary and the
+answer is marked ``graph_exceeds_context``; where tool results outgrow it, the oldest are dropped
+and the answer is marked ``tool_results_dropped``. Where a subgraph's report fails, its nodes stand
+for it, and the answer is marked ``reports_failed``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, Union
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from mgl.errors import ContextOverflow
+from mgl.llm.base import Message, Reply, Sampling, ToolCall
+from mgl.memories.mindgraph.prompts import ACTIONS, ANSWER, TOO_LARGE
+from mgl.memories.mindgraph.state import Graph, serialise
+from mgl.memories.mindgraph.tools import NATIVE_TOOLS, GraphTools, cite_nodes
+from mgl.types import Answer, Confidence, Question
+
+__all__ = ["answer_from_graph", "graph_stats"]
+
+MAX_CITED = 20
+DROPPED = "(this result was dropped to make room)"
+RESULT = "Result of "
+
+
+def graph_stats(graph: Graph, chunks: int) -> str:
+    """For instance "72 nodes, 154 edges, built from 21 chunks" (D)."""
+    return f"{len(graph.nodes)} nodes, {len(graph.edges)} edges, built from {chunks} chunks"
+
+
+async def answer_from_graph(
+    tools: GraphTools, question: Question, *, chunks: int, source_tokens: int
+) -> Answer:
+    """Answer a question from a graph that was built from so many chunks."""
+    loop, node = _ToolLoop(tools, question, chunks), tools.graph.node
+    final = await loop.run()
+    cited = [found for name in final.cited_nodes if (found := node(name)) is not None]
+    unknown = [name for name in final.cited_nodes if node(name) is None]
+    looked_up = [found for name in loop.looked_up if (found := node(name)) is not None]
+    passages = [*map(tools.passage, looked_up), *(each.span for each in cited)]
+    return Answer(
+        question=question.text,
+        text=final.answer.strip(),
+        confidence=final.confidence,
+        citations=cite_nodes(tools.document, tools.graph, [each.id for each in cited]),
+        trace=(*loop.trace, *(f"dropped citation of {name}: no such node" for name in unknown)),
+        marks=(*loop.marks, *(("reports_failed",) if tools.report_failed else ())),
+        compaction_ratio=loop.first_input_tokens / source_tokens,
+        retrieved=tuple(dict.fromkeys(span.place for span in passages)),
+    )
+
+
+@dataclass(slots=True)
+class _ToolLoop:
+    """The conversation of one answer; ``first_input_tokens`` is what its first call read."""
+
+    tools: GraphTools
+    question: Question
+    chunks: int
+    trace: list[str] = field(default_factory=list)
+    marks: list[str] = field(default_factory=list)
+    looked_up: list[str] = field(default_factory=list)
+    first_input_tokens: int = 0
+    _messages: list[Message] = field(default_factory=list)
+
+    async def run(self) -> _Final:
+        is_native, most = self.tools.tools.llm.native_tools, self.tools.config.max_rounds
+        self._messages = [self._open(serialise(self.tools.graph))]
+        for _ in range(most):
+            final = await (self._take_native_round() if is_native else self._take_action())
+            if final is not None:
+                return final
+        self.trace.append(f"reached {most} tool rounds")
+        return await self._ask_final("Give your final output now.")
+
+    def _open(self, graph_state: str) -> Message:
+        prompt = ANSWER.render(
+            graph_state=graph_state,
+            graph_stats=graph_stats(self.tools.graph, self.chunks),
+            question=self.question.text,
+        )
+        is_native = self.tools.tools.llm.native_tools
+        return Message("user", prompt if is_native else prompt + ACTIONS.text)
+
+    async def _take_native_round(self) -> _Final | None:
+        """Run the tools that the model calls; the final output where it calls none."""
+        reply = await self._complete(None)
+        self._messages.append(Message("assistant", reply.text, reply.tool_calls))
+        for call in reply.tool_calls:
+            result = await self._run_native(call)
+            self._messages.append(Message("tool", result, tool_call_id=call.id))
+        return None if reply.tool_calls else await self._parse_final(reply.text)
+
+    async def _run_native(self, call: ToolCall) -> str:
+        try:
+            arguments = json.loads(call.arguments or "{}")
+        except json.JSONDecodeError:
+            arguments = None
+        if not isinstance(arguments, dict):
+            self.trace.append(f"{call.name}: arguments are not a JSON object")
+            return "The arguments are not a JSON object."
+        return await self._run(call.name, arguments)
+
+    async def _take_action(self) -> _Final | None:
+        """One step as JSON: a tool call, or the final output."""
+        reply = await self._complete(self._step_schema())
+        step = reply.parsed.step
+        if step.action == "answer":
+            return _Final.model_validate(step.model_dump(exclude={"action"}))
+        self._messages.append(Message("assistant", reply.text))
+        result = await self._run(step.action, step.model_dump(exclude={"action"}))
+        self._messages.append(Message("user", f"{RESULT}{step.action}:\n{result}"))
+        return None
+
+    async def _run(self, name: str, arguments: Mapping[str, Any]) -> str:
+        given = (f"{key}={value!r}" for key, value in arguments.items() if value is not None)
+        self.trace.append(f"{name}({', '.join(given)})")
+        if name == "lookup_source":
+            self.looked_up.append(str(arguments.get("node_id", "")))
+        return await self.tools.call(name, arguments)
+
+    async def _parse_final(self, text: str) -> _Final:
+        """The final JSON as the model wrote it, else asked for once more under its schema."""
+        start, end = text.find("{"), text.rfind("}")
+        if 0 <= start < end:
+            try:
+                return _Final.model_validate_json(text[start : end + 1])
+            except ValidationError:
+                self.trace.append("final output was not the JSON asked for")
+        return await self._ask_final("Give your final output as the JSON asked for.")
+
+    async def _ask_final(self, how: str) -> _Final:
+        self._messages.append(Message("user", how))
+        reply = await self._complete(_final_schema([node.id for node in self.tools.graph.nodes]))
+        return _Final.model_validate(reply.parsed.model_dump())
+
+    async def _complete(self, schema: type[BaseModel] | None) -> Reply[Any]:
+        """One call, with native tools where there is no schema; what does not fit is dropped."""
+        config, complete = self.tools.config, self.tools.tools.llm.complete
+        sampling = Sampling(config.temperature, max_tokens=config.answer_tokens, seed=config.seed)
+        reply: Reply[Any]
+        while True:
+            shown = self._messages
+            try:
+                if schema is None:
+                    reply = await complete(
+                        shown, tools=NATIVE_TOOLS, sampling=sampling, stage="answer"
+                    )
+                else:
+                    reply = await complete(shown, schema, sampling=sampling, stage="answer")
+            except ContextOverflow:
+                if not self._make_room():
+                    raise
+                continue
+            self.first_input_tokens = self.first_input_tokens or reply.usage.input_tokens
+            return reply
+
+    def _make_room(self) -> bool:
+        """Leave the graph out of the first prompt, or drop the oldest result of a tool; whether
+        there was anything to drop."""
+        if len(self._messages) == 1:
+            if "graph_exceeds_context" in self.marks or not self.tools.graph.nodes:
+                return False
+            self.marks.append("graph_exceeds_context")
+            self._messages[0] = self._open(TOO_LARGE.text)
+            return True
+        for place, message in enumerate(self._messages[1:], 1):
+            is_result = message.role == "tool" or message.content.startswith(RESULT)
+            if is_result and message.content != DROPPED:
+                self._messages[place] = replace(message, content=DROPPED)
+                if "tool_results_dropped" not in self.marks:
+                    self.marks.append("tool_results_dropped")
+                return True
+        return False
+
+    def _step_schema(self) -> type[BaseModel]:
+        """A final output, a node to look up that was not yet, or a summary."""
+        nodes = [node.id for node in self.tools.graph.nodes]
+        actions: list[Any] = [_final_schema(nodes, action=(Literal["answer"], ...))]
+        if unread := tuple(node_id for node_id in nodes if node_id not in self.looked_up):
+            name, ids = Literal["lookup_source"], Literal[unread]  # type: ignore[valid-type]
+            actions.append(
+                create_model("lookup", __base__=_Object, action=(name, ...), node_id=(ids, ...))
+            )
+        if nodes:
+            actions.append(_Summary)
+        step: Any = Union[tuple(actions)]  # noqa: UP007
+        if len(actions) > 1:
+            step = Annotated[step, Field(discriminator="action")]
+        return create_model("step", __base__=_Object, step=(step, ...))
+
+
+class _Object(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Summary(_Object):
+    action: Literal["subgraph_summary"]
+    mode: Literal["index", "detail"]
+    subgraph_id: Annotated[int, Field(ge=0, le=999)] | None
+
+
+class _Final(BaseModel):
+    """The final output, of a reply that need not have been held to its schema."""
+
+    cited_nodes: list[str] = []
+    answer: Annotated[str, Field(min_length=1)]
+    confidence: Confidence
+
+
+def _final_schema(node_ids: Sequence[str], **fields: Any) -> type[BaseModel]:
+    """The final output over these nodes; ``fields`` come before its own."""
+    ids: Any = Literal[tuple(node_ids)] if node_ids else str
+    cited = Annotated[list[ids], Field(max_length=min(MAX_CITED, len(node_ids)))]
+    text = Annotated[str, Field(min_length=1, max_length=800)]
+    return create_model(
+        "final",
+        __base__=_Object,
+        **fields,
+        cited_nodes=(cited, ...),
+        answer=(text, ...),
+        confidence=(Confidence, ...),
+    )

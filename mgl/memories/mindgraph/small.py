@@ -1,0 +1,342 @@
+"""The small preset: the same graph and log, with less asked of one call.
+
+Building: for each question the blocks are ranked; from the best few the model says in one sentence
+what the block tells, and in a second call whether the block really says so. Code does the rest: the
+span that a claim stands on, the names in it, and the edges. A claim that its block does not support
+is logged as rejected, unless it is the best there is. One graph serves all questions of a document.
+
+    claim —mentions→ entity    the claim's passage holds one of the entity's names
+    claim —then→ claim         the next claim of the same question, in reading order
+
+Answering: of the claims made for a question the one that its block supports best is looked up in
+the original, and the model answers from that passage in one call; it cites that claim. A question
+that the graph was not built for takes the claim that BM25 finds for it. More passages, several
+claims as notes, or a quote before the answer all made a 1.5B model answer worse. Edges are not
+used: following them chose no better passages than shuffled ones. What the model thinks of its
+answer is not calibrated, so confidence is never high.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from math import sqrt
+
+import numpy as np
+
+from mgl.llm.prompting import SYSTEM, reader_messages
+from mgl.memories.base import Tools
+from mgl.memories.calls import (
+    CLAIM,
+    CLAIM_WITHOUT_QUESTION,
+    OPEN_QUESTION,
+    SUPPORTED,
+    PassageAnswer,
+    answer_from_passages,
+    extract_claim,
+)
+from mgl.memories.log import Draft
+from mgl.memories.mindgraph.config import MindGraphConfig
+from mgl.memories.mindgraph.prompts import RELEVANT
+from mgl.memories.mindgraph.state import AddEdge, AddNode, Edit, Graph, Node
+from mgl.memories.mindgraph.tools import cite_nodes, passage_around
+from mgl.prompt import Prompt, one_line
+from mgl.retrieval import Bm25, reciprocal_rank_fusion
+from mgl.retrieval.bm25 import stems
+from mgl.store import MemoryRecord
+from mgl.text import sentence_spans
+from mgl.text.names import Name, find_names, mentioned
+from mgl.types import Answer, Chunk, Document, Question, Span
+
+__all__ = [
+    "ClaimWriter",
+    "answer_from_claims",
+    "extract_claims",
+    "find_evidence",
+    "small_writing_prompts",
+    "split_question",
+    "split_questions",
+]
+
+RRF_K = 20
+MODEL_WEIGHT = 2  # the model's order of the blocks counts twice, BM25's once
+RUN_CHARS = 300  # of a run of several sentences
+LENGTH_COST = 0.002  # a character
+CONFIRMED = 0.8
+NOT_FOUND = "The graph holds nothing about this."
+
+_AND = re.compile(
+    r",?\s+and\s+(?=(?:who|whom|whose|what|where|when|why|how|which)\b)", re.IGNORECASE
+)
+
+
+def small_writing_prompts(questions: Sequence[Question]) -> tuple[Prompt, ...]:
+    """The prompts that decide what stands in a graph for these questions."""
+    claiming = (RELEVANT, CLAIM) if questions else (CLAIM_WITHOUT_QUESTION,)
+    return (SYSTEM, *claiming, SUPPORTED)
+
+
+# Questions
+
+
+def split_question(text: str) -> list[str]:
+    """The questions that a question is made of: itself, where it asks one thing.
+
+    Only "and" before a question word parts it: a comma alone may begin a relative clause. Pronouns
+    are not resolved.
+
+        >>> split_question("Whom does Ann marry, and where is the ring?")
+        ['Whom does Ann marry?', 'Where is the ring?']
+    """
+    parts = [part.strip() for part in _AND.split(text.strip().rstrip("?").rstrip()) if part.strip()]
+    if len(parts) < 2:
+        return [text.strip()]
+    return [f"{part[0].upper()}{part[1:]}?" for part in parts]
+
+
+def split_questions(questions: Iterable[str]) -> list[str]:
+    """The parts of all questions in order, each once: what a graph is read for."""
+    return list(dict.fromkeys(part for text in questions for part in split_question(text)))
+
+
+# Claims
+
+
+@dataclass(frozen=True, slots=True)
+class FoundClaim:
+    """What a block tells for a part of the questions, and the span that it stands on.
+
+    ``support`` is the model's P(Yes) that the block says so; ``is_kept``, that this is enough, or
+    the most there is for that part.
+    """
+
+    question: int
+    block: int
+    text: str
+    support: float
+    span: Span
+    call_key: str | None
+    is_kept: bool = True
+
+
+async def extract_claims(
+    tools: Tools,
+    document: Document,
+    blocks: Sequence[Chunk],
+    questions: Sequence[str],
+    config: MindGraphConfig,
+) -> list[FoundClaim]:
+    """What the best blocks for each question tell; without questions, what every block tells."""
+    wanted = [(0, block.index) for block in blocks]
+    if questions:
+        orders = await _rank_blocks(tools, blocks, questions, pool=config.pool)
+        best = (order[: config.claims_per_question] for order in orders)
+        wanted = [(number, index) for number, order in enumerate(best) for index in order]
+    advance = _counting(tools, "read", len(wanted))
+
+    async def read(number: int, index: int) -> FoundClaim | None:
+        question = questions[number] if questions else None
+        claim = await extract_claim(tools.llm, blocks[index].text, question)
+        advance()
+        if claim is None:
+            return None
+        span = find_evidence(document, blocks[index], claim.text, question or OPEN_QUESTION)
+        return FoundClaim(number, index, claim.text, claim.support, span, claim.call_key)
+
+    found = await asyncio.gather(*(read(number, index) for number, index in wanted))
+    claims = [claim for claim in found if claim is not None]
+    floors: dict[int, float] = {}
+    for claim in sorted(claims, key=lambda claim: claim.support):
+        floors[claim.question] = min(config.support_floor, claim.support)
+    return [replace(claim, is_kept=claim.support >= floors[claim.question]) for claim in claims]
+
+
+async def _rank_blocks(
+    tools: Tools, blocks: Sequence[Chunk], questions: Sequence[str], *, pool: int
+) -> list[list[int]]:
+    """For each question the numbers of its pool's blocks, the best first.
+
+    Two orders are fused: BM25 over all blocks and, over the best ``pool`` of them, the model's own
+    P(Yes) that a block helps. A small model's P(Yes) has no usable threshold (it says Yes nearly
+    everywhere), but its order finds blocks that hardly share a word with the question.
+
+    All blocks of a question are asked about before the next question: a block is then in the
+    engine's prefix cache when the next question asks of it.
+    """
+    index, size = Bm25([block.text for block in blocks]), min(pool, len(blocks))
+    advance = _counting(tools, "rank", size * len(questions))
+
+    async def judge(block: Chunk, question: str) -> float:
+        prompt = RELEVANT.render(block=one_line(block.text), question=question)
+        probability = await tools.llm.probability_of_yes(reader_messages(prompt), stage="rank")
+        advance()
+        return probability
+
+    orders: list[list[int]] = []
+    for question in questions:
+        scores = index.scores(question)
+        places = sorted(np.argsort(-scores, kind="stable")[:size].tolist())
+        judged = await asyncio.gather(*(judge(blocks[place], question) for place in places))
+        fused = reciprocal_rank_fusion([scores[places], *[judged] * MODEL_WEIGHT], k=RRF_K)
+        orders.append([places[at] for at in np.argsort(-fused, kind="stable").tolist()])
+    return orders
+
+
+def _counting(tools: Tools, phase: str, total: int) -> Callable[[], None]:
+    """Report that a phase begins, and give what reports one more call of it."""
+    done = count(1)
+    tools.observer.progress(phase, 0, total)
+    return lambda: tools.observer.progress(phase, next(done), total)
+
+
+def find_evidence(document: Document, block: Chunk, claim: str, question: str) -> Span:
+    """The span of ``block`` that tells most of ``claim``; the block's first sentence where none
+    shares a word with it.
+
+    A run of neighbouring sentences that covers most of the claim's stems: a stem that the question
+    does not hold counts double, a stem that many sentences of the block share counts less, and of
+    equals the shortest and first wins. So a span is exact by construction, and whether it supports
+    the claim is asked of the model.
+    """
+    sentences = sentence_spans(document.text, block.span.start, block.span.end)
+    if not sentences:
+        return block.span
+    bags = [set(stems(document.text[start:end])) for start, end in sentences]
+    shared = Counter(stem for bag in bags for stem in bag)
+    asked = set(stems(question))
+    weights = {
+        stem: (1.0 if stem in asked else 2.0) / sqrt(shared[stem])
+        for stem in set(stems(claim))
+        if shared[stem]
+    }
+    best, best_score = sentences[0], 0.0
+    for first, (start, _) in enumerate(sentences):
+        covered: set[str] = set()
+        for last in range(first, len(sentences)):
+            end = sentences[last][1]
+            if last > first and end - start > RUN_CHARS:
+                break
+            covered |= bags[last]
+            score = sum(weight for stem, weight in weights.items() if stem in covered)
+            score -= LENGTH_COST * (end - start)
+            if score > best_score:
+                best, best_score = (start, end), score
+    return document.span(*best)
+
+
+# The graph
+
+
+def _claim_prefix(question: int) -> str:
+    """How the ids of the claims made for the n-th part begin; counted from 0."""
+    return f"q{question + 1}_block"
+
+
+class ClaimWriter:
+    """Turns claims into edits of a graph, with the names of the whole document as its entities."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._names = find_names(document.text)
+        self._ids = _entity_ids(self._names)
+
+    def write(self, draft: Draft[Edit, Graph], claims: Iterable[FoundClaim]) -> None:
+        """Put the claims of one block into its draft, with their names and edges."""
+        for claim in claims:
+            self._write_claim(draft, claim)
+
+    def _write_claim(self, draft: Draft[Edit, Graph], claim: FoundClaim) -> None:
+        key, prefix = claim.call_key, _claim_prefix(claim.question)
+        quote = self._document.quote(claim.span)
+        identity = f"{prefix}{claim.block + 1}"
+        node = AddNode(identity, "claim", claim.text, claim.span, quote, claim.block)
+        rejected = None if claim.is_kept else "not_supported"
+        if not draft.put(node, rejected=rejected, score=claim.support, call_key=key):
+            return
+        for name in mentioned(quote, self._names):
+            entity = self._ids[name.name]
+            if draft.state.node(entity) is None:
+                draft.put(self._entity(name, claim), call_key=key)
+            link = AddEdge(identity, entity, "mentions", claim.span, quote, claim.block)
+            draft.put(link, call_key=key)
+        earlier = [node.id for node in draft.state.nodes if node.id.startswith(prefix)]
+        if len(earlier) > 1:
+            link = AddEdge(earlier[-2], identity, "then", claim.span, quote, claim.block)
+            draft.put(link, call_key=key)
+
+    def _entity(self, name: Name, claim: FoundClaim) -> AddNode:
+        """A name's node, which stands on the sentence of the claim's passage that names it."""
+        text, span = self._document.text, claim.span
+        for start, end in sentence_spans(text, span.start, span.end):
+            if mentioned(text[start:end], [name]):
+                span = self._document.span(start, end)
+                break
+        others = [alias for alias in name.aliases if alias != name.name]
+        content = f"{name.name} (also {', '.join(others)})" if others else name.name
+        quote = self._document.quote(span)
+        return AddNode(self._ids[name.name], "entity", content, span, quote, claim.block)
+
+
+def _entity_ids(names: Sequence[Name]) -> dict[str, str]:
+    """A readable id for each name; a number where two names would share one."""
+    ids: dict[str, str] = {}
+    for number, name in enumerate(names):
+        plain = unicodedata.normalize("NFKD", name.name).encode("ascii", "ignore").decode()
+        slug = re.sub(r"[^a-z0-9]+", "_", plain.lower()).strip("_")[:32]
+        taken = not slug or slug in ids.values()
+        ids[name.name] = f"{slug or 'name'}_{number}" if taken else slug
+    return ids
+
+
+# The answer
+
+
+async def answer_from_claims(
+    tools: Tools,
+    document: Document,
+    graph: Graph,
+    support: Mapping[str, float],
+    question: Question,
+    *,
+    record: MemoryRecord,
+    passage_chars: int,
+) -> Answer:
+    """Answer each part of a question from the best claim's passage; ``support`` is P(Yes) by claim
+    id, ``record`` the memory's."""
+    read: list[tuple[Node, Span, PassageAnswer]] = []
+    for part in split_question(question.text):
+        for node in _rank_claims(graph, support, record.questions, part)[:1]:
+            span = passage_around(document, node.span, passage_chars)
+            reply = await answer_from_passages(tools.llm, [document.quote(span)], part)
+            read.append((node, span, reply))
+    confirmed = bool(read) and all(support[node.id] >= CONFIRMED for node, _, _ in read)
+    return Answer(
+        question=question.text,
+        text=" ".join(reply.text for _, _, reply in read) or NOT_FOUND,
+        confidence="medium" if confirmed else "low",
+        citations=cite_nodes(document, graph, [node.id for node, _, _ in read]),
+        trace=tuple(f"lookup_source(node_id={node.id!r})" for node, _, _ in read),
+        compaction_ratio=sum(reply.input_tokens for _, _, reply in read) / record.tokens,
+        retrieved=tuple(dict.fromkeys(span.place for _, span, _ in read)),
+    )
+
+
+def _rank_claims(
+    graph: Graph, support: Mapping[str, float], built_for: Sequence[str], part: str
+) -> list[Node]:
+    """The claims to read for one part of a question, the best first: those made for it by their
+    support, or, where the graph was not built for it, those that BM25 finds."""
+    claims = [node for node in graph.nodes if node.type == "claim"]
+    known = split_questions(built_for)
+    if part in known:
+        prefix = _claim_prefix(known.index(part))
+        own = [node for node in claims if node.id.startswith(prefix)]
+        return sorted(own, key=lambda node: -support[node.id])
+    scores = Bm25([f"{node.content} {node.quote}" for node in claims]).scores(part)
+    found = [place for place in range(len(claims)) if scores[place] > 0]
+    return [claims[place] for place in sorted(found, key=lambda at: -scores[at])]
