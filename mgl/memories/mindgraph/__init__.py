@@ -1,7 +1,7 @@
 """MindGraph: a question-aware concept graph with character-exact provenance.
 
 Source: "MindGraph: Faithful Concept-Graph Memory for Long-Context Reasoning". ``prompts`` holds
-its text, ``edits`` its vocabulary, ``state`` the graph, ``build`` and ``answer`` its two stages.
+its text, ``state`` the graph, ``edits`` what may be proposed, ``build`` and ``read`` its two stages.
 """
 
 from mgl.memories.mindgraph.config import MindGraphConfig

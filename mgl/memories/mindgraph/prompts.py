@@ -286,7 +286,7 @@ NO_QUESTION = Prompt(
 
 RELEVANT = Prompt(
     "mindgraph.small.relevant",
-    source="ours, for the small preset: the passage, which an engine's prefix cache keeps, is first",
+    source="ours, for the small preset; the passage comes first, for the engine's prefix cache",
     text=(
         "Passage from a book:\n{block}\n\nQuestion: {question}\n"
         "Does the passage above tell anything that helps to answer this question? "

@@ -188,12 +188,15 @@ class _ToolLoop:
     def _step_schema(self) -> type[BaseModel]:
         """A final output, a node to look up that was not yet, or a summary."""
         nodes = [node.id for node in self.tools.graph.nodes]
-        actions: list[Any] = [_final_schema(nodes, action=(Literal["answer"], ...))]
+        answer: Any = Literal["answer"]
+        actions: list[Any] = [_final_schema(nodes, action=(answer, ...))]
         if unread := tuple(node_id for node_id in nodes if node_id not in self.looked_up):
-            name, ids = Literal["lookup_source"], Literal[unread]  # type: ignore[valid-type]
-            actions.append(
-                create_model("lookup", __base__=_Object, action=(name, ...), node_id=(ids, ...))
+            name: Any = Literal["lookup_source"]
+            ids: Any = Literal[unread]
+            lookup = create_model(
+                "lookup", __base__=_Object, action=(name, ...), node_id=(ids, ...)
             )
+            actions.append(lookup)
         if nodes:
             actions.append(_Summary)
         step: Any = Union[tuple(actions)]  # noqa: UP007

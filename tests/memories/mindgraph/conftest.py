@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from mgl.llm.base import Engine
 from mgl.llm.client import Client, Policy
 from mgl.memories.base import Tools
+from mgl.memories.mindgraph.state import EMPTY, Edit, Graph, apply
 from mgl.observer import SilentObserver
 from mgl.store import Store
 from mgl.types import Document
@@ -20,6 +22,10 @@ TALE = (
     "In winter Bo found a letter. The letter said where the ring was, and Bo forgave Ann.\n"
 )
 MakeTools = Callable[[Engine], Tools]
+
+
+def graph_of(edits: Iterable[Edit], graph: Graph = EMPTY) -> Graph:
+    return reduce(apply, edits, graph)
 
 
 @pytest.fixture

@@ -192,7 +192,7 @@ async def test_sentence_citation_is_exact_by_construction(
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_any_valid_reply_can_be_disposed_of(
+async def test_any_valid_reply_leaves_an_honest_graph(
     make_tools: MakeTools, tale: Document, seed: int
 ) -> None:
     memory = MindGraph(make_tools(SchemaEngine(seed=seed)), tale, [QUESTION], CONFIG)

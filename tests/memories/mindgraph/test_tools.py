@@ -4,9 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.memories.mindgraph.tools import passage_around
-from mgl.types import Document
+from mgl.memories.mindgraph.state import AddEdge, AddNode, Edit, Graph
+from mgl.memories.mindgraph.tools import partition, passage_around
+from mgl.types import Document, Span
 
+from .conftest import graph_of
+
+SPAN = Span("d", 0, 1)
 words = st.text(alphabet="ab \n\t", min_size=1, max_size=400)
 
 
@@ -43,3 +47,50 @@ def test_one_long_word_does_not_shorten_a_passage_to_its_span() -> None:
     start = document.text.index("here")
     passage = passage_around(document, document.span(start, start + 4), 200)
     assert passage.end - passage.start == 200
+
+
+def draw(nodes: int, pairs: list[tuple[int, int]]) -> Graph:
+    edits: list[Edit] = [
+        AddNode(f"n{number}", "entity", "", SPAN, "x", 0) for number in range(nodes)
+    ]
+    for source, target in dict.fromkeys(pairs):
+        if source != target and max(source, target) < nodes:
+            edits.append(AddEdge(f"n{source}", f"n{target}", "r", SPAN, "x", 0))
+    return graph_of(edits)
+
+
+pairs = st.lists(st.tuples(st.integers(0, 39), st.integers(0, 39)), max_size=80)
+
+
+@given(st.integers(0, 40), pairs)
+def test_every_node_is_in_exactly_one_subgraph_of_bounded_size(
+    nodes: int, drawn: list[tuple[int, int]]
+) -> None:
+    graph = draw(nodes, drawn)
+    parts = partition(graph, max_cluster_size=10, seed=0)
+    members = [node.id for part in parts for node in part.nodes]
+    assert sorted(members) == sorted(node.id for node in graph.nodes)
+    assert all(1 <= len(part.nodes) <= 10 for part in parts)
+    assert [part.id for part in parts] == list(range(len(parts)))
+
+
+@given(pairs)
+def test_a_seed_fixes_the_partition(drawn: list[tuple[int, int]]) -> None:
+    graph = draw(40, drawn)
+    first = partition(graph, max_cluster_size=10, seed=3)
+    assert first == partition(graph, max_cluster_size=10, seed=3)
+
+
+def test_two_cliques_are_two_subgraphs() -> None:
+    inside = [(a, b) for a in range(5) for b in range(a)]
+    apart = draw(10, [*inside, *((a + 5, b + 5) for a, b in inside), (0, 5)])
+    parts = partition(apart, max_cluster_size=10, seed=0)
+    assert [{node.id for node in part.nodes} for part in parts] == [
+        {f"n{number}" for number in range(5)},
+        {f"n{number}" for number in range(5, 10)},
+    ]
+
+
+def test_a_star_that_leiden_leaves_whole_is_split() -> None:
+    star = draw(31, [(0, leaf) for leaf in range(1, 31)])
+    assert max(len(part.nodes) for part in partition(star, max_cluster_size=10, seed=0)) == 10

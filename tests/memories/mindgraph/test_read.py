@@ -9,14 +9,14 @@ from mgl.errors import ContextOverflow
 from mgl.evaluation.report.tools import ToolUse
 from mgl.llm.base import Completion, Request, TokenUsage, ToolCall
 from mgl.llm.fakes import Scripted, ScriptedEngine
-from mgl.memories.mindgraph.answer import answer_from_graph, graph_stats
 from mgl.memories.mindgraph.config import MindGraphConfig
-from mgl.memories.mindgraph.state import EMPTY, AddEdge, AddNode, Graph, replay
+from mgl.memories.mindgraph.read import answer_from_graph, graph_stats
+from mgl.memories.mindgraph.state import EMPTY, AddEdge, AddNode, Graph
 from mgl.memories.mindgraph.tools import GraphTools
 from mgl.store import MemoryRecord
 from mgl.types import Answer, Document, Question
 
-from .conftest import TALE, MakeTools
+from .conftest import TALE, MakeTools, graph_of
 
 QUESTION = Question("Who forgave whom?")
 REPORT = json.dumps(
@@ -54,7 +54,7 @@ def node(document: Document, name: str, quote: str) -> AddNode:
 @pytest.fixture
 def graph(tale: Document) -> Graph:
     span = tale.span(0, 10)
-    return replay(
+    return graph_of(
         [
             node(tale, "ann", "Ann met Bo"),
             node(tale, "bo", "Bo forgave Ann"),
@@ -78,7 +78,7 @@ async def ask(
         MemoryRecord("m", "mindgraph", document.id, (QUESTION.text,), engine.model_id, {}, 1, 80)
     )
     graph_tools = GraphTools(tools, "m", document, graph, config or MindGraphConfig())
-    answer = await answer_from_graph(tools.llm, graph_tools, QUESTION, chunks=3, source_tokens=1000)
+    answer = await answer_from_graph(graph_tools, QUESTION, chunks=3, source_tokens=1000)
     return answer, engine.requests
 
 
@@ -228,7 +228,7 @@ async def test_index_and_detail_come_from_reports_made_once(
 async def test_a_report_that_fails_is_told_by_its_nodes_and_does_not_end_the_answer(
     make_tools: MakeTools, tale: Document, graph: Graph, failure: Scripted
 ) -> None:
-    apart = replay([node(tale, f"n{number}", "Ann met Bo") for number in range(2)], graph)
+    apart = graph_of([node(tale, f"n{number}", "Ann met Bo") for number in range(2)], graph)
     index = step("subgraph_summary", mode="index", subgraph_id=None)
     script: list[Scripted] = [
         index,
@@ -267,7 +267,7 @@ async def test_a_failed_report_is_not_kept(
 async def test_a_graph_beyond_the_context_is_left_to_the_summaries_and_marked(
     make_tools: MakeTools, tale: Document
 ) -> None:
-    big = replay(node(tale, f"n{number}", "Ann met Bo") for number in range(150))
+    big = graph_of(node(tale, f"n{number}", "Ann met Bo") for number in range(150))
     answer, requests = await ask(
         make_tools,
         tale,

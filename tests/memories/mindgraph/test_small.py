@@ -9,10 +9,10 @@ import pytest
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
-from mgl.memories.mindgraph.small.evidence import evidence_span
+from mgl.memories.mindgraph.small import find_evidence, split_question, split_questions
 from mgl.types import Chunk, Document, Question
 
-from ..conftest import MakeTools
+from .conftest import MakeTools
 
 CONFIG = MindGraphConfig(preset="small", chunk_tokens=20, claims_per_question=2)
 RING = Question("Where was the ring lost?")
@@ -144,7 +144,7 @@ def test_evidence_prefers_what_the_question_does_not_say() -> None:
     text = "Ann asked where the ring was. The ring lay under a stone in Malta. Ann wept."
     document = Document.from_text("t", text)
     block = Chunk(0, document.span(0, len(text)), text, 20)
-    span = evidence_span(
+    span = find_evidence(
         document, block, "The ring lay under a stone.", "Where was the ring of Ann?"
     )
     assert document.quote(span) == "The ring lay under a stone in Malta."
@@ -154,4 +154,25 @@ def test_evidence_of_a_claim_that_shares_no_word_is_the_first_sentence() -> None
     text = "Ann wept. Bo laughed."
     document = Document.from_text("t", text)
     block = Chunk(0, document.span(0, len(text)), text, 6)
-    assert document.quote(evidence_span(document, block, "Zebra", "Who?")) == "Ann wept."
+    assert document.quote(find_evidence(document, block, "Zebra", "Who?")) == "Ann wept."
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        ("Who is Ann?", ["Who is Ann?"]),
+        ("Who is Ann and where is Bo?", ["Who is Ann?", "Where is Bo?"]),
+        ("Whom does Ann marry, and what is lost?", ["Whom does Ann marry?", "What is lost?"]),
+        ("Why does Bo, who is ill, leave?", ["Why does Bo, who is ill, leave?"]),
+        ("Who are Ann and Bo?", ["Who are Ann and Bo?"]),
+        ("Tell me about Ann", ["Tell me about Ann"]),
+        ("and who?", ["and who?"]),
+    ],
+)
+def test_only_and_before_a_question_word_parts_a_question(question: str, parts: list[str]) -> None:
+    assert split_question(question) == parts
+
+
+def test_a_part_that_two_questions_share_is_read_for_once() -> None:
+    parts = split_questions(["Who is Ann and where is Bo?", "Where is Bo?"])
+    assert parts == ["Who is Ann?", "Where is Bo?"]
