@@ -1,7 +1,7 @@
 """MindGraph: a question-aware concept graph with character-exact provenance.
 
-Source: "MindGraph: Faithful Concept-Graph Memory for Long-Context Reasoning". ``prompts`` holds
-its text, ``state`` the graph, ``edits`` what may be proposed, ``build`` and ``read`` its two stages.
+Source: "MindGraph: Faithful Concept-Graph Memory for Long-Context Reasoning". ``prompts`` has
+the prompts, ``state`` the graph, ``edits`` what may be proposed, ``build`` and ``read`` the stages.
 """
 
 from mgl.memories.mindgraph.config import MindGraphConfig
