@@ -244,4 +244,4 @@ def test_an_adapter_is_part_of_what_a_memory_was_built_with(mgl_home: Path) -> N
 def test_an_engine_of_this_process_takes_no_adapter(book: Path) -> None:
     result = ask(book, "--model", "smollm2-135m", "--adapter", "tales")
     assert result.exit_code == 2
-    assert "takes no adapters" in result.stderr
+    assert "--adapter" in result.stderr
