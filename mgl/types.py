@@ -164,6 +164,8 @@ class Conversation:
     name: str
     turns: tuple[Turn, ...] = ()
     notes: tuple[str, ...] = ()
+    ends: tuple[int, ...] | None = field(default=None, repr=False, compare=False)
+    """Where each turn's line ends in the transcript, by one who keeps count; else it is counted."""
 
     @classmethod
     def from_turns(
@@ -214,8 +216,22 @@ class Conversation:
         touched = (self.turns[number].id for span in spans for number in self.turns_at(span))
         return tuple(dict.fromkeys(touched))
 
+    def session_at(self, number: int) -> Section | None:
+        """The session that a turn belongs to: the turns around it of the same label."""
+        label = self.turns[number].session
+        if label is None:
+            return None
+        first = last = number
+        while first and self.turns[first - 1].session == label:
+            first -= 1
+        while last + 1 < len(self.turns) and self.turns[last + 1].session == label:
+            last += 1
+        return Section("session", label, self.line_span(first).start, self._ends[last])
+
     @cached_property
     def _ends(self) -> tuple[int, ...]:
+        if self.ends is not None:
+            return self.ends
         return tuple(accumulate(len(turn.line) + 1 for turn in self.turns))
 
 

@@ -299,14 +299,13 @@ def _citable(memories: int) -> Any:
 
 def cite_turn(conversation: Conversation, number: int) -> Citation:
     """The citation of one turn: its id, its session, and what it said."""
-    span = conversation.span(number)
-    transcript = conversation.transcript
+    turn = conversation.turns[number]
     return Citation(
-        node_id=conversation.turns[number].id,
+        node_id=turn.id,
         document=conversation.name,
-        span=span,
-        quote=transcript.quote(span),
-        section=transcript.section_at(span.start),
+        span=conversation.span(number),
+        quote=turn.text,
+        section=conversation.session_at(number),
     )
 
 

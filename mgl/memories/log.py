@@ -233,6 +233,7 @@ class Log(Generic[EditT, StateT]):
         self._vocabulary = vocabulary
         self._observer = observer
         self._numbers: dict[str, int] = {}
+        self._ends: list[int] = []
         self._is_open = False
 
     def open(self, record: Callable[[], MemoryRecord]) -> None:
@@ -254,6 +255,7 @@ class Log(Generic[EditT, StateT]):
             rows = self._store.edits(self.identity, since=self.step)
             if self.step and any(row.op in (FORGET, MASK) for row in rows):
                 self.turns.clear()
+                self._ends.clear()
                 rows, self.state = self.rows, self._vocabulary.empty
             self.state = self._vocabulary.replay(rows, self.state)
             self.step = max([steps, *(row.chunk + 1 for row in rows[-1:])])
@@ -265,6 +267,7 @@ class Log(Generic[EditT, StateT]):
         since = len(self.turns)
         for turn in self._store.turns(self._source.id, since=since):
             self._numbers[turn.id] = len(self.turns)
+            self._ends.append(len(turn.line) + 1 + (self._ends[-1] if self._ends else 0))
             self.turns.append(turn)
         if len(self.turns) > since:
             self.fates.update(self._store.redacted(self._source.id, since=since))
@@ -278,7 +281,7 @@ class Log(Generic[EditT, StateT]):
     def source(self) -> Source:
         """The source as the store has it."""
         if isinstance(self._source, Conversation):
-            return replace(self._source, turns=tuple(self.turns))
+            return replace(self._source, turns=tuple(self.turns), ends=tuple(self._ends))
         return self._source
 
     @property
