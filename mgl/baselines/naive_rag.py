@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ContextOverflow, UsageError
 from mgl.llm.prompting import LINE_TOKENS, available_tokens, shorten, take_leading
-from mgl.retrieval.likeness import nearest
+from mgl.retrieval.ranking import nearest
 from mgl.store import EditRecord
 from mgl.text import window_document
 from mgl.text.groups import session_groups, turn_groups

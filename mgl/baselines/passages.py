@@ -10,7 +10,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.baselines.record import Baseline, Excerpt
-from mgl.retrieval import Bm25
+from mgl.retrieval import LexicalIndex
 from mgl.types import Answer, Question
 
 __all__ = ["Passages", "PassagesConfig"]
@@ -34,7 +34,7 @@ class Passages(Baseline):
 
     async def answer(self, question: Question) -> Answer:
         chunks = await self._chunks(self._config.tokens)
-        scores = Bm25([chunk.text for chunk in chunks]).scores(question.text)
+        scores = LexicalIndex.of([chunk.text for chunk in chunks]).scores(question.text)
         best = sorted(range(len(chunks)), key=lambda place: -scores[place])[: self._config.k]
         excerpts = [Excerpt(chunks[place].text) for place in sorted(best)]
         return await self._answer(question, excerpts, read=[chunks[place].span for place in best])

@@ -16,9 +16,9 @@ from pydantic import Field
 
 from mgl.baselines.record import Baseline, BaselineConfig
 from mgl.errors import UsageError
-from mgl.retrieval import Bm25, reciprocal_rank_fusion
+from mgl.retrieval import LexicalIndex, reciprocal_rank_fusion
 from mgl.retrieval.base import Embedder
-from mgl.retrieval.likeness import likeness
+from mgl.retrieval.ranking import likeness
 from mgl.types import Answer, Question
 
 __all__ = ["Turns", "TurnsConfig"]
@@ -52,7 +52,7 @@ class Turns(Baseline):
     async def _scores(self, query: str, lines: Sequence[str]) -> NDArray[np.float64]:
         rankings = []
         if self._config.by != "meaning":
-            rankings.append(await asyncio.to_thread(lambda: Bm25(lines).scores(query)))
+            rankings.append(await asyncio.to_thread(lambda: LexicalIndex.of(lines).scores(query)))
         if self._config.by != "words":
             rankings.append(await likeness(self._embedder, query, lines))
         return reciprocal_rank_fusion(rankings)

@@ -5,14 +5,16 @@ Embedders block and are cheap to call; rerankers may be a language model, so the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Embedder", "EmbeddingTask", "Hit", "Reranker"]
+__all__ = ["Embedder", "EmbeddingTask", "Hit", "Ids", "Reranker"]
+
+Ids = Collection[int] | NDArray[np.int64]
 
 EmbeddingTask = Literal["query", "passage"]
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgl.retrieval.base import EmbeddingTask
-from mgl.retrieval.bm25 import stems
+from mgl.retrieval.lexical import stems
 
 __all__ = ["WordEmbedder", "WordReranker"]
 

@@ -1,127 +1,313 @@
-"""Texts found by their words: two indexes with one way to ask them.
+"""Texts found by their words: BM25 over an index that grows with a memory.
 
-``StaticTexts`` is bm25s over texts that do not change, in memory; ``StoredTexts`` is FTS5 in the
-store, for texts that come and go, in the same transactions as the rest. Both stem English words
-and pass over English stop words. bm25s answers many times faster over very many texts; FTS5 takes
-a new text without indexing the others again.
-
-    >>> index = StaticTexts([10, 20], ["Ann met Bo.", "The ring was lost at sea."])
+    >>> index = LexicalIndex.of(["Ann met Bo.", "The ring was lost at sea."])
     >>> [hit.id for hit in index.search("Who lost the rings?", 5)]
-    [20]
+    [1]
+
+Words are stemmed (Snowball, English), English stop words are passed over. Scores equal those of
+bm25s for Lucene's variant of BM25 (k1 = 1.5, b = 0.75), to the last bit: bm25s computes them when
+an index is built, here they are computed when it is asked, so that adding a text costs no more
+than its own words. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework (2009);
+Kamphuis et al., Which BM25 Do You Mean? (ECIR 2020).
+
+It does not know meaning, nor the words of other languages than English.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Protocol
+import hashlib
+import math
+import threading
+from array import array
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mgl.errors import UsageError
-from mgl.retrieval.base import Hit
-from mgl.retrieval.bm25 import Bm25
-from mgl.retrieval.rows import best, found_in
-from mgl.retrieval.vectors import Ids, id_array, id_set
+from mgl.retrieval.base import Hit, Ids
+from mgl.retrieval.ranking import best, places_of
 
-__all__ = ["LexicalIndex", "StaticTexts", "StoredTexts", "TextStore"]
+if TYPE_CHECKING:
+    from mgl.store import Store
+    from mgl.store.indexes import StemRow
 
-_WORD: Final = re.compile(r"[^\W_]+")
+__all__ = ["LexicalIndex", "all_stems", "stems"]
 
-
-class LexicalIndex(Protocol):
-    """What finds texts by words."""
-
-    def __len__(self) -> int: ...
-
-    def search(self, query: str, count: int, among: Ids | None = None) -> list[Hit]:
-        """The best texts that share a word with the query, best first, ties by id.
-
-        ``among`` names the ids that may be found. A query without words finds nothing.
-        """
-        ...
+_K1: Final = 1.5
+_B: Final = 0.75
 
 
-class TextStore(Protocol):
-    """The part of ``mgl.store.Store`` that keeps texts by their words."""
-
-    def put_texts(self, index: str, values: Mapping[int, str]) -> None: ...
-
-    def remove_texts(self, index: str, ids: Iterable[int]) -> int: ...
-
-    def find_texts(
-        self, index: str, words: Sequence[str], count: int, among: Iterable[int] | None = None
-    ) -> list[tuple[int, float]]: ...
-
-    def count_texts(self, index: str) -> int: ...
+def stems(text: str) -> list[str]:
+    """The stemmed words of a text without stop words, lower-cased, in order."""
+    (words,) = all_stems([text])
+    return words
 
 
-class StaticTexts:
-    """A ``LexicalIndex`` over a list of texts that stays as it is."""
+def all_stems(texts: Sequence[str]) -> list[list[str]]:
+    """``stems`` of each text, in a fraction of the time."""
+    import bm25s
+    import Stemmer
 
-    def __init__(self, ids: Ids, texts: Sequence[str]) -> None:
-        """UsageError where ids are not unique, or not as many as texts."""
-        numbers = id_array(ids)
-        if len(numbers) != len(texts) or len(np.unique(numbers)) < len(texts):
-            raise UsageError(
-                f"{len(texts)} texts need as many different ids", hint="give one id a text"
-            )
-        order = np.argsort(numbers)
-        self._ids = numbers[order]
-        self._bm25 = Bm25([texts[at] for at in order])
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    def search(self, query: str, count: int, among: Ids | None = None) -> list[Hit]:
-        _require_positive(count)
-        scores = self._bm25.scores(query)
-        if among is None:
-            places = np.flatnonzero(scores)
-        else:
-            places = found_in(self._ids, id_set(among))
-            places = places[places >= 0]
-            places = places[scores[places] > 0]
-        found, order = best(scores[places][None], count)
-        return [
-            Hit(int(self._ids[places[at]]), float(score))
-            for score, at in zip(found[0], order[0], strict=True)
-        ]
+    tokens: list[list[str]] = bm25s.tokenize(
+        list(texts),
+        stopwords="en",
+        stemmer=Stemmer.Stemmer("english"),
+        return_ids=False,
+        show_progress=False,
+    )
+    return tokens
 
 
-class StoredTexts:
-    """A ``LexicalIndex`` in a store, under a name; it grows and shrinks, and is kept."""
+class LexicalIndex:
+    """BM25 over texts by integer id, kept in a store under a name, or in memory without one.
 
-    def __init__(self, store: TextStore, name: str) -> None:
+        words = LexicalIndex(store, f"{memory_id}/turns")
+        words.extend({turn.number: turn.text}, starts=[...])      # with each append
+        words.search("Who lost the ring?", 10)                    # with each question
+        words.remove([turn.number])                               # with each deletion
+
+    Open it once for a memory and keep it: it reads what is stored when first used (half a second
+    for 100,000 texts), ``extend`` writes its own rows only, and a change by another process is
+    noticed. Also extend it, at open, by the memory's texts that it lacks (``in``): so a memory
+    that has no index yet, or lost it, gets one.
+
+    ``before`` and ``after`` rank a text together with its neighbours, as if the index held the
+    words of all of them joined. Neighbours have consecutive ids and never reach across a text in
+    ``starts``, with which a session begins. So one index ranks a turn alone, a turn with the one
+    before (``before=1``) and a turn with two on either side (``before=2, after=2``). A turn that
+    was deleted ends its neighbourhood, unless it stays in the index as an empty text.
+
+    Nothing of a removed text stays on disk, hashes included. Safe from several threads.
+    """
+
+    def __init__(self, store: Store | None = None, name: str = "") -> None:
         self._store = store
         self._name = name
+        self._version = 0
+        self._postings = _Postings()
+        self._lock = threading.RLock()
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Self:
+        """An index in memory; ids are places."""
+        index = cls()
+        index.extend(dict(enumerate(texts)))
+        return index
 
     def __len__(self) -> int:
-        return self._store.count_texts(self._name)
+        return len(self._current().slots)
 
-    def put(self, texts: Mapping[int, str]) -> None:
-        """Add texts by id, in place of those that are there, in one transaction."""
-        self._store.put_texts(self._name, texts)
+    def __contains__(self, identity: object) -> bool:
+        return identity in self._current().slots
 
-    def remove(self, ids: Ids) -> int:
-        """Remove texts and return how many there were; those that are not there are no error."""
-        return self._store.remove_texts(self._name, id_array(ids).tolist())
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """All ids in order."""
+        return self._current().view().ids
 
-    def search(self, query: str, count: int, among: Ids | None = None) -> list[Hit]:
-        _require_positive(count)
-        allowed = None if among is None else id_array(among).tolist()
-        found = self._store.find_texts(self._name, _words(query), count, allowed)
-        return [Hit(identity, score) for identity, score in found]
+    def extend(self, texts: Mapping[int, str], starts: Collection[int] = ()) -> None:
+        """Add texts by id, or replace them; ``starts`` are the ids with which a session begins."""
+        if not texts:
+            return
+        first = frozenset(starts)
+        made = [
+            (identity, identity in first, np.array(list(map(_hash, words)), "<i8").tobytes())
+            for identity, words in zip(texts, all_stems(list(texts.values())), strict=True)
+        ]
+        with self._lock:
+            postings = self._current()
+            if self._store is not None:
+                self._note(self._store.put_stems(self._name, made))
+            postings.add(made)
+
+    def remove(self, ids: Ids) -> None:
+        """Remove texts; ids that are not there are passed over."""
+        with self._lock:
+            postings = self._current()
+            known = [int(identity) for identity in ids if int(identity) in postings.slots]
+            if known and self._store is not None:
+                self._note(self._store.remove_from_index(self._name, known))
+            postings.remove(known)
+
+    def scores(
+        self, query: str, ids: Ids | None = None, *, before: int = 0, after: int = 0
+    ) -> NDArray[np.float32]:
+        """The score of each text, in the order of ``ids``, or of all ids in order.
+
+        0 where it shares no stem with the query, or is not there.
+        """
+        with self._lock:
+            postings = self._current()
+            found = postings.scores(map(_hash, stems(query)), before, after)
+            if ids is None:
+                return found
+            places = places_of(postings.view().ids, ids)
+        chosen = np.zeros(len(places), dtype=np.float32)
+        chosen[places >= 0] = found[places[places >= 0]]
+        return chosen
+
+    def search(
+        self,
+        query: str,
+        k: int,
+        among: Ids | None = None,
+        *,
+        before: int = 0,
+        after: int = 0,
+    ) -> list[Hit]:
+        """The ``k`` best of the texts that share a stem with the query, best first.
+
+        ``among`` names the ids that may be found.
+        """
+        with self._lock:
+            found = self.scores(query, before=before, after=after)
+            ids = self.ids
+        if among is None:
+            places = np.flatnonzero(found)
+        else:
+            places = np.unique(places_of(ids, among))
+            places = places[places >= 0]
+            places = places[found[places] > 0]
+        return [Hit(int(ids[places[at]]), score) for at, score in best(found[places], k)]
+
+    def _current(self) -> _Postings:
+        """The postings, read again where another process has changed them."""
+        with self._lock:
+            if self._store is not None:
+                version = self._store.index_version(self._name)
+                if version != self._version:
+                    self._postings = _Postings()
+                    self._postings.add(self._store.read_stems(self._name))
+                    self._version = version
+            return self._postings
+
+    def _note(self, version: int) -> None:
+        """Take a version for ours unless another process wrote in between."""
+        self._version = version if version == self._version + 1 else -1
 
 
-def _words(query: str) -> list[str]:
-    """The different words of a query, lower-cased, without English stop words."""
-    from bm25s.stopwords import STOPWORDS_EN
+@dataclass(frozen=True)
+class _View:
+    """The living texts in the order of their ids, each with its neighbours.
 
-    words = dict.fromkeys(_WORD.findall(query.lower()))
-    return [word for word in words if word not in STOPWORDS_EN]
+    ``slots`` is None where each text's slot is its place; ``sessions`` numbers the runs of
+    neighbours; ``norms`` is the part of BM25 that depends on a text's length alone.
+    """
+
+    ids: NDArray[np.int64]
+    slots: NDArray[np.int64] | None
+    sessions: NDArray[np.int64]
+    norms: NDArray[np.float64]
 
 
-def _require_positive(count: int) -> None:
-    if count < 1:
-        raise UsageError(f"cannot find {count} hits", hint="ask for one or more")
+@dataclass
+class _Postings:
+    """Where each stem occurs: once per occurrence, the slot of its text.
+
+    A text that is removed leaves its slot unused until half of them are.
+    """
+
+    slots: dict[int, int] = field(default_factory=dict)
+    _ids: array[int] = field(default_factory=lambda: array("q"))
+    _lengths: array[int] = field(default_factory=lambda: array("q"))
+    _starts: array[int] = field(default_factory=lambda: array("b"))
+    _occurrences: dict[int, array[int]] = field(default_factory=dict)
+    _views: dict[tuple[int, int], _View] = field(default_factory=dict)
+
+    def add(self, rows: Sequence[StemRow]) -> None:
+        self.remove([identity for identity, _, _ in rows])
+        first = len(self._ids)
+        lengths = [len(words) // 8 for _, _, words in rows]
+        self._lengths.extend(lengths)
+        for identity, starts, _ in rows:
+            self.slots[identity] = len(self._ids)
+            self._ids.append(identity)
+            self._starts.append(starts)
+        words = np.frombuffer(b"".join(words for _, _, words in rows), "<i8")
+        order = np.argsort(words, kind="stable")
+        owners = np.repeat(np.arange(first, len(self._ids), dtype=np.int32), lengths)[order]
+        found, places = np.unique(words[order], return_index=True)
+        for stem, slots in zip(found.tolist(), np.split(owners, places[1:]), strict=False):
+            self._occurrences.setdefault(stem, array("i")).frombytes(slots.tobytes())
+        self._views.clear()
+
+    def remove(self, ids: Iterable[int]) -> None:
+        for identity in ids:
+            self.slots.pop(identity, None)
+        self._views.clear()
+        if len(self._ids) > 2 * len(self.slots) + 1000:
+            self._compact()
+
+    def scores(self, query: Iterable[int], before: int, after: int) -> NDArray[np.float32]:
+        """One score per text, in the order of ids; terms are added as float32, as bm25s does."""
+        view = self.view(before, after)
+        total = np.zeros(len(view.ids), dtype=np.float32)
+        for stem in query:
+            occurrences = np.frombuffer(self._occurrences.get(stem, array("i")), np.int32)
+            counts = np.bincount(occurrences, minlength=len(self._ids))
+            if view.slots is not None:
+                counts = counts[view.slots]
+            counts = _sum_windows(counts, view.sessions, before, after)
+            places = np.flatnonzero(counts)
+            held = counts[places]
+            rarity = math.log(1 + (len(total) - len(places) + 0.5) / (len(places) + 0.5))
+            weights = np.float32(rarity) * (held / (view.norms[places] + held))
+            total[places] += weights.astype(np.float32)
+        return total
+
+    def view(self, before: int = 0, after: int = 0) -> _View:
+        if (before, after) not in self._views:
+            ids, slots = np.array(self._ids, dtype=np.int64), None
+            if len(self.slots) < len(ids) or bool((ids[1:] < ids[:-1]).any()):
+                slots = np.fromiter(self.slots.values(), np.int64, len(self.slots))
+                slots = slots[np.argsort(ids[slots])]
+                ids = ids[slots]
+            starts, lengths = np.array(self._starts), np.array(self._lengths)
+            if slots is not None:
+                starts, lengths = starts[slots], lengths[slots]
+            sessions = np.cumsum(starts | (np.diff(ids, prepend=-2) != 1), dtype=np.int64)
+            lengths = _sum_windows(lengths, sessions, before, after)
+            mean = max(lengths.mean(), 1e-9) if len(ids) else 1.0
+            norms = _K1 * ((1 - _B) + _B * lengths / mean)
+            self._views[before, after] = _View(ids, slots, sessions, norms)
+        return self._views[before, after]
+
+    def _compact(self) -> None:
+        """Renumber the slots without the unused ones."""
+        living = sorted(self.slots.values())
+        new = np.full(len(self._ids), -1, dtype=np.int32)
+        new[living] = np.arange(len(living))
+        self.slots = {identity: int(new[slot]) for identity, slot in self.slots.items()}
+        self._ids = array("q", (self._ids[slot] for slot in living))
+        self._lengths = array("q", (self._lengths[slot] for slot in living))
+        self._starts = array("b", (self._starts[slot] for slot in living))
+        for stem, occurrences in list(self._occurrences.items()):
+            slots = new[np.frombuffer(occurrences, np.int32)]
+            if len(slots := slots[slots >= 0]):
+                self._occurrences[stem] = array("i", slots.tobytes())
+            else:
+                del self._occurrences[stem]
+
+
+def _sum_windows(
+    values: NDArray[np.int64], sessions: NDArray[np.int64], before: int, after: int
+) -> NDArray[np.int64]:
+    """Each value with those of its neighbours in the same session added."""
+    total = values
+    for distance in range(1, max(before, after) + 1):
+        joined = sessions[distance:] == sessions[:-distance]
+        total = values.copy() if total is values else total
+        if distance <= before:
+            total[distance:] += values[:-distance] * joined
+        if distance <= after:
+            total[:-distance] += values[distance:] * joined
+    return total
+
+
+@lru_cache(maxsize=1 << 16)
+def _hash(stem: str) -> int:
+    digest = hashlib.blake2b(stem.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)

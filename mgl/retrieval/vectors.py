@@ -1,343 +1,223 @@
-"""An index over vectors of unit length: the ids whose inner product with a query is highest.
+"""Texts found by their meaning: exact search over the vectors of an embedder.
 
-    >>> index = VectorIndex("toy", 2)
-    >>> index.add([7, 9], [[1.0, 0.0], [0.0, 1.0]])
-    >>> index.search([[0.6, 0.8]], 1)
-    [[Hit(id=9, score=0.800...)]]
+    index = VectorIndex(embedder)
+    index.extend({7: "Ann met Bo.", 9: "The ring was lost at sea."})
+    index.search("Where is the ring?", 1)          # [Hit(id=9, score=0.61)]
 
-Up to ``EXACT_UP_TO`` vectors the search is exact. Beyond that a structure over all of them is
-built by ``rebuild`` or ``save`` (see ``mgl.retrieval.structures``); what is added afterwards is
-searched exactly beside it, what is removed is left out, and when either becomes too much the next
-``save`` builds anew. So adding never waits for a build.
-
-A saved index is one of one embedder: opened for another it is refused. It is opened by memory map.
-It knows no texts.
+Every vector is compared with the query, as one matrix product: about 20 ms for 100,000 vectors of
+384 numbers on one core, with nothing to build and nothing to tune.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from pathlib import Path
-from typing import Any, Final, Literal, Self
-from zipfile import BadZipFile
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from mgl.errors import StoreError, UsageError
-from mgl.retrieval.base import Hit
-from mgl.retrieval.generations import Manifest, StructureNote, publish, read_manifest
-from mgl.retrieval.rows import Rows, best
-from mgl.retrieval.structures import Structure, StructureKind
+from mgl.retrieval.base import Embedder, Hit, Ids
+from mgl.retrieval.lexical import LexicalIndex
+from mgl.retrieval.ranking import best, fuse_hits, places_of
 
-__all__ = ["EXACT_UP_TO", "Ids", "VectorIndex", "id_array", "id_set"]
+if TYPE_CHECKING:
+    from mgl.store import Store
 
-Ids = Collection[int] | NDArray[np.int64]
+__all__ = ["HybridIndex", "VectorIndex"]
 
-EXACT_UP_TO: Final = 20_000
-"""How many vectors, or ids that may be found, are compared one by one."""
+_FEW: Final = 4
+"""Vectors are picked out to be compared where at most one in so many may be found."""
 
-_DEAD_SHARE: Final = 0.2
-_LEAST_BASE: Final = 1_000
-_UNIT_TOLERANCE: Final = 0.01
-_TRIES: Final = 3
+Query = str | NDArray[np.float32]
+"""A text, or its vector by ``embedder.embed([text], task="query")[0]``."""
 
 
 class VectorIndex:
-    """Vectors of one embedder by id; not safe for several threads that change it.
+    """The vectors of texts by integer id, kept in a store under a name, or in memory without one.
 
-    ``model_id`` and ``dims`` are the embedder's. ``structure`` is what is built beyond
-    ``EXACT_UP_TO``: ``ivf``, or ``exact`` for none, or ``hnsw``, which answered 100,000 vectors no
-    faster for the same recall, took three times as long to build and a tenth more bytes.
+        meaning = VectorIndex(embedder, store, f"{memory_id}/turns")
+        meaning.extend({turn.number: turn.line})             # with each append; embeds, blocks
+        meaning.search("Who lost the ring?", 10)             # with each question; blocks
+        meaning.remove([turn.number])                        # with each deletion
+
+    Used like ``LexicalIndex``: open it once, and extend it by what it lacks (``in``). It reads what
+    is stored when first used (half a second for 100,000 texts). An index belongs to one embedder:
+    opened with another one it is empty, and has to be extended anew. Scores are cosines, -1 to 1.
+
+    The store keeps each text's vector once, in the cache that ``CachedEmbedder`` uses. ``remove``
+    deletes a vector that no other index holds; to let a text go that is to be replaced, remove it
+    first. Safe from several threads.
+    """
+
+    def __init__(self, embedder: Embedder, store: Store | None = None, name: str = "") -> None:
+        self._embedder = embedder
+        self._store = store
+        self._name = f"{name}@{embedder.model_id}"
+        self._version = 0
+        self._lock = threading.RLock()
+        self._slots: dict[int, int] = {}
+        self._order: NDArray[np.int64] | None = None
+        self._ids = np.empty(0, dtype=np.int64)
+        self._vectors = np.empty((0, embedder.dims), dtype=np.float32)
+
+    def __len__(self) -> int:
+        return len(self._current())
+
+    def __contains__(self, identity: object) -> bool:
+        return identity in self._current()
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """All ids in order."""
+        with self._lock:
+            order = self._in_order()
+            return self._ids[order]
+
+    def extend(self, texts: Mapping[int, str]) -> None:
+        """Add texts by id, or replace them. Raises what the embedder raises."""
+        if not texts:
+            return
+        vectors = self._embedder.embed(list(texts.values()))
+        with self._lock:
+            self._current()
+            if self._store is not None:
+                model_id = self._embedder.model_id
+                self._note(self._store.put_index_vectors(self._name, model_id, texts, vectors))
+            self._put(list(texts), vectors)
+
+    def remove(self, ids: Ids) -> None:
+        """Remove texts; ids that are not there are passed over."""
+        with self._lock:
+            known = [int(identity) for identity in ids if int(identity) in self._current()]
+            if known and self._store is not None:
+                self._note(self._store.remove_from_index(self._name, known))
+            for identity in known:  # the last vector moves to the slot that becomes free
+                slot, last = self._slots.pop(identity), len(self._slots)
+                if slot != last:
+                    self._ids[slot], self._vectors[slot] = self._ids[last], self._vectors[last]
+                    self._slots[int(self._ids[slot])] = slot
+            self._order = None
+
+    def scores(self, query: Query, ids: Ids | None = None) -> NDArray[np.float32]:
+        """The cosine of each text, in the order of ``ids``, or of all ids in order.
+
+        NaN where a text is not there.
+        """
+        vector = self._embed(query)
+        with self._lock:
+            slots = self._in_order() if ids is None else self._slots_of(ids)
+            found = np.full(len(slots), np.nan, dtype=np.float32)
+            found[slots >= 0] = self._compare(vector, slots[slots >= 0])
+        return found
+
+    def search(self, query: Query, k: int, among: Ids | None = None) -> list[Hit]:
+        """The ``k`` texts most like the query, best first, ties by id.
+
+        ``among`` names the ids that may be found.
+        """
+        vector = self._embed(query)
+        with self._lock:
+            slots = np.arange(len(self._current()))
+            if among is not None:
+                slots = np.unique(self._slots_of(among))
+                slots = slots[slots >= 0]
+            found = best(self._compare(vector, slots), k)
+            hits = [Hit(int(self._ids[slots[place]]), score) for place, score in found]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.id))
+
+    def _embed(self, query: Query) -> NDArray[np.float32]:
+        if not isinstance(query, str):
+            return query
+        vector: NDArray[np.float32] = self._embedder.embed([query], task="query")[0]
+        return vector
+
+    def _compare(
+        self, vector: NDArray[np.float32], slots: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        size = len(self._slots)
+        if _FEW * len(slots) <= size:
+            return np.asarray(self._vectors[slots] @ vector)
+        return np.asarray((self._vectors[:size] @ vector)[slots])
+
+    def _slots_of(self, ids: Ids) -> NDArray[np.int64]:
+        """The slot of each id, -1 where it is not there."""
+        order = self._in_order()
+        places = places_of(self._ids[order], ids)
+        return np.where(places >= 0, order[places], -1) if len(order) else places
+
+    def _in_order(self) -> NDArray[np.int64]:
+        """The slots by id."""
+        size = len(self._current())
+        order = self._order
+        if order is None:
+            order = self._order = np.argsort(self._ids[:size], kind="stable")
+        return order
+
+    def _current(self) -> dict[int, int]:
+        """The slot of each id, read again where another process has changed the index."""
+        with self._lock:
+            if self._store is not None:
+                version = self._store.index_version(self._name)
+                if version != self._version:
+                    self._slots.clear()
+                    rows = self._store.read_index_vectors(self._name)
+                    joined = np.frombuffer(b"".join(vector for _, vector in rows), "<f4")
+                    self._put(
+                        [identity for identity, _ in rows],
+                        joined.reshape(len(rows), self._embedder.dims),
+                    )
+                    self._version = version
+            return self._slots
+
+    def _put(self, ids: list[int], vectors: NDArray[np.float32]) -> None:
+        size = len(self._slots)
+        if size + len(ids) > len(self._ids):
+            room = max(size + len(ids), 2 * size, 64)
+            grown_ids = np.empty(room, dtype=np.int64)
+            grown = np.empty((room, self._embedder.dims), dtype=np.float32)
+            grown_ids[:size], grown[:size] = self._ids[:size], self._vectors[:size]
+            self._ids, self._vectors = grown_ids, grown
+        slots = [self._slots.setdefault(identity, len(self._slots)) for identity in ids]
+        self._ids[slots], self._vectors[slots] = ids, vectors
+        self._order = None
+
+    def _note(self, version: int) -> None:
+        """Take a version for ours unless another process wrote in between."""
+        self._version = version if version == self._version + 1 else -1
+
+
+class HybridIndex:
+    """Texts found by words and by meaning, fused by their ranks; used like the two indexes.
+
+    ``depth`` hits of each are fused.
     """
 
     def __init__(
-        self, model_id: str, dims: int, *, structure: StructureKind | Literal["exact"] = "ivf"
+        self, embedder: Embedder, store: Store | None = None, name: str = "", *, depth: int = 100
     ) -> None:
-        self.model_id = model_id
-        self.dims = dims
-        self._wanted = structure
-        self._base = Rows.none(dims)
-        self._tail = Rows.none(dims)
-        self._structure: Structure | None = None
-        self._saved: tuple[Path, Manifest] | None = None
-        self._written_base: Rows | None = None
-
-    @classmethod
-    def open(
-        cls,
-        folder: Path,
-        *,
-        model_id: str,
-        dims: int,
-        structure: StructureKind | Literal["exact"] = "ivf",
-    ) -> Self:
-        """The index that ``save`` left in a folder, an empty one where there is none.
-
-        Raises UsageError where it holds the vectors of another embedder, StoreError where it is
-        damaged.
-        """
-        index = cls(model_id, dims, structure=structure)
-        for attempt in range(_TRIES):
-            manifest = read_manifest(folder)
-            if manifest is None:
-                break
-            index._refuse_other(folder, manifest)
-            try:
-                index._load(folder, manifest)
-                break
-            except FileNotFoundError as error:
-                # Another process may have replaced the files after the manifest was read.
-                if attempt == _TRIES - 1:
-                    raise _damaged(folder) from error
-            except (ValueError, KeyError, OSError, EOFError, BadZipFile) as error:
-                raise _damaged(folder) from error
-        return index
+        self.words = LexicalIndex(store, name)
+        self.vectors = VectorIndex(embedder, store, name)
+        self._depth = depth
 
     def __len__(self) -> int:
-        return self._base.living + self._tail.living
+        return len(self.words)
 
-    def __contains__(self, identity: int) -> bool:
-        return bool(self._has(np.asarray([identity], dtype=np.int64))[0])
+    def __contains__(self, identity: object) -> bool:
+        return identity in self.words and identity in self.vectors
 
-    @property
-    def structure(self) -> StructureNote | None:
-        """How the structure was built and what recall it measured; None where search is exact."""
-        found = self._structure
-        if found is None:
-            return None
-        return StructureNote(kind=found.kind, effort=found.effort, recall=found.recall)
+    def extend(self, texts: Mapping[int, str]) -> None:
+        self.vectors.extend(texts)
+        self.words.extend(texts)
 
-    def add(self, ids: Ids, vectors: ArrayLike) -> None:
-        """Add vectors, shape (n, dims), under int64 ids; all of them or none.
+    def remove(self, ids: Ids) -> None:
+        self.words.remove(ids)
+        self.vectors.remove(ids)
 
-        UsageError where an id is there already or given twice, or a vector is not finite, not of
-        unit length or of other dimensions.
-        """
-        numbers = id_array(ids)
-        values = self._checked(vectors)
-        if len(numbers) != len(values):
-            raise UsageError(
-                f"{len(values)} vectors were given with {len(numbers)} ids",
-                hint="give one id a vector",
-            )
-        there = numbers[self._has(numbers)]
-        if len(there) or len(np.unique(numbers)) < len(numbers):
-            example = f" ({there[0]})" if len(there) else ""
-            raise UsageError(
-                f"an id{example} is in the index already, or was given twice",
-                hint="remove it first to give it another vector",
-            )
-        self._tail.add(values, numbers)
-
-    def remove(self, ids: Ids) -> int:
-        """Remove ids and return how many there were; those that are not there are no error.
-
-        The vectors stay on the disk until a ``rebuild`` is saved.
-        """
-        numbers = id_set(ids)
-        removed = 0
-        for rows in (self._base, self._tail):
-            positions = rows.find(numbers)
-            positions = positions[positions >= 0]
-            if len(positions):
-                rows.remove(positions)
-            removed += len(positions)
-        return removed
-
-    def search(self, queries: ArrayLike, count: int, among: Ids | None = None) -> list[list[Hit]]:
-        """The best ids of each query, shape (n, dims), best first, scored by inner product.
-
-        ``among`` names the ids that may be found; those that are not in the index are passed
-        over. UsageError where a query is no vector of this index, or ``count`` is less than 1.
-        """
-        if count < 1:
-            raise UsageError(f"cannot find {count} hits", hint="ask for one or more")
-        values = self._checked(queries)
-        allowed = None if among is None else id_set(among)
-        found = [
-            _with_ids(self._search_base(values, count, allowed), self._base),
-            _with_ids(self._tail.nearest(values, count, _places(self._tail, allowed)), self._tail),
-        ]
-        scores = np.concatenate([scores for scores, _ in found], axis=1)
-        ids = np.concatenate([ids for _, ids in found], axis=1)
-        hits = []
-        for line, numbers in zip(scores, ids, strict=True):
-            order = np.lexsort((numbers, -line))[:count]
-            hits.append(
-                [Hit(int(numbers[at]), float(line[at])) for at in order if line[at] > -np.inf]
-            )
-        return hits
-
-    def rebuild(self) -> None:
-        """Bring all vectors together, let removed ones go, and build the structure if it is due."""
-        rows = self._base.compacted(self._tail)
-        structure = None
-        if len(rows) > EXACT_UP_TO and self._wanted != "exact":
-            structure = Structure.build(self._wanted, rows.vectors)
-        self._base, self._tail, self._structure = rows, Rows.none(self.dims), structure
-
-    def save(self, folder: Path) -> None:
-        """Write the index, all or nothing, after a rebuild where one is due.
-
-        StoreConflict where the folder has been written by another since this one was opened or
-        saved there, ResourceError where the disk does not let it.
-        """
-        if self._due:
-            self.rebuild()
-        known = self._saved[1] if self._saved and self._saved[0] == folder else None
-
-        def write(generation: int, there: Manifest | None) -> Manifest:
-            if there is not None:
-                self._refuse_other(folder, there)
-            return self._write(folder, generation, there)
-
-        manifest = publish(folder, None if known is None else known.generation, write)
-        self._saved = (folder, manifest)
-        self._written_base = self._base
-
-    # Inside
-
-    @property
-    def _due(self) -> bool:
-        tail, base = len(self._tail), len(self._base)
-        dead = tail + base - len(self)
-        return tail > min(max(base, _LEAST_BASE), EXACT_UP_TO) or dead > _DEAD_SHARE * (tail + base)
-
-    def _search_base(
-        self, queries: NDArray[np.float32], count: int, allowed: NDArray[np.int64] | None
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        rows = self._base
-        places = _places(rows, allowed)
-        if self._structure is None or (places is not None and len(places) <= EXACT_UP_TO):
-            return rows.nearest(queries, count, places)
-        mask = rows.alive if rows.living < len(rows) else None
-        if places is not None:
-            mask = np.zeros(len(rows), dtype=np.bool_)
-            mask[places] = True
-        scores = np.full((len(queries), count), -np.inf, dtype=np.float32)
-        positions = np.zeros((len(queries), count), dtype=np.int64)
-        candidates = self._structure.candidates(queries, count, mask)
-        for line, (query, proposed) in enumerate(zip(queries, candidates, strict=True)):
-            given = np.sort(proposed[proposed >= 0])
-            at, order = best((rows.vectors[given] @ query)[None], count)
-            scores[line, : at.shape[1]] = at
-            positions[line, : at.shape[1]] = given[order[0]]
-        return scores, positions
-
-    def _has(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = (self._base.find(ids) >= 0) | (self._tail.find(ids) >= 0)
-        return found
-
-    def _checked(self, vectors: ArrayLike) -> NDArray[np.float32]:
-        values = np.ascontiguousarray(vectors, dtype=np.float32)
-        if values.size == 0:
-            values = values.reshape(0, self.dims)
-        if values.ndim != 2 or values.shape[1] != self.dims:
-            raise UsageError(
-                f"vectors of shape {values.shape} do not fit an index of {self.dims} dimensions",
-                hint="give an array of shape (n, dims) made by the embedder of this index",
-            )
-        lengths = np.linalg.norm(values, axis=1)
-        wrong = np.flatnonzero(~(np.abs(lengths - 1) <= _UNIT_TOLERANCE))
-        if len(wrong):
-            raise UsageError(
-                f"vector {wrong[0]} has the length {lengths[wrong[0]]}, not 1",
-                hint="give what an embedder of mgl made: finite vectors of unit length",
-            )
-        return values
-
-    def _refuse_other(self, folder: Path, manifest: Manifest) -> None:
-        if (manifest.model_id, manifest.dims) != (self.model_id, self.dims):
-            raise UsageError(
-                f"the index in {folder} holds vectors of {manifest.model_id} "
-                f"({manifest.dims} dimensions), not of {self.model_id} ({self.dims})",
-                hint="use the embedder that made it, or remove the folder and index again",
-            )
-
-    def _load(self, folder: Path, manifest: Manifest) -> None:
-        files = {role: folder / name for role, name in manifest.files.items()}
-        vectors = np.load(files["rows"], mmap_mode="r")
-        ids = np.load(files["ids"])
-        with files["overlay"].open("rb") as handle, np.load(handle) as overlay:
-            alive, tail, tail_ids = overlay["alive"], overlay["rows"], overlay["ids"]
-        shapes = (vectors.shape, ids.shape, alive.shape, tail.shape, tail_ids.shape)
-        base, added = (manifest.base, self.dims), (manifest.tail, self.dims)
-        if shapes != (base, base[:1], base[:1], added, added[:1]):
-            raise _damaged(folder)
-        self._base = Rows(vectors, ids, alive)
-        self._tail = Rows(tail, tail_ids)
-        self._structure = None
-        if note := manifest.structure:
-            self._structure = Structure.open(
-                files["structure"], note.kind, note.effort, note.recall
-            )
-        self._saved = (folder, manifest)
-        self._written_base = self._base
-
-    def _write(self, folder: Path, generation: int, there: Manifest | None) -> Manifest:
-        files: dict[str, str] = {}
-        if there is not None and self._written_base is self._base:
-            files = {role: name for role, name in there.files.items() if role != "overlay"}
-        else:
-            files = {"rows": f"rows-{generation}.npy", "ids": f"ids-{generation}.npy"}
-            np.save(folder / files["rows"], self._base.vectors)
-            np.save(folder / files["ids"], self._base.ids)
-            if self._structure is not None:
-                files["structure"] = f"structure-{generation}.faiss"
-                self._structure.save(folder / files["structure"])
-        files["overlay"] = f"overlay-{generation}.npz"
-        living = self._tail.alive
-        arrays: dict[str, Any] = {
-            "alive": self._base.alive,
-            "rows": self._tail.vectors[living],
-            "ids": self._tail.ids[living],
-        }
-        np.savez(folder / files["overlay"], **arrays)
-        return Manifest(
-            model_id=self.model_id,
-            dims=self.dims,
-            generation=generation,
-            base=len(self._base),
-            tail=self._tail.living,
-            structure=self.structure,
-            files=files,
-        )
-
-
-def id_array(ids: Ids) -> NDArray[np.int64]:
-    """Ids as an array of int64; UsageError where one is no such integer."""
-    values: Any = ids if isinstance(ids, np.ndarray | Sequence) else list(ids)
-    array = np.asarray(values if len(values) else np.empty(0, np.int64))
-    if array.ndim != 1 or array.dtype.kind not in "iu" or array.dtype == np.uint64:
-        raise UsageError(
-            "ids have to be integers of 64 bits", hint="give a list, set or array of such integers"
-        )
-    return array.astype(np.int64, copy=False)
-
-
-def id_set(ids: Ids) -> NDArray[np.int64]:
-    """Different ids as an array of int64 in order; errors as in ``id_array``."""
-    array = id_array(ids)
-    return array if bool((array[1:] > array[:-1]).all()) else np.unique(array)
-
-
-def _places(rows: Rows, allowed: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-    if allowed is None:
-        return None
-    found = rows.find(allowed)
-    return found[found >= 0]
-
-
-def _with_ids(
-    found: tuple[NDArray[np.float32], NDArray[np.int64]], rows: Rows
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    scores, positions = found
-    return scores, rows.ids[positions] if len(rows) else positions
-
-
-def _damaged(folder: Path) -> StoreError:
-    return StoreError(
-        f"the vector index in {folder} is damaged: its files do not belong together",
-        hint="remove the folder, and index the texts again",
-    )
+    def search(
+        self, query: str, k: int, among: Ids | None = None, *, vector: Query | None = None
+    ) -> list[Hit]:
+        """The ``k`` best by both, best first; ``vector`` is the query's, if it is known."""
+        depth = max(self._depth, k)
+        dense = self.vectors.search(query if vector is None else vector, depth, among)
+        return fuse_hits([dense, self.words.search(query, depth, among)])[:k]

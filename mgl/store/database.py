@@ -30,7 +30,7 @@ import numpy as np
 
 from mgl.errors import ResourceError, StoreConflict, StoreError
 from mgl.llm.calls import CallRecord
-from mgl.store import calls, lineage, redaction, rows, texts, turns
+from mgl.store import calls, indexes, lineage, redaction, rows, turns
 from mgl.store.calls import StoreCallLog
 from mgl.store.connection import connect, store_errors, transaction
 from mgl.store.migrations import migrate
@@ -459,37 +459,49 @@ class Store:
         ]
         with self._write() as connection:
             connection.executemany(
-                "INSERT INTO vectors VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values
+                """INSERT INTO vectors (model_id, digest, vector) VALUES (?, ?, ?)
+                ON CONFLICT DO NOTHING""",
+                values,
             )
 
-    # Texts by their words (the arguments are those of mgl.store.texts)
+    # Search indexes (see mgl.store.indexes)
 
-    def put_texts(self, index: str, values: Mapping[int, str]) -> None:
-        """Add texts by id to an index of words, in place of those that are there."""
-        with self._write() as connection:
-            texts.put_texts(connection, index, values)
-
-    def remove_texts(self, index: str, ids: Iterable[int]) -> int:
-        """Remove texts from an index of words and return how many there were."""
-        with self._write() as connection:
-            return texts.remove_texts(connection, index, ids)
-
-    def drop_texts(self, index: str) -> None:
-        """Remove an index of words with all its texts; one that is not there is no error."""
-        with self._write() as connection:
-            texts.drop_texts(connection, index)
-
-    def find_texts(
-        self, index: str, words: Sequence[str], count: int, among: Iterable[int] | None = None
-    ) -> list[tuple[int, float]]:
-        """Ids and scores of the texts that hold any of the words, best first."""
+    def index_version(self, name: str) -> int:
+        """The number of changes made to an index, 0 where there is no index of this name."""
         with self._read() as connection:
-            return texts.find_texts(connection, index, words, count, among)
+            return indexes.find_version(connection, name)
 
-    def count_texts(self, index: str) -> int:
-        """How many texts an index of words holds; 0 where there is no such index."""
+    def read_stems(self, name: str) -> list[indexes.StemRow]:
+        """All texts of a lexical index, by id."""
         with self._read() as connection:
-            return texts.count_texts(connection, index)
+            return indexes.read_stems(connection, name)
+
+    def put_stems(self, name: str, texts: Iterable[indexes.StemRow]) -> int:
+        """Add texts to a lexical index or replace them; return its new version."""
+        with self._write() as connection:
+            return indexes.put_stems(connection, name, texts)
+
+    def read_index_vectors(self, name: str) -> list[tuple[int, bytes]]:
+        """The vector (float32) of each id of a vector index, by id."""
+        with self._read() as connection:
+            return indexes.read_vectors(connection, name)
+
+    def put_index_vectors(
+        self, name: str, model_id: str, texts: Mapping[int, str], vectors: NDArray[np.float32]
+    ) -> int:
+        """Add texts with their vectors, or replace them; return the index's new version."""
+        with self._write() as connection:
+            return indexes.put_vectors(connection, name, model_id, texts, vectors)
+
+    def remove_from_index(self, name: str, ids: Sequence[int]) -> int:
+        """Remove ids from an index of either kind; return its new version."""
+        with self._write() as connection:
+            return indexes.remove_rows(connection, name, ids)
+
+    def drop_indexes(self, prefix: str) -> None:
+        """Remove every index whose name begins so, such as all of a memory's."""
+        with self._write() as connection:
+            indexes.drop(connection, prefix)
 
     # Inside
 

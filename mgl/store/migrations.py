@@ -201,6 +201,43 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX deletions_of_document ON deletions (document_id, number)",
         ),
     ),
+    Migration(
+        "0009_indexes",
+        (
+            "DROP TABLE text_indexes",
+            # With a rowid a vector of 384 numbers takes half a page, without one more than a page.
+            "ALTER TABLE vectors RENAME TO vectors_without_number",
+            """CREATE TABLE vectors (
+                number INTEGER PRIMARY KEY,
+                model_id TEXT NOT NULL,
+                digest BLOB NOT NULL,
+                vector BLOB NOT NULL,
+                UNIQUE (model_id, digest)
+            )""",
+            """INSERT INTO vectors (model_id, digest, vector)
+                SELECT model_id, digest, vector FROM vectors_without_number""",
+            "DROP TABLE vectors_without_number",
+            """CREATE TABLE indexes (
+                number INTEGER PRIMARY KEY,
+                name TEXT NOT NULL UNIQUE,
+                version INTEGER NOT NULL
+            )""",
+            """CREATE TABLE index_stems (
+                index_number INTEGER NOT NULL REFERENCES indexes (number),
+                id INTEGER NOT NULL,
+                starts INTEGER NOT NULL,
+                stems BLOB NOT NULL,
+                PRIMARY KEY (index_number, id)
+            ) WITHOUT ROWID""",
+            """CREATE TABLE index_vectors (
+                index_number INTEGER NOT NULL REFERENCES indexes (number),
+                id INTEGER NOT NULL,
+                vector_number INTEGER NOT NULL REFERENCES vectors (number) ON DELETE CASCADE,
+                PRIMARY KEY (index_number, id)
+            ) WITHOUT ROWID""",
+            "CREATE INDEX index_vectors_by_vector ON index_vectors (vector_number)",
+        ),
+    ),
 )
 
 

@@ -1,28 +1,24 @@
-"""What is measured: mgl's own indexes under the Protocol that they share with those of others."""
+"""mgl's own indexes, under the Protocol that they share with those of others."""
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import psutil
 from corpus import Corpus, Query
 from numpy.typing import NDArray
 
-from mgl.retrieval.base import Hit
-from mgl.retrieval.hybrid import Hybrid
-from mgl.retrieval.lexical import LexicalIndex, StaticTexts, StoredTexts
-from mgl.retrieval.structures import StructureKind
-from mgl.retrieval.vectors import VectorIndex
+from mgl.retrieval.base import EmbeddingTask
+from mgl.retrieval.lexical import LexicalIndex
+from mgl.retrieval.vectors import HybridIndex, VectorIndex
 from mgl.store import Store
-
-__all__ = ["DEPTH", "Built", "Contestant", "Mgl", "MglVectors", "folder_bytes", "grown", "timed"]
 
 ResultT = TypeVar("ResultT")
 Allowed = NDArray[np.int64] | None
@@ -59,78 +55,54 @@ class Contestant(Protocol):
     def close(self) -> None: ...
 
 
-class MglVectors:
-    """A vector index, built once for all contestants that share it, and opened as a reader does."""
+class Known:
+    """An embedder that looks the vectors of a corpus up."""
 
-    def __init__(self, structure: StructureKind | Literal["exact"]) -> None:
-        self.structure = structure
-        self._built: tuple[VectorIndex, float, int] | None = None
+    model_id = "synthetic"
 
-    def built(self, corpus: Corpus, folder: Path) -> tuple[VectorIndex, float, int]:
-        if self._built is None:
-            where = folder / f"vectors-{self.structure}"
-            dims = corpus.vectors.shape[1]
+    def __init__(self, corpus: Corpus) -> None:
+        self.dims = corpus.vectors.shape[1]
+        self._rows = {text: row for row, text in enumerate(corpus.texts)}
+        self._vectors = corpus.vectors
 
-            def build() -> None:
-                index = VectorIndex("synthetic", dims, structure=self.structure)
-                index.add(corpus.ids, corpus.vectors)
-                index.save(where)
+    def embed(
+        self, texts: Sequence[str], *, task: EmbeddingTask = "passage"
+    ) -> NDArray[np.float32]:
+        del task
+        return self._vectors[[self._rows[text] for text in texts]]
 
-            _, seconds = timed(build)
-            index = VectorIndex.open(
-                where, model_id="synthetic", dims=dims, structure=self.structure
-            )
-            self._built = index, seconds, folder_bytes(where)
-        return self._built
+    def close(self) -> None:
+        pass
 
 
 class Mgl:
-    """mgl's own indexes."""
+    """mgl's own indexes, written to a store and opened again as a reader does."""
 
-    def __init__(self, vectors: MglVectors, words: Literal["bm25s", "fts5"]) -> None:
-        self._vectors = vectors
-        self._words = words
-        self._store: Store | None = None
-        self._hybrid: Hybrid | None = None
-
-    @property
-    def name(self) -> str:
-        return f"mgl, {self._words}"
+    name = "mgl"
 
     def build(self, corpus: Corpus, folder: Path) -> Built:
-        index, seconds, size = self._vectors.built(corpus, folder)
-        texts: LexicalIndex
-        if self._words == "bm25s":
-            (texts, text_s), text_bytes = grown(
-                lambda: timed(lambda: StaticTexts(corpus.ids, corpus.texts))
-            )
-        else:
-            path = folder / "texts" / "mgl.sqlite"
-            put = dict(zip(corpus.ids.tolist(), corpus.texts, strict=True))
-            with Store.open(path) as store:
-                _, text_s = timed(lambda: StoredTexts(store, "texts").put(put))
-            text_bytes = folder_bytes(path.parent)
-            self._store = Store.open(path)
-            texts = StoredTexts(self._store, "texts")
-        self._hybrid = Hybrid(index, texts, DEPTH)
-        built = index.structure
-        note = "exact" if built is None else f"{built.kind}, effort {built.effort}"
-        return Built(seconds, size, text_s, text_bytes, note)
+        path = folder / "mgl" / "mgl.sqlite"
+        texts = dict(zip(corpus.ids.tolist(), corpus.texts, strict=True))
+        with Store.open(path) as store:
+            _, text_s = timed(lambda: LexicalIndex(store, "bench").extend(texts))
+        text_bytes = folder_bytes(path.parent)
+        with Store.open(path) as store:
+            _, vector_s = timed(lambda: VectorIndex(Known(corpus), store, "bench").extend(texts))
+        vector_bytes = folder_bytes(path.parent) - text_bytes
+        self._store = Store.open(path)
+        self._index = HybridIndex(Known(corpus), self._store, "bench", depth=DEPTH)
+        _, opened = timed(lambda: (len(self._index.words), len(self._index.vectors)))
+        return Built(vector_s, vector_bytes, text_s, text_bytes, f"exact, opens in {opened:.2f} s")
 
     def by_vector(self, query: Query, count: int, among: Allowed) -> list[int]:
-        return _ids(self._ready.vectors.search(query.vector[None], count, among)[0])
+        return [hit.id for hit in self._index.vectors.search(query.vector, count, among)]
 
     def by_both(self, query: Query, count: int, among: Allowed) -> list[int]:
-        return _ids(self._ready.search(query.text, query.vector, count, among))
+        hits = self._index.search(query.text, count, among, vector=query.vector)
+        return [hit.id for hit in hits]
 
     def close(self) -> None:
-        if self._store is not None:
-            self._store.close()
-
-    @property
-    def _ready(self) -> Hybrid:
-        assert self._hybrid is not None
-        return self._hybrid
+        self._store.close()
 
 
 def timed(work: Callable[[], ResultT]) -> tuple[ResultT, float]:
@@ -157,7 +129,3 @@ def folder_bytes(folder: Path) -> int:
         with suppress(FileNotFoundError):  # a database may remove a file of its own meanwhile
             total += path.stat().st_size if path.is_file() else 0
     return total
-
-
-def _ids(hits: list[Hit]) -> list[int]:
-    return [hit.id for hit in hits]

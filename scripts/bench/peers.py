@@ -26,9 +26,8 @@ from contestants import (
 from corpus import Corpus, Query
 
 from mgl.retrieval.base import Hit
-from mgl.retrieval.bm25 import all_stems, stems
-from mgl.retrieval.fuse import fuse_hits
-from mgl.retrieval.rows import best
+from mgl.retrieval.lexical import all_stems, stems
+from mgl.retrieval.ranking import best, fuse_hits
 
 _RECALL: Final = 0.97
 _REFINE: Final = 5
@@ -75,9 +74,11 @@ class NumpyRankBm25:
 
     def _best(self, scores: Any, count: int, among: Allowed) -> list[Hit]:
         places = None if among is None else np.searchsorted(self._ids, among)
-        found, order = best((scores if places is None else scores[places])[None], count)
-        at = order[0] if places is None else places[order[0]]
-        return [Hit(int(self._ids[one]), float(s)) for one, s in zip(at, found[0], strict=True)]
+        found = best(scores if places is None else scores[places], count)
+        return [
+            Hit(int(self._ids[place if places is None else places[place]]), score)
+            for place, score in found
+        ]
 
 
 class LanceDb:
@@ -135,7 +136,7 @@ class LanceDb:
     def _fewest_lists(self, corpus: Corpus) -> int:
         queries = corpus.queries[:50]
         vectors = np.stack([query.vector for query in queries])
-        _, right = best(vectors @ corpus.vectors.T, 10)
+        right = np.argsort(-(vectors @ corpus.vectors.T), axis=1, kind="stable")[:, :10]
         for lists in (5, 10, 20, 40, 80, 160, 320, 640, 1280):
             self._lists = lists
             found = [self.by_vector(query, 10, None) for query in queries]

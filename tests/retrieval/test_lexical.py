@@ -1,19 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
+import bm25s
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.errors import UsageError
 from mgl.retrieval.base import Hit
-from mgl.retrieval.fuse import fuse_hits, reciprocal_rank_fusion
-from mgl.retrieval.hybrid import Hybrid
-from mgl.retrieval.lexical import LexicalIndex, StaticTexts, StoredTexts
-from mgl.retrieval.vectors import VectorIndex
+from mgl.retrieval.lexical import LexicalIndex, all_stems, stems
 from mgl.store import Store
 
 TEXTS = {
@@ -22,118 +19,147 @@ TEXTS = {
     2**40: "Nobody forgave the losing sailors.",
     4: "",
 }
-Made = Callable[[Mapping[int, str]], LexicalIndex]
-
-
-@pytest.fixture(params=["bm25s", "fts5"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Made]:
-    """Both indexes have to behave the same."""
-
-    def static(texts: Mapping[int, str]) -> LexicalIndex:
-        return StaticTexts(list(texts), list(texts.values()))
-
-    if request.param == "bm25s":
-        yield static
-        return
-    with Store.open(tmp_path / "mgl.sqlite") as store:
-
-        def stored(texts: Mapping[int, str]) -> LexicalIndex:
-            index = StoredTexts(store, "texts")
-            index.put(texts)
-            return index
-
-        yield stored
+WORDS = ["ring", "rings", "sea", "lost", "ann", "bo", "rome", "the", "painted", "painting"]
+texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
+queries = st.lists(st.sampled_from([*WORDS, "zebra"]), max_size=5).map(" ".join)
 
 
 def ids(hits: list[Hit]) -> list[int]:
     return [hit.id for hit in hits]
 
 
-def test_a_query_finds_its_text_by_stems(make: Made) -> None:
-    index = make(TEXTS)
+def index_of(made: Mapping[int, str], store: Store | None = None) -> LexicalIndex:
+    index = LexicalIndex(store, "talk")
+    index.extend(made)
+    return index
+
+
+def reference(made: list[str], query: str) -> list[float]:
+    """The scores of bm25s over a fixed list of texts."""
+    tokens = all_stems(made)
+    if not any(tokens):
+        return [0.0] * len(made)
+    index = bm25s.BM25()
+    index.index(tokens, show_progress=False)
+    words = [word for word in stems(query) if word in index.vocab_dict]
+    return list(index.get_scores(words)) if words else [0.0] * len(made)
+
+
+@given(st.lists(texts, max_size=12), queries)
+def test_scores_equal_those_of_bm25s(made: list[str], query: str) -> None:
+    assert LexicalIndex.of(made).scores(query).tolist() == reference(made, query)
+
+
+@given(
+    st.lists(texts, min_size=1, max_size=12),
+    st.sets(st.integers(0, 11)),
+    queries,
+    st.integers(0, 3),
+    st.integers(0, 3),
+)
+def test_neighbours_count_as_if_their_words_were_joined(
+    made: list[str], starts: set[int], query: str, before: int, after: int
+) -> None:
+    sessions = [sum(start <= place for start in starts) for place in range(len(made))]
+    joined = [
+        " ".join(
+            made[near]
+            for near in range(max(0, place - before), min(len(made), place + after + 1))
+            if sessions[near] == sessions[place]
+        )
+        for place in range(len(made))
+    ]
+    index = LexicalIndex()
+    index.extend(dict(enumerate(made)), starts)
+    scores = index.scores(query, before=before, after=after)
+    assert scores.tolist() == reference(joined, query)
+
+
+changes = st.lists(
+    st.tuples(st.booleans(), st.dictionaries(st.integers(0, 9), texts, max_size=4)), max_size=8
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(changes, queries, st.none() | st.sets(st.integers(0, 11)))
+def test_a_stored_index_equals_one_made_from_scratch(
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[tuple[bool, dict[int, str]]],
+    query: str,
+    among: set[int] | None,
+) -> None:
+    left: dict[int, str] = {}
+    with Store.open(tmp_path_factory.mktemp("home") / "mgl.sqlite") as store:
+        index, other = LexicalIndex(store, "talk"), LexicalIndex(store, "talk")
+        for removes, made in steps:
+            if removes:
+                index.remove(made)
+                left = {identity: text for identity, text in left.items() if identity not in made}
+            else:
+                index.extend(made)
+                left |= made
+            assert len(other) == len(left)
+        fresh = index_of(dict(sorted(left.items())))
+        for one in (index, other, LexicalIndex(store, "talk")):
+            assert one.ids.tolist() == sorted(left)
+            assert one.search(query, 3, among) == fresh.search(query, 3, among)
+            for width in (0, 1, 2):
+                scores = one.scores(query, before=width, after=width)
+                assert scores.tolist() == fresh.scores(query, before=width, after=width).tolist()
+
+
+def test_slots_of_removed_texts_are_used_again() -> None:
+    index = index_of({n: f"ordinary talk number {n}" for n in range(3000)})
+    index.remove(range(2900))
+    fresh = index_of({n: f"ordinary talk number {n}" for n in range(2900, 3000)})
+    assert index.search("number 2950 talk", 5) == fresh.search("number 2950 talk", 5)
+
+
+def test_a_query_finds_its_text_by_stems() -> None:
+    index = index_of(TEXTS)
     assert len(index) == 4
-    (hit,) = index.search("Who owns the rings?", 5)
-    assert hit.id == -2
-    assert hit.score > 0
-    assert ids(index.search("the forgiving sailor met Ann in Rome", 5)) == [10, 2**40]
+    assert 4 in index
+    assert 5 not in index
+    assert ids(index.search("Who owns the rings?", 5)) == [-2]
     assert ids(index.search("the forgiving sailor met Ann in Rome", 1)) == [10]
+    assert index.scores("ring", [10, 77, -2]).tolist() == [0, 0, index.search("ring", 1)[0].score]
 
 
 @pytest.mark.parametrize("query", ["", "the of and", "zebra", "?!", "\ud800", '"', "*(x"])
-def test_a_query_that_shares_nothing_finds_nothing(make: Made, query: str) -> None:
-    assert make(TEXTS).search(query, 5) == []
+def test_a_query_that_shares_nothing_finds_nothing(query: str) -> None:
+    assert index_of(TEXTS).search(query, 5) == []
+    assert LexicalIndex().search(query, 5) == []
 
 
-def test_only_what_is_among_is_found(make: Made) -> None:
-    index = make(TEXTS)
-    assert set(ids(index.search("ring sailors Rome", 5, {-2, 2**40, 999}))) == {-2, 2**40}
+def test_the_score_does_not_depend_on_what_is_among() -> None:
+    index = index_of(TEXTS)
+    everywhere = {hit.id: hit.score for hit in index.search("ring sailors Rome", 5)}
+    found = index.search("ring sailors Rome", 5, {-2, 2**40, 999})
+    assert {hit.id: hit.score for hit in found} == {one: everywhere[one] for one in (-2, 2**40)}
     assert index.search("ring", 5, []) == []
 
 
-def test_the_score_does_not_depend_on_what_is_among(make: Made) -> None:
-    index = make(TEXTS)
-    everywhere = {hit.id: hit.score for hit in index.search("ring Rome", 5)}
-    (alone,) = index.search("ring Rome", 5, [10])
-    assert alone.score == pytest.approx(everywhere[10])
+def test_equal_scores_come_by_id() -> None:
+    assert ids(index_of(dict.fromkeys((9, 3, 5), "ring bearer")).search("ring", 3)) == [3, 5, 9]
 
 
-def test_equal_scores_come_by_id(make: Made) -> None:
-    index = make(dict.fromkeys((9, 3, 5), "ring bearer"))
-    assert ids(index.search("ring", 2)) == [3, 5]
+def test_nothing_of_a_removed_text_stays_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "mgl.sqlite"
+    with Store.open(path) as store:
+        index = index_of({n: f"ordinary talk number {n}" for n in range(200)}, store)
+        index.extend({500: "the xylophonesecret is here"})
+        (written,) = (stems for one, _, stems in store.read_stems("talk") if one == 500)
+        index.remove([500])
+        kept = store.read_stems("talk")[0][2]
+    held = b"".join(each.read_bytes() for each in tmp_path.iterdir())
+    assert kept in held
+    for needle in (b"xylophone", *np.frombuffer(written, "S8")[:1].tolist()):
+        assert needle not in held
 
 
-def test_an_index_of_nothing(make: Made) -> None:
-    index = make({})
-    assert len(index) == 0
-    assert index.search("ring", 3) == []
-    assert index.search("ring", 3, [1]) == []
-
-
-def test_less_than_one_hit_cannot_be_asked_for(make: Made) -> None:
-    with pytest.raises(UsageError):
-        make(TEXTS).search("ring", 0)
-
-
-@pytest.mark.parametrize("numbers", [[1], [1, 1], [1, 2, 3]])
-def test_one_id_a_text(numbers: list[int]) -> None:
-    with pytest.raises(UsageError):
-        StaticTexts(numbers, ["Ann", "Bo"])
-
-
-def test_stored_texts_grow_and_shrink(tmp_path: Path) -> None:
+def test_indexes_are_dropped_by_the_start_of_their_names(tmp_path: Path) -> None:
     with Store.open(tmp_path / "mgl.sqlite") as store:
-        index = StoredTexts(store, "texts")
-        index.put(TEXTS)
-        index.put({11: "A second ring."})
-        assert set(ids(index.search("ring", 5))) == {-2, 11}
-        assert index.remove({-2, 12345}) == 1
-        assert ids(StoredTexts(store, "texts").search("ring", 5)) == [11]
-
-
-# Fusion
-
-
-def test_hits_are_fused_by_hand() -> None:
-    fused = fuse_hits([[Hit(1, 9.0), Hit(2, 8.0)], [Hit(3, 0.3), Hit(1, 0.2)]], k=60)
-    assert ids(fused) == [1, 3, 2]
-    assert [hit.score for hit in fused] == pytest.approx([1 / 61 + 1 / 62, 1 / 61, 1 / 62])
-
-
-@given(st.permutations(range(6)), st.permutations(range(6)))
-def test_fused_hits_are_fused_scores(first: list[int], second: list[int]) -> None:
-    rankings = [[Hit(identity, 0.0) for identity in order] for order in (first, second)]
-    scores = [[-order.index(identity) for identity in range(6)] for order in (first, second)]
-    expected = reciprocal_rank_fusion(scores)
-    assert {hit.id: hit.score for hit in fuse_hits(rankings)} == pytest.approx(
-        dict(enumerate(expected.tolist()))
-    )
-
-
-def test_a_hybrid_takes_from_both_and_keeps_to_what_is_among() -> None:
-    vectors = VectorIndex("toy", 2)
-    vectors.add([1, 2, 3], [[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]])
-    hybrid = Hybrid(vectors, StaticTexts([1, 2, 3], ["sea", "ring", "ring of the sea"]))
-    vector = np.asarray([1.0, 0.0], np.float32)
-    assert ids(hybrid.search("ring", vector, 3)) == [2, 3, 1]
-    assert ids(hybrid.search("ring", vector, 1)) == [2]
-    assert ids(hybrid.search("ring", vector, 3, {1, 3})) == [3, 1]
+        for name in ("m1/turns", "m1/facts", "m2/turns"):
+            LexicalIndex(store, name).extend(TEXTS)
+        store.drop_indexes("m1/")
+        assert [len(LexicalIndex(store, f"{m}/turns")) for m in ("m1", "m2")] == [0, 4]

@@ -5,30 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.retrieval import Bm25, reciprocal_rank_fusion
-
-TEXTS = ["Ann met Bo in Rome.", "The ring was lost at sea.", "Nobody forgave the losing sailors."]
-
-
-def test_a_query_finds_its_text_by_stems() -> None:
-    scores = Bm25(TEXTS).scores("Who lost rings?")
-    assert scores.argmax() == 1
-    assert scores.shape == (3,)
-
-
-@pytest.mark.parametrize("query", ["", "the of and", "zebra", "?!"])
-def test_a_query_that_shares_nothing_scores_nothing(query: str) -> None:
-    assert not Bm25(TEXTS).scores(query).any()
-
-
-@pytest.mark.parametrize("texts", [[], [""], ["the", "?!"]])
-def test_texts_without_words_are_no_error(texts: list[str]) -> None:
-    assert Bm25(texts).scores("ring").tolist() == [0.0] * len(texts)
+from mgl.retrieval.base import Hit
+from mgl.retrieval.ranking import best, fuse_hits, places_of, reciprocal_rank_fusion
 
 
 def test_fusion_by_hand() -> None:
     fused = reciprocal_rank_fusion([[3.0, 2.0, 1.0], [1.0, 3.0, 2.0]], k=60)
     assert fused == pytest.approx([1 / 61 + 1 / 63, 1 / 62 + 1 / 61, 1 / 63 + 1 / 62])
+    hits = fuse_hits([[Hit(1, 9.0), Hit(2, 8.0)], [Hit(3, 0.3), Hit(1, 0.2)]], k=60)
+    assert [hit.id for hit in hits] == [1, 3, 2]
+    assert [hit.score for hit in hits] == pytest.approx([1 / 61 + 1 / 62, 1 / 61, 1 / 62])
 
 
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=20), st.integers(1, 100))
@@ -37,3 +23,26 @@ def test_fusing_a_list_with_itself_keeps_its_order(scores: list[float], k: int) 
     assert np.argsort(-fused, kind="stable").tolist() == (
         np.argsort(-np.asarray(scores), kind="stable").tolist()
     )
+
+
+@given(st.permutations(range(6)), st.permutations(range(6)))
+def test_fused_hits_are_fused_scores(first: list[int], second: list[int]) -> None:
+    rankings = [[Hit(identity, 0.0) for identity in order] for order in (first, second)]
+    scores = [[-order.index(identity) for identity in range(6)] for order in (first, second)]
+    expected = reciprocal_rank_fusion(scores)
+    assert {hit.id: hit.score for hit in fuse_hits(rankings)} == pytest.approx(
+        dict(enumerate(expected.tolist()))
+    )
+
+
+@given(st.lists(st.integers(0, 5), unique=True), st.integers(0, 7))
+def test_the_best_are_the_first_of_all_sorted(values: list[int], k: int) -> None:
+    scores = np.array(values, dtype=np.float32)
+    assert best(scores, k) == sorted(enumerate(map(float, values)), key=lambda one: -one[1])[:k]
+
+
+@given(st.sets(st.integers(-9, 9)), st.lists(st.integers(-9, 9)))
+def test_places_are_those_in_the_order(known: set[int], ids: list[int]) -> None:
+    ordered = sorted(known)
+    places = places_of(np.array(ordered, dtype=np.int64), ids).tolist()
+    assert places == [ordered.index(one) if one in known else -1 for one in ids]

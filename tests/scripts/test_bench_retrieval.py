@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from contestants import Contestant, Mgl, MglVectors
+from contestants import Contestant, Mgl
 from corpus import Corpus, synthetic
 from peers import LanceDb, NumpyRankBm25
 from retrieval import app, measure, parse_sizes
 from typer.testing import CliRunner
 
 from mgl.errors import UsageError
-from mgl.retrieval import vectors
 
 
 @pytest.fixture(scope="module")
@@ -42,18 +41,16 @@ def test_every_question_has_words_that_are_in_the_texts(corpus: Corpus) -> None:
     assert sum(bool(query.text) for query in corpus.queries) >= 18
 
 
-def test_both_lexical_indexes_are_measured() -> None:
-    found = list(measure(400, queries=10, peers=False, dims=16))
-    assert [one.contestant for one in found] == ["mgl, bm25s", "mgl, fts5"]
-    for figures in found:
-        assert figures.note == "exact"
-        assert figures.recall == 1.0
-        assert set(figures.filtered_recall.values()) == {1.0}
-        assert figures.vector_bytes > 400 * 16 * 4
-        assert figures.vector_share == pytest.approx(figures.vector_bytes / (400 * 16 * 4))
-        assert 0 < figures.hybrid.p50 <= figures.hybrid.p95
-        assert figures.hybrid.queries == 10
-    assert found[1].text_bytes > 10_000
+def test_the_indexes_are_measured() -> None:
+    (figures,) = measure(400, queries=10, peers=False, dims=16)
+    assert figures.contestant == "mgl"
+    assert figures.recall == 1.0
+    assert set(figures.filtered_recall.values()) == {1.0}
+    assert figures.vector_bytes > 400 * 16 * 4
+    assert figures.vector_share == pytest.approx(figures.vector_bytes / (400 * 16 * 4))
+    assert 0 < figures.hybrid.p50 <= figures.hybrid.p95
+    assert figures.hybrid.queries == 10
+    assert figures.text_bytes > 10_000
 
 
 def test_what_is_not_found_is_missed_in_the_recall(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,23 +63,14 @@ def test_what_is_not_found_is_missed_in_the_recall(monkeypatch: pytest.MonkeyPat
     assert {one.recall for one in measure(400, queries=10, peers=False, dims=16)} == {0.7}
 
 
-@pytest.mark.retrieval
-def test_a_structure_says_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("faiss", reason="needs the [retrieval] extra")
-    monkeypatch.setattr(vectors, "EXACT_UP_TO", 300)
-    figures = next(measure(2000, queries=10, peers=False, dims=16))
-    assert figures.note.startswith("ivf, effort ")
-    assert 0.9 <= figures.recall <= 1.0
-
-
 @pytest.mark.parametrize(("package", "peer"), [("rank_bm25", NumpyRankBm25), ("lancedb", LanceDb)])
 def test_a_peer_finds_what_mgl_finds(
     tmp_path: Path, corpus: Corpus, package: str, peer: type[Contestant]
 ) -> None:
     pytest.importorskip(package, reason=f"{package} is not installed")
-    other, own = peer(), Mgl(MglVectors("exact"), "bm25s")
+    other, own = peer(), Mgl()
     other.build(corpus, tmp_path)
-    own.build(corpus, tmp_path)
+    own.build(corpus, tmp_path / "own")
     allowed = corpus.ids[::3]
     same = 0
     for query in corpus.queries:
@@ -101,10 +89,10 @@ def test_the_script_measures_each_size_and_refuses_what_is_none() -> None:
     result = CliRunner().invoke(app, ["--sizes", "200,1_000", *options, "--json"])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
-    assert [one["size"] for one in found] == [200, 200, 1000, 1000]
+    assert [one["size"] for one in found] == [200, 1000]
     assert all(one["recall"] == 1.0 for one in found)
     table = CliRunner().invoke(app, ["--sizes", "200", *options])
-    assert "mgl, fts5" in table.stdout
+    assert "of 10 queries or more" in table.stdout
     for sizes in ("", "50", "many", "200,,300"):
         with pytest.raises(UsageError):
             parse_sizes(sizes)

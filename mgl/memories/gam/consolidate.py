@@ -41,7 +41,7 @@ from mgl.memories.gam.state import (
 from mgl.memories.log import Draft
 from mgl.memories.propose import Proposal, propose
 from mgl.prompt import one_line
-from mgl.retrieval.likeness import nearest
+from mgl.retrieval.ranking import nearest
 from mgl.types import Turn
 
 __all__ = [

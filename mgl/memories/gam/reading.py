@@ -28,8 +28,8 @@ from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.consolidate import search_text
 from mgl.memories.gam.cues import Implied, find_implied, mark_by_rules, matches_time
 from mgl.memories.gam.state import Marks, State, neighbours, raw_text
-from mgl.retrieval.bm25 import Bm25
-from mgl.retrieval.likeness import likeness, nearest
+from mgl.retrieval.lexical import LexicalIndex
+from mgl.retrieval.ranking import likeness, nearest
 from mgl.types import Question, Turn
 
 __all__ = ["TEMPERATURE", "Contexts", "Event", "Reader", "Reading", "remove_names"]
@@ -114,7 +114,7 @@ class Contexts:
     def __init__(self, turns: Sequence[Turn], gone: Collection[int]) -> None:
         texts = ["" if place in gone else turn.text for place, turn in enumerate(turns)]
         sessions = [turn.session for turn in turns]
-        self._index = Bm25(
+        self._index = LexicalIndex.of(
             [
                 " ".join(
                     texts[near]

@@ -44,10 +44,8 @@ class KeyedVectors(Generic[Key]):
     def __init__(self, embedder: Embedder, keys: Iterable[Key], texts: Iterable[str]) -> None:
         self._keys = list(keys)
         self._places = {key: place for place, key in enumerate(self._keys)}
-        self._index = VectorIndex(embedder.model_id, embedder.dims)
-        if self._keys:
-            self._index.add(range(len(self._keys)), embedder.embed(list(texts)))
-            self._index.rebuild()
+        self._index = VectorIndex(embedder)
+        self._index.extend(dict(enumerate(texts)))
 
     def nearest(
         self,
@@ -66,7 +64,7 @@ class KeyedVectors(Generic[Key]):
             places = [self._places[key] for key in among if key in self._places]
         if count < 1 or not self._keys or places == []:
             return []
-        (hits,) = self._index.search(vector[None], count, places)
+        hits = self._index.search(vector, count, places)
         return [(self._keys[hit.id], hit.score) for hit in hits if hit.score >= floor]
 
 

@@ -13,7 +13,7 @@ from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.edits import Retrieve
 from mgl.memories.hgmem.state import Memory
 from mgl.retrieval.base import Embedder
-from mgl.retrieval.likeness import nearest
+from mgl.retrieval.ranking import nearest
 
 __all__ = ["Evidence"]
 

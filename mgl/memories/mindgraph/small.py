@@ -46,8 +46,8 @@ from mgl.memories.mindgraph.prompts import RELEVANT
 from mgl.memories.mindgraph.state import AddEdge, AddNode, Edit, Graph, Node
 from mgl.memories.mindgraph.tools import cite_nodes, passage_around
 from mgl.prompt import Prompt, one_line
-from mgl.retrieval import Bm25, reciprocal_rank_fusion
-from mgl.retrieval.bm25 import stems
+from mgl.retrieval import LexicalIndex, reciprocal_rank_fusion
+from mgl.retrieval.lexical import stems
 from mgl.store import MemoryRecord
 from mgl.text import sentence_spans
 from mgl.text.names import Name, find_names, mentioned
@@ -168,7 +168,7 @@ async def _rank_blocks(
     All blocks of a question are asked about before the next question: a block is then in the
     engine's prefix cache when the next question asks of it.
     """
-    index, size = Bm25([block.text for block in blocks]), min(pool, len(blocks))
+    index, size = LexicalIndex.of([block.text for block in blocks]), min(pool, len(blocks))
     advance = _counting(tools, "rank", size * len(questions))
 
     async def judge(block: Chunk, question: str) -> float:
@@ -337,6 +337,6 @@ def _rank_claims(
         prefix = _claim_prefix(known.index(part))
         own = [node for node in claims if node.id.startswith(prefix)]
         return sorted(own, key=lambda node: -support[node.id])
-    scores = Bm25([f"{node.content} {node.quote}" for node in claims]).scores(part)
+    scores = LexicalIndex.of([f"{node.content} {node.quote}" for node in claims]).scores(part)
     found = [place for place in range(len(claims)) if scores[place] > 0]
     return [claims[place] for place in sorted(found, key=lambda at: -scores[at])]

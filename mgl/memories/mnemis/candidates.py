@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from mgl.memories.mnemis.nodes import Entity
 from mgl.retrieval.base import Embedder, Hit
-from mgl.retrieval.bm25 import Bm25, all_stems
-from mgl.retrieval.fuse import fuse_hits
+from mgl.retrieval.lexical import LexicalIndex, all_stems
+from mgl.retrieval.ranking import fuse_hits
 
 __all__ = ["LEAST_LIKE", "alike", "candidates", "cosines_of"]
 
@@ -32,7 +32,7 @@ async def candidates(
     if not names or not entities:
         return [[] for _ in names]
     forms = [(place, name) for place, entity in enumerate(entities) for name in entity.names]
-    words = Bm25([f"{' '.join(entity.names)} {entity.summary}" for entity in entities])
+    words = LexicalIndex.of([f"{' '.join(entity.names)} {entity.summary}" for entity in entities])
     cosines = await cosines_of(embedder, names, [name for _, name in forms])
     owners = np.array([place for place, _ in forms])
     found = []

@@ -34,7 +34,7 @@ class MnemisConfig(PresetConfig):
     ``reranked`` says whether a re-ranker orders what System-1 alone has found; the union of both
     routes is always re-ranked (§2.3).
     ``ranking`` is what orders episodes: the ``rerank``er, or (``context``, ours) what stands around
-    them (``mgl.retrieval.in_context``), fused with what was found and selected in them.
+    them (``mgl.retrieval.turns``), fused with what was found and selected in them.
     ``preset`` ``small`` is for models and machines that cannot follow the extraction at its price.
     ``READING`` are the options that decide how a memory is read, and nothing of what is in it.
     """

@@ -28,8 +28,8 @@ from mgl.memories.mnemis.selection import SELECT_NAMES
 from mgl.memories.mnemis.state import AddEntity, Edit, Repeat, State
 from mgl.memories.mnemis.terms import FACT_CHARS
 from mgl.prompt import Prompt
-from mgl.retrieval.in_context import after_another
 from mgl.retrieval.rerankers.language_model import HELPS
+from mgl.retrieval.turns import with_previous
 from mgl.store.redaction import Redaction, masked
 from mgl.store.traces import AROUND, TELLING, words_of
 from mgl.types import Conversation, Turn
@@ -127,11 +127,11 @@ class Losses:
 
     def shown(self) -> Iterator[str]:
         """The texts under which the episodes that go were searched for: alone, and with the one
-        before (``mgl.retrieval.in_context``)."""
+        before (``mgl.retrieval.turns``)."""
         texts = {number: shown(self._source, each) for number, each in self.before.episodes.items()}
         yield from (texts[number] for number in self.episodes)
         for (one, other), both in zip(
-            pairwise(texts), after_another(list(texts.values()))[1:], strict=True
+            pairwise(texts), with_previous(list(texts.values()))[1:], strict=True
         ):
             if not self.episodes.isdisjoint((one, other)):
                 yield both

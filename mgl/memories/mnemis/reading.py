@@ -21,7 +21,7 @@ from mgl.memories.mnemis.selection import Selection, select
 from mgl.memories.mnemis.similarity import Kind, Similarity, Texts, node_text
 from mgl.memories.mnemis.state import State
 from mgl.retrieval.base import Hit, Reranker
-from mgl.retrieval.fuse import fuse_hits
+from mgl.retrieval.ranking import fuse_hits
 
 __all__ = ["Reading", "of_the_graph", "read", "trace"]
 

@@ -18,10 +18,8 @@ from numpy.typing import NDArray
 from mgl.memories.mnemis.nodes import Category, Entity
 from mgl.memories.mnemis.state import State
 from mgl.retrieval.base import Embedder
-from mgl.retrieval.hybrid import Hybrid
-from mgl.retrieval.in_context import InContext
-from mgl.retrieval.lexical import StaticTexts
-from mgl.retrieval.vectors import VectorIndex
+from mgl.retrieval.turns import TurnIndex
+from mgl.retrieval.vectors import HybridIndex
 
 __all__ = ["Kind", "Similarity", "Texts", "node_text"]
 
@@ -84,26 +82,35 @@ class Similarity:
         """The ids of the ``count`` items of a kind most like the query, the best first."""
         if kind not in self._indexes:
             return []
-        hits = self._indexes[kind].search(query, vector, count)
+        hits = self._indexes[kind].search(query, count, vector=vector)
         return [self._ids[kind][hit.id] for hit in hits]
 
     async def in_context(self, query: str) -> list[str]:
         """The ids of all episodes by what stands around them, too, the best first."""
 
         def work() -> list[str]:
-            return [self._ids["episodes"][place] for place in self._around.fused(query)]
+            return [
+                self._ids["episodes"][place] for place in self._around.rank(query, self._spoken)
+            ]
 
         return await asyncio.to_thread(work)
 
     @cached_property
-    def _around(self) -> InContext:
-        ids = self._ids["episodes"]
-        lines = list(self._texts.by_kind["episodes"].values())
-        return InContext(self._embedder, lines, [self._texts.speakers.get(id, "") for id in ids])
+    def _around(self) -> TurnIndex:
+        index = TurnIndex(self._embedder)
+        index.extend(dict(enumerate(self._texts.by_kind["episodes"].values())))
+        return index
+
+    @cached_property
+    def _spoken(self) -> dict[str, list[int]]:
+        """The places of each speaker's episodes."""
+        spoken: dict[str, list[int]] = {}
+        for place, identity in enumerate(self._ids["episodes"]):
+            spoken.setdefault(self._texts.speakers.get(identity, ""), []).append(place)
+        return spoken
 
 
-def _indexed(embedder: Embedder, texts: list[str]) -> Hybrid:
-    vectors = VectorIndex(embedder.model_id, embedder.dims)
-    vectors.add(range(len(texts)), embedder.embed(texts))
-    vectors.rebuild()
-    return Hybrid(vectors, StaticTexts(range(len(texts)), texts))
+def _indexed(embedder: Embedder, texts: list[str]) -> HybridIndex:
+    index = HybridIndex(embedder)
+    index.extend(dict(enumerate(texts)))
+    return index

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgl.retrieval.base import Embedder
-from mgl.retrieval.likeness import likeness
+from mgl.retrieval.ranking import likeness
 
 __all__ = ["FITTED", "Sigmoid", "SimilarityReranker"]
 
