@@ -37,7 +37,6 @@ __all__ = [
     "content_hash",
     "request_json",
     "showing",
-    "showing_only",
     "witness",
     "witnessing",
 ]
@@ -102,18 +101,6 @@ def showing(
         yield
     finally:
         _LINEAGE.reset(token)
-
-
-@contextmanager
-def showing_only(turns: Collection[int]) -> Iterator[None]:
-    """State that the calls within show only these of the turns stated around them, whose texts
-    were read when that scope began. Changes nothing where none was stated."""
-    around = _LINEAGE.get()
-    if around is None:
-        yield
-        return
-    with showing(around.document_id, turns, since=around.since):
-        yield
 
 
 @contextmanager

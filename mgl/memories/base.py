@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from mgl.errors import InputError, UsageError
 from mgl.llm.base import LLM, Sampling
-from mgl.llm.calls import content_hash, showing_only
+from mgl.llm.calls import content_hash
 from mgl.llm.replies import REPAIR
 from mgl.memories.calls import Shown, answer_from_turns, reply_to_turn
 from mgl.memories.deletion import Forgotten
@@ -460,19 +460,17 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
 
     async def answer(self, question: Question) -> Answer:
         """Answer from what the memory holds, citing turns."""
-        self._log.open(self._record)
-        with self._log.showing():
-            found = await self.recall(question)
-            with showing_only(found.turns):
-                answer = await answer_from_turns(
-                    self._tools.llm,
-                    self.conversation,
-                    found.shown,
-                    question,
-                    sampling=self._sampling(),
-                    trace=(self._judged_by, *found.trace),
-                    ranked=found.ranked,
-                )
+        found = await self.recall(question)
+        with self._log.showing(found.turns):
+            answer = await answer_from_turns(
+                self._tools.llm,
+                self.conversation,
+                found.shown,
+                question,
+                sampling=self._sampling(),
+                trace=(self._judged_by, *found.trace),
+                ranked=found.ranked,
+            )
         return replace(answer, paths=found.paths)
 
     async def reply(self, turn: Turn, name: str) -> Answer:
@@ -493,18 +491,17 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         kept = [number for number in range(last) if number not in forgotten]
         recent = [*kept[1 - RECENT :], last]
         question = Question(heard.text, heard.time, heard.speaker or None)
-        with self._log.showing():
-            found = await self.recall(question, recent=recent)
-            with showing_only(found.turns.union(recent)):
-                said = await reply_to_turn(
-                    self._tools.llm,
-                    talk,
-                    found.shown,
-                    recent,
-                    name=name,
-                    sampling=self._sampling(),
-                    trace=found.trace,
-                )
+        found = await self.recall(question, recent=recent)
+        with self._log.showing(found.turns.union(recent)):
+            said = await reply_to_turn(
+                self._tools.llm,
+                self.conversation,
+                found.shown,
+                recent,
+                name=name,
+                sampling=self._sampling(),
+                trace=found.trace,
+            )
         await self.append(replace(given, text=said.text))
         return replace(said, paths=found.paths)
 
