@@ -9,8 +9,8 @@ import pytest
 
 from mgl.benchmarks.base import Item
 from mgl.errors import EngineRejected
-from mgl.evaluation.judges import judge_prompts as prompts
-from mgl.evaluation.judges.judging import JUDGES, preferred
+from mgl.evaluation.judges import prompts
+from mgl.evaluation.judges.judging import JUDGES, prefer
 from mgl.evaluation.records import Answered, VerdictRecord
 from mgl.llm.base import Sampling
 from mgl.llm.calls import MemoryCallLog
@@ -245,7 +245,7 @@ class TestPreferring:
     @pytest.mark.parametrize("of", [item(passage="It rained and blew."), item("Rain.")])
     async def test_the_place_is_the_score(self, of: Item, place: str, score: float) -> None:
         engine = ScriptedEngine([self.reply(place)])
-        verdict = await preferred(Client(engine, MemoryCallLog()), of, "It rained.", "It blew.")
+        verdict = await prefer(Client(engine, MemoryCallLog()), of, "It rained.", "It blew.")
         assert (verdict.score, verdict.reason) == (score, "It says more.")
         [request] = engine.requests
         said = request.messages[-1].content
@@ -254,13 +254,13 @@ class TestPreferring:
 
     async def test_prose_is_no_preference(self) -> None:
         client = Client(ScriptedEngine(["The first."] * 5), MemoryCallLog())
-        verdict = await preferred(client, item(passage="x"), "a", "b")
+        verdict = await prefer(client, item(passage="x"), "a", "b")
         assert verdict.score is None
         assert verdict.reason
 
     async def test_without_anything_to_judge_by_nothing_is_asked(self) -> None:
         engine = ScriptedEngine([])
-        verdict = await preferred(Client(engine, MemoryCallLog()), item(), "a", "b")
+        verdict = await prefer(Client(engine, MemoryCallLog()), item(), "a", "b")
         assert (verdict.score, engine.requests) == (None, [])
         assert "neither a passage nor a gold" in verdict.reason
 

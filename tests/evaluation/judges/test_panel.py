@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from itertools import pairwise
+from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mgl.evaluation.judges.seat_panel import seat_panel
 
+from mgl.errors import InputError
 from mgl.evaluation.judges.judging import JUDGING
+from mgl.evaluation.judges.panel import read_labelled, seat_panel
 
 names = st.sampled_from(["entailment", "correctness", "mindgraph"])
 models = st.sampled_from(["a", "b", "c"])
@@ -38,3 +43,52 @@ def test_no_two_verdicts_have_one_key(judges: list[tuple[str, str]], repeats: in
     (judge, model), *others = judges
     seats = seat_panel(judge, model, others, repeats=repeats)
     assert len({seat.key for seat in seats}) == len(seats) == len(judges) * (repeats + 1)
+
+
+ROW = {"question": "Where?", "gold": ["Rome", "roma"], "answer": "To Rome.", "correct": True}
+
+
+def test_a_line_an_answer(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    other = {**ROW, "gold": "Bern", "correct": False, "id": "q_abs", "category": "multi-session"}
+    path.write_text(f"{json.dumps(ROW)}\n\n{json.dumps(other)}\n")
+    read = read_labelled(path)
+    one, two = read.answers
+    assert read.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert (one.item.golds, one.item.id, one.correct) == (("Rome", "roma"), "answer 1", True)
+    assert (one.answer, one.item.question.text) == ("To Rome.", "Where?")
+    assert (two.item.golds, two.item.id, two.item.category) == (("Bern",), "q_abs", "multi-session")
+    assert two.correct is False
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[]",
+        json.dumps({**ROW, "correct": "yes"}),
+        json.dumps({**ROW, "correct": 1}),
+        json.dumps({key: value for key, value in ROW.items() if key != "gold"}),
+        json.dumps({**ROW, "verdict": 1}),
+    ],
+)
+def test_a_line_that_is_none_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_text(f"{json.dumps(ROW)}\n{line}\n")
+    with pytest.raises(InputError) as caught:
+        read_labelled(path)
+    assert "line 2" in caught.value.message
+
+
+def test_a_file_without_answers_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_text("[]")
+    with pytest.raises(InputError):
+        read_labelled(path)
+
+
+def test_two_answers_of_one_id_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "labels.json"
+    path.write_text(json.dumps([{**ROW, "id": "a"}, {**ROW, "id": "a", "answer": "Bern"}]))
+    with pytest.raises(InputError):
+        read_labelled(path)

@@ -1,4 +1,4 @@
-"""What a reply chooses, by each benchmark's rule and by ours."""
+"""What a reply decides, by each benchmark's rule and by ours."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from mgl.benchmarks.base import Item
 from mgl.evaluation.scorers.choices import (
     find_label,
     find_letter,
+    find_verdict,
     gold_label,
     gold_letter,
     letter_longbench,
@@ -149,3 +150,39 @@ def test_the_gold_label_is_that_of_the_choices() -> None:
     assert gold_label(item("contradict ", choices=LABELS)) == "Contradict"
     assert gold_label(item("other", choices=LABELS)) is None
     assert gold_label(item(choices=LABELS)) is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("TRUE", True),
+        ("False.", False),
+        ("**FALSE**: Daisy was driving.", False),
+        ("TRUE, because it is false that Gatsby drove.", True),
+        ("[Answer]: TRUE [Explanation]: it is supported.", True),
+        ("<answer>FALSE</answer>", False),
+        ('{"answer": "TRUE"}', True),
+        ("Daisy drove the car, so the statement is false.", False),
+        ("The claim is true.", True),
+        ("Answer: false", False),
+        ("The answer is FALSE, not TRUE.", False),
+        ("The answer is FALSE. No, TRUE.", None),
+        ("The statement is not TRUE.", False),
+        ("This isn't true.", False),
+        ("I would say that it is NOT FALSE.", True),
+        ("Not true.", False),
+        ("The statement is **false**.", False),
+        ('Answer: "True"', True),
+        ("The claim is true. The claim is false.", None),
+        ("The claim is not true.", False),
+        ("It is true that Daisy drove.", None),
+        ("A true friend of Daisy", None),
+        ("Truely, falsehoods.", None),
+        ("TRUE or FALSE: I cannot tell.", None),
+        ("TRUE/FALSE", None),
+        ("I cannot tell.", None),
+        ("", None),
+    ],
+)
+def test_what_a_reply_decides(reply: str, said: bool | None) -> None:
+    assert find_verdict(reply) is said

@@ -6,18 +6,19 @@ import sys
 from typing import Any
 
 import pytest
-from mgl.evaluation.find_scorers.registry import (
-    AGGREGATES,
-    SCORERS,
-    aggregated,
-    find_scorers,
-    score_answer,
-)
 
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
-from mgl.evaluation.records import Answered, Record, Scored
+from mgl.evaluation.records import Answered, Record
+from mgl.evaluation.scorers.registry import (
+    AGGREGATES,
+    SCORERS,
+    Scored,
+    find_scorers,
+    score_answer,
+)
 from mgl.evaluation.scorers.words import nltk_tools
+from mgl.evaluation.statistics import Interval
 from mgl.types import Question
 
 COLOURS = ("the blue one", "the red one")
@@ -26,6 +27,11 @@ LABELS = ("Consistent", "Contradict")
 
 def item(*golds: str, **fields: Any) -> Item:
     return Item("q", "s", Question("What?"), golds, **fields)
+
+
+def aggregated(names: list[str], answers: list[Scored]) -> dict[str, Interval]:
+    found = {name: AGGREGATES[name].compute(answers) for name in names if name in AGGREGATES}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def category(number: int) -> dict[str, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mgl.evaluation.judges import judge_prompts
+from mgl.evaluation.judges import prompts
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.prompt import Prompt
 
@@ -42,7 +42,7 @@ HEADING = "-Anticipated Output Format-#####\n"
 
 @pytest.mark.parametrize("name", PINNED | PINNED_OURS)
 def test_hash_is_pinned(name: str) -> None:
-    prompt: Prompt = getattr(judge_prompts, name)
+    prompt: Prompt = getattr(prompts, name)
     assert prompt.hash[:16] == (PINNED | PINNED_OURS)[name]
 
 
@@ -51,7 +51,7 @@ def test_mindgraphs_is_the_papers(papers: Path) -> None:
     """But for the numbers of the lines and of the page (docs/prompts.md)."""
     lines = (papers / "mindgraph.txt").read_text().splitlines()
     printed = (re.sub(r"^ ?\d{3}(?= |$)", "", line) for line in lines if line.strip() != "```")
-    assert _words(judge_prompts.MINDGRAPH.text) in _words(" ".join(printed))
+    assert _words(prompts.MINDGRAPH.text) in _words(" ".join(printed))
 
 
 @pytest.mark.papers
@@ -59,7 +59,7 @@ def test_mindgraphs_is_the_papers(papers: Path) -> None:
 def test_hgmems_are_the_papers(name: str, papers: Path) -> None:
     """But for code fences, the marks of a list, and a heading that the extraction lost, which the
     figure names (docs/prompts.md)."""
-    prompt: Prompt = getattr(judge_prompts, name)
+    prompt: Prompt = getattr(prompts, name)
     assert prompt.text.count(HEADING) == 1
     printed = (papers / "hgmem.txt").read_text().replace("```", "")
     printed = re.sub(r"^- (?=\(\d\))", "", printed, flags=re.MULTILINE)
@@ -71,9 +71,9 @@ def _words(text: str) -> str:
 
 
 def test_every_prompt_says_where_it_comes_from_and_what_it_is_given() -> None:
-    assert set(judge_prompts.__all__) == PINNED.keys() | PINNED_OURS.keys()
-    for name in judge_prompts.__all__:
-        prompt: Prompt = getattr(judge_prompts, name)
+    assert set(prompts.__all__) == PINNED.keys() | PINNED_OURS.keys()
+    for name in prompts.__all__:
+        prompt: Prompt = getattr(prompts, name)
         assert prompt.source == SOURCES.get(name, prompt.source)
         assert name in SOURCES or prompt.source.startswith("ours")
         assert set(re.findall(r"\{([a-z_]+)\}", prompt.text)) == set(prompt.variables)
@@ -81,12 +81,5 @@ def test_every_prompt_says_where_it_comes_from_and_what_it_is_given() -> None:
 
 def test_every_prompt_is_one_that_a_judge_asks_with() -> None:
     asked = {prompt.name for judge in JUDGES.values() for prompt in judge.prompts}
-    asked |= {judge_prompts.BETTER.name, judge_prompts.CLOSER.name}
-    assert asked == {getattr(judge_prompts, name).name for name in judge_prompts.__all__}
-
-
-@pytest.mark.parametrize("name", ["TALK", "TEMPORAL", "KNOWLEDGE_UPDATE", "DIALOGUE", "FILM"])
-def test_ours_ask_for_the_reason_first_and_say_that_length_does_not_count(name: str) -> None:
-    text = getattr(judge_prompts, name).text
-    assert "length" in text
-    assert text.index('"reason"') < text.index('"correct"')
+    asked |= {prompts.BETTER.name, prompts.CLOSER.name}
+    assert asked == {getattr(prompts, name).name for name in prompts.__all__}

@@ -1,4 +1,4 @@
-"""Paired tests against hand-worked and enumerated cases; Holm's correction."""
+"""Intervals and paired tests against hand-worked and enumerated cases; Holm's correction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import UsageError
-from mgl.evaluation.statistics import compare_pairs, correct_holm
+from mgl.evaluation.statistics import (
+    bootstrap_interval,
+    compare_pairs,
+    correct_holm,
+    wilson_interval,
+)
 
 quarters = st.integers(-4, 4).map(lambda n: n / 4)
 chances = st.lists(st.floats(0, 1), max_size=12)
@@ -124,3 +129,22 @@ def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.Monkey
     with pytest.raises(UsageError) as caught:
         compare_pairs([1, 1], [0, 0], "share")
     assert "mgl[evaluation]" in caught.value.hint
+
+
+class TestIntervals:
+    @pytest.mark.parametrize(
+        ("successes", "n", "low", "high"),
+        [(3, 4, 0.300642, 0.954413), (0, 10, 0.0, 0.277533), (10, 10, 0.722467, 1.0)],
+    )
+    def test_wilson_by_hand(self, successes: int, n: int, low: float, high: float) -> None:
+        found = wilson_interval(successes, n)
+        assert (found.low, found.high) == (pytest.approx(low, abs=1e-6), pytest.approx(high))
+        assert found.low <= found.mean <= found.high
+
+    def test_a_bootstrap_depends_on_its_values_and_seed_alone(self) -> None:
+        values = [n % 3 / 2 for n in range(30)]
+        found = bootstrap_interval(values)
+        assert found == bootstrap_interval(values)
+        assert found.low < found.mean == 0.5 < found.high
+        with pytest.raises(ValueError, match="finite"):
+            bootstrap_interval([])
