@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
-import runpy
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -89,35 +86,3 @@ def test_a_failed_installation_shows_why_and_is_tried_again(checkout: Path) -> N
     assert failed.returncode != 0
     assert "ERROR: no such package" in failed.stderr
     assert not list((checkout / ".venv").glob(".installed-*"))
-
-
-@pytest.mark.parametrize(
-    ("grouping", "stage"), [("model", "categorise"), ("likeness", "name_category")]
-)
-def test_a_hierarchy_of_made_up_entities_is_measured(
-    grouping: str,
-    stage: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(
-        sys, "argv", ["bench-hierarchy", "--entities", "400", "--grouping", grouping, "--json"]
-    )
-    with pytest.raises(SystemExit):
-        runpy.run_path(str(SCRIPTS / "bench-hierarchy"), run_name="__main__")
-    small, large = json.loads(capsys.readouterr().out)["runs"]
-    assert (small["layers"][0], large["layers"][0]) == (40, 400)
-    assert large["calls"][stage] > small["calls"][stage] > 0
-    assert large["layers"][-1] == 1
-
-
-def test_a_model_call_is_timed_beside_its_bare_request(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["bench-overhead", "--calls", "5", "--json"])
-    with pytest.raises(SystemExit):
-        runpy.run_path(str(SCRIPTS / "bench-overhead"), run_name="__main__")
-    figures = json.loads(capsys.readouterr().out)
-    assert figures["http_ms"] > 0
-    added = figures["mgl_ms"] - figures["http_ms"]
-    assert figures["overhead_p50_ms"] == pytest.approx(added, abs=0.002)

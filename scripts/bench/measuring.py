@@ -1,4 +1,4 @@
-"""Shared by the developers' measurements: kept rows, tables, costs, arguments, and their scores.
+"""Shared by the developers' measurements: kept rows, tables, costs and scores.
 
 Run from a clone; not in the wheel. Intervals of means are bootstrapped, those of shares Wilson's.
 """
@@ -9,13 +9,12 @@ import csv
 import json
 import random
 import re
-from argparse import ArgumentParser
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,25 +29,7 @@ from mgl.evaluation.statistics import Interval, bootstrap_interval, wilson_inter
 from mgl.llm.calls import CallRecord
 from mgl.memories.results import AskResult
 from mgl.memories.view import GraphView
-from mgl.models.profiles import EngineName
 from mgl.types import StageUsage
-
-
-def add_locomo(parser: ArgumentParser) -> None:
-    """LoCoMo's file, and what of it."""
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--conversation", nargs="*", default=[])
-    parser.add_argument("--sessions", type=int, help="of each conversation the first so many")
-
-
-def add_models(parser: ArgumentParser) -> None:
-    """The models that run, and options of the memory."""
-    parser.add_argument("--model")
-    parser.add_argument("--engine", choices=get_args(EngineName))
-    parser.add_argument("--base-url")
-    parser.add_argument("--embedder")
-    parser.add_argument("--reranker")
-    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
 
 
 class KeptRows:

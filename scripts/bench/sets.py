@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from commands import add_models
 from longreason import LongReasonConfig, MadeSet, build_longreason
-from measuring import add_models
 from pydantic import BaseModel, ValidationError
 from sensemaking import SenseMakingConfig, build_sensemaking
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""What each constraint costs to compile and to follow, by the libraries that servers decode with.
+"""Measure what constraints cost to compile and to follow, by the libraries servers decode with.
 
-    PYTHONPATH=. SERVER_PYTHON scripts/bench-constraints --tokenizer FOLDER [--limit 60] [--json]
+    PYTHONPATH=. SERVER_PYTHON scripts/bench/constraint_costs.py --tokenizer FOLDER [--limit 60]
 
 Run it with the Python of a vLLM environment: xgrammar, llguidance and outlines_core are taken from
 there, so the figures are those of that server's backends. Each constraint that memories declare is
-made with 10, 100 and 1,000 ids, sentences or indices, in every notation that a backend reads. One
-compilation is one process of its own, ended after ``--limit`` seconds. The first time is from the
-text of the constraint to one that can be followed, the second the mean of one mask while a text of
-the grammar is followed. Servers add limits of their own (vLLM gives a regular expression 5 s).
+compiled with 10, 100 and 1,000 ids, sentences or indices, in every notation that a backend reads.
+Each compilation has a process of its own, killed after ``--limit`` seconds. The first time is from
+the text of the constraint to one that can be followed, the second the mean of one mask while a
+text of the grammar is followed. Servers add limits of their own (vLLM gives a regular expression
+5 s).
 """
 
 from __future__ import annotations

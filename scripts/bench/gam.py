@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""GAM on LoCoMo: what it finds, where it cuts, what it answers, what it costs.
+"""Measure GAM on LoCoMo: what it finds, where it cuts, what it answers, what it costs.
 
-    scripts/locomo evidence   --data FILE [--set partition=session …]  gold turns among 10 returned
-    scripts/locomo boundaries --data FILE --model PROFILE              session ends found again
-    scripts/locomo build      --data FILE --conversation conv-30       calls, tokens, topics, links
-    scripts/locomo answers    --data FILE --conversation conv-30       F1 and BLEU-1, by method
-    scripts/locomo growth     --data FILE --conversation conv-30       by session, as in Table 10
-    scripts/locomo append     --data FILE                              what one more turn costs
+    python scripts/bench/gam.py evidence   gold turns among the 10 returned, no language model
+    python scripts/bench/gam.py boundaries session ends found in turns without sessions and times
+    python scripts/bench/gam.py build      calls, tokens, topics, links
+    python scripts/bench/gam.py answers    F1 and BLEU-1, by method
+    python scripts/bench/gam.py growth     tokens a question as a conversation grows (Table 10)
+    python scripts/bench/gam.py append     milliseconds that one more turn takes
 
-``--set name=value`` sets an option of GAM, more than one with more of them. All calls are kept in
-MGL_HOME: what was run before is replayed, and a run that was ended goes on. Categories 1 to 4.
+All take ``--data FILE``, ``--conversation conv-30 ...``, and ``--set name=value ...`` for options
+of GAM. Questions are those of categories 1 to 4. Calls are logged in MGL_HOME: an interrupted run
+resumes, and what ran before is replayed.
 """
 
 from __future__ import annotations
@@ -18,18 +19,15 @@ import argparse
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from statistics import fmean, quantiles
 
-from pathlib import Path
-sys.path.insert(0, str(Path(__file__).parent / "bench"))
+from commands import Command, add_locomo, command_parser, run_command
 from measuring import (
     ANSWER_HEAD,
     CATEGORY_HEAD,
     BoundaryScores,
-    add_locomo,
-    add_models,
     answer_lines,
     answer_row,
     boundary_scores,
@@ -38,14 +36,15 @@ from measuring import (
     quantity,
     valleys,
 )
+
 from mgl.benchmarks.base import Item
 from mgl.benchmarks.locomo import LocomoSample, first_sessions, read_samples
 from mgl.evaluation.scorers.words import evidence_recall
-from mgl.lab import Lab, ModelChoice
+from mgl.lab import Lab
+from mgl.lab.talk import Talk
+from mgl.memories.options import read_settings
 from mgl.models.shipped import home
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, open_embedder
-from mgl.memories.options import read_settings
-from mgl.lab.talk import Talk
 from mgl.types import Conversation, StageUsage
 
 K = 10
@@ -208,35 +207,23 @@ def append(lab: Lab, arguments: argparse.Namespace) -> None:
     )
 
 
+COMMANDS: Mapping[str, Command] = {
+    "evidence": evidence,
+    "boundaries": boundaries,
+    "build": build,
+    "answers": answers,
+    "growth": growth,
+    "append": append,
+}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    commands = {
-        "evidence": evidence,
-        "boundaries": boundaries,
-        "build": build,
-        "answers": answers,
-        "growth": growth,
-        "append": append,
-    }
-    parser.add_argument("command", choices=commands)
+    parser = command_parser(__doc__, COMMANDS)
     add_locomo(parser)
-    add_models(parser)
     parser.add_argument("--method", nargs="*", default=["gam", "turns", "transcript"])
     parser.add_argument("--questions", type=int, default=10, help="asked at each size (growth)")
     parser.add_argument("--every", type=int, default=5, help="sessions between sizes (growth)")
-    arguments = parser.parse_args()
-    with Lab.open(
-        ModelChoice(
-            arguments.model,
-            engine=arguments.engine,
-            base_url=arguments.base_url,
-            embedder=arguments.embedder,
-            reranker=arguments.reranker,
-        ),
-    ) as lab:
-        commands[arguments.command](lab, arguments)
+    run_command(parser, COMMANDS)
 
 
 if __name__ == "__main__":

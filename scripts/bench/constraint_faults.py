@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How often replies break their form, held to their constraint and not, on a real server.
 
-    scripts/check-constraints --base-url URL --model PROFILE --text FILE… --question TEXT…
+    scripts/bench/constraint_faults.py --base-url URL --model PROFILE --text FILE… --question TEXT…
                               [--replies 1000] [--each 200] [--free 200] [--free-each 30] --out FILE
 
 Builds MindGraph over the texts until ``--replies`` build replies are there, half of them citing by

@@ -1,23 +1,24 @@
 #!/usr/bin/env python3
-"""Mnemis on LoCoMo: what it costs, what it selects, what it finds and answers, by route.
+"""Measure Mnemis on LoCoMo: what it costs, selects, finds and answers, by route.
 
-    scripts/mnemis ingest    --data FILE --conversation conv-26 --sessions 6   graph and cost
-    scripts/mnemis pairs     … --out FILE      pairs of names, for a reader to judge by y or n
-    scripts/mnemis pairs     … --score FILE    precision and recall by what the reader wrote
-    scripts/mnemis selection …                 System-2: offered, selected, reached, by question
-    scripts/mnemis evidence  …                 gold turns among the episodes of the k best
-    scripts/mnemis answers   … --out FILE      F1 and BLEU-1, tokens a question
-    scripts/mnemis growth    …                 the hierarchy taken further, against built anew
+    python scripts/bench/mnemis.py ingest     graph and cost
+    python scripts/bench/mnemis.py pairs      --out FILE: pairs of names for a reader to judge;
+                                              --score FILE: precision and recall by the verdicts
+    python scripts/bench/mnemis.py selection  System-2: offered, selected, reached, by question
+    python scripts/bench/mnemis.py evidence   gold turns among the episodes of the k best
+    python scripts/bench/mnemis.py answers    F1 and BLEU-1, tokens a question; --out FILE
+    python scripts/bench/mnemis.py growth     the hierarchy extended, against rebuilt
 
-``evidence`` and ``answers`` take the five settings of Table 4 over one build: System-1 over
-episodes (RAG), over entities and facts (graph), over both; System-2; both routes. ``--set
-name=value`` sets an option, more than one with more of them; ``--set routes=system1`` keeps to the
-settings of that route, which call no model to find anything, and build no hierarchy. Questions are
-those of categories 1 to 4 whose evidence lies in the first ``--sessions``.
+All take ``--data FILE``, ``--conversation conv-26 ...``, ``--sessions 6`` (the first six), and
+``--set name=value ...`` for options of Mnemis. Questions are those of categories 1 to 4 whose
+evidence lies in these sessions. ``evidence`` and ``answers`` take the five settings of Table 4
+over one build: System-1 over episodes (RAG), over entities and facts (graph), over both; System-2;
+both routes. ``--set routes=system1`` keeps to the settings of that route, which call no model to
+find anything and build no hierarchy.
 
-The preset is the one of the model's profile: with a small model ``--set preset=paper`` (or
-``extraction=model``) has the model extract. All calls are kept in MGL_HOME: what was run before is
-replayed, and a run that was ended goes on.
+The preset is the model profile's: with a small model ``--set preset=paper`` (or
+``extraction=model``) has the model extract. Calls are logged in MGL_HOME: an interrupted run
+resumes, and what ran before is replayed.
 """
 
 from __future__ import annotations
@@ -26,21 +27,19 @@ import argparse
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent / "bench"))
+from commands import Command, add_locomo, command_parser, run_command
 from measuring import (
     ANSWER_HEAD,
     CATEGORY_HEAD,
     COST_HEAD,
     KeptRows,
     Pair,
-    add_locomo,
-    add_models,
     answer_lines,
     answer_row,
     by_category,
@@ -55,23 +54,23 @@ from measuring import (
     read_verdicts,
     write_pairs,
 )
+
 from mgl.benchmarks.base import Item
 from mgl.benchmarks.locomo import LocomoSample, read_samples
-from mgl.cli.progress import LineObserver
-from mgl.errors import MglError, UsageError
+from mgl.errors import UsageError
 from mgl.evaluation.scorers.words import evidence_recall
-from mgl.lab import Lab, ModelChoice
+from mgl.lab import Lab
+from mgl.lab.talk import Talk
 from mgl.llm.concurrency import for_each
 from mgl.memories.mnemis import MnemisConfig
 from mgl.memories.mnemis.figures import GROUPS, figures
 from mgl.memories.mnemis.pairs import Named, kept_apart, merged, said
 from mgl.memories.mnemis.reading import Reading, of_the_graph
 from mgl.memories.mnemis.state import State
+from mgl.memories.options import read_settings
 from mgl.models.shipped import home
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, open_embedder
 from mgl.retrieval.turns import TurnIndex
-from mgl.memories.options import read_settings
-from mgl.lab.talk import Talk
 from mgl.types import Conversation, StageUsage
 
 Arguments = argparse.Namespace
@@ -272,7 +271,10 @@ def evidence(lab: Lab, arguments: Arguments) -> None:
         }
         for item in asked(sample, arguments):
             for name, places in (
-                ("turns by embedding", [hit.id for hit in plain.alone.search(item.question.text, len(turns))]),
+                (
+                    "turns by embedding",
+                    [hit.id for hit in plain.alone.search(item.question.text, len(turns))],
+                ),
                 (FUSED_TURNS, plain.rank(item.question.text, spoken)),
             ):
                 ids = [turns[place].id for place in places]
@@ -376,7 +378,7 @@ def amount(used: StageUsage) -> str:
     return f"{calls} | {tokens:,}"
 
 
-COMMANDS: Mapping[str, Callable[[Lab, Arguments], None]] = {
+COMMANDS: Mapping[str, Command] = {
     "ingest": ingest,
     "pairs": pairs,
     "selection": selection,
@@ -387,33 +389,12 @@ COMMANDS: Mapping[str, Callable[[Lab, Arguments], None]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("command", choices=COMMANDS)
+    parser = command_parser(__doc__, COMMANDS)
     add_locomo(parser)
-    add_models(parser)
-    parser.add_argument("--limit", type=int, help="questions of a conversation, at most")
-    parser.add_argument("--out", type=Path, help="where answers, or pairs, are written")
-    parser.add_argument("--score", type=Path, help="pairs with what a reader wrote")
+    parser.add_argument("--score", type=Path, help="pairs with a reader's verdicts")
     parser.add_argument("--count", type=int, default=50, help="pairs to draw")
-    parser.add_argument("--seed", type=int, default=0, help="by which pairs are drawn")
-    arguments = parser.parse_args()
-    opened = Lab.open(
-        ModelChoice(
-            arguments.model,
-            engine=arguments.engine,
-            base_url=arguments.base_url,
-            embedder=arguments.embedder,
-            reranker=arguments.reranker,
-        ),
-        observer=LineObserver(),
-    )
-    try:
-        with opened as lab:
-            COMMANDS[arguments.command](lab, arguments)
-    except MglError as error:
-        raise SystemExit(f"{error.message}\n  {error.hint}") from error
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the draw")
+    run_command(parser, COMMANDS)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The small preset beside baselines and its own ablations: one text, its questions, one model.
 
-    scripts/compare-small TEXT QUESTIONS.json --out runs/compare
+    scripts/bench/small_preset.py TEXT QUESTIONS.json --out runs/compare
 
 QUESTIONS.json is a list of {"question": …, "answers": [gold, …]}. Every method answers every
 question with the same model and the same answer prompt; gold answers are used for scoring alone.
@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 from mgl.cli.progress import open_observer
 from mgl.evaluation.scorers.cascade import cascade
-from mgl.lab import Lab
+from mgl.lab import Lab, ModelChoice
 from mgl.memories.mindgraph import MindGraph
 from mgl.memories.mindgraph.state import Edge, Graph, Node
 
@@ -111,7 +111,10 @@ def main() -> None:
     items = [Item(**item) for item in json.loads(arguments.questions.read_text())]
     arguments.out.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
-    with open_observer() as watching, Lab.open(arguments.model, observer=watching) as lab:
+    with (
+        open_observer() as watching,
+        Lab.open(ModelChoice(arguments.model), observer=watching) as lab,
+    ):
         asked = methods(lab, arguments.text, [item.question for item in items], arguments.direct)
         for method, ask in asked.items():
             for item in items:

@@ -1,4 +1,4 @@
-"""``scripts/mnemis``: whole runs of it with an engine that knows no language."""
+"""``scripts/bench/mnemis.py``: whole runs of it with an engine that knows no language."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.memories.mnemis.ingesting import MARKS, RULES, named, sentences, stag
 from tests.memories.mnemis.sorting import Sorter
 from tests.memories.mnemis.test_memory import in_pairs
 
-SCRIPT = Path(__file__).parent.parent / "scripts" / "mnemis"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "bench" / "mnemis.py"
 SAID = [
     [("Ann", "I went to Rome with Bo in May."), ("Bo", "The ferry was late, Ann.")],
     [("Ann", "In Detroit I saw Robert Miller."), ("Bo", "Robert lives in Detroit.")],

@@ -3,9 +3,9 @@
 
 Run it once an engine, on an otherwise idle machine, and lay the lines side by side:
 
-    scripts/compare-engines openvino --weights model.gguf
-    scripts/compare-engines transformers --weights folder-or.gguf
-    scripts/compare-engines openai --base-url http://127.0.0.1:8000/v1
+    scripts/bench/engines.py openvino --weights model.gguf
+    scripts/bench/engines.py transformers --weights folder-or.gguf
+    scripts/bench/engines.py openai --base-url http://127.0.0.1:8000/v1
 
 Each prompt is MindGraph's build prompt (by sentence) on a part of the demo's story. Prefill is
 timed by a first call with a budget of one token, decoding by the full call that follows it: the
