@@ -102,7 +102,7 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
 
     def is_built(self) -> bool:
         """Whether every chunk of the document is in the log."""
-        record = self._stored_record()
+        record = self._tools.store.find_memory(self.id)
         return record is not None and self._tools.store.steps(self.id) == record.chunks
 
     def graph(self, *, steps: int | None = None) -> Graph:
