@@ -5,29 +5,38 @@
         draft.fail("summary", proposal.problem)
 
 A reply that stays invalid after every retry does not stop a memory: what it was to say is missing,
-a row of the log says so, and all else continues. Every other failure (a lost server, a prompt that
-does not fit) is raised.
+a row of the log says so, and all else continues. So does a call that timed out or did not fit,
+where the memory can do without; every other failure (a lost server) is raised.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from mgl.errors import ReplyInvalid
+from mgl.errors import ContextOverflow, EngineError, EngineTimeout, ReplyInvalid
 from mgl.llm.base import LLM, Message, Sampling
 
-__all__ = ["Proposal", "propose"]
+__all__ = ["FAILURES", "Proposal", "propose"]
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
+
+_REASONS: Final[dict[type[EngineError], str]] = {
+    ReplyInvalid: "reply_invalid",
+    EngineTimeout: "timeout",
+    ContextOverflow: "context_overflow",
+}
+FAILURES: Final = tuple(_REASONS)
+"""What ends one call and nothing else, where a memory can do without its reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal(Generic[ReplyT]):
-    """What one call gave: ``reply``, or a ``problem`` where no reply could be used.
+    """What one call gave: ``reply``, or a ``problem`` where no reply could be used, and the
+    ``reason`` that its row has.
 
     ``text`` is the reply as the model wrote it, for a conversation that continues.
     """
@@ -37,6 +46,7 @@ class Proposal(Generic[ReplyT]):
     text: str = ""
     call_key: str | None = None
     problem: str = ""
+    reason: str = "reply_invalid"
 
 
 async def propose(
@@ -46,11 +56,14 @@ async def propose(
     *,
     sampling: Sampling,
     stage: str,
+    forgive: tuple[type[EngineError], ...] = (ReplyInvalid,),
 ) -> Proposal[ReplyT]:
-    """Ask for a reply under a schema. Raises the EngineError family, but for ReplyInvalid."""
+    """Ask for a reply under a schema. Raises the EngineError family, but for what ``forgive``
+    names, some of ``FAILURES``."""
     messages = [Message("user", prompt)] if isinstance(prompt, str) else prompt
     try:
         reply = await llm.complete(messages, schema, sampling=sampling, stage=stage)
-    except ReplyInvalid as error:
-        return Proposal(stage, None, problem=error.message)
+    except forgive as error:
+        reason = next(name for kind, name in _REASONS.items() if isinstance(error, kind))
+        return Proposal(stage, None, problem=error.message, reason=reason)
     return Proposal(stage, reply.parsed, reply.text, reply.call_key)

@@ -5,8 +5,8 @@ await graph.build()
 graph.graph().neighbours("carter")
 """
 
+from mgl.memories.graph.build import Estimate
 from mgl.memories.graph.config import GraphConfig
-from mgl.memories.graph.estimate import Estimate
 from mgl.memories.graph.index import GraphIndex
 from mgl.memories.graph.memory import DocumentGraph
 from mgl.memories.graph.names import entity_key

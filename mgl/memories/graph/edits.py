@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mgl.llm.constraints import max_chars, number, one_of, several
 from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, entity_key, mentions
+from mgl.memories.propose import Proposal
 from mgl.prompt import one_line
 from mgl.store import EditRecord
 from mgl.store.records import EditOutcome
@@ -28,15 +29,15 @@ from mgl.types import Chunk, Document, Span
 
 __all__ = [
     "UNKNOWN",
+    "Description",
     "Extraction",
     "Passage",
     "Rows",
-    "again",
-    "chunks_read_again",
-    "described",
-    "description",
-    "extraction",
-    "failures",
+    "count_failures",
+    "description_row",
+    "description_schema",
+    "extraction_schema",
+    "find_read_again",
 ]
 
 UNKNOWN: Final = "unknown"
@@ -58,14 +59,14 @@ class Extraction(_Proposal):
     relations: list[Any]
 
 
-class Described(_Proposal):
+class Description(_Proposal):
     """One description made of several."""
 
     description: Annotated[str, Field(min_length=1)]
 
 
 @cache
-def extraction(
+def extraction_schema(
     sentences: int, types: tuple[str, ...], most_entities: int, most_relations: int
 ) -> type[Extraction]:
     """The schema of a reply on a passage of so many sentences."""
@@ -97,10 +98,10 @@ def extraction(
 
 
 @cache
-def description(tokens: int) -> type[Described]:
+def description_schema(tokens: int) -> type[Description]:
     """The schema of a description of about so many tokens."""
     text = Annotated[str, Field(min_length=1), max_chars(4 * tokens)]
-    return create_model("description", __base__=Described, description=(text, ...))
+    return create_model("description", __base__=Description, description=(text, ...))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +127,10 @@ class Rows:
     """The rows of one chunk, as replies about it come in."""
 
     def __init__(self, passage: Passage) -> None:
+        self.passage, self.chunk = passage, passage.chunk
         chunk = passage.chunk
         place = {"start": chunk.span.start, "end": chunk.span.end, "tokens": chunk.tokens}
         self.rows = [EditRecord(chunk.index, "chunk", place, "applied", span=chunk.span)]
-        self._passage = passage
         self._known: set[str] = set()
 
     def take(self, reply: Extraction, call_key: str | None) -> None:
@@ -139,14 +140,20 @@ class Rows:
         for proposal in reply.relations:
             self.relation(proposal.model_dump(), call_key)
 
-    def fail(self, op: str, reason: str, error: str) -> None:
+    def fail(self, op: str, proposal: Proposal[Extraction]) -> None:
         """Add that a reply could not be had: ``reply`` for the chunk's, ``gleaning`` for more."""
-        self._add(op, {"error": error}, rejected=reason)
+        self._add(op, {"error": proposal.problem}, rejected=proposal.reason)
+
+    def as_step(self, step: int) -> list[EditRecord]:
+        """The rows of a chunk that was read once more, as a step behind all chunks: the first says
+        which chunk that is."""
+        mark = EditRecord(step, "again", {"chunk": self.chunk.index}, "applied")
+        return [mark, *(replace(row, chunk=step) for row in self.rows[1:])]
 
     def entity(self, said: Mapping[str, Any], call_key: str | None = None) -> None:
         """Add one entity: src, name, type and description."""
-        name, wrong = _name(said["name"])
-        text, cut = _text(said["description"])
+        name, wrong = _check_name(said["name"])
+        text, cut = _cut_text(said["description"])
         fields = {"name": name, "type": said["type"], "description": text}
         if wrong is None:
             self._known.add(entity_key(name))
@@ -155,16 +162,16 @@ class Rows:
 
     def relation(self, said: Mapping[str, Any], call_key: str | None = None) -> None:
         """Add one relation: src, source, target and description."""
-        ends = [_name(said["source"]), _name(said["target"])]
+        ends = [_check_name(said["source"]), _check_name(said["target"])]
         names = [name for name, _ in ends]
-        text, cut = _text(said["description"])
+        text, cut = _cut_text(said["description"])
         fields = {"source": names[0], "target": names[1], "description": text}
         keys = [entity_key(name) for name in names]
         new = [name for name, key in zip(names, keys, strict=True) if key not in self._known]
         wrong = next((reason for _, reason in ends if reason is not None), None)
         if wrong is None and keys[0] == keys[1]:
             wrong = "self_relation"
-        if wrong is None and not all(mentions(name, self._passage.chunk.text) for name in new):
+        if wrong is None and not all(mentions(name, self.passage.chunk.text) for name in new):
             wrong = "unknown_end"
         span = self._span(said["src"])
         for name in new if wrong is None else ():
@@ -175,7 +182,7 @@ class Rows:
         self._add("relation", fields, span, call_key, wrong, repaired)
 
     def _span(self, src: int) -> Span:
-        return self._passage.document.span(*self._passage.sentences[src - 1])
+        return self.passage.document.span(*self.passage.sentences[src - 1])
 
     def _add(
         self,
@@ -188,27 +195,19 @@ class Rows:
     ) -> None:
         outcome: EditOutcome = "rejected" if rejected else "repaired" if repaired else "applied"
         reason = rejected or repaired
-        index = self._passage.chunk.index
+        index = self.chunk.index
         self.rows.append(EditRecord(index, op, payload, outcome, reason, span, call_key=call_key))
 
 
-def again(step: int, rows: Rows) -> list[EditRecord]:
-    """What a chunk that had failed gave when it was read once more, as a step behind all chunks:
-    its first row says which chunk that is."""
-    said, *found = rows.rows
-    mark = EditRecord(step, "again", {"chunk": said.chunk}, "applied")
-    return [mark, *(replace(row, chunk=step) for row in found)]
-
-
-def chunks_read_again(rows: Iterable[EditRecord]) -> dict[int, int]:
+def find_read_again(rows: Iterable[EditRecord]) -> dict[int, int]:
     """The chunk of each step in which one was read once more."""
     return {row.chunk: row.payload["chunk"] for row in rows if row.op == "again"}
 
 
-def failures(rows: Sequence[EditRecord]) -> dict[int, int]:
+def count_failures(rows: Sequence[EditRecord]) -> dict[int, int]:
     """The chunks that gave no reply which could be used, in reading order, each with how often that
     was recorded; none that was read since."""
-    steps = chunks_read_again(rows)
+    steps = find_read_again(rows)
     failed = Counter(row.chunk for row in rows if row.op == "reply")
     read = {chunk for step, chunk in steps.items() if step not in failed}
     counts: Counter[int] = Counter()
@@ -217,8 +216,14 @@ def failures(rows: Sequence[EditRecord]) -> dict[int, int]:
     return {chunk: counts[chunk] for chunk in sorted(counts) if chunk not in read}
 
 
-def described(
-    step: int, of: str, identity: str, text: str | None, reason: str | None, key: str | None
+def description_row(
+    step: int,
+    of: str,
+    identity: str,
+    text: str | None,
+    reason: str | None = None,
+    *,
+    key: str | None = None,
 ) -> EditRecord:
     """The row of a description made of several; rejected, and the several stay, without one."""
     payload = {"of": of, "id": identity, "description": text or ""}
@@ -226,7 +231,7 @@ def described(
     return EditRecord(step, "describe", payload, outcome, reason, call_key=key)
 
 
-def _name(said: str) -> tuple[str, str | None]:
+def _check_name(said: str) -> tuple[str, str | None]:
     """A name as it is kept, and why it is none."""
     if len(one_line(said[: 4 * NAME_CHARS])) > NAME_CHARS:
         return said[:SHOWN_CHARS], "name_too_long"
@@ -236,7 +241,7 @@ def _name(said: str) -> tuple[str, str | None]:
     return name, "pronoun" if key in PRONOUNS else None
 
 
-def _text(said: str) -> tuple[str, str | None]:
+def _cut_text(said: str) -> tuple[str, str | None]:
     """A description on one line, and whether it was cut."""
     line = one_line(said)
     if len(line) <= MOST_DESCRIPTION_CHARS:

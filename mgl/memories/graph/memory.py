@@ -11,37 +11,30 @@ Source: HGMem §3.1 and §4.2, offline graph construction. One graph of a docume
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from mgl.errors import UsageError
-from mgl.memories.base import Tools, memory_id
-from mgl.memories.graph.by_terms import describe_by_sentences, read_terms
+from mgl.memories.base import SourceMemory, Tools
+from mgl.memories.graph.build import Estimate, GraphBuilder, writing_prompts
 from mgl.memories.graph.config import GraphConfig
-from mgl.memories.graph.edits import failures
-from mgl.memories.graph.estimate import Estimate, estimated
-from mgl.memories.graph.extract import describe_all, read_chunks, writing_prompts
-from mgl.memories.graph.fold import fold
+from mgl.memories.graph.edits import count_failures, find_read_again
 from mgl.memories.graph.index import GraphIndex
-from mgl.memories.graph.retry import read_failed, undescribed
-from mgl.memories.graph.state import EntityGraph
+from mgl.memories.graph.state import Entity, EntityGraph, Kind, Relation, fold, gather
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
-from mgl.store import MemoryRecord, Store
+from mgl.prompt import Prompt
+from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.text import window_document
-from mgl.types import Answer, Chunk, Document, Question, Source
+from mgl.types import Answer, Chunk, Question, Source
 
-__all__ = ["KIND", "DocumentGraph", "graph_before"]
-
-KIND = "graph"
+__all__ = ["DocumentGraph", "find_graph_before"]
 
 
-class DocumentGraph:
-    """The graph of one document. ``id`` is a hash of all that decides its log."""
+class DocumentGraph(SourceMemory[GraphConfig]):
+    """The graph of one document."""
 
-    reads: Final = "document"
-    retrieves: Final = False
-    per_question: Final = False
-    question_aware: Final = False
+    kind = "graph"
     Config = GraphConfig
 
     def __init__(
@@ -53,69 +46,38 @@ class DocumentGraph:
         *,
         identity: str | None = None,
     ) -> None:
-        if not isinstance(source, Document):
-            raise UsageError(
-                f"an entity graph is made of a document, and {source.name} is a conversation",
-                hint="--memory gam remembers conversations",
-            )
         if questions:
             raise UsageError(
                 "an entity graph is the same for every question",
                 hint="build it without one, and ask with --memory hgmem",
             )
-        self._tools = tools
-        self._document = source
-        self._config = GraphConfig.of(config or GraphConfig())
-        self._identity = identity
-        self._known: tuple[EntityGraph, tuple[Chunk, ...]] | None = None
+        own = GraphConfig.of(config or GraphConfig())
+        super().__init__(tools, source, (), own, identity=identity)
+        self._finished: tuple[EntityGraph, tuple[Chunk, ...]] | None = None
         self._index: GraphIndex | None = None
 
     @property
-    def id(self) -> str:
-        if self._identity is not None:
-            return self._identity
-        return memory_id(
-            KIND,
-            self._recorded,
-            self._tools.llm.model_id,
-            writing_prompts(self._config),
-            document=self._document.id,
-        )
+    def _builder(self) -> GraphBuilder:
+        return GraphBuilder(self._tools, self.id, self._document, self._config)
 
     async def build(self) -> None:
         """Read the document into the log, from where the log ends."""
-        store = self._tools.store
+        store, text = self._tools.store, self._document.text
         if self.is_built():
             return
         store.put_document(self._document)
-        chunks = await self._windows()
-        count = self._tools.llm.count_tokens
-        text = self._document.text
+        chunks = await self._cut()
         starts = [0, *(chunk.span.end for chunk in chunks)]
-        tokens = await count([text[a:b] for a, b in pairwise(starts)]) if chunks else []
-        store.put_memory(
-            MemoryRecord(
-                id=self.id,
-                kind=KIND,
-                document_id=self._document.id,
-                questions=(),
-                model_id=self._tools.llm.model_id,
-                config=self._recorded,
-                chunks=len(chunks),
-                tokens=sum(tokens),
-            )
-        )
-        if self._config.extraction == "terms":
-            read_terms(self._tools, self.id, self._document, chunks)
-            await describe_by_sentences(self._tools, self.id, len(chunks), self._config)
-        else:
-            await read_chunks(self._tools, self.id, self._document, chunks, self._config)
-            await describe_all(self._tools, self.id, len(chunks), self._config)
+        parts = [text[start:end] for start, end in pairwise(starts)]
+        tokens = await self._tools.llm.count_tokens(parts) if chunks else []
+        store.put_memory(self._record(chunks=len(chunks), tokens=sum(tokens)))
+        await self._builder.read_chunks(chunks)
+        await self._builder.describe(len(chunks))
 
     def is_built(self) -> bool:
         """Whether every chunk, and the step behind the last, is in the log."""
-        known = [memory for memory in self._tools.store.memories() if memory.id == self.id]
-        return bool(known) and len(self._tools.store.chunks_done(self.id)) > known[0].chunks
+        record = self._tools.store.find_memory(self.id)
+        return record is not None and len(self._tools.store.chunks_done(self.id)) > record.chunks
 
     async def retry_failed(self) -> None:
         """Build what is missing, then read the chunks that failed once more.
@@ -124,15 +86,15 @@ class DocumentGraph:
         LLM.complete raises, but for the failures of one chunk.
         """
         await self.build()
-        store, observer = self._tools.store, self._tools.observer
-        failed = self.failed()
-        observer.note(f"{len(failed)} failed chunks are read again")
-        if failed:
-            await read_failed(self._tools, self.id, self._document, self.chunks(), self._config)
-        steps, count = store.steps(self.id), store.memory(self.id).chunks
-        if told := undescribed(store.edits(self.id), steps, count):
-            await describe_all(self._tools, self.id, steps, self._config, among=told)
-        self._known = self._index = None
+        store = self._tools.store
+        failures = count_failures(store.edits(self.id))
+        self._tools.observer.note(f"{len(failures)} failed chunks are read again")
+        if failures:
+            await self._builder.read_failed(self.chunks(), failures)
+        steps = store.steps(self.id)
+        if stale := _find_stale(store.edits(self.id), steps, self._record().chunks):
+            await self._builder.describe(steps, among=stale)
+        self._finished = self._index = None
 
     def graph(self) -> EntityGraph:
         """The graph as the log gives it."""
@@ -145,7 +107,7 @@ class DocumentGraph:
     def failed(self) -> tuple[int, ...]:
         """The chunks that gave no reply that could be used, in reading order; none of those that
         did when they were read again."""
-        return tuple(failures(self._tools.store.edits(self.id)))
+        return tuple(count_failures(self._tools.store.edits(self.id)))
 
     async def index(self) -> GraphIndex:
         """The graph's vectors (builds what is missing first)."""
@@ -157,6 +119,10 @@ class DocumentGraph:
             observer.progress("index", 1, 1)
         return self._index
 
+    async def estimate(self) -> Estimate:
+        """What building what is missing would cost; no call is made."""
+        return await self._builder.estimate(await self._cut())
+
     async def answer(self, question: Question) -> NoReturn:
         """Always UsageError: a graph is what others answer from."""
         del question
@@ -164,87 +130,75 @@ class DocumentGraph:
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The graph as exporters draw it; an element's source is its first mention."""
-        graph, record = self.graph(), self._tools.store.memory(self.id)
-        return GraphView(
-            memory_id=self.id,
-            memory=KIND,
-            model=record.model_id,
-            document=self._document,
-            questions=(),
-            steps=record.chunks,
-            nodes=tuple(
-                ViewNode(
-                    entity.id,
-                    entity.type,
-                    entity.name,
-                    entity.description,
-                    entity.mentions[0].span,
-                    entity.mentions[0].chunk,
-                )
-                for entity in graph.entities.values()
-            ),
-            edges=tuple(
-                ViewEdge(
-                    relation.id,
-                    relation.source,
-                    relation.target,
-                    relation.description,
-                    relation.mentions[0].span,
-                    relation.mentions[0].chunk,
-                )
-                for relation in graph.relations.values()
-            ),
-            answers=tuple(answers),
-        )
+        graph = self.graph()
 
-    async def estimate(self) -> Estimate:
-        """What building what is missing would cost; no call is made."""
-        done = self._tools.store.chunks_done(self.id)
-        chunks = await self._windows()
-        return await estimated(self._tools, self._document, chunks, done, self._config)
+        def node(entity: Entity) -> ViewNode:
+            first, text = entity.mentions[0], entity.description
+            return ViewNode(entity.id, entity.type, entity.name, text, first.span, first.chunk)
+
+        def edge(relation: Relation) -> ViewEdge:
+            first, text = relation.mentions[0], relation.description
+            ends = relation.source, relation.target
+            return ViewEdge(relation.id, *ends, text, first.span, first.chunk)
+
+        nodes = [node(entity) for entity in graph.entities.values()]
+        edges = [edge(relation) for relation in graph.relations.values()]
+        return self._view(nodes, edges, steps=self._record().chunks, answers=answers)
+
+    def _recorded_config(self) -> dict[str, Any]:
+        return _dump_recorded(self._config)
+
+    def _writing_prompts(self) -> tuple[Prompt, ...]:
+        return writing_prompts(self._config)
+
+    def _record(self, *, chunks: int = 0, tokens: int = 0) -> MemoryRecord:
+        record = super()._record(chunks=chunks, tokens=tokens)
+        return replace(record, config=self._recorded_config())
 
     def _read(self) -> tuple[EntityGraph, tuple[Chunk, ...]]:
         """Graph and chunks of the log, kept once it is finished."""
-        if self._known is not None:
-            return self._known
-        finished = self.is_built()
-        rows = self._tools.store.edits(self.id)
+        if self._finished is not None:
+            return self._finished
+        is_finished, rows = self.is_built(), self._tools.store.edits(self.id)
         chunks = tuple(
             Chunk(row.chunk, row.span, self._document.quote(row.span), row.payload["tokens"])
             for row in sorted(rows, key=lambda row: row.chunk)
             if row.op == "chunk" and row.span is not None
         )
         read = fold(rows), chunks
-        if finished:
-            self._known = read
+        if is_finished:
+            self._finished = read
         return read
 
-    @property
-    def _recorded(self) -> dict[str, Any]:
-        return _recorded(self._config)
-
-    async def _windows(self) -> list[Chunk]:
-        llm = self._tools.llm
-        config = self._config
-        return await window_document(
-            self._document, config.chunk_tokens, config.overlap_tokens, llm.count_tokens
-        )
+    async def _cut(self) -> list[Chunk]:
+        size, overlap = self._config.chunk_tokens, self._config.overlap_tokens
+        return await window_document(self._document, size, overlap, self._tools.llm.count_tokens)
 
 
-def graph_before(store: Store, identity: str, config: GraphConfig) -> str | None:
+def _find_stale(rows: Sequence[EditRecord], steps: int, chunks: int) -> set[tuple[Kind, str]]:
+    """The entities and relations that chunks read once more tell of, since descriptions were last
+    seen to. ``steps`` is how many the log has, ``chunks`` how many of them are the build's."""
+    again = find_read_again(rows)
+    last = max(step for step in range(chunks, steps) if step not in again)
+    found = gather(row for row in rows if row.chunk in again and row.chunk > last)
+    entities: list[tuple[Kind, str]] = [("entity", identity) for identity in found.entities]
+    return {*entities, *(("relation", identity) for identity in found.relations)}
+
+
+def find_graph_before(store: Store, identity: str, config: GraphConfig) -> str | None:
     """The id of the graph that a memory which is in the store stands on: of those of its document,
     its model and this configuration, whatever prompts they were built with, the newest that was
     begun before it. None where there is none."""
     records = store.memories()
     place = next(place for place, record in enumerate(records) if record.id == identity)
-    own, wanted = records[place], _recorded(GraphConfig.of(config))
+    own, wanted = records[place], _dump_recorded(GraphConfig.of(config))
     for record in records[place + 1 :]:
         of = record.kind, record.document_id, record.model_id, record.config
-        if of == (KIND, own.document_id, own.model_id, wanted):
+        if of == (DocumentGraph.kind, own.document_id, own.model_id, wanted):
             return record.id
     return None
 
 
-def _recorded(config: GraphConfig) -> dict[str, Any]:
+def _dump_recorded(config: GraphConfig) -> dict[str, Any]:
     """A configuration without what decides the pace alone."""
     return config.model_dump(mode="json", exclude={"in_flight"})

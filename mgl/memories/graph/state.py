@@ -1,21 +1,45 @@
 """The entity graph of a document: who and what is in it, how they are related, and where.
 
 Source: HGMem §3.1. Nodes are entities, edges are undirected relations, and each stands on the
-chunks that it was extracted from, with the very sentences. It is made by ``fold`` and
-never changes: what a question adds is kept beside it.
+chunks that it was extracted from, with the very sentences. The graph is ``fold``ed from the rows of
+its log and never changes: what a question adds is kept beside it.
+
+Rows of one key are one entity: its mentions joined, its different descriptions joined, its name
+the spelling that is written most often, its type the one that is said most often (``UNKNOWN``
+only where nothing else is); of equals the first in the text. A ``describe`` row stands in place
+of the joined description; the last of a key holds, also where it says that none could be had.
+
+Chunks are folded in the order of the text, whatever the order in which they were read; one that
+was read once more, after it had failed, at its place.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from types import MappingProxyType
+from typing import Literal
 
+from mgl.memories.graph.edits import UNKNOWN, find_read_again
+from mgl.memories.graph.names import entity_key
+from mgl.store import EditRecord
 from mgl.types import Span
 
-__all__ = ["Entity", "EntityGraph", "Mention", "Relation", "relation_id"]
+__all__ = [
+    "Entity",
+    "EntityGraph",
+    "Gathered",
+    "Kind",
+    "Mention",
+    "Relation",
+    "fold",
+    "gather",
+    "join_descriptions",
+    "relation_id",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +117,130 @@ class EntityGraph:
             found[relation.source].append(relation)
             found[relation.target].append(relation)
         return {end: tuple(relations) for end, relations in found.items()}
+
+
+Kind = Literal["entity", "relation"]
+
+
+@dataclass(slots=True)
+class _Said:
+    """All that is said of one entity or relation; counters keep the order of the first."""
+
+    names: Counter[str] = field(default_factory=Counter)
+    types: Counter[str] = field(default_factory=Counter)
+    texts: dict[str, None] = field(default_factory=dict)
+    mentions: dict[Mention, None] = field(default_factory=dict)
+
+    def mention(self, row: EditRecord, chunk: int) -> None:
+        if row.span is None:
+            raise ValueError(f"a row ({row.op}) of chunk {chunk} has no span")
+        self.mentions[Mention(chunk, row.span)] = None
+        if text := row.payload["description"]:
+            self.texts[text] = None
+
+    @property
+    def in_order(self) -> tuple[Mention, ...]:
+        return tuple(sorted(self.mentions, key=_place))
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a log says of each entity and relation, before it is made one."""
+
+    entities: defaultdict[str, _Said]
+    relations: defaultdict[str, _Said]
+    described: dict[tuple[Kind, str], str]
+
+    def several(self) -> dict[tuple[Kind, str], list[str]]:
+        """The different descriptions, in the order of the text, of each that has more than one."""
+        kinds: tuple[tuple[Kind, dict[str, _Said]], ...] = (
+            ("entity", self.entities),
+            ("relation", self.relations),
+        )
+        return {
+            (kind, identity): list(of.texts)
+            for kind, found in kinds
+            for identity, of in found.items()
+            if len(of.texts) > 1
+        }
+
+    def name(self, kind: Kind, identity: str) -> str:
+        """What an entity, or the two of a relation, are called."""
+        ends = [identity] if kind == "entity" else identity.split("|")
+        return " and ".join(self.entities[end].names.most_common(1)[0][0] for end in ends)
+
+    def graph(self) -> EntityGraph:
+        """The graph. ValueError for a relation that does not join two entities."""
+        entities, relations = {}, {}
+        for identity, of in self.entities.items():
+            kinds = [kind for kind, _ in of.types.most_common() if kind != UNKNOWN]
+            entities[identity] = Entity(
+                identity,
+                name=self.name("entity", identity),
+                type=kinds[0] if kinds else UNKNOWN,
+                description=self._description("entity", identity, of),
+                mentions=of.in_order,
+            )
+        for identity, of in self.relations.items():
+            source, target = identity.split("|")
+            if source == target or source not in entities or target not in entities:
+                raise ValueError(f"relation {identity} does not join two entities")
+            text = self._description("relation", identity, of)
+            relations[identity] = Relation(identity, source, target, text, of.in_order)
+        return EntityGraph(MappingProxyType(entities), MappingProxyType(relations))
+
+    def _description(self, kind: Kind, identity: str, of: _Said) -> str:
+        return self.described.get((kind, identity)) or join_descriptions(of.texts)
+
+
+def fold(rows: Iterable[EditRecord]) -> EntityGraph:
+    """The graph that a log stands for. ValueError for a row that ``edits`` does not
+    write: one without a span, or a relation that does not join two entities."""
+    return gather(rows).graph()
+
+
+def gather(rows: Iterable[EditRecord]) -> Gathered:
+    """What rows say, those of one key together; rejected ones say nothing."""
+    found = Gathered(defaultdict(_Said), defaultdict(_Said), {})
+    keys: dict[str, str] = {}
+
+    def key_of(name: str) -> str:
+        if name not in keys:
+            keys[name] = entity_key(name)
+        return keys[name]
+
+    rows = list(rows)
+    again = find_read_again(rows)
+    placed = ((again.get(row.chunk, row.chunk), row) for row in rows)
+    for chunk, row in sorted(placed, key=itemgetter(0)):
+        said = row.payload
+        if row.outcome == "rejected":
+            if row.op == "describe":
+                found.described.pop((said["of"], said["id"]), None)
+            continue
+        match row.op:
+            case "entity":
+                of = found.entities[key_of(said["name"])]
+                of.mention(row, chunk)
+                of.names[said["name"]] += 1
+                of.types[said["type"]] += 1
+            case "relation":
+                identity = relation_id(key_of(said["source"]), key_of(said["target"]))
+                found.relations[identity].mention(row, chunk)
+            case "describe":
+                found.described[said["of"], said["id"]] = said["description"]
+    return found
+
+
+def join_descriptions(texts: Iterable[str]) -> str:
+    """Descriptions as one text: each ends as a sentence where another follows."""
+    *before, last = list(texts) or [""]
+    ended = (text if text[-1] in ".!?…。" else f"{text}." for text in before)
+    return " ".join((*ended, last))
+
+
+def _place(mention: Mention) -> tuple[int, int, int]:
+    return mention.chunk, mention.span.start, mention.span.end
 
 
 def _chunks(mentions: tuple[Mention, ...]) -> tuple[int, ...]:

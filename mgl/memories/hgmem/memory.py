@@ -15,9 +15,8 @@ from typing import Final
 
 from mgl.errors import InputError, ReplyInvalid, UsageError
 from mgl.memories.base import Tools, memory_id
-from mgl.memories.graph import DocumentGraph, GraphConfig
-from mgl.memories.graph.estimate import Estimate
-from mgl.memories.graph.memory import graph_before
+from mgl.memories.graph import DocumentGraph, Estimate, GraphConfig
+from mgl.memories.graph.memory import find_graph_before
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.edits import Respond, edits_of, read
 from mgl.memories.hgmem.evidence import Evidence
@@ -72,7 +71,7 @@ class HgMem:
         self._question = questions[0] if questions else None
         self._config = config or HgMemConfig()
         self._identity = identity
-        known = None if identity is None else graph_before(tools.store, identity, self._config)
+        known = None if identity is None else find_graph_before(tools.store, identity, self._config)
         own = GraphConfig.of(self._config)
         self._graph = graph or DocumentGraph(tools, source, (), own, identity=known)
 

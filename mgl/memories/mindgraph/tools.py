@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mgl.errors import ContextOverflow
+from mgl.errors import ContextOverflow, ReplyInvalid
 from mgl.llm.base import Sampling, Tool
 from mgl.llm.constraints import max_chars
 from mgl.memories.base import Tools
@@ -33,6 +33,7 @@ __all__ = ["NATIVE_TOOLS", "GraphTools", "Subgraph", "cite_nodes", "partition", 
 
 MIN_FINDINGS, MAX_FINDINGS = 5, 10
 REPORT_TOKENS = 2048
+NO_REPORT = (ContextOverflow, ReplyInvalid)
 WORD_CHARACTERS = 40
 MODES = (
     "'index' lists all subgraphs at a glance; 'detail' returns the full report for one subgraph."
@@ -206,16 +207,14 @@ class GraphTools:
             max_findings=str(MAX_FINDINGS),
         )
         sampling = Sampling(max_tokens=REPORT_TOKENS, seed=seed)
-        try:
-            proposal = await propose(llm, prompt, Report, sampling=sampling, stage="report")
-            report, problem = proposal.reply, proposal.problem
-        except ContextOverflow as error:
-            report, problem = None, error.message
-        if report is None:
-            self.tools.observer.note(f"subgraph {part.id} has no report: {problem}")
+        proposal = await propose(
+            llm, prompt, Report, sampling=sampling, stage="report", forgive=NO_REPORT
+        )
+        if proposal.reply is None:
+            self.tools.observer.note(f"subgraph {part.id} has no report: {proposal.problem}")
         else:
-            store.put_report(key, self.memory_id, report.model_dump_json())
-        return report
+            store.put_report(key, self.memory_id, proposal.reply.model_dump_json())
+        return proposal.reply
 
 
 def _index_entry(part: Subgraph, report: Report | None) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from mgl.memories.graph.edits import UNKNOWN, Passage, Rows, extraction
-from mgl.memories.graph.fold import fold
+from mgl.memories.graph.edits import UNKNOWN, Passage, Rows, extraction_schema
+from mgl.memories.graph.state import fold
 from mgl.store import EditRecord
 from mgl.types import Chunk, Document
 from tests.memories.graph.conftest import entity, found, relation
@@ -18,7 +18,7 @@ from tests.memories.graph.conftest import entity, found, relation
 TEXT = 'Ann met Bo in Rome. "The Ring" was lost.'
 DOCUMENT = Document.from_text("t", TEXT)
 PASSAGE = Passage.of(DOCUMENT, Chunk(4, DOCUMENT.span(0, len(TEXT)), TEXT, 11))
-SCHEMA = extraction(2, ("person", "place"), 10, 8)
+SCHEMA = extraction_schema(2, ("person", "place"), 10, 8)
 
 
 def taken(*entities: Any, relations: tuple[Any, ...] = ()) -> list[EditRecord]:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.memories.graph.edits import UNKNOWN, described
-from mgl.memories.graph.fold import fold, gather
+from mgl.memories.graph.edits import UNKNOWN, description_row
+from mgl.memories.graph.state import fold, gather
 from mgl.store import EditRecord
 from mgl.types import Span
 
@@ -61,10 +61,10 @@ def test_a_summary_stands_in_place_of_what_it_was_made_of() -> None:
     rows = [
         entity_row(0, "Ann", text="a"),
         entity_row(1, "Ann", text="b"),
-        described(2, "entity", "ann", "Both.", None, None),
+        description_row(2, "entity", "ann", "Both."),
     ]
     assert fold(rows).entities["ann"].description == "Both."
-    failed = described(2, "entity", "ann", None, "timeout", None)
+    failed = description_row(2, "entity", "ann", None, "timeout")
     assert fold([*rows[:2], failed]).entities["ann"].description == "a. b"
     assert gather(rows).several() == {("entity", "ann"): ["a", "b"]}
 

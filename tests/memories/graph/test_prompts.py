@@ -6,9 +6,9 @@ import mgl.memories.graph
 from mgl.llm.grammar import to_ebnf, to_lark
 from mgl.llm.schemas import compile_schema, json_schema
 from mgl.memories.graph import prompts
+from mgl.memories.graph.build import build_messages
 from mgl.memories.graph.config import GraphConfig
-from mgl.memories.graph.edits import Passage, extraction
-from mgl.memories.graph.extract import asked
+from mgl.memories.graph.edits import Passage, extraction_schema
 from mgl.prompt import Prompt
 from mgl.types import Chunk, Document
 
@@ -38,13 +38,13 @@ def test_what_changes_from_chunk_to_chunk_comes_last() -> None:
     text = 'She said {text}\n  and {entity_types}. "No."'
     document = Document.from_text("t", text)
     passage = Passage.of(document, Chunk(0, document.span(0, len(text)), text, 9))
-    (message,) = asked(passage, GraphConfig(entity_types=("person", "ship")))
+    (message,) = build_messages(passage, GraphConfig(entity_types=("person", "ship")))
     assert "one of person, ship," in message.content
     assert message.content.endswith('[1] She said {text} and {entity_types}. [2] "No."')
 
 
 def test_the_schema_can_be_compiled_for_every_notation() -> None:
-    node = compile_schema(json_schema(extraction(3, ("person", "ship"), 10, 8)))
+    node = compile_schema(json_schema(extraction_schema(3, ("person", "ship"), 10, 8)))
     assert "src" in to_lark(node)
     assert "person" in to_ebnf(node)
 

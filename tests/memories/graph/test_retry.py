@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from mgl.errors import EngineTimeout, EngineUnavailable
 from mgl.llm.base import Request
 from mgl.memories.graph import DocumentGraph
-from mgl.memories.graph.edits import chunks_read_again, failures
-from mgl.memories.graph.fold import fold
+from mgl.memories.graph.edits import count_failures, find_read_again
 from mgl.memories.graph.prompts import DESCRIBE
+from mgl.memories.graph.state import fold
 from mgl.store import EditRecord, Store
 from tests.memories.graph.conftest import TALE, Answering, Hearing, Open, entity, found, relation
 from tests.memories.graph.test_fold import chunk_rows, rows_of
@@ -71,7 +71,7 @@ def test_it_makes_the_graph_that_would_have_been(
     assert again.chunks() == whole.chunks()
     rows = store.edits(graph.id)
     assert rows[: len(before)] == before
-    assert sorted(chunks_read_again(rows).values()) == list(failed)
+    assert sorted(find_read_again(rows).values()) == list(failed)
     count = store.memory(graph.id).chunks
     assert min(row.chunk for row in rows[len(before) :]) == count + 1
     reopened = graph_of(TALE, Answering(failing("0-9")), **long)
@@ -91,7 +91,7 @@ def test_what_fails_again_is_recorded_again_and_each_try_is_another(
         assert graph.failed() == failed
         assert hearing.notes[0] == f"{len(failed)} failed chunks are read again"
         assert len(hearing.notes) == 1 + len(failed)
-        counted = failures(store.edits(graph.id))
+        counted = count_failures(store.edits(graph.id))
         assert counted == dict.fromkeys(failed, tries + 1)
     asked = [r for r in engine.requests if "year 3" in r.messages[0].content.split("text:\n")[-1]]
     assert len(asked) == 4 * len(failed)

@@ -13,7 +13,7 @@ from mgl.errors import EngineUnavailable, InputError, ReplyInvalid, UsageError
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.graph import EntityGraph
-from mgl.memories.graph.fold import fold
+from mgl.memories.graph.state import fold
 from mgl.memories.hgmem import HgMem
 from mgl.memories.hgmem.edits import Judge, Respond, Retrieve, Stop, Subquery, read
 from mgl.store import EditRecord, Store

@@ -1,0 +1,300 @@
+"""Reading a document into the log of its graph: many chunks at once, each a step of its own.
+
+Source: HGMem §4.2, which leaves the extraction to LightRAG. The steps 0 to n - 1 are the chunks;
+step n holds the descriptions that were summarised, and is written last. A chunk whose reply
+cannot be used, or comes too late, is read once more when all others are through, then logged as
+failed: it never stops the document. A chunk in which nothing is found is no failure.
+
+A failed chunk of a finished graph can be read again: it is then a step behind all others, so that
+what is there stays as it is, and has the place in the graph that it would have had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from mgl.llm.base import Message, Sampling
+from mgl.llm.concurrency import for_each
+from mgl.llm.prompting import fit_texts, take_leading
+from mgl.memories.base import Tools
+from mgl.memories.graph.config import GraphConfig
+from mgl.memories.graph.edits import (
+    Description,
+    Extraction,
+    Passage,
+    Rows,
+    description_row,
+    description_schema,
+    extraction_schema,
+)
+from mgl.memories.graph.prompts import DESCRIBE, EXTRACT, GLEAN
+from mgl.memories.graph.state import Kind, gather, join_descriptions
+from mgl.memories.graph.terms import find_terms, put_terms
+from mgl.memories.propose import FAILURES, Proposal, propose
+from mgl.prompt import Prompt, one_line
+from mgl.store import EditRecord
+from mgl.types import Chunk, Document
+
+__all__ = ["Estimate", "GraphBuilder", "build_messages", "writing_prompts"]
+
+STAGE: Final = "extract"
+# Beyond the seeds of the client's own repairs, and warm, since greedy decoding repeats itself.
+_AGAIN_SEED, _AGAIN_TEMPERATURE = 1000, 0.3
+_JSON_TOKENS = 16
+
+
+def writing_prompts(config: GraphConfig) -> tuple[Prompt, ...]:
+    """The prompts that decide what stands in a graph of this configuration."""
+    if config.extraction == "terms":
+        return ()
+    return (EXTRACT, DESCRIBE, GLEAN) if config.gleanings else (EXTRACT, DESCRIBE)
+
+
+def build_messages(passage: Passage, config: GraphConfig) -> list[Message]:
+    """The prompt that asks what a passage, of one sentence at least, tells of."""
+    types = ", ".join(config.entity_types)
+    return [Message("user", EXTRACT.render(entity_types=types, text=passage.numbered()))]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What is still to be done: calls, tokens and wall time.
+
+    ``chunks`` is all that the document has, ``done`` how many of them are in the log.
+    ``input_tokens`` are those of the prompts, chat template included; with gleanings they are
+    what these read at least. ``output_tokens`` and ``seconds`` are reckoned from ``measured``
+    calls that this model made for graphs on this machine, and None where it made none.
+    Summaries of long descriptions come on top.
+    """
+
+    chunks: int
+    done: int
+    calls: int
+    input_tokens: int
+    output_tokens: int | None
+    seconds: float | None
+    measured: int
+
+
+class GraphBuilder:
+    """Writes the log of one document's graph.
+
+    What a call raises is raised, but for ``FAILURES``, which end one chunk; what is in the log
+    stays.
+    """
+
+    def __init__(
+        self, tools: Tools, memory_id: str, document: Document, config: GraphConfig
+    ) -> None:
+        self._tools = tools
+        self._memory_id = memory_id
+        self._document = document
+        self._config = config
+
+    # Chunks
+
+    async def read_chunks(self, chunks: Sequence[Chunk]) -> None:
+        """Read the chunks that the log does not hold yet."""
+        missing = self._find_missing(chunks)
+        if self._config.extraction == "terms":
+            self._read_terms(missing, len(chunks))
+            return
+        config, failed = self._config, list[Chunk]()
+        advance = self._tools.observer.progress
+        first = Sampling(config.temperature, max_tokens=config.extraction_tokens, seed=config.seed)
+        done = len(chunks) - len(missing)
+
+        def write(rows: Rows) -> None:
+            nonlocal done
+            self._append(rows.chunk.index, rows.rows)
+            done += 1
+            advance(STAGE, done, len(chunks))
+
+        async def read(chunk: Chunk) -> None:
+            rows = Rows(Passage.of(self._document, chunk))
+            problem = await self._extract(rows, first)
+            if problem is None:
+                write(rows)
+                return
+            if not failed:
+                self._tools.observer.note(
+                    f"chunk {chunk.index} gave no reply that can be used: {problem.problem}; "
+                    "such chunks are read once more at the end"
+                )
+            failed.append(chunk)
+
+        async def read_again(chunk: Chunk) -> None:
+            write(await self._read_again(chunk, 1, "failed"))
+
+        advance(STAGE, done, len(chunks))
+        await for_each(missing, read, at_once=config.in_flight)
+        failed.sort(key=lambda chunk: chunk.index)
+        await for_each(failed, read_again, at_once=config.in_flight)
+
+    async def read_failed(self, chunks: Sequence[Chunk], failures: Mapping[int, int]) -> None:
+        """Read failed chunks once more, each a step behind all others, with a seed that none of
+        its calls had; what fails again is recorded again. ``failures`` counts, for the number of
+        each, how often it failed."""
+        store, done = self._tools.store, 0
+        self._tools.observer.progress(STAGE, done, len(failures))
+
+        async def read(chunk: Chunk) -> None:
+            nonlocal done
+            # The build has read it twice before it was recorded.
+            rows = await self._read_again(chunk, failures[chunk.index] + 1, "failed again")
+            step = store.steps(self._memory_id)
+            self._append(step, rows.as_step(step))
+            done += 1
+            self._tools.observer.progress(STAGE, done, len(failures))
+
+        failed = (chunks[index] for index in failures)
+        await for_each(failed, read, at_once=self._config.in_flight)
+
+    async def _read_again(self, chunk: Chunk, time: int, what: str) -> Rows:
+        """Read a chunk for the ``time``-th time after the first: warm, and each time anew."""
+        config, rows = self._config, Rows(Passage.of(self._document, chunk))
+        warm = max(config.temperature, _AGAIN_TEMPERATURE)
+        seed = config.seed + time * _AGAIN_SEED
+        sampling = Sampling(warm, max_tokens=config.extraction_tokens, seed=seed)
+        if (problem := await self._extract(rows, sampling)) is not None:
+            self._tools.observer.note(f"chunk {chunk.index} {what}: {problem.problem}")
+            rows.fail("reply", problem)
+        return rows
+
+    async def _extract(self, rows: Rows, sampling: Sampling) -> Proposal[Extraction] | None:
+        """Ask what a passage tells of, and put it into its rows; the proposal where there was no
+        reply. A gleaning that fails is a row."""
+        passage, config = rows.passage, self._config
+        if not passage.sentences:
+            return None
+        messages, schema = build_messages(passage, config), _schema(passage, config)
+        for gleaning in range(config.gleanings + 1):
+            said = await propose(
+                self._tools.llm, messages, schema, sampling=sampling, stage=STAGE, forgive=FAILURES
+            )
+            if said.reply is None:
+                if not gleaning:
+                    return said
+                rows.fail("gleaning", said)
+                return None
+            rows.take(said.reply, said.call_key)
+            if not (said.reply.entities or said.reply.relations):
+                return None
+            messages += [Message("assistant", said.text), Message("user", GLEAN.text)]
+        return None
+
+    def _read_terms(self, missing: Sequence[Chunk], total: int) -> None:
+        text = self._document.text
+        terms = find_terms(text)
+        for chunk in missing:
+            rows = Rows(Passage.of(self._document, chunk))
+            for number, (start, end) in enumerate(rows.passage.sentences, 1):
+                put_terms(rows, number, one_line(text[start:end]), terms.between(start, end))
+            self._append(chunk.index, rows.rows)
+            self._tools.observer.progress("terms", chunk.index + 1, total)
+
+    # Descriptions
+
+    async def describe(
+        self, step: int, *, among: Collection[tuple[Kind, str]] | None = None
+    ) -> None:
+        """Shorten the descriptions, or some ``among`` them, that are longer than
+        ``description_tokens``; one step of the log.
+
+        The model summarises what is said; without one, its first sentences are kept. A summary
+        that cannot be had leaves the several in their place, and says so in the log.
+        """
+        tools, most = self._tools, self._config.description_tokens
+        gathered = gather(tools.store.edits(self._memory_id))
+        several = {
+            key: said for key, said in gathered.several().items() if among is None or key in among
+        }
+        counts = await tools.llm.count_tokens(list(map(join_descriptions, several.values())))
+        long = [key for key, tokens in zip(several, counts, strict=True) if tokens > most]
+        rows: dict[tuple[Kind, str], EditRecord] = {}
+        if long:
+            tools.observer.progress("describe", 0, len(long))
+
+        async def describe(key: tuple[Kind, str]) -> None:
+            of, identity = key
+            if self._config.extraction == "terms":
+                kept = await take_leading(tools.llm, several[key], most) or several[key][:1]
+                rows[key] = description_row(step, of, identity, join_descriptions(kept))
+            else:
+                name = gathered.name(of, identity)
+                said = await self._summarise(name, several[key])
+                if said.reply is None:
+                    tools.observer.note(f"the description of {name} stays long: {said.problem}")
+                    rows[key] = description_row(step, of, identity, None, said.reason)
+                else:
+                    text = one_line(said.reply.description)
+                    rows[key] = description_row(step, of, identity, text, key=said.call_key)
+            tools.observer.progress("describe", len(rows), len(long))
+
+        await for_each(long, describe, at_once=self._config.in_flight)
+        self._append(step, [rows[key] for key in long])
+
+    async def _summarise(self, name: str, said: Sequence[str]) -> Proposal[Description]:
+        llm, config = self._tools.llm, self._config
+        budget = config.description_tokens + _JSON_TOKENS
+        shown = await fit_texts(llm, said, reserve=budget)
+        prompt = DESCRIBE.render(
+            name=name,
+            descriptions="\n".join(f"- {text}" for text in shown),
+            words=str(config.description_tokens // 2),
+        )
+        return await propose(
+            llm,
+            prompt,
+            description_schema(config.description_tokens),
+            sampling=Sampling(config.temperature, max_tokens=budget, seed=config.seed),
+            stage="describe",
+            forgive=FAILURES,
+        )
+
+    # Cost
+
+    async def estimate(self, chunks: Sequence[Chunk]) -> Estimate:
+        """The cost of the chunks that the log does not hold yet; it counts tokens, and makes no
+        call."""
+        config, llm, missing = self._config, self._tools.llm, self._find_missing(chunks)
+        calls = tokens = counted = 0
+
+        async def count(chunk: Chunk) -> None:
+            nonlocal calls, tokens, counted
+            passage = Passage.of(self._document, chunk)
+            if passage.sentences and config.extraction == "model":
+                messages, schema = build_messages(passage, config), _schema(passage, config)
+                prompt = await llm.count_prompt_tokens(messages, schema)
+                calls += config.gleanings + 1
+                tokens += prompt * (config.gleanings + 1)
+            counted += 1
+            self._tools.observer.progress("count", counted, len(missing))
+
+        await for_each(missing, count, at_once=config.in_flight)
+        pace = self._tools.store.pace(llm.model_id, STAGE)
+        return Estimate(
+            chunks=len(chunks),
+            done=len(chunks) - len(missing),
+            calls=calls,
+            input_tokens=tokens,
+            output_tokens=None if pace is None else round(calls * pace.output_tokens / pace.calls),
+            seconds=None if pace is None else calls * pace.seconds / pace.calls,
+            measured=0 if pace is None else pace.calls,
+        )
+
+    def _find_missing(self, chunks: Sequence[Chunk]) -> list[Chunk]:
+        done = self._tools.store.chunks_done(self._memory_id)
+        return [chunk for chunk in chunks if chunk.index not in done]
+
+    def _append(self, step: int, rows: Sequence[EditRecord]) -> None:
+        self._tools.store.append_edits(self._memory_id, step, rows)
+
+
+def _schema(passage: Passage, config: GraphConfig) -> type[Extraction]:
+    sentences = len(passage.sentences)
+    return extraction_schema(
+        sentences, config.entity_types, config.most_entities, config.most_relations
+    )

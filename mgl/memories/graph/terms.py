@@ -1,0 +1,63 @@
+"""A graph without a model: names and nouns are entities, and a sentence relates those it has.
+
+What is said of them is that sentence. For models that cannot be asked who is in a text: the 1.5B
+model of the offline default names the subject of each sentence anew, and invents what it says of
+it. Names are related to the other names of their sentence, and every term to the one before it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise, takewhile
+from typing import Final
+
+from mgl.memories.graph.edits import Rows
+from mgl.text.names import find_names
+from mgl.text.nouns import find_nouns
+
+__all__ = ["NAME", "NOUN", "Terms", "find_terms", "put_terms"]
+
+NAME: Final = "name"
+NOUN: Final = "noun"
+"""The types of entities of which no more is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Where each term of a text begins, its name and its type, in the order of the text."""
+
+    places: Sequence[tuple[int, str, str]]
+
+    def between(self, start: int, end: int) -> list[tuple[str, str]]:
+        """The terms that begin in a range of the text, each once."""
+        first = bisect_left(self.places, (start, "", ""))
+        after = (self.places[index] for index in range(first, len(self.places)))
+        here = takewhile(lambda place: place[0] < end, after)
+        return list(dict.fromkeys((name, kind) for _, name, kind in here))
+
+
+def find_terms(text: str) -> Terms:
+    """The names of a text, and its nouns outside of them."""
+    names = find_names(text)
+    inside = {place for found in names for start, end in found.spans for place in range(start, end)}
+    places = [(start, found.name, NAME) for found in names for start, _ in found.spans]
+    places += [
+        (start, found.name, NOUN)
+        for found in find_nouns(text)
+        for start, _ in found.spans
+        if start not in inside
+    ]
+    return Terms(sorted(places))
+
+
+def put_terms(rows: Rows, number: int, sentence: str, terms: Sequence[tuple[str, str]]) -> None:
+    """Add the terms of a passage's sentence, which has this number, and their relations."""
+    for name, kind in terms:
+        rows.entity({"src": number, "name": name, "type": kind, "description": sentence})
+    names = [name for name, kind in terms if kind == NAME]
+    neighbours = pairwise(name for name, _ in terms)
+    for one, other in dict.fromkeys((*combinations(names, 2), *neighbours)):
+        ends = {"source": one, "target": other}
+        rows.relation({"src": number, **ends, "description": sentence})
