@@ -19,11 +19,9 @@ __all__ = ["forget"]
 
 SHOWN: Final = 20  # turns or names that are listed before the question
 TITLES: Final = {
-    "topics": "topics that are deleted",
-    "shortened": "topics that lose turns and get a new summary",
-    "spared": "frozen topics, which are kept",
-    "entities": "entities that are deleted",
-    "facts": "facts that are deleted",
+    "removed": "nodes that are deleted",
+    "stale": "nodes that lose turns and get a new summary",
+    "spared": "frozen nodes, which are kept",
 }
 
 
@@ -69,8 +67,7 @@ def forget(
             say("nothing was deleted")
             return
         gone = asdict(talk.forget(turns=found["turns"]))
-    counts = (f"{len(ids)} {name}" for name, ids in gone.items() if name in ("turns", *TITLES))
-    typer.echo(f"deleted: {', '.join(count for count in counts if not count.startswith('0 '))}")
+    typer.echo(f"deleted: {len(gone['turns'])} turns, {len(gone.get('removed', ()))} nodes")
 
 
 def _print_plan(talk: Talk, found: dict[str, Any]) -> None:

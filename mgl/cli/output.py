@@ -102,7 +102,7 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def print_pairs(pairs: dict[str, str]) -> None:
     """Print names and values in two columns; a value may have several lines."""
-    width = max(map(len, pairs)) + 3
+    width = max(map(len, pairs)) + 2
     for name, value in pairs.items():
         for number, line in enumerate(value.split("\n")):
             typer.echo(f"{'' if number else f'{name}:':{width}}{clean(line)}")

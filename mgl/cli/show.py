@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from mgl.lab import Lab
     from mgl.memories.results import MemorySummary
     from mgl.memories.view import GraphView
-    from mgl.types import Conversation
 
 __all__ = ["show"]
 
@@ -54,12 +53,11 @@ def show(
 
 def _show_memory(lab: Lab, summary: MemorySummary, step: int | None, as_json: bool) -> None:
     from mgl.memories.results import answer_json
+    from mgl.web.export import to_json
 
     record, whole, stats = summary.record, lab.view(summary.id), lab.stats(summary.id)
     view = _view_at(whole, step)
     if as_json:
-        from mgl.web.export import to_json
-
         graph = {} if step is None else {"step": step, "graph": json.loads(to_json(view))}
         answers = [answer_json(answer) for answer in view.answers]
         print_json({**summary.to_json(), "stats": asdict(stats), **graph, "answers": answers})
@@ -97,58 +95,53 @@ def _view_at(view: GraphView, step: int | None) -> GraphView:
 
 
 def _show_item(lab: Lab, summary: MemorySummary, item: str, as_json: bool) -> None:
-    """Show what a memory's export says of an item, and what refers to it."""
-    if summary.turns is None:
-        from mgl.web.export import to_json
+    """Show what a memory's export says of an item, and which rows link to it or contain it."""
+    from mgl.web.export import to_json
 
-        data, turns = json.loads(to_json(lab.view(summary.id))), None
-    else:
-        data, turns = lab.export(summary.id), lab.transcript(summary.id)
-    rows = [(name, row) for name, part in data.items() if isinstance(part, list) for row in part]
-    found = [row for _, row in rows if isinstance(row, dict) and row.get("id") == item]
-    numbers = {turn.id: number for number, turn in enumerate(turns.turns)} if turns else {}
-    if not found and item not in numbers:
+    talk = None if summary.turns is None else lab.transcript(summary.id)
+    data = json.loads(to_json(lab.view(summary.id))) if talk is None else lab.export(summary.id)
+    turns = {turn.id: turn for turn in talk.turns} if talk else {}
+    rows = [(name, row) for name, part in data.items() for row in _rows(part)]
+    found = next((row for name, row in rows if row.get("id") == item and name != "turns"), None)
+    if found is None and item not in turns:
         raise InputError(
             f"{summary.document} has nothing with the id {item!r}",
             hint=f"`mgl show {summary.id}` lists ids, `mgl export {summary.id}` has all of them",
         )
-    related = [(name, row) for name, row in rows if _refers(row, item)]
+    number = list(turns).index(item) if item in turns else None
+    related = [(name, row) for name, row in rows if _refers(row, item, number)]
     if as_json:
-        print_json({"item": found[0] if found else item, "related": [row for _, row in related]})
+        print_json({"item": found or item, "related": [row for _, row in related]})
         return
-    if turns is not None and item in numbers:
-        typer.echo(f"turn {numbers[item] + 1} of {len(turns.turns)}")
-        typer.echo(f"  {format_turn(turns.turns[numbers[item]])}")
+    if found is None:
+        typer.echo(f"turn {list(turns).index(item) + 1} of {len(turns)}")
+        typer.echo(f"  {format_turn(turns[item])}")
+        if item in data.get("forgotten", ()):
+            typer.echo("this turn was deleted")
     else:
-        _print_row(found[0], data, turns)
+        print_pairs({key: _format(value) for key, value in found.items() if key != "turns"})
+        for number in _turn_numbers(found, data) if talk else ():
+            typer.echo(f"  {format_turn(list(turns.values())[number])}")
     for name, row in related:
-        said = {key: value for key, value in row.items() if key != "turns"} if row else {}
-        typer.echo(f"{name}: {_format(said)}")
+        typer.echo(f"{name}: {_format({k: v for k, v in row.items() if k != 'turns'})}")
 
 
-def _refers(row: Any, item: str) -> bool:
-    """Whether a row of an export links to an item or contains it."""
-    if row == item:
-        return True
-    if not isinstance(row, dict):
-        return False
-    contains = [*row.get("turns", ()), *row.get("children", ())]
-    ids = {each["id"] if isinstance(each, dict) else each for each in contains}
-    return item in {row.get("source"), row.get("target"), *ids}
+def _rows(part: Any) -> list[dict[str, Any]]:
+    rows = list(part.values()) if isinstance(part, dict) else part
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-def _print_row(row: dict[str, Any], data: dict[str, Any], turns: Conversation | None) -> None:
-    own = {key: value for key, value in row.items() if key != "turns"}
-    print_pairs({key: _format(value) for key, value in own.items()})
-    if turns is None:
-        return
-    ids = {turn["id"] for turn in row.get("turns", ())}
-    for episode in data.get("episodes", ()):
-        if episode["number"] in row.get("episodes", ()):
-            ids.update(episode["turns"])
-    for turn in turns.turns:
-        if turn.id in ids:
-            typer.echo(f"  {format_turn(turn)}")
+def _refers(row: dict[str, Any], item: str, number: int | None) -> bool:
+    """Whether a row of an export links to an item, contains it, or stands on a turn's number."""
+    ends = {row.get("source"), row.get("target"), *row.get("children", ())}
+    return item in ends or (number is not None and number in row.get("turns", ()))
+
+
+def _turn_numbers(row: dict[str, Any], data: dict[str, Any]) -> list[int]:
+    """Find the turns that an item was made of: its own, or those of the episodes it is from."""
+    episodes = {mention["episode"] for mention in row.get("mentions", ())}
+    parts = [each["turns"] for each in _rows(data.get("episodes")) if each["number"] in episodes]
+    return sorted({*row.get("turns", ()), *(number for part in parts for number in part)})
 
 
 def _format(value: Any) -> str:

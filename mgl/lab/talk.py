@@ -120,8 +120,7 @@ class Talk:
         if frozen is False:
             self.run(lambda: memory.freeze(topic, frozen=False))
         if summary is not None or keywords is not None:
-            rows = {row["id"]: row for row in memory.export()["topics"]}
-            old = rows.get(topic, {"summary": "", "keywords": ()})
+            old = memory.export()["topics"].get(topic, {"summary": "", "keywords": ()})
             text = old["summary"] if summary is None else summary
             words = old["keywords"] if keywords is None else keywords
             self.run(lambda: memory.rewrite(topic, text, words))

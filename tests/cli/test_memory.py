@@ -1,4 +1,4 @@
-"""Conversations under a name: told a file, asked, looked at, corrected, forgotten."""
+"""Conversations on the command line: added to, chatted with, asked, shown, corrected, deleted."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ LINES = [
     ("1", "2023-05-08T09:03", "Bo", "Bye for now"),
     ("2", "2023-06-01T20:00", "Ann", "The horse is well again"),
 ]
+TRIP = [
+    ("1", "2023-05-08T09:00", "Ann", "We went to Rome, and then Rome was closed."),
+    ("1", "2023-05-09T09:00", "Bo", "We saw Quentin, and then Quentin left."),
+    ("1", "2023-05-10T09:00", "Ann", "Then Rome was open, and we like Rome."),
+]
 
 
 @pytest.fixture
@@ -29,264 +34,269 @@ def options(server: Server) -> tuple[str, ...]:
     return ("--model", "qwen2.5-7b-instruct", "--base-url", server.url)
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    path = tmp_path / "log.jsonl"
-    lines = [
-        {"session": session, "time": time, "speaker": speaker, "text": text}
-        for session, time, speaker, text in LINES
-    ]
-    path.write_text("\n".join(map(json.dumps, lines)))
+def write_log(path: Path, lines: list[tuple[str, ...]]) -> Path:
+    names = ("session", "time", "speaker", "text")
+    path.write_text("\n".join(json.dumps(dict(zip(names, line, strict=True))) for line in lines))
     return path
 
 
 @pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return write_log(tmp_path / "log.jsonl", LINES)
+
+
+@pytest.fixture
 def diary(mgl: Mgl, log: Path, options: tuple[str, ...]) -> str:
-    """A conversation of two topics and a buffer, by its name."""
-    added = mgl("add", "diary", log, "--preset", "small", *options)
+    """A conversation of three topics, by its name."""
+    added = mgl("add", "diary", log, "--preset", "small", "--flush", *options)
     assert added.exit_code == 0, added.stderr
-    assert mgl("add", "diary", log, "--flush", *options).exit_code == 0
     return "diary"
 
 
-def answering(said: str, *arguments: object) -> Result:
-    """``mgl`` with somebody at the terminal who says this."""
+@pytest.fixture
+def trip(mgl: Mgl, tmp_path: Path, options: tuple[str, ...]) -> str:
+    """A conversation that mnemis remembers."""
+    log = write_log(tmp_path / "trip.jsonl", TRIP)
+    added = mgl("add", "trip", log, *("--memory", "mnemis", "--preset", "small"), *options)
+    assert added.exit_code == 0, added.stderr
+    assert mgl("add", "trip", log, "--flush", *options).exit_code == 0
+    return "trip"
+
+
+def type_in(said: str, *arguments: object) -> Result:
+    """``mgl`` with somebody at the terminal who types this."""
     return CliRunner().invoke(app, [str(argument) for argument in arguments], input=said)
 
 
-def exported(mgl: Mgl, name: str) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(mgl("export", name).stdout)
+def export(mgl: Mgl, name: str, *more: str) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(mgl("export", name, *more).stdout)
     return value
 
 
-def test_a_broken_line_is_named_and_the_rest_is_taken_in(
+def stored(home: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in home.glob("mgl.sqlite*"))
+
+
+# Adding and asking
+
+
+def test_a_broken_line_is_named_and_turns_are_added_once(
     mgl: Mgl, log: Path, options: tuple[str, ...]
 ) -> None:
     lines = log.read_text().splitlines()
     log.write_text("\n".join([*lines[:2], '{"speaker": "Bo", "text": ', *lines[2:]]))
     added = mgl("add", "diary", log, "--preset", "small", *options)
     assert added.exit_code == 0, added.stderr
-    assert "log: line 3: not JSON" in added.stderr
-    assert added.stdout.startswith("diary: 5 turns, 1 topics, 0 links\n")
+    assert "line 3" in added.stderr
+    assert added.stdout.startswith("diary: 5 turns\ngraph: 1 nodes, 0 edges from 5 turns")
     again = mgl("add", "diary", log, *options)
-    assert again.stdout.startswith("diary: 5 turns, 1 topics, 0 links\n")
+    assert again.stdout.startswith("diary: 5 turns\n")
     assert "run: 0 model calls" in again.stdout
-
-
-def test_another_turn_under_a_known_id_is_refused(
-    mgl: Mgl, diary: str, log: Path, options: tuple[str, ...]
-) -> None:
     log.write_text(json.dumps({"speaker": "Ann", "text": "Something else"}))
-    refused = mgl("add", diary, log, *options)
+    refused = mgl("add", "diary", log, *options)
     assert refused.exit_code == 3
-    assert "another turn with the id 'L1'" in refused.stderr
+    assert "'L1'" in refused.stderr
 
 
-def test_an_answer_comes_with_session_day_speaker_and_words(
-    mgl: Mgl, diary: str, options: tuple[str, ...]
+@pytest.mark.parametrize("by", ["name", "id"])
+def test_a_conversation_is_asked_by_name_or_id(
+    mgl: Mgl, diary: str, options: tuple[str, ...], by: str
 ) -> None:
-    asked = mgl("ask", diary, "When was the horse ill?", "--as", "Bo", *options)
+    (listed,) = json.loads(mgl("list", "--json").stdout)
+    source = diary if by == "name" else listed["memory_id"]
+    asked = mgl("ask", source, "When was the horse ill?", "--as", "Bo", *options)
     assert asked.exit_code == 0, asked.stderr
     lines = asked.stdout.splitlines()
     assert lines[1] == "  [session 1, turn L1, 08 May 2023 09:00] Ann: “I have got the job”"
-    assert lines[2].startswith("run: ")
-    told = json.loads(mgl("ask", diary, "The horse?", "--json", *options).stdout)
-    assert [citation["session"] for citation in told["citations"]] == ["1"]
-    assert told["citations"][0]["node_id"] == "L1"
-    assert mgl("ask", diary, " ", *options).exit_code == 3
+    answered = json.loads(mgl("ask", source, "The horse?", "--json", *options).stdout)
+    assert answered["memory_id"] == listed["memory_id"]
+    assert [citation["session"] for citation in answered["citations"]] == ["1"]
+    assert mgl("ask", source, " ", *options).exit_code == 3
 
 
-def test_conversations_are_listed_by_name_and_in_turns(
+def test_files_of_conversations_are_listed_beside_named_ones(
     mgl: Mgl, log: Path, diary: str, options: tuple[str, ...]
 ) -> None:
-    assert mgl("ask", log, "Who?", "--memory", "gam", *options).exit_code == 0
-    (listed,) = json.loads(mgl("list", "--json").stdout)
-    assert (listed["document"], listed["turns"]) == (diary, 5)
-    shown = mgl("list").stdout.splitlines()[1].split()
-    assert (shown[0], shown[1], shown[3]) == (diary, "gam", "5")
-    rows = [line for line in mgl("list").stdout.splitlines() if " gam " in line]
-    assert len(rows) == 2
-    assert all("5 turns" in row for row in rows)
-    shown = mgl("show", listed["memory_id"]).stdout
-    assert "talk:      diary, 5 turns" in shown
-    assert "edges from 5 turns" in shown
-    assert "t1 (topic)" in shown
-    assert "chunks" not in shown
-    assert "step 0  append (applied)  turn=0" in mgl("log", listed["memory_id"]).stdout
-    assert "horse" in mgl("export", listed["memory_id"], "--format", "html").stdout
-
-
-def test_the_figures_of_ask_and_build_speak_of_turns(
-    mgl: Mgl, log: Path, options: tuple[str, ...]
-) -> None:
-    for arguments in (("ask", log, "Who?"), ("build", log)):
-        said = mgl(*arguments, "--memory", "gam", *options)
-        assert said.exit_code == 0, said.stderr
-        assert "edges from 5 turns" in said.stdout
+    asked = mgl("ask", log, "Who?", *options)
+    assert asked.exit_code == 0, asked.stderr
+    assert "edges from 5 turns" in asked.stdout
+    assert "edges from 5 turns" in mgl("build", log, *options).stdout
+    listed = json.loads(mgl("list", "--json").stdout)
+    assert {(one["memory"], one["document"], one["turns"]) for one in listed} == {
+        ("gam", "diary", 5),
+        ("gam", "log", 5),
+    }
+    assert "append (applied)" in mgl("log", diary).stdout
+    for format_, part in (("html", "horse"), ("graphml", "horse"), ("graph", "mgl-graph/1")):
+        assert part in mgl("export", diary, "--format", format_).stdout
 
 
 def test_one_of_several_conversations_is_named(
     mgl: Mgl, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    node = {"parent": None, "children": []}
-    message = {
-        "id": "a",
-        "author": {"role": "user"},
-        "content": {"content_type": "text", "parts": ["Hello"]},
-    }
+    content = {"content_type": "text", "parts": ["Hello"]}
+    message = {"id": "a", "author": {"role": "user"}, "content": content}
+    node = {"id": "a", "message": message, "parent": None, "children": []}
     path = tmp_path / "several.json"
-    path.write_text(
-        json.dumps(
-            [
-                {
-                    "title": title,
-                    "current_node": "a",
-                    "mapping": {"a": {"id": "a", "message": message, **node}},
-                }
-                for title in ("one", "two")
-            ]
-        )
-    )
-    for command in (("ask", path, "Who?", "--memory", "gam"), ("add", "diary", path)):
+    exported = [
+        {"title": title, "current_node": "a", "mapping": {"a": node}} for title in ("one", "two")
+    ]
+    path.write_text(json.dumps(exported))
+    for command in (("ask", path, "Who?"), ("add", "diary", path)):
         refused = mgl(*command, *options)
         assert refused.exit_code == 3
         assert "(--conversation): one, two" in refused.stderr
         assert mgl(*command, "--conversation", "two", *options).exit_code == 0
 
 
-def test_topics_and_turns_are_shown(mgl: Mgl, diary: str, server: Server) -> None:
+def test_kinds_of_memory_that_share_a_conversation(
+    mgl: Mgl, trip: str, tmp_path: Path, options: tuple[str, ...], mgl_home: Path
+) -> None:
+    assert export(mgl, trip)["entities"]
+    log = tmp_path / "trip.jsonl"
+    asked = mgl("ask", trip, "Was Rome closed?", *options)
+    assert "turn L1" in asked.stdout
+    for arguments in (("--topic", "t1"), ("--branch", "t1")):
+        assert mgl("forget", trip, *arguments, "--yes").exit_code == 2
+    assert mgl("edit", trip, "t1", "--freeze").exit_code == 2
+    gam = ("--memory", "gam", "--preset", "small")
+    assert mgl("add", trip, log, *gam, *options).exit_code == 0
+    for arguments in (
+        ("ask", trip, "Rome?", *options),
+        ("add", trip, log, *options),
+        ("show", trip, "L1"),
+        ("export", trip),
+        ("forget", trip, "--turn", "L1", "--yes"),
+    ):
+        refused = mgl(*arguments)
+        assert refused.exit_code == 2, arguments
+        assert "--memory gam" in refused.stderr
+    gone = mgl("forget", trip, "--turn", "L2", "--yes", "--memory", "gam")
+    assert gone.exit_code == 0, gone.stderr
+    assert b"Quentin" not in stored(mgl_home)
+    assert export(mgl, trip, "--memory", "mnemis")["forgotten"] == ["L2"]
+
+
+# Showing, correcting, deleting
+
+
+def test_topics_and_turns_are_shown_without_a_model(mgl: Mgl, diary: str, server: Server) -> None:
     asked = len(server.seen)
-    topics = mgl("show", diary).stdout.splitlines()
-    assert topics[0] == "t1  job  (2 turns, 2 links)"
-    assert topics[1] == "    Ann: I have got the job"
-    assert mgl("show", diary, "t2").stdout.splitlines() == [
-        "topic:     t2",
-        "keywords:  ill",
-        "summary:   Ann: My horse is ill",
-        "link:      t2 semantic t1 (0.90)",
-        "link:      t3 semantic t2 (0.90)",
-        "  [session 1, turn L3, 08 May 2023 09:02] Ann: “My horse is ill”",
-        "  [session 1, turn L4, 08 May 2023 09:03] Bo: “Bye for now”",
-    ]
+    whole = mgl("show", diary).stdout
+    assert "conversation: diary, 5 turns" in whole
+    assert "job: Ann: I have got the job" in whole
+    topic = mgl("show", diary, "t2").stdout.splitlines()
+    assert "  [session 1, turn L3, 08 May 2023 09:02] Ann: “My horse is ill”" in topic
+    assert sum(line.startswith("links: ") for line in topic) == 2
+    assert any(line.split() == ["keywords:", "ill"] for line in topic)
     turn = mgl("show", diary, "L5").stdout.splitlines()
-    assert turn[0] == "turn:  5 of 5, in topic t3"
+    assert turn[0] == "turn 5 of 5"
+    assert any(line.startswith("topics: id t3") for line in turn)
+    assert json.loads(mgl("show", diary, "t2", "--json").stdout)["item"]["id"] == "t2"
     assert mgl("show", diary, "nothing").exit_code == 3
     assert mgl("show", "nobody", "t1").exit_code == 6
     assert len(server.seen) == asked
 
 
-def test_what_would_be_forgotten_is_shown_and_asked_for(
-    mgl: Mgl, diary: str, mgl_home: Path
+def test_what_would_be_deleted_is_listed_and_confirmed(
+    mgl: Mgl, diary: str, mgl_home: Path, log: Path, options: tuple[str, ...]
 ) -> None:
-    before = exported(mgl, diary)
-    meant = answering("n\n", "forget", diary, "--topic", "t2", "--turn", "L1")
-    assert meant.exit_code == 0
-    assert "3 turns would be forgotten:" in meant.stdout
-    assert "Ann: “My horse is ill”" in meant.stdout
-    assert "topics that go with them: t2" in meant.stdout
-    assert "get another summary: t1" in meant.stdout
-    assert "nothing was forgotten" in meant.stderr
-    nobody = mgl("forget", diary, "--topic", "t2")
+    arguments = ("forget", diary, "--topic", "t2", "--turn", "L1")
+    before = export(mgl, diary)
+    listed = type_in("n\n", *arguments)
+    assert listed.exit_code == 0
+    assert "3 turns would be deleted" in listed.stdout
+    assert "Ann: “My horse is ill”" in listed.stdout
+    assert "nodes that are deleted: t2" in listed.stdout
+    assert "get a new summary: t1" in listed.stdout
+    nobody = mgl(*arguments)
     assert nobody.exit_code == 2
     assert "--yes" in nobody.stderr
-    assert exported(mgl, diary) == before
+    assert export(mgl, diary) == before
 
-    gone = answering("y\n", "forget", diary, "--topic", "t2", "--turn", "L1")
+    gone = type_in("y\n", *arguments)
     assert gone.exit_code == 0, gone.stderr
-    assert gone.stdout.endswith("forgotten: 3 turns, 1 topics\n")
-    after = exported(mgl, diary)
-    assert [topic["id"] for topic in after["topics"]] == ["t1", "t3"]
-    assert after["deletions"][0]["turns"] == ["L1", "L3", "L4"]
-    kept = b"".join(path.read_bytes() for path in mgl_home.glob("mgl.sqlite*"))
-    assert b"Wonderful" in kept
-    assert b"horse is ill" not in kept
-    assert b"got the job" not in kept
-    assert "forgotten" in mgl("show", diary, "L1").stdout
-
-
-def test_a_forgotten_turn_is_summarised_anew_with_the_next_turn(
-    mgl: Mgl, diary: str, log: Path, options: tuple[str, ...]
-) -> None:
-    assert mgl("forget", diary, "--turn", "L1", "--yes").exit_code == 0
-    assert "(no summary)" in mgl("show", diary).stdout
+    assert gone.stdout.endswith("deleted: 3 turns, 1 nodes\n")
+    after = export(mgl, diary)
+    assert list(after["topics"]) == ["t1", "t3"]
+    assert after["forgotten"] == ["L1", "L3", "L4"]
+    assert b"Wonderful" in stored(mgl_home)
+    for words in (b"horse is ill", b"got the job"):
+        assert words not in stored(mgl_home)
+    assert "deleted" in mgl("show", diary, "L1").stdout
+    assert mgl("show", diary).exit_code == 0
     added = mgl("add", diary, log, *options)
     assert added.exit_code == 0, added.stderr
-    assert exported(mgl, diary)["topics"][0]["summary"] == "Bo: Wonderful, bye"
+    assert export(mgl, diary)["topics"]["t1"]["summary"] == "Bo: Wonderful, bye"
 
 
-def test_all_before_a_day_is_forgotten_but_what_is_frozen(mgl: Mgl, diary: str) -> None:
-    assert mgl("edit", diary, "t2", "--freeze").stdout == "t2 is frozen\n"
-    assert "frozen)" in mgl("show", diary).stdout
-    refused = mgl("forget", diary, "--topic", "t2", "--yes")
-    assert refused.exit_code == 3
-    assert "frozen" in refused.stderr
+def test_a_frozen_topic_is_kept_from_deletion(mgl: Mgl, diary: str) -> None:
+    assert mgl("edit", diary, "t2", "--freeze").exit_code == 0
+    assert export(mgl, diary)["topics"]["t2"]["frozen"]
+    assert mgl("forget", diary, "--topic", "t2", "--yes").exit_code == 3
     gone = mgl("forget", diary, "--before", "2023-06-01", "--yes")
     assert gone.exit_code == 0, gone.stderr
-    assert "frozen topics, which are kept: t2" in gone.stdout
-    assert gone.stdout.endswith("forgotten: 2 turns, 1 topics\n")
-    nothing = mgl("forget", diary, "--before", "2023-05-08")
-    assert nothing.exit_code == 0
-    assert "nothing was forgotten" in nothing.stderr
+    assert "frozen nodes, which are kept: t2" in gone.stdout
+    assert gone.stdout.endswith("deleted: 2 turns, 1 nodes\n")
+    assert mgl("forget", diary, "--before", "2023-05-08").exit_code == 0
     assert mgl("edit", diary, "t2", "--unfreeze").exit_code == 0
     assert mgl("forget", diary, "--branch", "t2", "--yes").exit_code == 0
-    assert exported(mgl, diary)["topics"] == []
+    assert not export(mgl, diary)["topics"]
 
 
-def test_what_cannot_be_done_is_one_clear_line(mgl: Mgl, diary: str) -> None:
-    before = exported(mgl, diary)
-    for arguments, code, says in (
-        (("forget", diary), 3, "nothing to forget"),
-        (("forget", diary, "--turn", "L99", "--yes"), 3, "no turn 'L99'"),
-        (("forget", diary, "--topic", "t9", "--yes"), 3, "no topic 't9'"),
-        (("forget", diary, "--before", "tomorrow"), 2, "tomorrow"),
-        (("freeze", diary, "t9"), 3, "no topic 't9'"),
-        (("unlink", diary, "t1", "t9"), 3, "no topic 't9'"),
-        (("edit", diary, "t1"), 2, "nothing to change"),
-        (("edit", diary, "t9", "--summary", "x"), 3, "no topic 't9'"),
-        (("edit", diary, "t1", "--summary", " "), 3, "empty"),
-        (("show", "nobody"), 6, "no conversation 'nobody'"),
-        (("export", "nobody"), 6, "no conversation 'nobody'"),
-        (("export", diary, "no/such/folder"), 5, "cannot write"),
-    ):
-        result = mgl(*arguments)
-        assert result.exit_code == code, arguments
-        assert result.stdout == "", arguments
-        assert says in result.stderr, arguments
-    assert exported(mgl, diary) == before
-
-
-def test_a_topic_is_corrected_and_parted_from_another(mgl: Mgl, diary: str) -> None:
-    edited = mgl("edit", diary, "t1", "--summary", "Ann's new job")
-    assert "keywords:  job" in edited.stdout
-    assert "summary:   Ann's new job" in edited.stdout
-    edited = mgl("edit", diary, "t1", "--keywords", "work, Rome,")
-    assert "keywords:  work, Rome" in edited.stdout
-    assert "summary:   Ann's new job" in edited.stdout
-    assert mgl("edit", diary, "t1", "--unlink", "t2").exit_code == 0
-    ends = [{link["source"], link["target"]} for link in exported(mgl, diary)["links"]]
-    assert ends
-    assert {"t1", "t2"} not in ends
+def test_a_topic_is_corrected_and_unlinked(mgl: Mgl, diary: str) -> None:
+    mgl("edit", diary, "t1", "--summary", "Ann's new job")
+    mgl("edit", diary, "t1", "--keywords", "work, Rome,", "--unlink", "t2", "--freeze")
+    after = export(mgl, diary)
+    topic = after["topics"]["t1"]
+    assert (topic["summary"], topic["keywords"]) == ("Ann's new job", ["work", "Rome"])
+    assert topic["frozen"]
+    assert {"t1", "t2"} not in [{link["source"], link["target"]} for link in after["links"]]
     assert mgl("edit", diary, "t1", "--unlink", "t2").exit_code == 3
 
 
-def test_all_that_is_remembered_is_exported(mgl: Mgl, diary: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("forget", "diary"), 3),
+        (("forget", "diary", "--turn", "L99", "--yes"), 3),
+        (("forget", "diary", "--topic", "t9", "--yes"), 3),
+        (("forget", "diary", "--before", "tomorrow"), 2),
+        (("edit", "diary", "t9", "--freeze"), 3),
+        (("edit", "diary", "t1", "--unlink", "t9"), 3),
+        (("edit", "diary", "t1"), 2),
+        (("edit", "diary", "t9", "--summary", "x"), 3),
+        (("edit", "diary", "t1", "--summary", " "), 3),
+        (("show", "nobody"), 6),
+        (("export", "nobody"), 6),
+        (("export", "diary", "--output", "no/such/folder"), 5),
+    ],
+)
+def test_what_cannot_be_done_changes_nothing(
+    mgl: Mgl, diary: str, arguments: tuple[str, ...], code: int
+) -> None:
+    before = export(mgl, diary)
+    result = mgl(*arguments)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert export(mgl, diary) == before
+
+
+def test_everything_remembered_is_exported(mgl: Mgl, diary: str, tmp_path: Path) -> None:
     path = tmp_path / "diary.json"
-    assert mgl("export", diary, path).stdout == ""
-    assert json.loads(path.read_text()) == exported(mgl, diary)
-    turns = [turn for topic in exported(mgl, diary)["topics"] for turn in topic["turns"]]
-    assert [turn["text"] for turn in turns] == [text for *_, text in LINES]
+    assert mgl("export", diary, "--output", path).stdout == ""
+    exported = json.loads(path.read_text())
+    assert exported == export(mgl, diary)
+    assert [turn["text"] for turn in exported["turns"]] == [text for *_, text in LINES]
 
 
 def test_what_was_said_cannot_drive_the_terminal(
     mgl: Mgl, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    log = tmp_path / "evil.jsonl"
+    log, name = tmp_path / "evil.jsonl", "dia\x1b[1mry"
     evil = {"id": "\x1b[2J", "speaker": "\x1b[31mAnn", "text": "\x1b]0;owned\x07 a horse"}
     log.write_text(json.dumps(evil | {"session": "\x1b[0m"}))
-    name = "dia\x1b[1mry"
-    added = mgl("add", name, log, "--flush", *options)
-    assert added.exit_code == 0, added.stderr
     for arguments in (
+        ("add", name, log, "--flush", *options),
         ("ask", name, "The horse?", *options),
         ("list",),
         ("show", name),
@@ -297,8 +307,50 @@ def test_what_was_said_cannot_drive_the_terminal(
         said = mgl(*arguments)
         assert said.exit_code == 0, said.stderr
         assert "\x1b" not in said.output, arguments
-    assert "\x1b" not in added.output
 
 
-def test_an_empty_home_has_no_conversations(mgl: Mgl) -> None:
-    assert "no conversations yet" in mgl("list").stdout
+# Chatting
+
+
+def chat(server: Server, *lines: str, arguments: tuple[str, ...] = ()) -> Result:
+    options = ("--preset", "small", "--model", "qwen2.5-7b-instruct", "--base-url", server.url)
+    return type_in("".join(f"{line}\n" for line in lines), "chat", "talk", *options, *arguments)
+
+
+def test_each_line_is_answered_and_remembered(mgl: Mgl, server: Server) -> None:
+    lines = ("I have got the job", "", "  ", "So?", "/topics", "/help", "/quit", "never read")
+    result = chat(server, *lines, arguments=("--as", "Ann"))
+    assert result.exit_code == 0, result.stderr
+    turns = export(mgl, "talk")["turns"]
+    assert [turn["speaker"] for turn in turns] == ["Ann", "assistant", "Ann", "assistant"]
+    assert [turn["text"] for turn in turns[::2]] == ["I have got the job", "So?"]
+    assert result.stdout.splitlines() == [turn["text"] for turn in turns[1::2]]
+    assert len({turn["session"] for turn in turns}) == 1
+    assert all(turn["time"] for turn in turns)
+
+
+@pytest.mark.parametrize("memory", ["gam", "mnemis"])
+def test_a_chat_continues_with_its_memory(
+    mgl: Mgl, server: Server, tmp_path: Path, memory: str, options: tuple[str, ...]
+) -> None:
+    numbered = [{"id": number, "speaker": "Ann", "text": f"Number {number}"} for number in (2, 4)]
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join(map(json.dumps, numbered)))
+    begun = mgl("add", "talk", log, "--memory", memory, "--preset", "small", *options)
+    assert begun.exit_code == 0, begun.stderr
+    rain = [f"It rains on day {day}" for day in range(6)]
+    assert chat(server, "We went to Rome, where my horse is called Star", *rain).exit_code == 0
+    again = chat(server, "What is the horse called?", "/end", "/topics")
+    assert again.exit_code == 0, again.stderr
+    assert "Star" in again.stdout
+    turns = export(mgl, "talk")["turns"]
+    assert len(turns) == len({turn["id"] for turn in turns}) == 18
+    (listed,) = json.loads(mgl("list", "--json").stdout)
+    assert listed["memory"] == memory
+
+
+def test_a_failing_model_loses_no_line(mgl: Mgl, server: Server) -> None:
+    server.shutdown()
+    server.server_close()
+    assert chat(server, "And a horse").exit_code == 4
+    assert export(mgl, "talk")["turns"][-1]["text"] == "And a horse"
