@@ -23,7 +23,7 @@ from hypothesis import settings
 from platformdirs import user_data_path
 
 from mgl.errors import ResourceUnreachable
-from mgl.models import weights
+from mgl.models.fetch import fetch_weights, find_weights
 from mgl.models.profiles import DEFAULT_PROFILE, load_profile
 from mgl.retrieval.fakes import WordEmbedder
 
@@ -123,7 +123,7 @@ def smollm2_weights(pytestconfig: pytest.Config) -> Path:
     if (found := _on_this_machine("smollm2-135m")) is not None:
         return found
     try:
-        return weights.fetch(profile, _weights_cache(pytestconfig))
+        return fetch_weights(profile, _weights_cache(pytestconfig))
     except ResourceUnreachable as error:
         pytest.skip(f"weights of smollm2-135m: {error}")
 
@@ -141,7 +141,7 @@ def minilm_weights(pytestconfig: pytest.Config) -> Path:
     if (found := _on_this_machine("all-minilm-l6-v2")) is not None:
         return found
     try:
-        return weights.fetch(profile, _weights_cache(pytestconfig))
+        return fetch_weights(profile, _weights_cache(pytestconfig))
     except ResourceUnreachable as error:
         pytest.skip(f"weights of all-minilm-l6-v2: {error}")
 
@@ -151,7 +151,7 @@ def default_weights(pytestconfig: pytest.Config) -> Path:
     """The GGUF of the default profile where it is on this machine; it is never fetched here."""
     found = _on_this_machine(DEFAULT_PROFILE)
     if found is None:
-        found = weights.find(load_profile(DEFAULT_PROFILE), _weights_cache(pytestconfig))
+        found = find_weights(load_profile(DEFAULT_PROFILE), _weights_cache(pytestconfig))
     if found is None:
         pytest.skip(f"no weights: `mgl models get {DEFAULT_PROFILE}` fetches them")
     return found
@@ -170,7 +170,7 @@ def papers() -> Path:
 
 
 def _weights_cache(config: pytest.Config) -> Path:
-    """The folder that all runs in this checkout fetch into; ``weights.fetch`` locks it."""
+    """The folder that all runs in this checkout fetch into; ``fetch_weights`` locks it."""
     if config.cache is None:
         pytest.skip("weights are kept in pytest's cache, which is switched off")
     return config.cache.mkdir("mgl-home")
@@ -183,7 +183,7 @@ USERS_HOME = Path(os.environ.get("MGL_HOME") or user_data_path("mgl", appauthor=
 def _on_this_machine(name: str) -> Path | None:
     if not USERS_HOME.is_dir():
         return None
-    return weights.find(load_profile(name), USERS_HOME)
+    return find_weights(load_profile(name), USERS_HOME)
 
 
 def _folder_from(variable: str, what: str) -> Path:

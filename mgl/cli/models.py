@@ -72,9 +72,9 @@ def get(
 ) -> None:
     """Download a model's weights and check their hash; an interrupted download resumes."""
     from mgl.cli.progress import open_observer
+    from mgl.models.fetch import fetch_weights
     from mgl.models.profiles import load_profile
     from mgl.models.shipped import home
-    from mgl.models.weights import fetch
 
     profile = load_profile(name, models)
     with open_observer() as observer:
@@ -82,7 +82,7 @@ def get(
         def report(label: str, done: int, total: int) -> None:
             observer.progress(f"fetching {label} (MB)", done // 1_000_000, total // 1_000_000)
 
-        path = fetch(profile, home(), allow_hub=allow_hub, progress=report)
+        path = fetch_weights(profile, home(), allow_hub=allow_hub, progress=report)
     _print_path(profile, path, as_json)
 
 
@@ -90,12 +90,12 @@ def get(
 def path_of(name: Name, models: ModelFolder = None, as_json: AsJson = False) -> None:
     """Print the path of a model's weights on this machine."""
     from mgl.errors import ResourceError
+    from mgl.models.fetch import find_weights
     from mgl.models.profiles import load_profile
     from mgl.models.shipped import home
-    from mgl.models.weights import find
 
     profile = load_profile(name, models)
-    path = find(profile, home())
+    path = find_weights(profile, home())
     if path is None:
         raise ResourceError(
             f"the weights of {name} are not on this machine", hint=f"mgl models get {name}"
@@ -106,10 +106,10 @@ def path_of(name: Name, models: ModelFolder = None, as_json: AsJson = False) -> 
 def _find(profile: ModelProfile, folder: Path) -> Path | None:
     """Find the weights; a damaged copy is reported and counts as missing."""
     from mgl.errors import ResourceError
-    from mgl.models.weights import find
+    from mgl.models.fetch import find_weights
 
     try:
-        return find(profile, folder)
+        return find_weights(profile, folder)
     except ResourceError as error:
         typer.echo(one_line(f"note: {profile.name}: {error.message}"), err=True)
         return None

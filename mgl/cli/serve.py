@@ -238,10 +238,10 @@ def unload_adapter(
 @app.command("probe")
 def probe(base_url: BaseUrl = None, model: Model = None, as_json: AsJson = False) -> None:
     """Test which constraints a server really honours, and remember the result."""
-    from mgl.llm.honoured import keep
+    from mgl.llm.capabilities import save_capabilities
     from mgl.models.shipped import home
     from mgl.serving.discovery import find_server, server_at
-    from mgl.serving.probing import probe as probe_server
+    from mgl.serving.probe import probe as probe_server
 
     folder = home()
     own = server_at(folder, base_url) if base_url else find_server(folder, model, note=say)
@@ -255,8 +255,8 @@ def probe(base_url: BaseUrl = None, model: Model = None, as_json: AsJson = False
     key = os.environ.get("MGL_API_KEY") or (own.api_key if own is not None else None)
     say(f"probing {base_url} with a dozen short requests")
     found = asyncio.run(probe_server(base_url, key, model))
-    if found.complete:
-        keep(folder, base_url, found)
+    if found.is_complete:
+        save_capabilities(folder, base_url, found)
     if as_json:
         print_json({**asdict(found), "base_url": base_url, "warning": found.warning})
         return

@@ -135,12 +135,11 @@ async def find_context(choice: ModelChoice, profile: ModelProfile) -> int:
     """
     known = [profile.context_tokens, choice.context_tokens]
     if choice.base_url is not None and choice.engine_for(profile) == "openai":
-        from mgl.llm.engines.http import Http
-        from mgl.llm.engines.looking import look
+        from mgl.llm.engines.server import Http, identify
 
         http = Http(choice.base_url, choice.api_key)
         try:
-            server = await look(http, (profile.weights.hub.repo, profile.name))
+            server = await identify(http, (profile.weights.hub.repo, profile.name))
             known.append(server.context_tokens)
         except EngineError:
             pass
@@ -159,32 +158,25 @@ def defer(
     context_tokens: int,
 ) -> DeferredEngine:
     """Make the engine of a choice; its weights are found or downloaded when it starts."""
-    from mgl.llm.engines.opening import model_id, open_engine
+    from mgl.llm.capabilities import Endpoint
+    from mgl.llm.engines import model_id, open_engine
 
     engine = choice.engine_for(profile)
 
     async def start() -> Engine:
-        weights = honoured = None
+        weights = endpoint = None
         if engine != "openai":
             weights = await asyncio.to_thread(_fetch_weights, choice, profile, home, observer)
             observer.note(f"starting {profile.name} ({engine})")
         elif choice.base_url is not None:
-            from mgl.serving.probing import honoured_by
+            from mgl.serving.probe import probe_once
 
+            url, key = choice.base_url, choice.api_key
             names = (profile.weights.hub.repo, profile.name)
-            honoured = await honoured_by(
-                choice.base_url, choice.api_key, names, home, observer.note
-            )
-        return await open_engine(
-            profile,
-            weights=weights,
-            keep=_converted_folder(profile, home),
-            base_url=choice.base_url,
-            api_key=choice.api_key,
-            engine=engine,
-            adapter=choice.adapter,
-            honoured=honoured,
-        )
+            found = await probe_once(url, key, names, home, observer.note)
+            endpoint = Endpoint(url, key, choice.adapter, found)
+        cache = _converted_folder(profile, home)
+        return await open_engine(profile, engine, weights=weights, cache=cache, endpoint=endpoint)
 
     return DeferredEngine(
         start,
@@ -237,11 +229,11 @@ class NoModel:
 def _fetch_weights(
     choice: ModelChoice, profile: ModelProfile, home: Path, observer: Observer
 ) -> Path:
-    from mgl.models.weights import fetch
+    from mgl.models.fetch import fetch_weights
 
     def report(label: str, done: int, total: int) -> None:
         observer.progress(f"fetching {label} (MB)", done // 1_000_000, total // 1_000_000)
 
-    return fetch(
+    return fetch_weights(
         profile, home, explicit=choice.weights, allow_hub=choice.allow_hub, progress=report
     )

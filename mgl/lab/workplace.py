@@ -22,7 +22,7 @@ from mgl.llm.concurrency import Portal
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind, Tools
 from mgl.models import shipped
-from mgl.models.weights.hashes import sha256_of
+from mgl.models.files import compute_sha256
 from mgl.observer import Observer
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, YES_NO
 from mgl.store import Store
@@ -118,7 +118,7 @@ class Workplace:
         profile, engine, choice = self.profile, self.engine, self._choice
         pinned = profile.weights.sha256
         if choice.weights is not None and choice.weights.is_file():
-            pinned = sha256_of(choice.weights)
+            pinned = compute_sha256(choice.weights)
         return ModelFacts(
             profile=profile.name,
             model_id=engine.model_id,

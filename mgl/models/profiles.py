@@ -1,7 +1,7 @@
 """Model profiles: which weights, from where, under which licence, and how to talk to them.
 
 A profile is one ``models/<name>.yaml``. Weights are looked for in the order explicit path →
-MGL_HOME → Hugging Face cache → hub (only if allowed) → package registry (``mgl.models.weights``).
+MGL_HOME → Hugging Face cache → hub (only if allowed) → package registry (``mgl.models.fetch``).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The home folder is ``MGL_HOME``, or the platform's folder for user data. ``model
 and ``eval/`` are data, not Python: a path that the caller gives is read first, then the folder of
 that name in the home folder, then what the wheel ships, or in a checkout its top-level folder.
 
-It does not know engines, and it fetches nothing (``mgl.models.weights`` does).
+It does not know engines, and it fetches nothing (``mgl.models.fetch`` does).
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ from typing import Any, Literal
 
 from mgl.errors import ResourceError, UsageError
 from mgl.models import shipped
+from mgl.models.fetch import Progress, fetch_weights, find_weights
+from mgl.models.files import compute_sha256
+from mgl.models.hub import is_complete_model
 from mgl.models.profiles import Embedding, FloatName, ModelProfile, Reranking, load_profiles
-from mgl.models.weights import Progress, fetch, find
-from mgl.models.weights.hashes import sha256_of
-from mgl.models.weights.hub import is_complete_model
 
 __all__ = ["RetrievalModel", "Source", "find_model"]
 
@@ -106,14 +106,14 @@ def _of_profile(
         names=(weights.hub.repo, profile.name),
         context_tokens=profile.context_tokens,
         folder=partial(
-            fetch,
+            fetch_weights,
             profile,
             home,
             explicit=source.weights,
             allow_hub=source.allow_hub,
             progress=source.progress,
         ),
-        found=partial(find, profile, home, source.weights),
+        found=partial(find_weights, profile, home, source.weights),
         embedding=profile.embedding,
         reranking=profile.reranking,
     )
@@ -148,7 +148,7 @@ def _of_folder(folder: Path, wanted: Wanted) -> RetrievalModel:
 def _digest(folder: Path) -> str:
     """The sha256 of the weights' own, of all files that hold some."""
     files = sorted([*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")])
-    return hashlib.sha256(" ".join(map(sha256_of, files)).encode()).hexdigest()
+    return hashlib.sha256(" ".join(map(compute_sha256, files)).encode()).hexdigest()
 
 
 def _dims(folder: Path) -> int:

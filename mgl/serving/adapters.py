@@ -97,10 +97,10 @@ def _send(
 
 def _refusal(status: int, text: str, url: str, body: dict[str, Any] | None) -> EngineError:
     """The server's refusal, explained where it is one of an adapter that does not fit."""
-    from mgl.llm.engines.wire import error_of
+    from mgl.llm.engines.wire import error_from
 
     if body is None or status in (401, 403):
-        return error_of(status, text, url)
+        return error_from(status, text, url)
     if status == 404 and "adapter" not in text.lower():
         return EngineRejected(
             "this server takes no adapters while it runs",
@@ -111,4 +111,4 @@ def _refusal(status: int, text: str, url: str, body: dict[str, Any] | None) -> E
         return EngineRejected(
             failure.message, hint="train one on this very model, or serve its own"
         )
-    return error_of(status, text, url)
+    return error_from(status, text, url)

@@ -14,8 +14,8 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+from mgl.models.hub import is_complete_model
 from mgl.models.profiles import ModelProfile
-from mgl.models.weights.hub import is_complete_model
 
 __all__ = ["adapter_trouble", "chat_template", "parser_trouble", "weights_trouble"]
 

@@ -128,13 +128,13 @@ def weights_folder(model: ModelProfile, home: Path, explicit: Path | None = None
     """The folder that a server loads, or None where it is not on this machine.
 
     A profile whose weights are a GGUF file is served from what was unpacked from that file: its
-    place is told whether or not it is there yet. Errors as in ``mgl.models.weights.find``.
+    place is told whether or not it is there yet. Errors as in ``mgl.models.fetch.find_weights``.
     """
-    from mgl.models.weights import find
+    from mgl.models.fetch import find_weights
 
     if model.weights.format == "gguf":
         return explicit or home / "weights" / model.name / "dense"
-    return find(model, home, explicit)
+    return find_weights(model, home, explicit)
 
 
 def _machine_options(

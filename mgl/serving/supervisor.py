@@ -34,7 +34,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from mgl.errors import EngineUnavailable, UsageError
-from mgl.llm import honoured
+from mgl.llm.capabilities import forget_capabilities
 from mgl.serving import processes, runfile
 from mgl.serving.failures import Failure, explain, oom_kills
 from mgl.serving.logs import LogTail, open_log
@@ -108,7 +108,7 @@ class Supervisor:
                 port = self._plan.port
                 raise port_taken(port, runfile.read(self._home, port))
             _stop_file(self._home, self._plan.port).unlink(missing_ok=True)
-            honoured.forget(self._home, self._plan.base_url)
+            forget_capabilities(self._home, self._plan.base_url)
             with self._hearing_signals():
                 return self._look_after()
 

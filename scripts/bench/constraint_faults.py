@@ -40,6 +40,7 @@ from pydantic import BaseModel, create_model
 from mgl.errors import EngineError
 from mgl.llm.base import Engine, Message, Request, Sampling
 from mgl.llm.calls import CallRecord, MemoryCallLog
+from mgl.llm.capabilities import Endpoint
 from mgl.llm.client import Client, Policy
 from mgl.llm.constraints import (
     RULES,
@@ -59,7 +60,7 @@ from mgl.memories.base import Tools
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
 from mgl.models.profiles import load_profile
 from mgl.observer import SilentObserver
-from mgl.serving.probing import probe
+from mgl.serving.probe import probe
 from mgl.store import Store
 from mgl.text import read_document, sentence_spans
 from mgl.types import Document, Question
@@ -283,15 +284,10 @@ async def run(arguments: argparse.Namespace) -> None:
     profile = load_profile(arguments.model)
     documents = [read_document(path) for path in arguments.text]
     key = os.environ.get("MGL_API_KEY")
-    honoured = await probe(arguments.base_url, key, profile.name)
-    print(f"{honoured.server} honours {', '.join(honoured.ways) or 'nothing'}", file=sys.stderr)
-    engine = await open_engine(
-        profile,
-        base_url=arguments.base_url,
-        api_key=key,
-        engine="openai",
-        honoured=honoured,
-    )
+    found = await probe(arguments.base_url, key, profile.name)
+    print(f"{found.server} obeys {', '.join(found.formats) or 'nothing'}", file=sys.stderr)
+    endpoint = Endpoint(arguments.base_url, key, capabilities=found)
+    engine = await open_engine(profile, "openai", endpoint=endpoint)
     there = {(kind.name, kind.held) for kind in counted(arguments.out)}
     kept = arguments.out.open("a", encoding="utf-8")
     free = asyncio.Semaphore(IN_FLIGHT)

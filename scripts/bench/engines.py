@@ -23,6 +23,7 @@ from pathlib import Path
 
 from mgl.llm.base import Message, Request, Sampling
 from mgl.llm.calls import MemoryCallLog
+from mgl.llm.capabilities import Endpoint
 from mgl.llm.client import Client, Policy
 from mgl.llm.engines import open_engine
 from mgl.memories.mindgraph.edits import Block, operations_schema
@@ -64,9 +65,9 @@ async def measure(arguments: argparse.Namespace) -> None:
     profile = load_profile(arguments.model)
     engine = await open_engine(
         profile,
+        arguments.engine,
         weights=arguments.weights,
-        base_url=arguments.base_url,
-        engine=arguments.engine,
+        endpoint=Endpoint(arguments.base_url) if arguments.base_url else None,
     )
     client = Client(engine, MemoryCallLog(), Policy(timeout_s=3600))
     try:

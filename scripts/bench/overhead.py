@@ -37,6 +37,7 @@ import psutil
 from pydantic import BaseModel, Field
 
 from mgl.llm.base import Completion, Message, Request, TokenUsage
+from mgl.llm.capabilities import Endpoint
 from mgl.llm.client import Client
 from mgl.llm.engines import open_engine
 from mgl.llm.fakes import SchemaEngine
@@ -121,7 +122,7 @@ async def measure_call(count: int, folder: Path) -> Figures:
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    engine = await open_engine(load_profile(PROFILE), base_url=url, engine="openai")
+    engine = await open_engine(load_profile(PROFILE), "openai", endpoint=Endpoint(url))
     with Store.open(folder / "mgl.sqlite") as store:
         client = Client(engine, store.call_log())
         async with httpx.AsyncClient() as http:

@@ -26,9 +26,10 @@ from mgl.cli.output import print_json, print_table, say
 from mgl.cli.progress import open_observer
 from mgl.errors import MglError, UsageError
 from mgl.lab.model import ModelChoice
-from mgl.llm.engines.opening import model_id
+from mgl.llm.capabilities import Endpoint
+from mgl.llm.engines import model_id
 from mgl.models import shipped
-from mgl.serving.probing import honoured_by
+from mgl.serving.probe import probe_once
 from mgl.text import read_document
 from mgl.types import Document, Question
 
@@ -174,13 +175,11 @@ def run_on_server(
         names = (profile.weights.hub.repo, profile.name)
 
         async def run() -> ResultT:
-            honoured = await honoured_by(url, choice.api_key, names, home, progress.note)
+            found = await probe_once(url, choice.api_key, names, home, progress.note)
             engine = await RecordingEngine.record(
+                Endpoint(url, choice.api_key, capabilities=found),
                 profile,
-                url,
                 model_id=model_id(profile, "openai"),
-                api_key=choice.api_key,
-                honoured=honoured,
             )
             try:
                 root = url.rstrip("/").removesuffix("/v1")

@@ -24,9 +24,8 @@ from typing import Any
 
 import httpx
 from pydantic import BaseModel
-from traffic import Built, RecordingEngine, Sent, Work, build_all, read_sent
+from traffic import Built, Counters, RecordingEngine, Sent, Work, build_all, read_sent
 
-from mgl.llm.engines.counters import Counters
 from mgl.memories.base import MemoryKind
 
 _WARM_UP_CALLS = 4

@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -26,12 +26,11 @@ from pydantic import BaseModel
 
 from mgl.errors import EngineError, UsageError
 from mgl.llm.base import Engine
+from mgl.llm.capabilities import Endpoint
 from mgl.llm.client import Client, Policy
-from mgl.llm.engines.counters import Counters
 from mgl.llm.engines.deferred import DeferredEngine
-from mgl.llm.engines.http import PROBE_SECONDS, Http
 from mgl.llm.engines.openai import OpenAIEngine
-from mgl.llm.honoured import Honoured
+from mgl.llm.engines.server import PROBE_SECONDS, Http, read_metrics
 from mgl.memories.base import MemoryKind, Tools
 from mgl.models.profiles import ModelProfile
 from mgl.observer import SILENT
@@ -42,6 +41,7 @@ Work = tuple[Document, Question]
 
 _CHAT = "chat/completions"
 _COUNTER_POLLS = 20
+_METRICS_SECONDS = 2.0
 _JSON_LINES = re.compile(r"^\[\n(\{.*\}(?:,\n\{.*\})+)\n\]$", re.MULTILINE)
 _TIMEOUT_S = 1800.0
 
@@ -89,6 +89,62 @@ def shuffle_lines(text: str, rng: random.Random) -> str:
     return _JSON_LINES.sub(shuffle, text)
 
 
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What a vLLM server did since it started, or between two readings (``later - earlier``).
+
+    ``block_tokens`` is the block size of its cache, which a difference keeps. ``prefix_hits`` are
+    prompt tokens found in the prefix cache. Times are sums over finished requests, in seconds:
+    ``ttft_s`` to the first token, ``tpot_s`` per token after it (a mean for each request),
+    ``http_s`` in the HTTP server (0 if the server does not count it).
+    """
+
+    block_tokens: int | None = None
+    requests: int = 0
+    prefix_hits: int = 0
+    ttft_s: float = 0.0
+    ttft_count: int = 0
+    tpot_s: float = 0.0
+    tpot_count: int = 0
+    http_s: float = 0.0
+
+    def __sub__(self, earlier: Counters) -> Counters:
+        changes = {
+            one.name: getattr(self, one.name) - getattr(earlier, one.name)
+            for one in fields(self)
+            if one.name != "block_tokens"
+        }
+        return Counters(block_tokens=self.block_tokens, **changes)
+
+
+_NAMES = {
+    "vllm:request_success_total": "requests",
+    "vllm:prefix_cache_hits_total": "prefix_hits",
+    "vllm:time_to_first_token_seconds_sum": "ttft_s",
+    "vllm:time_to_first_token_seconds_count": "ttft_count",
+    "vllm:request_time_per_output_token_seconds_sum": "tpot_s",
+    "vllm:request_time_per_output_token_seconds_count": "tpot_count",
+    "http_request_duration_seconds_sum": "http_s",
+}
+_TIMES = ("ttft_s", "tpot_s", "http_s")
+
+
+def read_counters(page: str) -> Counters:
+    """Read the counters off vLLM's ``/metrics``, added up over its engines."""
+    sums: dict[str, float] = {}
+    block: int | None = None
+    for name, labels, value in read_metrics(page):
+        if name == "vllm:cache_config_info" and labels.get("block_size", "").isdecimal():
+            block = int(labels["block_size"])
+        is_other_path = "handler" in labels and labels["handler"] != f"/v1/{_CHAT}"
+        if name in _NAMES and not is_other_path:
+            sums[_NAMES[name]] = sums.get(_NAMES[name], 0.0) + value
+    counts: dict[str, Any] = {
+        name: value if name in _TIMES else round(value) for name, value in sums.items()
+    }
+    return Counters(block_tokens=block, **counts)
+
+
 class _RecordingHttp(Http):
     salt = ""
     shuffle: random.Random | None = None
@@ -98,10 +154,10 @@ class _RecordingHttp(Http):
         self.sent: list[Sent] = []
 
     async def post(
-        self, path: str, body: Mapping[str, Any], patience: float | None = PROBE_SECONDS
+        self, path: str, body: Mapping[str, Any], limit_s: float | None = PROBE_SECONDS
     ) -> Any:
         if path != _CHAT:
-            return await super().post(path, body, patience)
+            return await super().post(path, body, limit_s)
         body = {**body, "cache_salt": self.salt}
         if self.shuffle is not None:
             body["messages"] = [
@@ -110,7 +166,7 @@ class _RecordingHttp(Http):
             ]
         start = time.perf_counter()
         try:
-            answer = await super().post(path, body, patience)
+            answer = await super().post(path, body, limit_s)
         except EngineError as error:
             self.sent.append(Sent(body, start, time.perf_counter(), refused=error.message))
             raise
@@ -124,29 +180,13 @@ class RecordingEngine(OpenAIEngine):
     transport: ClassVar[type[Http]] = _RecordingHttp
 
     @classmethod
-    async def record(
-        cls,
-        profile: ModelProfile,
-        base_url: str,
-        *,
-        model_id: str,
-        api_key: str | None = None,
-        honoured: Honoured | None = None,
-    ) -> Self:
+    async def record(cls, endpoint: Endpoint, profile: ModelProfile, *, model_id: str) -> Self:
         """Connect to a vLLM server; UsageError if the server is not vLLM."""
-        engine = await cls.connect(
-            base_url,
-            model=profile.weights.hub.repo,
-            profile=profile.name,
-            model_id=model_id,
-            context_tokens=profile.context_tokens,
-            api_key=api_key,
-            honoured=honoured,
-        )
-        if await engine.counters() is None:
+        engine = await cls.connect(endpoint, profile, model_id=model_id)
+        if engine._server.kind != "vllm":
             await engine.aclose()
             raise UsageError(
-                f"the server at {base_url} is not a vLLM server",
+                f"the server at {endpoint.base_url} is not a vLLM server",
                 hint="this measures vLLM by its own counters: start one with `mgl serve`",
             )
         return engine
@@ -172,9 +212,7 @@ class RecordingEngine(OpenAIEngine):
 
     async def read_counters(self) -> Counters:
         """The server's counters now."""
-        counters = await self.counters()
-        assert counters is not None
-        return counters
+        return read_counters(await self._traffic.get_text("/metrics", _METRICS_SECONDS))
 
     async def count_since(self, earlier: Counters, requests: int) -> Counters:
         """What the server counted since ``earlier``, once it has counted ``requests`` requests.

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from mgl.serving.trials import QUESTIONS, WORDS
+from mgl.serving.probe import QUESTIONS, WORDS
 from tests.cli.talking import reply_about_talk
 
 MODEL = "Qwen/Qwen2.5-7B-Instruct"

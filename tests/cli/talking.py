@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 
-from mgl.llm.engines.ways import CHOSEN
+from mgl.llm.engines.formats import CHOSEN
 
 __all__ = ["reply_about_talk"]
 

@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from mgl.llm.capabilities import Capabilities, Endpoint
+from mgl.llm.engines.openai import OpenAIEngine
+from mgl.models.profiles import load_profile
+
 MODEL = "Qwen/Qwen2.5-7B-Instruct"
+PROFILE = load_profile("qwen2.5-7b-instruct")
 
 
 @dataclass(frozen=True)
@@ -131,3 +136,16 @@ def serving(routes: dict[str, Route], *replies: Route) -> Iterator[Server]:
         http.shutdown()
         thread.join()
         http.server_close()
+
+
+async def connect(
+    url: str,
+    capabilities: Capabilities | None = None,
+    *,
+    api_key: str | None = None,
+    adapter: str | None = None,
+    **changes: Any,
+) -> OpenAIEngine:
+    """The engine of a server for a profile of 7B, with ``changes``."""
+    endpoint = Endpoint(url, api_key, adapter, capabilities)
+    return await OpenAIEngine.connect(endpoint, PROFILE.model_copy(update=changes), model_id="m")

@@ -15,13 +15,14 @@ from pydantic import BaseModel, create_model
 from mgl.errors import EngineRejected, EngineUnavailable
 from mgl.llm.base import Message, Request, Sampling
 from mgl.llm.calls import MemoryCallLog
+from mgl.llm.capabilities import Capabilities, Endpoint
 from mgl.llm.client import Client, Policy
-from mgl.llm.engines.counters import read_counters
 from mgl.llm.engines.openai import OpenAIEngine
-from mgl.llm.honoured import Honoured
-from tests.llm.makes import STRUCTURED, constraints
-from tests.llm.server import MODEL, OTHER, VLLM, Answered, Route, Server, chat, serving
+from mgl.llm.engines.server import read_metrics
+from mgl.models.profiles import load_profile
+from tests.llm.server import MODEL, OTHER, VLLM, Answered, Route, Server, chat, connect, serving
 from tests.llm.shapes import Answer
+from tests.serving.makes import STRUCTURED, constraints
 
 ASK = [Message("user", "Who is it?")]
 GOOD = '{"answer":"Ann","sure":true}'
@@ -33,26 +34,19 @@ TIMED_OUT = Answered(
 QUICK = Policy(timeout_s=10, max_retries=1, backoff_s=0.001)
 
 
-def honouring(*ways: str, ignored: tuple[str, ...] = ()) -> Honoured:
-    return Honoured(
+def honouring(*ways: str, ignored: tuple[str, ...] = ()) -> Capabilities:
+    return Capabilities(
         "vllm 0.32.0", ways, ignored, tools=True, logprobs=True, cached_tokens=True, adapters=True
     )
 
 
 @asynccontextmanager
 async def client_of(
-    honoured: Honoured | None, *replies: Route, routes: dict[str, Route] = VLLM
+    capabilities: Capabilities | None, *replies: Route, routes: dict[str, Route] = VLLM
 ) -> AsyncIterator[tuple[Client, Server, MemoryCallLog]]:
     with serving(routes, *replies) as server:
         log = MemoryCallLog()
-        engine = await OpenAIEngine.connect(
-            server.url,
-            model=MODEL,
-            profile="qwen2.5-7b-instruct",
-            model_id="m",
-            context_tokens=32_768,
-            honoured=honoured,
-        )
+        engine = await connect(server.url, capabilities)
         llm = Client(engine, log, QUICK)
         try:
             yield llm, server, log
@@ -250,13 +244,7 @@ async def test_a_cancelled_call_closes_its_connection() -> None:
 
     async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        engine = await OpenAIEngine.connect(
-            f"http://127.0.0.1:{port}/v1",
-            model=MODEL,
-            profile="p",
-            model_id="m",
-            context_tokens=32_768,
-        )
+        engine = await connect(f"http://127.0.0.1:{port}/v1")
         llm = Client(engine, MemoryCallLog(), QUICK)
         call = asyncio.create_task(llm.complete(ASK))
         await asyncio.wait_for(arrived.wait(), 10)
@@ -272,21 +260,16 @@ async def test_a_cancelled_generation_frees_its_slot_in_a_real_server() -> None:
     base_url = os.environ.get("MGL_BASE_URL")
     if not base_url:
         pytest.skip("MGL_BASE_URL names no server")
-    engine = await OpenAIEngine.connect(
-        base_url,
-        model=os.environ.get("MGL_MODEL", "smollm2-135m"),
-        profile="smollm2-135m",
-        model_id="m",
-        context_tokens=8192,
-        api_key=os.environ.get("MGL_API_KEY"),
-        honoured=honouring(REGEX),
-    )
-    if await engine.counters() is None:
-        pytest.skip("the server is no vLLM")
+    profile = load_profile(os.environ.get("MGL_MODEL", "smollm2-135m"))
+    endpoint = Endpoint(base_url, os.environ.get("MGL_API_KEY"), capabilities=honouring(REGEX))
+    engine = await OpenAIEngine.connect(endpoint, profile, model_id="m")
+    if engine._server.kind != "vllm":
+        pytest.skip("the server is not vLLM")
 
     async def running() -> int:
-        page = await engine._http.text("/metrics", 30.0)
-        return read_counters(page).running or 0
+        page = await engine._http.get_text("/metrics", 30.0)
+        name = "vllm:num_requests_running"
+        return round(sum(value for one, _, value in read_metrics(page) if one == name))
 
     async def until(reached: Callable[[int], bool]) -> None:
         for _ in range(600):

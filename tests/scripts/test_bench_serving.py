@@ -15,6 +15,7 @@ from traffic import RecordingEngine, build_all, shuffle_lines
 from typer.testing import CliRunner
 
 from mgl.errors import UsageError
+from mgl.llm.capabilities import Endpoint
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
 from mgl.models.profiles import load_profile
 from mgl.types import Document, Question
@@ -34,7 +35,7 @@ CONSTRAINTS = {"response_format", "structured_outputs", "grammar"}
 @asynccontextmanager
 async def recording(server: Server) -> AsyncIterator[RecordingEngine]:
     profile = load_profile("qwen2.5-7b-instruct")
-    engine = await RecordingEngine.record(profile, server.url, model_id="m")
+    engine = await RecordingEngine.record(Endpoint(server.url), profile, model_id="m")
     try:
         yield engine
     finally:

@@ -19,6 +19,7 @@ from mgl.errors import ContextOverflow, EngineRejected, ReplyInvalid
 from mgl.lab import Lab
 from mgl.llm.base import Message, Request, Sampling, Tool
 from mgl.llm.calls import MemoryCallLog
+from mgl.llm.capabilities import Endpoint
 from mgl.llm.client import Client, Policy
 from mgl.llm.constraints import (
     disjoint,
@@ -36,7 +37,7 @@ from mgl.models.profiles import load_profile
 from mgl.observer import SilentObserver
 from mgl.serving import adapters, processes, runfile
 from mgl.serving.discovery import find_server
-from mgl.serving.probing import probe
+from mgl.serving.probe import probe
 from mgl.serving.runfile import ServerRecord
 from mgl.store import Store
 from mgl.text import read_document
@@ -63,11 +64,13 @@ def record() -> ServerRecord:
 async def connected(record: ServerRecord, adapter: str | None = None) -> OpenAIEngine:
     engine = await open_engine(
         load_profile(record.model),
-        base_url=record.base_url,
-        api_key=record.api_key,
-        engine="openai",
-        adapter=adapter,
-        honoured=await probe(record.base_url, record.api_key, record.served_name),
+        "openai",
+        endpoint=Endpoint(
+            record.base_url,
+            record.api_key,
+            adapter,
+            await probe(record.base_url, record.api_key, record.served_name),
+        ),
     )
     assert isinstance(engine, OpenAIEngine)
     return engine
@@ -111,7 +114,8 @@ async def test_errors_are_told_apart(record: ServerRecord) -> None:
     await engine.aclose()
     with pytest.raises(EngineRejected, match="does not serve"):
         await open_engine(
-            load_profile("qwen2.5-32b-instruct"), base_url=record.base_url, api_key=record.api_key
+            load_profile("qwen2.5-32b-instruct"),
+            endpoint=Endpoint(record.base_url, record.api_key),
         )
 
 

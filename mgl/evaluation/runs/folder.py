@@ -34,7 +34,7 @@ from mgl.evaluation.records import (
     scratch_path,
 )
 from mgl.evaluation.runs.manifest import MANIFEST
-from mgl.models.weights.lock import exclusive
+from mgl.models.files import hold_lock
 
 __all__ = ["KEPT", "Key", "PairKey", "RunFolder", "Score", "Summary", "Table", "summarize"]
 
@@ -136,7 +136,7 @@ class RunFolder:
                 f"another mgl works on {self.path}", hint="let it finish, or stop it first"
             )
 
-        with exclusive(self.path / _LOCK, refuse):
+        with hold_lock(self.path / _LOCK, refuse):
             yield
 
     def add_seconds(self, row: Mapping[str, Any]) -> None:

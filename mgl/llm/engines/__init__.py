@@ -1,5 +1,62 @@
 """Engines: what runs a model. Each module is one backend; ``open_engine`` picks and starts it."""
 
-from mgl.llm.engines.opening import open_engine
+from __future__ import annotations
 
-__all__ = ["open_engine"]
+import asyncio
+from pathlib import Path
+
+from mgl.errors import UsageError
+from mgl.llm.base import Engine
+from mgl.llm.capabilities import Endpoint
+from mgl.models.profiles import EngineName, ModelProfile
+
+__all__ = ["model_id", "open_engine"]
+
+
+def model_id(profile: ModelProfile, engine: EngineName, adapter: str | None = None) -> str:
+    """What decides a reply besides the request: profile, weights, engine, adapter."""
+    weights = profile.weights
+    revision = weights.hub.revision if weights.sha256 is None else weights.sha256[:12]
+    return f"{profile.name}@{revision}+{engine}" + (f"+{adapter}" if adapter else "")
+
+
+async def open_engine(
+    profile: ModelProfile,
+    engine: EngineName | None = None,
+    *,
+    weights: Path | None = None,
+    cache: Path | None = None,
+    endpoint: Endpoint | None = None,
+) -> Engine:
+    """Start an engine for a profile: the profile's own, or the one named.
+
+    In-process engines need ``weights`` and ``openai`` needs ``endpoint``: UsageError otherwise.
+    ``cache`` is the folder for the converted weights that an engine loads faster.
+    """
+    engine = engine or profile.engine
+    identity = model_id(profile, engine, endpoint.adapter if endpoint else None)
+    if engine == "openai":
+        from mgl.llm.engines.openai import OpenAIEngine
+
+        if endpoint is None:
+            raise UsageError(
+                f"{profile.name} needs a model server",
+                hint="give its URL, for instance --base-url http://127.0.0.1:8000/v1",
+            )
+        return await OpenAIEngine.connect(endpoint, profile, model_id=identity)
+    if weights is None:
+        raise UsageError(
+            f"{profile.name} needs its weights", hint=f"`mgl models get {profile.name}`"
+        )
+    context = profile.context_tokens
+    if engine == "openvino":
+        from mgl.llm.engines.openvino import OpenVinoEngine
+
+        return await asyncio.to_thread(
+            OpenVinoEngine, weights, model_id=identity, context_tokens=context, cache=cache
+        )
+    from mgl.llm.engines.transformers import TransformersEngine
+
+    return await asyncio.to_thread(
+        TransformersEngine, weights, model_id=identity, context_tokens=context
+    )

@@ -1,10 +1,8 @@
-"""An engine that starts with the first call that has to be issued.
+"""An engine that starts with the first call that needs it.
 
-A run whose calls are all in the log, and whose texts were all counted before, needs neither
-weights nor server: this stands in for the engine, keeps every token count in the store, and opens
-the real one only when something is asked that nobody has answered yet.
-
-It does not replay calls: ``mgl.llm.client.Client`` does, before it asks an engine.
+A run whose calls are all in the log, and whose texts were all counted before, needs neither weights
+nor server: this stands in for the engine, keeps every token count in the store, and opens the real
+one only for something that is not known yet. Calls are replayed by ``mgl.llm.client.Client``.
 """
 
 from __future__ import annotations
@@ -15,14 +13,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from mgl.llm.base import Completion, Engine, Request
 from mgl.llm.calls import TokenCounts, call_key
 
-__all__ = ["DeferredEngine"]
-
 
 class DeferredEngine:
-    """An ``Engine`` whose properties are known before it is started; its context may turn out to be
-    shorter than was known.
+    """An ``Engine`` whose properties are known before it starts.
 
-    ``start`` makes the real engine, once; what it raises, the first call raises.
+    Its context may turn out to be shorter. ``start`` makes the real engine, once; its errors are
+    raised by the first call.
     """
 
     def __init__(
@@ -63,19 +59,19 @@ class DeferredEngine:
 
     @property
     def started(self) -> bool:
-        """Whether the real engine runs."""
+        """Whether the real engine is running."""
         return self._engine is not None
 
     async def generate(self, request: Request) -> Completion:
-        return await (await self._running()).generate(request)
+        return await (await self._open()).generate(request)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        async with self._counting:  # memories that read one document wait for one count of it
+        async with self._counting:  # memories that read one document count it once
             known = dict(zip(texts, self._store.token_counts(self.model_id, texts), strict=True))
             unknown = [text for text, tokens in known.items() if tokens is None]
             counted: dict[str, int] = {}
             if unknown:
-                engine = await self._running()
+                engine = await self._open()
                 counted = dict(zip(unknown, await engine.count_tokens(unknown), strict=True))
                 self._store.put_token_counts(self.model_id, counted)
         return [counted[text] if (n := known[text]) is None else n for text in texts]
@@ -84,19 +80,19 @@ class DeferredEngine:
         label = f"prompt {call_key(self.model_id, request)}"
         (tokens,) = self._store.token_counts(self.model_id, [label])
         if tokens is None:
-            tokens = await (await self._running()).count_prompt_tokens(request)
+            tokens = await (await self._open()).count_prompt_tokens(request)
             self._store.put_token_counts(self.model_id, {label: tokens})
         return tokens
 
     async def waiting(self) -> int | None:
-        return await (await self._running()).waiting()
+        return await (await self._open()).waiting()
 
     async def aclose(self) -> None:
         if self._engine is not None:
             await self._engine.aclose()
             self._engine = None
 
-    async def _running(self) -> Engine:
+    async def _open(self) -> Engine:
         async with self._starting:
             if self._engine is None:
                 self._engine = await self._start()

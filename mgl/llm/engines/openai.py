@@ -1,17 +1,14 @@
 """Any server that speaks the OpenAI chat API: vLLM first, llama.cpp and others as they allow.
 
-On connecting it asks once what the server is: the model's name is looked up in ``/v1/models``
-(with vLLM also the context length), ``/version`` tells a vLLM server and its version. Replies are
-constrained in the strongest way that the server was seen to honour. Where it was not tried, by
-``response_format``, and by ``structured_outputs`` where vLLM knows it (0.12 and later; earlier
-versions ignore it). A constraint that the server cannot compile is given up for the next looser
-one, in the end for none: the client validates every reply.
+On connecting it asks the server what it is and finds the model in ``/v1/models``. Replies are
+constrained in the strongest format that the server was seen to obey. If it was not probed, in
+``response_format``, and in ``structured_outputs`` if it is a vLLM that knows it (0.12 and later). A
+constraint that the server cannot compile is dropped for the next looser one, at last for none: the
+client validates every reply.
 
-Tokens are counted by the server's own tokenizer (``/tokenize`` of vLLM or llama.cpp). Where the
-server has none, they are *estimated* as one token for three bytes of UTF-8, which is more than
-models use for most languages, so that budgets hold.
-
-It does not start servers, and it does not bound a reply's time: ``mgl.llm.client`` does.
+Tokens are counted by the server's own tokenizer (``/tokenize`` of vLLM or llama.cpp). Without one
+they are *estimated* as one token for three bytes of UTF-8, which is more than models use for most
+languages, so that budgets hold. A reply's time is bounded by ``mgl.llm.client``.
 """
 
 from __future__ import annotations
@@ -20,144 +17,121 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from mgl.errors import EngineError, EngineFailed, EngineRejected, UsageError
 from mgl.llm.base import Completion, Request
-from mgl.llm.engines.counters import Counters, read_counters
-from mgl.llm.engines.givenup import GivenUp
-from mgl.llm.engines.http import PROBE_SECONDS, Http
-from mgl.llm.engines.looking import Server, look, require_adapter
-from mgl.llm.engines.ways import Repertoire, Way
+from mgl.llm.capabilities import Endpoint
+from mgl.llm.engines.formats import FailedFormats, Format, Formats
+from mgl.llm.engines.server import (
+    PROBE_SECONDS,
+    Http,
+    Server,
+    identify,
+    read_metrics,
+    require_adapter,
+)
 from mgl.llm.engines.wire import (
     ConstraintRefused,
     ServerFailed,
-    body_of,
-    completion_of,
-    messages_of,
-    tools_of,
+    read_completion,
+    write_body,
+    write_messages,
+    write_tools,
 )
-from mgl.llm.honoured import Honoured
 from mgl.llm.replies import clean
+from mgl.models.profiles import ModelProfile
 
-__all__ = ["OpenAIEngine"]
-
-CONCURRENCY = 16
-_GLANCE_SECONDS = 2.0
-# The second tells of an engine that died behind a server that still answers the first.
-_WITHOUT_PROMPT = ("/v1/models", "/health")
-_STRUCTURED_SINCE = (0, 12)
-_BYTES_A_TOKEN = 3
+CONCURRENCY: Final = 16
+_METRICS_SECONDS: Final = 2.0
+# The second shows an engine that died behind a server that still answers the first.
+_WITHOUT_PROMPT: Final = ("/v1/models", "/health")
+_STRUCTURED_SINCE: Final = (0, 12)
+_BYTES_PER_TOKEN: Final = 3
 
 
 class OpenAIEngine:
-    """A model behind a URL. Make it by ``connect``; ``transport`` is what it is reached by."""
+    """A model behind a URL. Make it with ``connect``; ``transport`` carries its requests."""
 
     concurrency = CONCURRENCY
     transport: ClassVar[type[Http]] = Http
 
     def __init__(
-        self,
-        http: Http,
-        server: Server,
-        *,
-        model_id: str,
-        context_tokens: int,
-        native_tools: bool,
-        repertoire: Repertoire,
+        self, http: Http, server: Server, profile: ModelProfile, formats: Formats, model_id: str
     ) -> None:
         self._http = http
         self._server = server
+        self._formats = formats
+        self._failed = FailedFormats()
         self.model_id = model_id
-        self.context_tokens = context_tokens
-        self.native_tools = native_tools
-        self._repertoire = repertoire
-        self._given_up = GivenUp()
+        self.native_tools = profile.native_tools
+        own = profile.context_tokens
+        self.context_tokens = min(own, server.context_tokens or own)
 
     @classmethod
-    async def connect(
-        cls,
-        base_url: str,
-        *,
-        model: str,
-        profile: str,
-        model_id: str,
-        context_tokens: int,
-        native_tools: bool = False,
-        api_key: str | None = None,
-        adapter: str | None = None,
-        honoured: Honoured | None = None,
-    ) -> Self:
-        """The engine of a server that answers and serves the model.
+    async def connect(cls, endpoint: Endpoint, profile: ModelProfile, *, model_id: str) -> Self:
+        """Connect to a server that serves the model.
 
-        ``model`` is the publisher's name and ``profile`` ours: the server may use either, or a
-        path that ends in one of them. ``adapter`` is one of that model that the server has loaded.
-        The context is the smaller of the server's and ``context_tokens``. ``honoured`` is what
-        the server was seen to honour, if it was tried. Raises EngineUnavailable, EngineTimeout or
-        EngineRejected.
+        The server may use the publisher's name, the profile's, or a path that ends in one of them.
+        The context is the smaller of the server's and the profile's. Raises EngineUnavailable,
+        EngineTimeout or EngineRejected.
         """
-        http = cls.transport(base_url, api_key)
+        http = cls.transport(endpoint.base_url, endpoint.api_key)
         try:
-            server = await look(http, (model, profile))
-            if adapter is not None:
-                await require_adapter(http, adapter, server.model)
-                server = replace(server, model=adapter)
+            server = await identify(http, (profile.weights.hub.repo, profile.name))
+            if endpoint.adapter is not None:
+                await require_adapter(http, endpoint.adapter, server.model)
+                server = replace(server, model=endpoint.adapter)
         except BaseException:
             await http.aclose()
             raise
-        context = min(context_tokens, server.context_tokens or context_tokens)
-        return cls(
-            http,
-            server,
-            model_id=model_id,
-            context_tokens=context,
-            native_tools=native_tools,
-            repertoire=_repertoire(server, honoured),
-        )
+        if (seen := endpoint.capabilities) is not None:
+            formats = Formats.from_probe(seen.formats, seen.ignored)
+        else:
+            structured = server.kind == "vllm" and server.numbers >= _STRUCTURED_SINCE
+            formats = Formats.guess(structured=structured, gbnf=server.kind == "llama.cpp")
+        return cls(http, server, profile, formats, model_id)
 
     async def generate(self, request: Request) -> Completion:
-        for loosened, way, body in self._bodies(request):
+        for loosened, format_, body in self._bodies(request):
             try:
-                answer = await self._post("chat/completions", body, patience=None)
+                answer = await self._post("chat/completions", body, limit_s=None)
             except ConstraintRefused:
-                if way is None:
+                if format_ is None:
                     raise
-                self._given_up.add(way, request)
+                self._failed.add(format_, request)
                 continue
-            completion = completion_of(answer, request, way)
-            looser = self._repertoire.ways(request)[loosened + 1 :]
-            if way is not None and looser and _disobeys(completion, request):
-                self._given_up.add(way, request)
+            completion = read_completion(answer, request, format_)
+            looser = self._formats.for_request(request)[loosened + 1 :]
+            if format_ is not None and looser and _disobeys(completion, request):
+                self._failed.add(format_, request)
             return replace(completion, loosened=loosened)
         raise AssertionError("the last body is sent without a constraint")
 
     def body(self, request: Request) -> dict[str, Any]:
-        """What is sent first for a request."""
+        """The body that is sent first for a request."""
         return next(body for _, _, body in self._bodies(request))
 
-    def _bodies(self, request: Request) -> Iterator[tuple[int, Way | None, dict[str, Any]]]:
-        """What can be sent, the strongest constraint first, with how many were given up for it."""
-        ways = self._repertoire.ways(request)
-        for loosened, way in enumerate(ways):
-            if self._given_up.holds(way, request):
+    def _bodies(self, request: Request) -> Iterator[tuple[int, Format | None, dict[str, Any]]]:
+        """The bodies to try, the strongest constraint first, each with how many were dropped."""
+        formats = self._formats.for_request(request)
+        for loosened, one in enumerate(formats):
+            if self._failed.contains(one, request):
                 continue
             try:
-                body = body_of(request, self._server.model, way)
+                body = write_body(request, self._server.model, one)
             except UsageError:
                 continue
-            yield loosened, way, body
-        yield len(ways), None, body_of(request, self._server.model)
+            yield loosened, one, body
+        yield len(formats), None, write_body(request, self._server.model)
 
     async def waiting(self) -> int | None:
-        """Requests that wait in a vLLM server, by its own counters; None for other servers."""
-        counters = await self.counters()
-        return None if counters is None else counters.waiting
-
-    async def counters(self) -> Counters | None:
-        """What a vLLM server counts of itself now; None for other servers."""
+        """How many requests wait in a vLLM server, by its own metrics; None for other servers."""
         if self._server.kind != "vllm":
             return None
-        return read_counters(await self._http.text("/metrics", _GLANCE_SECONDS))
+        page = await self._http.get_text("/metrics", _METRICS_SECONDS)
+        values = [v for name, _, v in read_metrics(page) if name == "vllm:num_requests_waiting"]
+        return round(sum(values)) if values else None
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         slots = asyncio.Semaphore(CONCURRENCY)
@@ -172,18 +146,18 @@ class OpenAIEngine:
         if self._server.kind == "vllm":
             body: dict[str, Any] = {
                 "model": self._server.model,
-                "messages": messages_of(request),
+                "messages": write_messages(request),
                 "add_generation_prompt": True,
             }
             if request.tools:
-                body["tools"] = tools_of(request)
+                body["tools"] = write_tools(request)
             return int((await self._post("/tokenize", body))["count"])
         if self._server.kind == "llama.cpp":
-            body = {"messages": messages_of(request)}
+            body = {"messages": write_messages(request)}
             prompt = str((await self._post("/apply-template", body))["prompt"])
             return await self._count_text(prompt)
-        written = json.dumps([messages_of(request), tools_of(request)], ensure_ascii=False)
-        return _estimated(written)
+        written = json.dumps([write_messages(request), write_tools(request)], ensure_ascii=False)
+        return _estimate_tokens(written)
 
     async def _count_text(self, text: str) -> int:
         if self._server.kind == "vllm":
@@ -192,27 +166,27 @@ class OpenAIEngine:
         if self._server.kind == "llama.cpp":
             body = {"content": text, "add_special": False}
             return len((await self._post("/tokenize", body))["tokens"])
-        return _estimated(text)
+        return _estimate_tokens(text)
 
     async def _post(
-        self, path: str, body: Mapping[str, Any], patience: float | None = PROBE_SECONDS
+        self, path: str, body: Mapping[str, Any], limit_s: float | None = PROBE_SECONDS
     ) -> Any:
-        """The server's answer; EngineFailed where it fails at this and answers other requests."""
+        """Post, or raise EngineFailed if the server fails at this and answers other requests."""
         try:
-            return await self._http.post(path, body, patience)
+            return await self._http.post(path, body, limit_s)
         except ServerFailed as failure:
             if not await self._answers_others():
                 raise
             raise EngineFailed(
-                failure.message, hint="look at the server's log: it fails at this request alone"
+                failure.message, hint="look at the server's log: it fails at this request only"
             ) from failure
 
     async def _answers_others(self) -> bool:
         for path in _WITHOUT_PROMPT:
             try:
-                await self._http.text(path, PROBE_SECONDS)
+                await self._http.get_text(path, PROBE_SECONDS)
             except EngineRejected:
-                continue  # a server without this path answers, too
+                continue  # a server without this path has answered
             except EngineError:
                 return False
         return True
@@ -221,15 +195,8 @@ class OpenAIEngine:
         await self._http.aclose()
 
 
-def _repertoire(server: Server, honoured: Honoured | None) -> Repertoire:
-    if honoured is not None:
-        return Repertoire.seen(honoured.ways, honoured.ignored)
-    structured = server.kind == "vllm" and server.numbers >= _STRUCTURED_SINCE
-    return Repertoire.assumed(structured=structured, gbnf=server.kind == "llama.cpp")
-
-
 def _disobeys(completion: Completion, request: Request) -> bool:
-    """Whether a whole reply shows that its constraint was passed over in silence."""
+    """Whether a complete reply shows that its constraint was silently ignored."""
     if completion.finish_reason != "stop":
         return False
     text = clean(completion.text)
@@ -244,5 +211,5 @@ def _disobeys(completion: Completion, request: Request) -> bool:
     return False
 
 
-def _estimated(text: str) -> int:
-    return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_A_TOKEN)
+def _estimate_tokens(text: str) -> int:
+    return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)

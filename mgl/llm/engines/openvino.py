@@ -1,9 +1,9 @@
 """OpenVINO GenAI in this process: a GGUF file on the CPU, batched continuously.
 
 One worker thread owns the pipeline and steps it while any request is unfinished, so requests join
-and leave the batch at any time; prompts that begin alike share their prefix' cache. Constraints
-are given as a grammar made here (``mgl.llm.schemas``): the pipeline's own JSON mode leaves
-white space open, which a small model pads with until its budget is gone.
+and leave the batch at any time; prompts with a common prefix share its cache. Constraints are our
+own grammars (``mgl.llm.schemas``): the pipeline's JSON mode leaves white space open, which a small
+model pads with until its budget is gone.
 
 It reports no cached tokens (the pipeline has no such counter), and it has no tool calls.
 """
@@ -13,27 +13,28 @@ from __future__ import annotations
 import asyncio
 import importlib
 import queue
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from mgl.errors import EngineRejected, EngineUnavailable, EngineUnusable, ResourceError
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
-from mgl.llm.engines.converted import converted
 from mgl.llm.grammar import literals, to_ebnf
 from mgl.llm.schemas import compile_schema
-
-__all__ = ["OpenVinoEngine", "import_genai"]
+from mgl.models.files import hold_lock
 
 CACHE_GB = 2
 CONCURRENCY = 16
 PIECE = 4_000  # characters encoded at once: beyond 8,192 tokens the tokenizer cuts silently
 BATCHED_TOKENS = 2048  # of all prompts in one step
+CONVERTED: Final = "openvino-"  # and the version of OpenVINO
+CONVERSION_SPACE: Final = 2  # free disk that a conversion needs, in sizes of the file
 _TELEMETRY = "openvino_telemetry"
 
 
@@ -49,9 +50,9 @@ class _Job:
 
 
 class OpenVinoEngine:
-    """One GGUF model, loaded when this is made (some seconds).
+    """One GGUF model, loaded on construction (some seconds).
 
-    In the folder ``keep`` it is kept as OpenVINO's own model, which is loaded faster.
+    The folder ``cache`` keeps it converted to OpenVINO's own format, which loads faster.
     """
 
     native_tools = False
@@ -64,14 +65,14 @@ class OpenVinoEngine:
         model_id: str,
         context_tokens: int,
         cache_gb: int = CACHE_GB,
-        keep: Path | None = None,
+        cache: Path | None = None,
     ) -> None:
         self.model_id = model_id
         self.context_tokens = context_tokens
         self._genai = import_genai()
         self._tensor = importlib.import_module("openvino").Tensor
         self._weights = weights
-        self._keep = keep
+        self._cache = cache
         self._cache_gb = cache_gb
         self._pipeline = self._load()
         self._tokenizer = self._pipeline.get_tokenizer()
@@ -90,8 +91,8 @@ class OpenVinoEngine:
         scheduler.dynamic_split_fuse = True
         path = self._weights
         try:
-            if self._keep is not None:
-                path = converted(self._genai, path, self._keep)
+            if self._cache is not None:
+                path = convert(self._genai, path, self._cache)
             return self._genai.ContinuousBatchingPipeline(str(path), scheduler, "CPU")
         except RuntimeError as error:
             raise ResourceError(
@@ -124,7 +125,7 @@ class OpenVinoEngine:
         return None
 
     async def aclose(self) -> None:
-        """Stop the worker; what is still in flight fails."""
+        """Stop the worker; requests still in flight fail."""
         if not self._closed:
             self._closed = True
             self._inbox.put(None)
@@ -132,7 +133,7 @@ class OpenVinoEngine:
 
     def _encode(self, text: str) -> Any:
         """Token ids, shape (1, n). Long texts are encoded in pieces that begin at the space
-        before a word, where these tokenizers part words anyway."""
+        before a word, where these tokenizers split anyway."""
         with self._tokenizing:
             parts = [
                 self._tokenizer.encode(piece, add_special_tokens=False).input_ids.data
@@ -184,19 +185,19 @@ class OpenVinoEngine:
         return True
 
     def _step(self, running: list[_Job]) -> list[_Job]:
-        """One step of the batch; the jobs that go on."""
+        """Advance the batch by one step; returns the unfinished jobs."""
         for job in running:
             if job.cancelled.is_set():
                 job.handle.cancel()
         try:
             self._pipeline.step()
-            return [job for job in running if not self._finished(job)]
+            return [job for job in running if not self._finish(job)]
         except Exception as error:
             failure: Exception = EngineUnavailable(
                 f"OpenVINO failed: {_last_line(error)}",
                 hint="`mgl doctor` shows the memory that is left; then run the command again",
             )
-        # A pipeline that failed keeps what made it fail, so a new one takes its place.
+        # A failed pipeline keeps what made it fail, so a new one takes its place.
         for job in running:
             job.handle = None
         try:
@@ -208,7 +209,8 @@ class OpenVinoEngine:
             _fail(job, failure)
         return []
 
-    def _finished(self, job: _Job) -> bool:
+    def _finish(self, job: _Job) -> bool:
+        """Deliver the result of a job that has ended; whether it has."""
         if job.cancelled.is_set():
             return True
         status = self._genai.GenerationStatus
@@ -257,10 +259,10 @@ class OpenVinoEngine:
 
 
 def import_genai() -> Any:
-    """The package openvino_genai, imported so that it reports to nobody.
+    """Import openvino_genai without its telemetry.
 
-    Importing openvino sends a usage event unless its user opted out. It does without where the
-    package that sends is missing, and for the time of the import it is.
+    Importing openvino sends a usage event unless its user opted out. It goes without if the package
+    that sends is missing, and during this import it is.
     """
     missing: Any = None
     known = sys.modules.get(_TELEMETRY)
@@ -272,6 +274,38 @@ def import_genai() -> Any:
         if known is None:
             del sys.modules[_TELEMETRY]
     return openvino_genai
+
+
+def convert(genai: Any, weights: Path, folder: Path) -> Path:
+    """Convert a GGUF file to OpenVINO's format in ``folder``, once per release of OpenVINO.
+
+    Converting is most of what it takes to load a GGUF file; the result is about as large and gives
+    the same replies. Returns ``weights`` itself if the disk is too full for a copy. Raises
+    OpenVINO's RuntimeError if it cannot read the file.
+    """
+    kept = folder / f"{CONVERTED}{genai.__version__}"
+    if kept.exists():
+        return kept
+    folder.mkdir(parents=True, exist_ok=True)
+    if shutil.disk_usage(folder).free < CONVERSION_SPACE * weights.stat().st_size:
+        return weights
+    with hold_lock(folder / ".converting"):
+        if kept.exists():
+            return kept
+        for old in folder.glob(f"{CONVERTED}*"):
+            shutil.rmtree(old)
+        part = folder / f"{kept.name}.part"
+        part.mkdir()
+        link = part / weights.name  # OpenVINO saves the converted model beside the file it read
+        link.symlink_to(weights.resolve())
+        tokenizer = genai.Tokenizer(str(link), enable_save_ov_model=True)
+        scheduler = genai.SchedulerConfig()
+        genai.ContinuousBatchingPipeline(
+            str(link), tokenizer, scheduler, "CPU", enable_save_ov_model=True
+        )
+        link.unlink()
+        part.rename(kept)
+    return kept
 
 
 def _grammar(request: Request) -> str | None:
@@ -295,24 +329,17 @@ def _pieces(text: str) -> list[str]:
 
 
 def _succeed(job: _Job, completion: Completion) -> None:
-    def hand_over() -> None:
-        if not job.future.done():
-            job.future.set_result(completion)
-
-    _soon(job, hand_over)
+    _deliver(job, lambda: job.future.set_result(completion))
 
 
 def _fail(job: _Job, error: Exception) -> None:
-    def hand_over() -> None:
-        if not job.future.done():
-            job.future.set_exception(error)
-
-    _soon(job, hand_over)
+    _deliver(job, lambda: job.future.set_exception(error))
 
 
-def _soon(job: _Job, hand_over: Callable[[], None]) -> None:
+def _deliver(job: _Job, settle: Callable[[], None]) -> None:
+    """Settle the job's future on its own loop, unless it was cancelled."""
     if not job.loop.is_closed():
-        job.loop.call_soon_threadsafe(hand_over)
+        job.loop.call_soon_threadsafe(lambda: None if job.future.done() else settle())
 
 
 def _last_line(error: Exception) -> str:

@@ -1,10 +1,10 @@
-"""A model that says again what it said, and nothing else: for replaying a run without it.
+"""A model that repeats what was recorded, and nothing else: to replay a run without the model.
 
     >>> engine = recorded_engine(store, model)                  # doctest: +SKIP
     >>> llm = Client(engine, RecordedCalls(store), REPLAYING)   # doctest: +SKIP
 
-Completions are replayed by the client, from the log. What it asks the engine for has none: that
-call failed before as it fails now, or was never made, which ends a replay.
+The client replays completions from the log. A call that it asks the engine for has none: it failed
+then as it fails now, or was never made, which ends the replay.
 """
 
 from __future__ import annotations
@@ -27,17 +27,8 @@ from mgl.llm.client import Policy
 from mgl.llm.engines.deferred import DeferredEngine
 from mgl.models.profiles import EngineName
 
-__all__ = [
-    "FAILURES",
-    "REPLAYING",
-    "ModelFacts",
-    "RecordedCalls",
-    "RecordedEngine",
-    "recorded_engine",
-]
-
 REPLAYING: Final = Policy(max_retries=0, outage_s=0.0)
-"""What failed is not tried again."""
+"""Failed calls are not retried."""
 
 FAILURES: Final[dict[str, type[EngineError]]] = {
     "timeout": EngineTimeout,
@@ -49,11 +40,11 @@ FAILURES: Final[dict[str, type[EngineError]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What is known of a model and its tools before anything is asked: all that a replay needs.
+    """What is known of a model and its tools before the first call: all that a replay needs.
 
-    ``weights_sha256`` is the profile's pin, or of the file that was given instead; None for a
-    server, which has its own. ``sampling`` is the publisher's; ``embedder`` and ``reranker`` are
-    what memories retrieve with, by their names.
+    ``weights_sha256`` is the profile's pin, or the hash of the file that was given instead; None
+    for a server, which has its own weights. ``sampling`` is the publisher's; ``embedder`` and
+    ``reranker`` are the names of what memories retrieve with.
     """
 
     profile: str
@@ -70,21 +61,20 @@ class ModelFacts:
 
 
 class RecordedCalls:
-    """A ``CallLog`` that is read and not written."""
+    """A read-only ``CallLog``."""
 
     def __init__(self, store: RecordedRun) -> None:
         self._store = store
 
     def replay(self, key: str) -> CallRecord | None:
-        """The first record under this key that has a completion."""
         return self._store.find_call(key)
 
     def record(self, call: CallRecord) -> None:
-        """Nothing: the log has it."""
+        """Do nothing: the log has it."""
 
 
 class RecordedEngine:
-    """An ``Engine`` that fails as it failed; EngineUnavailable for what it was never asked."""
+    """An ``Engine`` that fails as it failed; EngineUnavailable for calls that were never made."""
 
     def __init__(self, store: RecordedRun, facts: ModelFacts) -> None:
         self._store = store
@@ -97,7 +87,9 @@ class RecordedEngine:
         known = self._store.find_failure(call_key(self.model_id, request))
         if known is None or known.outcome not in FAILURES:
             raise self._unknown("a call")
-        raise FAILURES[known.outcome](known.error or "", hint="it failed so when it was issued")
+        raise FAILURES[known.outcome](
+            known.error or "", hint="the recorded call failed the same way"
+        )
 
     async def count_tokens(self, texts: Sequence[str]) -> NoReturn:
         raise self._unknown(f"a token count of {len(texts)} texts")
@@ -119,7 +111,7 @@ class RecordedEngine:
 
 
 def recorded_engine(store: RecordedRun, facts: ModelFacts) -> DeferredEngine:
-    """The engine of a replay: it knows every token count that is in the store."""
+    """Make the engine of a replay; it knows every token count in the store."""
 
     async def start() -> Engine:
         return RecordedEngine(store, facts)

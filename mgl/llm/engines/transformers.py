@@ -1,9 +1,9 @@
 """Transformers in this process, constrained by Outlines: a Hugging Face folder or a GGUF file.
 
 Runs where PyTorch runs, on a GPU if there is one. A GGUF file is unpacked to dense weights on
-loading (weights left packed are unpacked again at every step, ten times slower). Constraints are
-the Lark grammar of ``mgl.llm.schemas``, given to Outlines' llguidance backend: its default one
-compiles an automaton, which takes minutes where a schema has long bounded strings, and knows
+loading (packed weights are unpacked again at every step, ten times slower). Constraints are the
+Lark grammars of ``mgl.llm.schemas``, given to Outlines' llguidance backend: its default backend
+compiles an automaton, which takes minutes for a schema with long bounded strings, and knows
 neither bounds in tokens nor verbatim parts of a text.
 
 One request at a time; no prefix cache, no tool calls. Needs the extra ``mgl[transformers]``.
@@ -24,11 +24,9 @@ from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
 from mgl.llm.grammar import literals, to_lark
 from mgl.llm.schemas import compile_schema
 
-__all__ = ["TransformersEngine"]
-
 
 class TransformersEngine:
-    """One model in memory, loaded when this is made (seconds to a minute)."""
+    """One model in memory, loaded on construction (seconds to a minute)."""
 
     native_tools = False
     concurrency = 1
@@ -88,7 +86,7 @@ class TransformersEngine:
         if grammar is not None:
             options["logits_processor"] = [self._backend.get_cfg_logits_processor(grammar)]
 
-        def interrupted(ids: Any, _scores: Any, **_: Any) -> Any:
+        def is_stopped(ids: Any, _scores: Any, **_: Any) -> Any:
             return torch.full((ids.shape[0],), stopped.is_set(), device=ids.device)
 
         try:
@@ -98,7 +96,7 @@ class TransformersEngine:
                     tokens,
                     attention_mask=torch.ones_like(tokens),
                     max_new_tokens=sampling.max_tokens,
-                    stopping_criteria=[interrupted],
+                    stopping_criteria=[is_stopped],
                     return_dict_in_generate=True,
                     output_scores=bool(request.choices),
                     **options,
@@ -126,7 +124,7 @@ class TransformersEngine:
         return set(ends) if isinstance(ends, list) else {ends}
 
     def _logprobs(self, scores: Sequence[Any], written: Sequence[int]) -> tuple[float, ...]:
-        """Natural log-probabilities of what was written, among what the constraint allowed."""
+        """Natural log-probabilities of the written tokens, among those the constraint allowed."""
         chosen = (
             float(self._torch.log_softmax(score[0].float(), dim=-1)[token])
             for score, token in zip(scores, written, strict=False)
@@ -175,7 +173,7 @@ def _load(weights: Path) -> tuple[Any, Any, Any, Any]:
             f"the tokenizer of {weights} has no chat template",
             hint="use an instruction-tuned model; its tokenizer_config.json has one",
         )
-    # The publisher's sampling habits must not leak into requests that say how to sample.
+    # The publisher's sampling defaults must not leak into requests that say how to sample.
     published = model.generation_config
     ends = published.eos_token_id if published.eos_token_id is not None else tokenizer.eos_token_id
     filler = ends[0] if isinstance(ends, list) else ends

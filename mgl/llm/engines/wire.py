@@ -1,7 +1,4 @@
-"""The OpenAI chat API as JSON: requests written, answers read, errors told apart.
-
-It knows no HTTP: ``mgl.llm.engines.openai`` sends and receives.
-"""
+"""The OpenAI chat API as JSON: write requests, read answers, tell errors apart. No HTTP here."""
 
 from __future__ import annotations
 
@@ -21,17 +18,7 @@ from mgl.errors import (
     EngineUnusable,
 )
 from mgl.llm.base import Completion, FinishReason, Message, Request, TokenUsage, ToolCall
-from mgl.llm.engines.ways import CHOSEN, Way
-
-__all__ = [
-    "ConstraintRefused",
-    "ServerFailed",
-    "body_of",
-    "completion_of",
-    "error_of",
-    "messages_of",
-    "tools_of",
-]
+from mgl.llm.engines.formats import CHOSEN, Format
 
 _TOP_LOGPROBS = 20
 _LATER = frozenset({408, 425, 429, 502, 503})
@@ -51,40 +38,40 @@ _COMPILING = re.compile(
 
 
 class ServerFailed(EngineUnavailable):
-    """The server's own error, which does not say whether it fails at other requests, too."""
+    """The server failed with an error of its own; it may or may not fail at other requests."""
 
 
 class ConstraintRefused(EngineRejected):
-    """The server cannot decode under the constraint that was sent; a looser one may do."""
+    """The server cannot decode under the constraint that was sent; a looser one may work."""
 
 
-def body_of(request: Request, model: str, way: Way | None = None) -> dict[str, Any]:
-    """The body of a chat completion, decoded under the request's constraint by ``way``.
+def write_body(request: Request, model: str, format_: Format | None = None) -> dict[str, Any]:
+    """Write the body of a chat completion, with the request's constraint in a format.
 
-    Raises UsageError where the way cannot say the constraint.
+    Raises UsageError if the format cannot express the constraint.
     """
     sampling = request.sampling
     body: dict[str, Any] = {
         "model": model,
-        "messages": messages_of(request),
+        "messages": write_messages(request),
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "max_tokens": sampling.max_tokens,
         "seed": sampling.seed,
     }
     if request.tools:
-        body["tools"] = tools_of(request)
+        body["tools"] = write_tools(request)
     if request.choices:
         body |= {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
-    return body if way is None else {**body, **way.added(request)}
+    return body if format_ is None else {**body, **format_.write(request)}
 
 
-def messages_of(request: Request) -> list[dict[str, Any]]:
-    """The messages as the API writes them."""
-    return [_message(message) for message in request.messages]
+def write_messages(request: Request) -> list[dict[str, Any]]:
+    """Write the messages as the API has them."""
+    return [_write_message(message) for message in request.messages]
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _write_message(message: Message) -> dict[str, Any]:
     written: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         written["tool_calls"] = [
@@ -100,8 +87,8 @@ def _message(message: Message) -> dict[str, Any]:
     return written
 
 
-def tools_of(request: Request) -> list[dict[str, Any]]:
-    """The tools as the API writes them."""
+def write_tools(request: Request) -> list[dict[str, Any]]:
+    """Write the tools as the API has them."""
     return [
         {
             "type": "function",
@@ -164,8 +151,8 @@ class _Answer(BaseModel):
     usage: _Usage | None = None
 
 
-def completion_of(answer: Any, request: Request, way: Way | None = None) -> Completion:
-    """A chat completion as the server answered it; EngineRejected if it is not one."""
+def read_completion(answer: Any, request: Request, format_: Format | None = None) -> Completion:
+    """Read a chat completion; EngineRejected if the answer is not one."""
     try:
         read = _Answer.model_validate(answer)
         choice = read.choices[0]
@@ -185,20 +172,20 @@ def completion_of(answer: Any, request: Request, way: Way | None = None) -> Comp
         reason = "length"
     text = choice.message.content or ""
     tokens = choice.logprobs.content if choice.logprobs else None
-    if request.choices and way is not None and way.wraps:
-        text, tokens = _unwrapped(text, tokens or [])
+    if request.choices and format_ is not None and format_.wraps:
+        text, tokens = _unwrap(text, tokens or [])
     return Completion(
         text=text,
         finish_reason=reason,
         usage=TokenUsage(usage.prompt_tokens, usage.completion_tokens, details.cached_tokens or 0),
         tool_calls=calls,
-        logprobs=_among(text, tokens or [], request.choices),
-        way=way.name if way is not None and way.obeyed else None,
+        logprobs=_choice_logprob(text, tokens or [], request.choices),
+        way=format_.name if format_ is not None and format_.obeyed else None,
     )
 
 
-def _unwrapped(text: str, tokens: Sequence[_Token]) -> tuple[str, list[_Token]]:
-    """The chosen one out of its object, and the tokens from its first letter on."""
+def _unwrap(text: str, tokens: Sequence[_Token]) -> tuple[str, list[_Token]]:
+    """Take the choice out of its object, and the tokens from its first letter on."""
     match = re.search(rf'"{CHOSEN}"\s*:\s*"', text)
     if match is None:
         return text, []
@@ -223,10 +210,12 @@ def _unwrapped(text: str, tokens: Sequence[_Token]) -> tuple[str, list[_Token]]:
     return chosen, []
 
 
-def _among(text: str, tokens: Sequence[_Token], choices: Sequence[str]) -> tuple[float, ...]:
-    """The log-probability of the chosen one among the choices, told by its first token.
+def _choice_logprob(
+    text: str, tokens: Sequence[_Token], choices: Sequence[str]
+) -> tuple[float, ...]:
+    """The log-probability of the choice among all choices, by first tokens.
 
-    Servers report it over the whole vocabulary; here the choices share what they have.
+    Servers report it over the whole vocabulary; here it is normalised over the choices.
     """
     if not choices or not tokens:
         return ()
@@ -242,9 +231,9 @@ def _among(text: str, tokens: Sequence[_Token], choices: Sequence[str]) -> tuple
     return (math.log(weights[said] / total),)
 
 
-def error_of(status: int, text: str, url: str) -> EngineError:
-    """The error that a status other than 200 stands for."""
-    said = _said(text)
+def error_from(status: int, text: str, url: str) -> EngineError:
+    """Make the error that a status other than 200 stands for."""
+    said = _error_message(text)
     if status in (401, 403):
         return EngineUnusable(
             f"the server refuses the key ({status})",
@@ -265,10 +254,11 @@ def error_of(status: int, text: str, url: str) -> EngineError:
             f"the server says: {said}",
             hint="use smaller chunks, or start the server with a longer context",
         )
-    if _CONSTRAINT.search(said) if status in (400, 422) else _refuses_to_compile(status, said):
+    constraint = _CONSTRAINT if status in (400, 422) else _COMPILING if status == 500 else None
+    if constraint is not None and constraint.search(said):
         return ConstraintRefused(
             f"the server refused the constraint ({status}): {said}",
-            hint="`mgl serve probe` tells what the server honours; look at the server's log",
+            hint="`mgl serve probe` shows what the server obeys; look at the server's log",
         )
     if status >= 500 or status in _LATER:
         kind = EngineUnavailable if status in _LATER else ServerFailed
@@ -282,11 +272,7 @@ def error_of(status: int, text: str, url: str) -> EngineError:
     )
 
 
-def _refuses_to_compile(status: int, said: str) -> bool:
-    return status == 500 and _COMPILING.search(said) is not None
-
-
-def _said(text: str) -> str:
+def _error_message(text: str) -> str:
     """The message within an error's body, in one line."""
     try:
         value = json.loads(text)

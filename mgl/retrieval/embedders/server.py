@@ -19,8 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from mgl.errors import ContextOverflow, EngineRejected
 from mgl.llm.concurrency import Portal, Retries
-from mgl.llm.engines.http import Http
-from mgl.llm.engines.looking import look
+from mgl.llm.engines.server import Http, identify
 from mgl.retrieval.base import EmbeddingTask
 from mgl.retrieval.computing import readable
 from mgl.retrieval.embedders.checking import unit_vectors
@@ -80,7 +79,7 @@ class ServerEmbedder:
 
     async def _all(self, texts: Sequence[str]) -> list[list[float]]:
         if texts and self._served is None:
-            self._served = (await look(self._http, self._names)).model
+            self._served = (await identify(self._http, self._names)).model
         slots = asyncio.Semaphore(_IN_FLIGHT)
 
         async def some(batch: Sequence[str]) -> list[list[float]]:
@@ -107,7 +106,7 @@ class ServerEmbedder:
     async def _ask(self, texts: Sequence[str]) -> list[list[float]]:
         body = {"model": self._served, "input": list(texts), "encoding_format": "float"}
         answer = await Retries(_OUTAGE_S, _PAUSE_S).run(
-            lambda: self._http.post("embeddings", body, patience=_ANSWER_S)
+            lambda: self._http.post("embeddings", body, limit_s=_ANSWER_S)
         )
         try:
             items = sorted(_Answer.model_validate(answer).data, key=lambda item: item.index)

@@ -18,8 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from mgl.errors import EngineRejected
 from mgl.llm.concurrency import Retries
-from mgl.llm.engines.http import Http
-from mgl.llm.engines.looking import Server, look
+from mgl.llm.engines.server import Http, Server, identify
 from mgl.retrieval.computing import readable
 from mgl.retrieval.rerankers.local import probabilities
 
@@ -57,7 +56,7 @@ class ServerReranker:
         if not texts:
             return np.zeros(0, dtype=np.float32)
         if self._server is None:
-            self._server = await look(self._http, self._names)
+            self._server = await identify(self._http, self._names)
         server, (asked, *sent) = self._server, readable([query, *texts])
         batches = [sent[start : start + _BATCH] for start in range(0, len(sent), _BATCH)]
         parts = await asyncio.gather(*(self._ask(server.model, asked, part) for part in batches))
@@ -73,7 +72,7 @@ class ServerReranker:
         """The server's own scores, in the order of the texts."""
         body = {"model": model, "query": query, "documents": list(texts), "top_n": len(texts)}
         answer = await Retries(_OUTAGE_S, _PAUSE_S).run(
-            lambda: self._http.post("rerank", body, patience=_ANSWER_S)
+            lambda: self._http.post("rerank", body, limit_s=_ANSWER_S)
         )
         try:
             results = sorted(_Answer.model_validate(answer).results, key=lambda one: one.index)

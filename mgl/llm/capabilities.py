@@ -1,0 +1,139 @@
+"""A model server as mgl reaches it, and what it was seen to be capable of.
+
+A server may refuse a constraint, or accept it and silently ignore it: only trying shows which
+(``mgl.serving.probe``). The findings are kept in ``servers/probed.json`` of the home folder, by the
+server's URL, make, version and model, so that a server is probed once.
+
+    >>> seen = Capabilities("vllm 0.32.0", ("structured_outputs.json",), ("response_format",),
+    ...                     tools=False, logprobs=True, cached_tokens=True, adapters=False)
+    >>> seen.warning
+    'vllm 0.32.0 accepts and ignores: response_format'
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Verdict = Literal["honoured", "ignored", "refused", "failed", "answered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One trial: its name, its verdict, and the server's answer in short.
+
+    ``ignored``: accepted without an error and not obeyed. ``failed``: no answer, or an error that
+    says nothing about what was tried. ``answered``: the control, a plain question.
+    """
+
+    name: str
+    verdict: Verdict
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a server was seen to do.
+
+    ``server`` is its make and version, ``formats`` the constraint formats that it obeys, the
+    strongest first, ``ignored`` those that it accepts and does not obey. ``cached_tokens``: it
+    reports what its prefix cache saved. ``adapters``: it has LoRA adapters, or takes them.
+    """
+
+    server: str
+    formats: tuple[str, ...]
+    ignored: tuple[str, ...]
+    tools: bool
+    logprobs: bool
+    cached_tokens: bool
+    adapters: bool
+    model: str = ""
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def warning(self) -> str | None:
+        """One line on constraints that the server ignores; None if it ignores none."""
+        if not self.formats:
+            tried = ", ".join(self.ignored) or "none was accepted"
+            return (
+                f"{self.server} decodes under no constraint that mgl can send "
+                f"({f'silently ignored: {tried}' if self.ignored else tried}): "
+                "replies are checked, and a small model's will often be refused"
+            )
+        if self.ignored:
+            return f"{self.server} accepts and ignores: {', '.join(self.ignored)}"
+        return None
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """The findings as rows of a table."""
+        return [(found.name, found.verdict, found.said) for found in self.findings]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every trial got an answer."""
+        return all(finding.verdict != "failed" for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """How to reach a model server; ``adapter`` is a LoRA adapter that it has loaded."""
+
+    base_url: str
+    api_key: str | None = None
+    adapter: str | None = None
+    capabilities: Capabilities | None = None
+
+
+def load_capabilities(home: Path, base_url: str, server: str, model: str) -> Capabilities | None:
+    """Load what was found before of this server and model, if anything was."""
+    found: Any = _read(_file(home)).get(_key(base_url, server, model))
+    try:
+        findings = tuple(Finding(**one) for one in found["findings"])
+        lists = {"formats": tuple(found["formats"]), "ignored": tuple(found["ignored"])}
+        return Capabilities(**{**found, **lists, "findings": findings})
+    except (KeyError, TypeError):
+        return None  # nothing, or written by another version
+
+
+def save_capabilities(home: Path, base_url: str, found: Capabilities) -> None:
+    """Save what was found, in place of earlier findings for the same server and model."""
+    key = _key(base_url, found.server, found.model)
+    _write(_file(home), {**_read(_file(home)), key: asdict(found)})
+
+
+def forget_capabilities(home: Path, base_url: str) -> None:
+    """Forget what was found at a URL, because another server is about to start there."""
+    found = _read(_file(home))
+    left = {key: value for key, value in found.items() if not key.startswith(_key(base_url))}
+    if left != found:
+        _write(_file(home), left)
+
+
+def _file(home: Path) -> Path:
+    return home / "servers" / "probed.json"
+
+
+def _key(base_url: str, *of: str) -> str:
+    return " ".join([base_url.rstrip("/").removesuffix("/v1"), *of, ""])
+
+
+def _write(path: Path, value: Mapping[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".json")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=1)
+    Path(name).replace(path)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What the file holds; a missing or damaged file holds nothing, and is written anew."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,178 @@
+"""The formats in which servers take a constraint on a reply, the strongest first.
+
+vLLM has ``structured_outputs``, llama.cpp a ``grammar`` (GBNF), SGLang ``ebnf`` and ``regex``, and
+nearly all take ``response_format``. A format writes one constraint into the body of a request.
+
+    >>> from mgl.llm.base import Request
+    >>> CHOICE.write(Request((), choices=("Yes", "No")))
+    {'structured_outputs': {'choice': ['Yes', 'No']}}
+
+Our own grammars come first: they fix the layout that models write by habit. If white space is left
+open (``response_format``), a small model pads with it until its budget is gone; if a server writes
+JSON without any (``structured_outputs.json``), a small model closes a list before its first item.
+Lark comes before the other grammars, because it bounds texts in tokens and forces parts of the
+source verbatim; the others bound words. A regular expression fixes the layout too, but bounds
+characters, which costs most to compile: it comes after JSON.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from mgl.llm.base import Request
+from mgl.llm.calls import content_hash
+from mgl.llm.grammar import Node, literals, to_ebnf, to_lark, to_regex
+from mgl.llm.schemas import compile_schema, plain
+
+CHOSEN: Final = "choice"
+"""The field that holds the choice if choices are sent as a schema."""
+
+FAILURES_PER_SHAPE: Final = 3
+"""If this many schemas of one shape could not be compiled, no more of that shape are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One way to send a constraint.
+
+    ``write`` gives what it adds to a request's body, and raises UsageError if it cannot express the
+    request's schema. ``wraps``: a choice comes back as an object with the field ``CHOSEN``.
+    ``obeyed`` is False if the server was seen to ignore it.
+    """
+
+    name: str
+    write: Callable[[Request], dict[str, Any]]
+    wraps: bool = False
+    obeyed: bool = True
+
+
+def _tree(request: Request) -> Node:
+    return literals(request.choices) if request.choices else compile_schema(_schema(request))
+
+
+def _schema(request: Request) -> Mapping[str, Any]:
+    if not request.choices:
+        return request.json_schema or {}
+    return {
+        "type": "object",
+        "properties": {CHOSEN: {"type": "string", "enum": list(request.choices)}},
+        "required": [CHOSEN],
+        "additionalProperties": False,
+    }
+
+
+def _structured(name: str, value: Any, **more: Any) -> dict[str, Any]:
+    return {"structured_outputs": {name: value, **more}}
+
+
+def _json(request: Request) -> dict[str, Any]:
+    return _structured("json", plain(_schema(request)), disable_any_whitespace=True)
+
+
+def _response_format(request: Request) -> dict[str, Any]:
+    described = {"name": "reply", "schema": plain(_schema(request)), "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": described}}
+
+
+LARK = Format(
+    "structured_outputs.grammar (lark)", lambda r: _structured("grammar", to_lark(_tree(r)))
+)
+EBNF = Format(
+    "structured_outputs.grammar (ebnf)", lambda r: _structured("grammar", to_ebnf(_tree(r)))
+)
+GBNF = Format("grammar (gbnf)", lambda r: {"grammar": to_ebnf(_tree(r))})
+SGLANG_EBNF = Format("ebnf", lambda r: {"ebnf": to_ebnf(_tree(r))})
+JSON = Format("structured_outputs.json", _json)
+REGEX = Format("structured_outputs.regex", lambda r: _structured("regex", to_regex(_tree(r))))
+SGLANG_REGEX = Format("regex", lambda r: {"regex": to_regex(_tree(r))})
+RESPONSE_FORMAT = Format("response_format", _response_format, wraps=True)
+CHOICE = Format("structured_outputs.choice", lambda r: _structured("choice", list(r.choices)))
+
+_BOTH = Format("structured_outputs.json", lambda r: {**_response_format(r), **_json(r)})
+_GRAMMARS = (LARK, EBNF, GBNF, SGLANG_EBNF)
+_REGEXES = (REGEX, SGLANG_REGEX)
+
+FOR_SCHEMAS: Final = (*_GRAMMARS, JSON, *_REGEXES, RESPONSE_FORMAT)
+FOR_CHOICES: Final = (CHOICE, *_GRAMMARS, *_REGEXES, RESPONSE_FORMAT)
+FORMATS: Final = (CHOICE, *FOR_SCHEMAS)
+
+
+@dataclass(frozen=True, slots=True)
+class Formats:
+    """The formats to send to one server, for schemas and for choices, the strongest first."""
+
+    schemas: tuple[Format, ...]
+    choices: tuple[Format, ...]
+
+    @classmethod
+    def from_probe(cls, obeyed: Collection[str], ignored: Collection[str]) -> Formats:
+        """The formats that a server was seen to obey, by name.
+
+        ``response_format`` is sent last even if it was ignored: it costs nothing, and some servers
+        show it to the model.
+        """
+        schemas = tuple(one for one in FOR_SCHEMAS if one.name in obeyed)
+        if RESPONSE_FORMAT.name in ignored:
+            schemas += (replace(RESPONSE_FORMAT, obeyed=False),)
+        return cls(schemas, tuple(one for one in FOR_CHOICES if one.name in obeyed))
+
+    @classmethod
+    def guess(cls, *, structured: bool, gbnf: bool) -> Formats:
+        """The formats for a server that was not probed.
+
+        ``structured``: it is a vLLM that knows ``structured_outputs``; ``gbnf``: a llama.cpp.
+        """
+        if structured:
+            return cls((_BOTH, RESPONSE_FORMAT), (CHOICE,))
+        return cls((RESPONSE_FORMAT,), (GBNF,) if gbnf else ())
+
+    def for_request(self, request: Request) -> tuple[Format, ...]:
+        """The formats for a request; none with tools, which a constraint would rule out."""
+        if request.choices:
+            return self.choices
+        return self.schemas if request.json_schema is not None and not request.tools else ()
+
+
+class FailedFormats:
+    """The formats that a server could not compile, by schema and by the schema's shape.
+
+    Schemas of one shape differ only in values (other ids in an enum, other bounds). Some servers
+    take seconds to refuse, so a shape that failed often enough is not tried again.
+    """
+
+    def __init__(self) -> None:
+        self._failed: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+
+    def add(self, one: Format, request: Request) -> None:
+        """Record that the format failed for this request's schema or choices."""
+        exact, shape = _hashes(request)
+        self._failed[one.name, shape].add(exact)
+
+    def contains(self, one: Format, request: Request) -> bool:
+        """Whether not to try the format for this request."""
+        if not self._failed:
+            return False
+        exact, shape = _hashes(request)
+        failed = self._failed.get((one.name, shape), set())
+        return exact in failed or len(failed) >= FAILURES_PER_SHAPE
+
+
+def _hashes(request: Request) -> tuple[str, str]:
+    if request.choices:
+        return content_hash(list(request.choices)), "choices"
+    schema = dict(request.json_schema or {})
+    return content_hash(schema), content_hash(_shape(schema))
+
+
+def _shape(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: None if key in ("enum", "const", "substring") else _shape(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_shape(item) for item in value]
+    return 0 if isinstance(value, int | float) else value

@@ -1,0 +1,243 @@
+"""The connection to a model server, and what the server is: make, version, model, context.
+
+    http = Http("http://127.0.0.1:8000/v1", api_key=None)
+    server = await identify(http, names=("Qwen/Qwen2.5-7B-Instruct",))
+
+Failures become engine errors. A call that is cancelled closes its connection, which tells the
+server that nobody waits any more. What a server obeys is found by trying (``mgl.serving.probe``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import httpx
+
+from mgl.errors import (
+    EngineLost,
+    EngineRejected,
+    EngineTimeout,
+    EngineUnavailable,
+    EngineUnusable,
+    UsageError,
+)
+from mgl.llm.engines.wire import error_from
+
+Kind = Literal["vllm", "llama.cpp", "sglang", "ollama", "lm studio", "unknown"]
+
+PROBE_SECONDS: Final = 30.0
+_LOCAL: Final = ("127.0.0.1", "localhost", "::1")
+_JSON: Final = {"Content-Type": "application/json"}
+_SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+\d+)?")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+class Http:
+    """JSON over HTTP to one server.
+
+    A path that starts with a slash is taken from the server's root, any other from its ``/v1``.
+    """
+
+    def __init__(self, base_url: str, api_key: str | None) -> None:
+        try:
+            url = httpx.URL(base_url)
+        except httpx.InvalidURL:
+            url = httpx.URL()
+        if url.scheme not in ("http", "https") or not url.host:
+            raise UsageError(
+                f"{base_url!r} is not the URL of a server",
+                hint="write it like http://127.0.0.1:8000/v1",
+            )
+        self._root = base_url.rstrip("/").removesuffix("/v1")
+        self._headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+        # A proxy in the environment is for other machines, not for this one.
+        self._trust_env = url.host not in _LOCAL
+        self._answered = False
+        self._client: httpx.AsyncClient | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def get(self, path: str) -> Any:
+        return self._decode(await self._send("GET", path, None, PROBE_SECONDS))
+
+    async def post(
+        self, path: str, body: Mapping[str, Any], limit_s: float | None = PROBE_SECONDS
+    ) -> Any:
+        return self._decode(await self._send("POST", path, body, limit_s))
+
+    async def get_text(self, path: str, limit_s: float) -> str:
+        return (await self._send("GET", path, None, limit_s)).text
+
+    async def aclose(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    async def _send(
+        self, method: str, path: str, body: Mapping[str, Any] | None, limit_s: float | None
+    ) -> httpx.Response:
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+            self._client = httpx.AsyncClient(
+                headers=self._headers, limits=limits, trust_env=self._trust_env
+            )
+            self._loop = loop
+        url = f"{self._root}{path if path.startswith('/') else f'/v1/{path}'}"
+        content = None if body is None else json.dumps(body).encode()
+        limit = httpx.Timeout(limit_s, connect=PROBE_SECONDS)
+        try:
+            response = await self._client.request(
+                method, url, content=content, headers=_JSON, timeout=limit
+            )
+        except (httpx.ReadTimeout, httpx.WriteTimeout) as error:
+            raise EngineTimeout(
+                f"{url} did not answer in time",
+                hint="look at the server's log; a server that loads its model may take minutes",
+            ) from error
+        except httpx.TransportError as error:
+            gone = EngineLost if self._answered else EngineUnavailable
+            raise gone(
+                f"no server answers at {self._root} ({error or type(error).__name__})",
+                hint="start one (for instance `vllm serve MODEL`), or point --base-url at it",
+            ) from error
+        self._answered = True
+        if response.status_code != httpx.codes.OK:
+            raise error_from(response.status_code, response.text, url)
+        return response
+
+    @staticmethod
+    def _decode(response: httpx.Response) -> Any:
+        try:
+            return response.json()
+        except ValueError:
+            kind = str(response.headers.get("content-type", "")).split(";")[0].strip()
+            kind = {"text/html": "an HTML page", "": "an unknown type"}.get(kind, kind)
+            raise EngineUnusable(
+                f"{response.url} answered with {kind} instead of JSON",
+                hint="point --base-url at the server's API, for instance http://127.0.0.1:8000/v1",
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What a server says it is; ``version`` is empty if it does not say."""
+
+    kind: Kind
+    version: str
+    model: str
+    context_tokens: int | None
+
+    @property
+    def label(self) -> str:
+        """Make and version, for instance ``vllm 0.32.0``."""
+        return f"{self.kind} {self.version}".rstrip()
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The first two numbers of the version."""
+        return tuple(int(part) for part in self.version.split(".")[:2] if part.isdecimal())
+
+
+async def identify(http: Http, names: Sequence[str] = ()) -> Server:
+    """Ask a server what it is, and find the model that it serves under one of ``names``.
+
+    Without names, its first model. Raises EngineUnusable if it is not an OpenAI-compatible server
+    or does not serve the model, and what ``Http`` raises.
+    """
+    served = await list_models(http)
+    model = _find_model(served, names) if names else next(iter(served), "")
+    entry = served.get(model, {})
+    kind, version, context = await _find_make(http, entry)
+    return Server(kind, version, model, entry.get("max_model_len") or context)
+
+
+async def list_models(http: Http) -> dict[str, Mapping[str, Any]]:
+    """List the server's models by name, in its order."""
+    listing = await http.get("models")
+    try:
+        return {str(entry["id"]): entry for entry in listing["data"]}
+    except (TypeError, KeyError):
+        raise EngineUnusable(
+            "the server's list of models does not follow the OpenAI API",
+            hint="point --base-url at an OpenAI-compatible server",
+        ) from None
+
+
+async def require_adapter(http: Http, adapter: str, model: str) -> None:
+    """Raise EngineUnusable unless the server has loaded this adapter of this model."""
+    parents = {name: entry.get("parent") for name, entry in (await list_models(http)).items()}
+    if parents.get(adapter) != model:
+        own = ", ".join(sorted(name for name, parent in parents.items() if parent == model))
+        raise EngineUnusable(
+            f"the server has no adapter {adapter} of {model}; it has {own or 'none'}",
+            hint=f"`mgl serve load-adapter {adapter}=PATH` loads it into a server of mgl's own",
+        )
+
+
+def read_metrics(page: str) -> Iterator[tuple[str, dict[str, str], float]]:
+    """Read the samples (name, labels, value) of a page in Prometheus' text format."""
+    for line in page.splitlines():
+        if match := _SAMPLE.fullmatch(line.strip()):
+            try:
+                value = float(match[3])
+            except ValueError:
+                continue
+            yield match[1], dict(_LABEL.findall(match[2] or "")), value
+
+
+async def _find_make(http: Http, entry: Mapping[str, Any]) -> tuple[Kind, str, int | None]:
+    owner = entry.get("owned_by")
+    if owner == "llamacpp":
+        return _llama(await _get_optional(http, "/props"))
+    if owner != "sglang" and "max_model_len" in entry:
+        version = (await _get_optional(http, "/version")).get("version")
+        if version is not None:
+            return "vllm", str(version), None
+    for path in ("/server_info", "/get_server_info"):
+        version = (await _get_optional(http, path)).get("version")
+        if version is not None:
+            return "sglang", str(version), None
+    version = (await _get_optional(http, "/api/version")).get("version")
+    if version is not None:
+        return "ollama", str(version), None
+    if "data" in await _get_optional(http, "/api/v0/models"):
+        return "lm studio", "", None
+    properties = await _get_optional(http, "/props")
+    return (
+        _llama(properties) if "default_generation_settings" in properties else ("unknown", "", None)
+    )
+
+
+def _llama(properties: Mapping[str, Any]) -> tuple[Kind, str, int | None]:
+    settings = properties.get("default_generation_settings", {})
+    return "llama.cpp", str(properties.get("build_info", "")), settings.get("n_ctx")
+
+
+async def _get_optional(http: Http, path: str) -> Mapping[str, Any]:
+    """The object at a path that not every server has; empty if this one has not."""
+    try:
+        answer = await http.get(path)
+    except (EngineRejected, EngineUnavailable):
+        return {}
+    return answer if isinstance(answer, Mapping) else {}
+
+
+def _find_model(served: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The served name of a model: one of its names, or a path that ends in one."""
+    for name in names:
+        if name in served:
+            return name
+    endings = {name.rsplit("/", 1)[-1].lower() for name in names}
+    for candidate in served:
+        if candidate.rstrip("/").rsplit("/", 1)[-1].lower() in endings:
+            return candidate
+    listed = ", ".join(sorted(served)) or "no model"
+    raise EngineUnusable(
+        f"the server does not serve {names[0]}; it serves {listed}",
+        hint="choose the profile of the model that is served (--model), or serve this one",
+    )
