@@ -25,7 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mgl.errors import MglError, ResourceError
-from mgl.models import shipped, weights
+from mgl.models import shipped
+from mgl.models.fetch import find_weights
+from mgl.models.files import has_sha256
 from mgl.models.profiles import (
     DEFAULT_PROFILE,
     EngineName,
@@ -234,7 +236,7 @@ def _found(profile: ModelProfile, home: Path) -> Check | None:
     """What is to be said of a profile's weights where they are on this machine."""
     name = f"weights {profile.name}"
     try:
-        path = weights.find(profile, home)
+        path = find_weights(profile, home)
     except ResourceError as error:
         return _failed(name, error)
     if path is None:
@@ -242,7 +244,7 @@ def _found(profile: ModelProfile, home: Path) -> Check | None:
     sha256 = profile.weights.sha256
     if sha256 is None:
         return Check(name, True, f"{path} (the profile pins no hash)")
-    if not weights.verify(profile.weights.pinned_file(path), sha256):
+    if not has_sha256(profile.weights.pinned_file(path), sha256):
         return Check(
             name,
             False,
