@@ -12,8 +12,8 @@ from mgl.cli.output import clean, one_line, print_json, print_table
 
 BAR = """
 import time
-from mgl.cli.progress import observer
-with observer() as hears:
+from mgl.cli.progress import open_observer
+with open_observer() as hears:
     print(type(hears).__name__)
     hears.note("before")
     for done in range(5):

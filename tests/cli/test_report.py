@@ -56,11 +56,8 @@ def test_markdown_has_its_plots_beside_it(mgl: Mgl, run: Path) -> None:
 def test_a_folder_that_is_no_run_ends_with_a_hint(mgl: Mgl, tmp_path: Path) -> None:
     done = mgl("report", tmp_path)
     assert done.exit_code == 3
-    assert "holds no run" in done.stderr
-    assert "hint: name the folder that `mgl eval --out` wrote" in done.stderr
 
 
 def test_an_out_that_cannot_be_written_ends_with_a_hint(mgl: Mgl, run: Path) -> None:
     done = mgl("report", run, "--out", run.parent / "nowhere" / "r.csv")
     assert done.exit_code == 5
-    assert "cannot write" in done.stderr
