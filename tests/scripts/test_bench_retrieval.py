@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from contestants import Contestant, Mgl
 from corpus import Corpus, synthetic
+from indexes import app as indexes_app
 from peers import LanceDb, NumpyRankBm25
 from retrieval import app, measure, parse_sizes
 from typer.testing import CliRunner
@@ -96,3 +97,12 @@ def test_the_script_measures_each_size_and_refuses_what_is_none() -> None:
     for sizes in ("", "50", "many", "200,,300"):
         with pytest.raises(UsageError):
             parse_sizes(sizes)
+
+
+def test_growing_indexes_are_measured() -> None:
+    options = ["--sizes", "100,200", "--dims", "16", "--json"]
+    result = CliRunner().invoke(indexes_app, options)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert [one["size"] for one in found] == [100] * 3 + [200] * 3
+    assert all(one["bytes"] > 50 for one in found)
