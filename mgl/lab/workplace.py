@@ -206,7 +206,7 @@ class Workplace:
     def _open_reranker(self, llm: LLM) -> Reranker:
         """Open the reranker: one for all memories, except the one that asks the given model."""
         if self._choice.reranker == YES_NO:
-            from mgl.retrieval.rerankers.language_model import YesNoReranker
+            from mgl.retrieval.rerankers import YesNoReranker
 
             return YesNoReranker(llm)
         return self._reranker

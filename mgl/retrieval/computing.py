@@ -1,6 +1,6 @@
-"""What the models that run in this process share: the device, its numbers, and how they load.
+"""What models that run in this process share: device, number format, loading and running.
 
-They need the extra ``mgl[retrieval]``, and never ask a hub: a model is a folder on this machine.
+They need the extra ``mgl[retrieval]`` and never ask a hub: a model is a folder on this machine.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 from mgl.errors import EngineUnavailable, MglError, ResourceError, UsageError
 from mgl.models.profiles import FloatName
 
-__all__ = ["computing", "device", "loading", "number_format", "readable", "require_package"]
+__all__ = ["choose_device", "choose_dtype", "load_model", "require_package", "run_model", "to_utf8"]
 
 
 def require_package(module: str) -> None:
-    """UsageError unless a module of ``mgl[retrieval]`` is installed; nothing is loaded."""
+    """Raise UsageError unless a module of ``mgl[retrieval]`` is installed; load nothing."""
     if find_spec(module) is None:
         raise UsageError(
             f"models for retrieval need {module}, which is not installed",
@@ -25,19 +25,19 @@ def require_package(module: str) -> None:
         )
 
 
-def device() -> str:
-    """Where models run: a GPU if PyTorch finds one, else the CPU."""
+def choose_device() -> str:
+    """Choose a GPU if PyTorch finds one, else the CPU."""
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def number_format(asked: FloatName | None) -> FloatName:
-    """The numbers that a model computes in: those asked for, else what the device is fast in."""
+def choose_dtype(requested: FloatName | None) -> FloatName:
+    """Choose what a model computes in: as requested, else the fastest on this device."""
     import torch
 
-    if asked is not None:
-        return asked
+    if requested is not None:
+        return requested
     if torch.cuda.is_available():
         return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
     from mgl.models.cpu import native_float
@@ -46,10 +46,10 @@ def number_format(asked: FloatName | None) -> FloatName:
 
 
 @contextmanager
-def loading(folder: Path) -> Iterator[None]:
-    """Load a model folder in the body, without a progress bar.
+def load_model(folder: Path) -> Iterator[None]:
+    """Load a model folder in the body, without progress bars.
 
-    UsageError where a package is missing, ResourceError where the folder cannot be loaded.
+    Raises UsageError where a package is missing, ResourceError where the folder does not load.
     """
     try:
         from transformers.utils.logging import disable_progress_bar
@@ -66,13 +66,13 @@ def loading(folder: Path) -> Iterator[None]:
     except Exception as error:
         raise ResourceError(
             f"the model in {folder} cannot be loaded: {_first_line(error)}",
-            hint="give the folder of a whole model (configuration, tokenizer and weights)",
+            hint="give a folder with configuration, tokenizer and weights",
         ) from error
 
 
 @contextmanager
-def computing(model_id: str) -> Iterator[None]:
-    """Run a model in the body: EngineUnavailable where its library fails."""
+def run_model(model_id: str) -> Iterator[None]:
+    """Run a model in the body; whatever its library raises becomes EngineUnavailable."""
     try:
         yield
     except MglError:
@@ -80,12 +80,12 @@ def computing(model_id: str) -> Iterator[None]:
     except Exception as error:
         raise EngineUnavailable(
             f"{model_id} failed: {_first_line(error)}",
-            hint="`mgl doctor` shows the memory that is left; a smaller model needs less",
+            hint="check free memory with `mgl doctor`, or choose a smaller model",
         ) from error
 
 
-def readable(texts: Sequence[str]) -> list[str]:
-    """The texts as tokenizers take them: halves of surrogate pairs become question marks."""
+def to_utf8(texts: Sequence[str]) -> list[str]:
+    """Replace lone surrogates, which tokenizers refuse, by question marks."""
     return [text.encode("utf-8", "replace").decode() for text in texts]
 
 

@@ -1,10 +1,9 @@
-"""Which model a name stands for: a profile, a folder on this machine, or what a server calls so.
+"""Which model a name stands for: a profile, a folder on this machine, or a server's model.
 
     model = find_model("BAAI/bge-m3", "embed", Source(), home())
     model.identity                          # 'bge-m3@main'
 
-Nothing is fetched or loaded: ``folder()`` does that. It does not know what runs a model
-(``mgl.retrieval.opening``).
+Nothing is downloaded or loaded here: ``folder()`` does that, and ``mgl.retrieval.opening`` runs it.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ from mgl.models.profiles import Embedding, FloatName, ModelProfile, Reranking, l
 
 __all__ = ["RetrievalModel", "Source", "find_model"]
 
-_FOLDER_TOKENS = 8192  # of a folder's model, where no profile says its context
+_FOLDER_TOKENS = 8192  # context of a model without a profile
 
 Wanted = Literal["embed", "rerank"]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a model comes from and what it computes in; the defaults are a profile's own.
+    """Where a model comes from and what it computes in; by default as its profile says.
 
-    ``base_url`` is a server that has the model, ``weights`` a folder that goes before all other
-    places, ``models`` a folder of profiles. ``progress`` hears of a fetch.
+    ``base_url`` is a server that has the model, ``weights`` a folder that takes precedence,
+    ``models`` a folder of profiles. ``progress`` is called during a download.
     """
 
     base_url: str | None = None
@@ -50,12 +49,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalModel:
-    """A model for retrieval. ``identity`` is its name and revision: what caches are keyed by.
+    """A model for retrieval; caches are keyed by ``identity``, its name and revision.
 
-    ``names`` are what a server may call it. ``folder`` finds or fetches its weights, ``found``
-    says where they are on this machine, None where they are not. Of
-    ``embedding`` and ``reranking`` one is set where it is known; a model that only a server knows
-    has neither.
+    ``names`` are what a server may call it. ``folder`` finds or downloads its weights, ``found``
+    finds them on this machine only, or gives None. ``embedding`` or ``reranking`` is set, unless
+    only a server knows the model.
     """
 
     identity: str
@@ -68,11 +66,11 @@ class RetrievalModel:
 
 
 def find_model(name: str | Path, wanted: Wanted, source: Source, home: Path) -> RetrievalModel:
-    """The model of a profile's name or its publisher's, of a folder, or of a server.
+    """Find a model by its profile's or publisher's name, its folder, or its name on a server.
 
-    Who gives a folder knows whether its model's vectors can be cut: that is not refused.
-    UsageError where there is none of that name or it is for something else, ResourceError where
-    the folder holds no model.
+    A folder's vectors may be truncated to any length: whether that is sound is the caller's to
+    know. Raises UsageError where no model has that name or it serves another task, ResourceError
+    where a folder holds no model.
     """
     profiles = load_profiles(source.models, home=home)
     for profile in profiles.values():
@@ -84,9 +82,9 @@ def find_model(name: str | Path, wanted: Wanted, source: Source, home: Path) -> 
         return _of_folder(Path(name), wanted)
     fitting = [profile.name for profile in profiles.values() if profile.task == wanted]
     raise UsageError(
-        f"there is no model profile called {name!r}",
-        hint=f"{shipped.guess(name, fitting)}there are: {', '.join(fitting)}; a folder is "
-        "given as a path (./NAME)",
+        f"there is no model profile {name!r}",
+        hint=f"{shipped.guess(name, fitting)}choose one of {', '.join(fitting)}, or a "
+        "folder by its path (./NAME)",
     )
 
 
@@ -95,8 +93,8 @@ def _of_profile(
 ) -> RetrievalModel:
     if profile.task != wanted:
         raise UsageError(
-            f"{profile.name} is a model to {profile.task}, and one to {wanted} is needed",
-            hint="`mgl models` lists what each model is for",
+            f"{profile.name} is a model to {profile.task}, not to {wanted}",
+            hint="list the models and their tasks with `mgl models`",
         )
     weights = profile.weights
     revision = weights.hub.revision if weights.sha256 is None else weights.sha256[:12]
@@ -120,18 +118,18 @@ def _of_profile(
 
 
 def _of_server(name: str) -> RetrievalModel:
-    def none() -> Path:
+    def refuse() -> Path:
         raise UsageError(
-            f"{name} is known to a server only", hint="write a profile of it into MGL_HOME/models"
+            f"only a server knows {name}", hint="write a profile of it into MGL_HOME/models"
         )
 
-    return RetrievalModel(f"{name}+openai", (name,), _FOLDER_TOKENS, none, lambda: None)
+    return RetrievalModel(f"{name}+openai", (name,), _FOLDER_TOKENS, refuse, lambda: None)
 
 
 def _of_folder(folder: Path, wanted: Wanted) -> RetrievalModel:
     if not is_complete_model(folder):
         raise ResourceError(
-            f"{folder} holds no whole model",
+            f"{folder} holds no complete model",
             hint="give the folder with its config.json and weights, or a profile's name",
         )
     return RetrievalModel(
@@ -146,13 +144,13 @@ def _of_folder(folder: Path, wanted: Wanted) -> RetrievalModel:
 
 
 def _digest(folder: Path) -> str:
-    """The sha256 of the weights' own, of all files that hold some."""
+    """Hash the hashes of all weight files (sha256)."""
     files = sorted([*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")])
     return hashlib.sha256(" ".join(map(compute_sha256, files)).encode()).hexdigest()
 
 
 def _dims(folder: Path) -> int:
-    """How long the vectors are, by the folder's last dense layer, its pooling, or its model."""
+    """Read the length of the vectors: of the last dense layer, the pooling, or the model."""
     modules = folder / "modules.json"
     steps = [step.get("path", "") for step in _json(modules)] if modules.is_file() else []
     for step in reversed(steps):
@@ -165,13 +163,13 @@ def _dims(folder: Path) -> int:
         return int(_json(folder / "config.json")["hidden_size"])
     except KeyError as error:
         raise ResourceError(
-            f"{folder} does not say how long its vectors are",
+            f"the files in {folder} do not give the length of its vectors",
             hint="write a profile of the model into MGL_HOME/models, with its dims",
         ) from error
 
 
 def _library(folder: Path) -> Literal["cross-encoder", "qwen3"]:
-    """A reranker that is a language model says yes or no; another one gives a score."""
+    """Tell a reranker that is a language model, saying yes or no, from a cross-encoder."""
     architectures = _json(folder / "config.json").get("architectures") or [""]
     return "qwen3" if str(architectures[0]).endswith("ForCausalLM") else "cross-encoder"
 
@@ -181,5 +179,5 @@ def _json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ResourceError(
-            f"{path} cannot be read: {error}", hint="give the folder of a whole model"
+            f"{path} cannot be read: {error}", hint="give the folder of a complete model"
         ) from error

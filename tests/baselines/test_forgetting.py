@@ -15,7 +15,7 @@ from mgl.baselines.read_agent.looking_up import UNTOLD
 from mgl.baselines.sliding_summary import SlidingSummary, SlidingSummaryConfig
 from mgl.errors import ReplyInvalid
 from mgl.memories.deletion import Forgets, delete
-from mgl.retrieval.embedders.cached import CachedEmbedder
+from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.store.redaction import MASK, Redaction

@@ -25,7 +25,7 @@ from mgl.memories.base import Memory, Tools, memory_id
 from mgl.observer import SilentObserver
 from mgl.prompt import Prompt, hashes
 from mgl.retrieval.fakes import WordEmbedder
-from mgl.retrieval.rerankers.identity import IdentityReranker
+from mgl.retrieval.rerankers import IdentityReranker
 from mgl.store import Store
 from mgl.types import Document, Question, Source
 from tests.baselines.asking import BOOK, QUESTION, TALK

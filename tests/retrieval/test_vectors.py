@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mgl.retrieval.base import EmbeddingTask
-from mgl.retrieval.embedders.cached import CachedEmbedder
+from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.retrieval.vectors import HybridIndex, VectorIndex
 from mgl.store import Store

@@ -24,7 +24,7 @@ from mgl.memories.gam.state import (
     Rewrite,
     raw_text,
 )
-from mgl.retrieval.rerankers.language_model import HELPS
+from mgl.retrieval.rerankers import HELPS
 from mgl.store import EditRecord
 from mgl.store.redaction import MASK, Redaction, Treated, masked
 from mgl.store.traces import AROUND

@@ -28,7 +28,7 @@ from mgl.memories.mnemis.selection import SELECT_NAMES
 from mgl.memories.mnemis.state import AddEntity, Edit, Repeat, State
 from mgl.memories.mnemis.terms import FACT_CHARS
 from mgl.prompt import Prompt
-from mgl.retrieval.rerankers.language_model import HELPS
+from mgl.retrieval.rerankers import HELPS
 from mgl.retrieval.turns import with_previous
 from mgl.store.redaction import Redaction, masked
 from mgl.store.traces import AROUND, TELLING, words_of

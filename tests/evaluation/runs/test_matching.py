@@ -125,7 +125,7 @@ def test_ended_within_it_a_run_goes_on(
 def test_a_replay_needs_no_weights(trial: Trial, tmp_path: Path, model: Path) -> None:
     out = trial.run(tmp_path / "run", bertscore=str(model))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mgl.retrieval.embedders.tokens.TokenEncoder", None)
+        patch.setattr("mgl.retrieval.matching.TokenEncoder", None)
         found = trial.replay(out, 4)
     assert found == Replay(9 + 3, (), ())
 

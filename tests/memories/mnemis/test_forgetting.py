@@ -35,7 +35,7 @@ from mgl.memories.mnemis.state import (
     replay,
 )
 from mgl.observer import SilentObserver
-from mgl.retrieval.embedders.cached import CachedEmbedder
+from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.store.redaction import MASK

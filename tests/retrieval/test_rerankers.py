@@ -1,24 +1,24 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.errors import EngineRejected
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.retrieval.fakes import WordEmbedder
-from mgl.retrieval.rerankers.identity import IdentityReranker
-from mgl.retrieval.rerankers.language_model import YesNoReranker
-from mgl.retrieval.rerankers.server import ServerReranker
-from mgl.retrieval.rerankers.similarity import FITTED, Sigmoid, SimilarityReranker
-from tests.llm.server import LLAMA, MODEL, OTHER, Route, serving
+from mgl.retrieval.rerankers import (
+    FITTED,
+    IdentityReranker,
+    Sigmoid,
+    SimilarityReranker,
+    YesNoReranker,
+)
 
 QUERY = "Who lost the ring?"
 TEXTS = ["Ann met Bo.", "The ring was lost.", "Rings are lost where sailors are."]
@@ -70,52 +70,3 @@ async def test_similarity_by_hand() -> None:
 
 def test_a_similarity_that_was_not_fitted_says_so() -> None:
     assert SimilarityReranker(WordEmbedder()).model_id == "fake/words:64 by similarity, unfitted"
-
-
-def answering(kind: dict[str, Route], *, logits: bool) -> dict[str, Route]:
-    """A server that gives a text the probability 1 / (1 + its number of words)."""
-
-    def rerank(body: Any) -> Any:
-        chances = [1 / (1 + len(text.split())) for text in body["documents"]]
-        results = [
-            {"index": at, "relevance_score": math.log(p / (1 - p)) if logits else p}
-            for at, p in enumerate(chances)
-        ]
-        return {"results": sorted(results, key=lambda one: one["relevance_score"])}
-
-    return {**kind, "/v1/rerank": rerank}
-
-
-@pytest.mark.parametrize(("kind", "logits"), [(OTHER, False), (LLAMA, True)])
-async def test_a_servers_scores_become_probabilities_in_order(
-    kind: dict[str, Route], logits: bool
-) -> None:
-    texts = ["ring " * (1 + number % 7) for number in range(100)]
-    with serving(answering(kind, logits=logits)) as server:
-        reranker = ServerReranker(server.url, names=(MODEL,), model_id="m")
-        scores = await reranker.scores(QUERY, texts)
-        assert (await reranker.scores(QUERY, [])).shape == (0,)
-        await reranker.aclose()
-    assert scores == pytest.approx([1 / (2 + number % 7) for number in range(100)], rel=1e-5)
-    bodies = server.bodies("/v1/rerank")
-    assert sorted(len(body["documents"]) for body in bodies) == [36, 64]
-    assert {(body["model"], body["query"]) for body in bodies} == {(MODEL, QUERY)}
-
-
-@pytest.mark.parametrize(
-    "results",
-    [
-        None,
-        [{"index": 1, "relevance_score": 0.5}],
-        [{"index": 0, "relevance_score": None}],
-        [{"index": 0, "relevance_score": 3.5}],
-        [{"index": 0, "relevance_score": float("nan")}],
-        [{"index": 0, "relevance_score": 0.5}] * 2,
-    ],
-)
-async def test_an_answer_that_scores_nothing_is_refused(results: Any) -> None:
-    with serving({**OTHER, "/v1/rerank": {"results": results}}) as server:
-        reranker = ServerReranker(server.url, names=(MODEL,), model_id="m")
-        with pytest.raises(EngineRejected):
-            await reranker.scores(QUERY, ["a"])
-        await reranker.aclose()

@@ -9,15 +9,49 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from mgl.errors import EngineUnavailable
+from mgl.errors import EngineRejected, EngineUnavailable
 from mgl.retrieval.base import Embedder, EmbeddingTask
-from mgl.retrieval.embedders import cached
-from mgl.retrieval.embedders.cached import CachedEmbedder
-from mgl.retrieval.embedders.deferred import DeferredEmbedder
+from mgl.retrieval.embedders import CachedEmbedder, DeferredEmbedder, unit_vectors
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
+
+
+@given(
+    arrays(
+        np.float32,
+        st.tuples(st.integers(1, 5), st.integers(2, 8)),
+        elements=st.floats(2**-10, 2**60, width=32),
+    ),
+    st.integers(1, 2),
+)
+def test_vectors_are_cut_and_keep_their_direction(raw: np.ndarray, dims: int) -> None:
+    made = unit_vectors(raw, count=len(raw), dims=dims, model_id="m")
+    assert made.shape == (len(raw), dims)
+    assert made.dtype == np.float32
+    assert np.linalg.norm(made, axis=1) == pytest.approx(np.ones(len(raw)), abs=1e-5)
+    scale = np.linalg.norm(raw[:, :dims].astype(np.float64), axis=1, keepdims=True)
+    assert made * scale == pytest.approx(raw[:, :dims].astype(np.float64), rel=1e-4)
+
+
+@pytest.mark.parametrize("row", [[np.nan, 1.0], [np.inf, 1.0], [0.0, 0.0]])
+def test_a_vector_without_direction_is_refused(row: list[float]) -> None:
+    with pytest.raises(EngineRejected):
+        unit_vectors([[1.0, 0.0], row, [0.0, 1.0]], count=3, dims=2, model_id="m")
+
+
+@pytest.mark.parametrize(
+    "raw", [[[1.0, 0.0]], [[1.0], [1.0]], [1.0, 2.0], [[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]]
+)
+def test_a_wrong_number_or_length_of_vectors_is_refused(raw: object) -> None:
+    with pytest.raises(EngineRejected):
+        unit_vectors(raw, count=2, dims=2, model_id="m")  # type: ignore[arg-type]
+
+
+def test_no_texts_have_no_vectors() -> None:
+    assert unit_vectors([], count=0, dims=3, model_id="m").shape == (0, 3)
 
 
 @pytest.fixture
@@ -75,7 +109,7 @@ def test_what_was_done_before_a_failure_is_kept(
                 raise EngineUnavailable("gone", hint="wait")
             return super().embed(texts, task=task)
 
-    monkeypatch.setattr(cached, "_SLICE", 2)
+    monkeypatch.setattr("mgl.retrieval.embedders._SLICE", 2)
     with pytest.raises(EngineUnavailable):
         CachedEmbedder(Fails(), store).embed(["ann", "bo", "lost"])
     inner = WordEmbedder()

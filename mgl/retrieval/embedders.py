@@ -1,0 +1,247 @@
+"""Embedders: sentence-transformers' models and bge-m3 in this process, deferred and cached.
+
+    embedder = SentenceEmbedder(folder, model_id="all-minilm-l6-v2@53aa51172d14", dims=384)
+    embedder.embed(["Ann met Bo in Rome."]) @ embedder.embed(["Where did Ann meet Bo?"]).T
+
+A text longer than the model reads is truncated, at the publisher's limit (256 tokens for
+all-MiniLM-L6-v2). ``mgl.retrieval.servers`` has the embedder behind a URL.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mgl.errors import EngineRejected, UsageError
+from mgl.models.profiles import FloatName
+from mgl.retrieval.base import Embedder, EmbeddingTask
+from mgl.retrieval.computing import choose_device, choose_dtype, load_model, run_model, to_utf8
+
+__all__ = [
+    "BgeM3Embedder",
+    "CachedEmbedder",
+    "DeferredEmbedder",
+    "SentenceEmbedder",
+    "VectorCache",
+    "unit_vectors",
+]
+
+
+def unit_vectors(raw: ArrayLike, *, count: int, dims: int, model_id: str) -> NDArray[np.float32]:
+    """Truncate ``count`` vectors to ``dims`` numbers and scale them to unit length.
+
+    Raises EngineRejected where their number or length is wrong, or one is zero or not finite.
+    """
+    if count == 0:
+        return np.zeros((0, dims), dtype=np.float32)
+    vectors = np.asarray(raw, dtype=np.float32)
+    if vectors.ndim != 2 or len(vectors) != count or vectors.shape[1] < dims:
+        raise EngineRejected(
+            f"{model_id} gave vectors of shape {vectors.shape} for {count} texts of {dims} dims",
+            hint="check the name of the model, and its dims in the profile",
+        )
+    cut = vectors[:, :dims].astype(np.float64)
+    lengths = np.linalg.norm(cut, axis=1)
+    wrong = np.flatnonzero(~np.isfinite(lengths) | (lengths == 0))
+    if len(wrong):
+        values = "is zero" if lengths[wrong[0]] == 0 else "holds numbers that are not finite"
+        raise EngineRejected(
+            f"{model_id} gave no usable vector for {len(wrong)} of {count} texts: number "
+            f"{wrong[0]} {values}",
+            hint="float16 overflows in some models: compute in float32, or fetch the weights anew",
+        )
+    return np.asarray(cut / lengths[:, None], dtype=np.float32)
+
+
+_SLICE = 256
+
+
+class VectorCache(Protocol):
+    """Keeps vectors by model and text, as ``mgl.store.Store`` does."""
+
+    def vectors(
+        self, model_id: str, texts: Sequence[str]
+    ) -> Sequence[NDArray[np.float32] | None]: ...
+
+    def put_vectors(
+        self, model_id: str, texts: Sequence[str], vectors: NDArray[np.float32]
+    ) -> None: ...
+
+
+class CachedEmbedder:
+    """Embeds each text once, over runs: vectors come from ``cache`` where it has them.
+
+    The cache is keyed by model, task and text, so it never goes stale. Texts are embedded in slices
+    of 256, each kept when it is done, so an interrupted run resumes there. One thread embeds at a
+    time: batches differ in the last digit, and every caller gets the vector that is kept.
+    """
+
+    def __init__(self, embedder: Embedder, cache: VectorCache) -> None:
+        self._embedder = embedder
+        self._cache = cache
+        self._lock = threading.Lock()
+
+    @property
+    def model_id(self) -> str:
+        return self._embedder.model_id
+
+    @property
+    def dims(self) -> int:
+        return self._embedder.dims
+
+    def embed(
+        self, texts: Sequence[str], *, task: EmbeddingTask = "passage"
+    ) -> NDArray[np.float32]:
+        key = self.model_id if task == "passage" else f"{self.model_id} as {task}"
+        with self._lock:
+            found = dict(zip(texts, self._cache.vectors(key, texts), strict=True))
+            missing = [text for text, vector in found.items() if vector is None]
+            for start in range(0, len(missing), _SLICE):
+                slice_ = missing[start : start + _SLICE]
+                vectors = self._embedder.embed(slice_, task=task)
+                self._cache.put_vectors(key, slice_, vectors)
+                found.update(zip(slice_, vectors, strict=True))
+        vectors = np.zeros((len(texts), self.dims), dtype=np.float32)
+        for row, text in zip(vectors, texts, strict=True):
+            row[:] = found[text]
+        return vectors
+
+    def close(self) -> None:
+        self._embedder.close()
+
+
+class DeferredEmbedder:
+    """Loads the embedder with the first text, by ``start``; raises what that raises.
+
+    Its name and dimensions are known before, so a run whose vectors are all cached needs neither
+    weights nor a library.
+    """
+
+    def __init__(self, start: Callable[[], Embedder], *, model_id: str, dims: int) -> None:
+        self.model_id = model_id
+        self.dims = dims
+        self._start = start
+        self._embedder: Embedder | None = None
+        self._starting = threading.Lock()
+
+    def embed(
+        self, texts: Sequence[str], *, task: EmbeddingTask = "passage"
+    ) -> NDArray[np.float32]:
+        if not texts:
+            return np.zeros((0, self.dims), dtype=np.float32)
+        with self._starting:
+            if self._embedder is None:
+                self._embedder = self._start()
+        return self._embedder.embed(texts, task=task)
+
+    def close(self) -> None:
+        with self._starting:
+            if self._embedder is not None:
+                self._embedder.close()
+                self._embedder = None
+
+
+class SentenceEmbedder:
+    """A model of sentence-transformers, loaded by the constructor (seconds); thread-safe."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        model_id: str,
+        dims: int,
+        query_prefix: str | None = None,
+        dtype: FloatName | None = None,
+    ) -> None:
+        """``dims`` below the model's own truncates its vectors (Matryoshka models).
+
+        ``query_prefix`` precedes a query; None leaves that to the folder's configuration.
+        ``dtype`` is what the model computes in, by default the fastest on this device; vectors
+        are float32. Raises UsageError and ResourceError.
+        """
+        self.model_id = model_id
+        self.dims = dims
+        self._query_prefix = query_prefix
+        self._working = threading.Lock()
+        with load_model(folder):
+            import torch
+            from sentence_transformers import SentenceTransformer
+
+            self._model: Any = SentenceTransformer(
+                str(folder),
+                device=choose_device(),
+                local_files_only=True,
+                model_kwargs={"dtype": getattr(torch, choose_dtype(dtype))},
+            )
+        own = self._model.get_embedding_dimension()
+        if own is not None and own < dims:
+            raise UsageError(
+                f"{model_id} has vectors of {own} numbers, not {dims}",
+                hint=f"ask for {own} or fewer",
+            )
+
+    def embed(
+        self, texts: Sequence[str], *, task: EmbeddingTask = "passage"
+    ) -> NDArray[np.float32]:
+        if not texts:
+            return np.zeros((0, self.dims), dtype=np.float32)
+        encode, options = self._model.encode, {}
+        if task == "query" and self._query_prefix is None:
+            encode = self._model.encode_query
+        elif task == "query" and self._query_prefix:
+            options["prompt"] = self._query_prefix
+        with self._working, run_model(self.model_id):
+            raw = encode(to_utf8(texts), batch_size=32, show_progress_bar=False, **options)
+        return unit_vectors(raw, count=len(texts), dims=self.dims, model_id=self.model_id)
+
+    def close(self) -> None:
+        self._model = None
+
+
+class BgeM3Embedder:
+    """bge-m3's dense vectors by FlagEmbedding (Chen et al., 2024); thread-safe."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        model_id: str,
+        dims: int,
+        max_tokens: int = 8192,
+        dtype: FloatName | None = None,
+    ) -> None:
+        """A text is truncated at ``max_tokens``; ``dtype`` as of ``SentenceEmbedder``."""
+        self.model_id = model_id
+        self.dims = dims
+        self._working = threading.Lock()
+        with load_model(folder):
+            from FlagEmbedding import BGEM3FlagModel
+
+            numbers = choose_dtype(dtype)
+            self._model: Any = BGEM3FlagModel(
+                str(folder),
+                devices=choose_device(),
+                use_fp16=numbers == "float16",
+                use_bf16=numbers == "bfloat16",
+                batch_size=16,
+                query_max_length=max_tokens,
+                passage_max_length=max_tokens,
+            )
+
+    def embed(
+        self, texts: Sequence[str], *, task: EmbeddingTask = "passage"
+    ) -> NDArray[np.float32]:
+        del task  # bge-m3 embeds queries and passages alike
+        if not texts:
+            return np.zeros((0, self.dims), dtype=np.float32)
+        with self._working, run_model(self.model_id):
+            raw = self._model.encode(to_utf8(texts))["dense_vecs"]
+        return unit_vectors(raw, count=len(texts), dims=self.dims, model_id=self.model_id)
+
+    def close(self) -> None:
+        self._model = None

@@ -1,0 +1,256 @@
+"""The libraries' models on random weights, each against the same model run by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike
+
+from mgl.errors import EngineRejected, EngineUnavailable, ResourceError, UsageError
+from mgl.retrieval.embedders import BgeM3Embedder, SentenceEmbedder
+from mgl.retrieval.rerankers import Judge, LocalReranker
+from tests.retrieval import tiny
+
+pytestmark = [
+    pytest.mark.retrieval,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+TEXTS = ["Ann met Bo in Rome.", "The ring was lost at sea.", "Who met Ann?", ""]
+ODD = ["", "half a pair \ud800", "ring " * 5000, "Ann\x00\n\n"]
+
+
+@pytest.fixture(scope="module")
+def m3_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("FlagEmbedding", reason="needs mgl[retrieval]")
+    return tiny.bge_m3(tmp_path_factory.mktemp("m3"))
+
+
+@pytest.fixture(scope="module")
+def m3(m3_folder: Path) -> BgeM3Embedder:
+    return BgeM3Embedder(m3_folder, model_id="m3", dims=tiny.HIDDEN, max_tokens=64, dtype="float32")
+
+
+@pytest.fixture(scope="module")
+def qwen_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("sentence_transformers", reason="needs mgl[retrieval]")
+    return tiny.qwen3(tmp_path_factory.mktemp("qwen"), causal=False)
+
+
+def states(folder: Path, text: str) -> tuple[list[int], Any]:
+    """Token ids and last hidden states of one text, by transformers alone."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    ids = AutoTokenizer.from_pretrained(folder)(text)["input_ids"]
+    with torch.inference_mode():
+        hidden = AutoModel.from_pretrained(folder)(torch.tensor([ids])).last_hidden_state[0]
+    return ids, hidden
+
+
+def unit(vector: Any) -> np.ndarray:
+    array = np.asarray(vector, dtype=np.float32)
+    return array / np.linalg.norm(array, axis=-1, keepdims=True)
+
+
+def test_bge_m3_takes_the_first_token(m3: BgeM3Embedder, m3_folder: Path) -> None:
+    for text, vector in zip(TEXTS, m3.embed(TEXTS), strict=True):
+        assert vector == pytest.approx(unit(states(m3_folder, text)[1][0]), abs=1e-5)
+
+
+def test_a_sentence_transformer_pools_and_prefixes_as_its_folder_says(qwen_folder: Path) -> None:
+    embedder = SentenceEmbedder(qwen_folder, model_id="q", dims=tiny.HIDDEN, dtype="float32")
+    passages, queries = embedder.embed(TEXTS), embedder.embed(TEXTS, task="query")
+    for text, passage, query in zip(TEXTS, passages, queries, strict=True):
+        assert passage == pytest.approx(unit(states(qwen_folder, text)[1][-1]), abs=1e-5)
+        prefixed = unit(states(qwen_folder, f"Query: {text}")[1][-1])
+        assert query == pytest.approx(prefixed, abs=1e-5)
+
+
+def test_vectors_are_cut_and_a_given_prefix_goes_before_the_folders(qwen_folder: Path) -> None:
+    whole = SentenceEmbedder(qwen_folder, model_id="q", dims=tiny.HIDDEN).embed(TEXTS)
+    cut = SentenceEmbedder(qwen_folder, model_id="q:8", dims=8, query_prefix="where: ")
+    assert cut.embed(TEXTS) == pytest.approx(unit(whole[:, :8]), abs=1e-5)
+    asked = cut.embed(["the ring"], task="query")
+    assert asked == pytest.approx(cut.embed(["where: the ring"]), abs=1e-5)
+    with pytest.raises(UsageError):
+        SentenceEmbedder(qwen_folder, model_id="q", dims=64)
+
+
+def test_bfloat16_and_float32_see_alike(qwen_folder: Path) -> None:
+    one, other = (
+        SentenceEmbedder(qwen_folder, model_id="q", dims=tiny.HIDDEN, dtype=dtype).embed(TEXTS)
+        for dtype in ("float32", "bfloat16")
+    )
+    assert (one * other).sum(axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=0.01)
+    assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("kind", ["m3", "sentences"])
+def test_odd_texts_have_vectors_and_order_does_not_matter(
+    kind: str, m3: BgeM3Embedder, qwen_folder: Path
+) -> None:
+    embedder = m3 if kind == "m3" else SentenceEmbedder(qwen_folder, model_id="q", dims=tiny.HIDDEN)
+    texts = [*TEXTS, *ODD]
+    made = embedder.embed(texts)
+    assert np.isfinite(made).all()
+    assert embedder.embed(texts[::-1])[::-1] == pytest.approx(made, abs=1e-4)
+    assert embedder.embed([]).shape == (0, tiny.HIDDEN)
+    with ThreadPoolExecutor(4) as pool:
+        for again in pool.map(embedder.embed, [texts] * 8):
+            assert again == pytest.approx(made, abs=1e-4)
+
+
+def test_a_folder_that_is_no_model_is_told(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers", reason="needs mgl[retrieval]")
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ResourceError):
+        SentenceEmbedder(tmp_path, model_id="m", dims=8)
+    with pytest.raises(ResourceError):
+        BgeM3Embedder(tmp_path, model_id="m", dims=8)
+
+
+@pytest.mark.weights
+@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs mgl[retrieval]")
+def test_minilm_finds_what_shares_no_word(minilm_weights: Path) -> None:
+    embedder = SentenceEmbedder(minilm_weights, model_id="all-minilm-l6-v2", dims=384)
+    passages = [
+        "Melanie went to a pottery workshop with her kids.",
+        "The physician examined the patient's heart.",
+        "The stock market fell sharply on Monday.",
+    ]
+    queries = ["Who made ceramics?", "A doctor looked at someone", "Shares lost value"]
+    likeness = embedder.embed(queries, task="query") @ embedder.embed(passages).T
+    assert likeness.argmax(axis=1).tolist() == [0, 1, 2]
+
+
+QUERY = "Who met Bo?"
+JUDGED = [
+    "Ann met Bo in Rome.",
+    "The ring was lost at sea.",
+    "Bo ? Bo . Bo ? Ann was at sea in Rome . The ring was of Ann .",
+    "sea",
+]
+
+
+@pytest.fixture(scope="module")
+def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that gives one logit a pair."""
+    pytest.importorskip("sentence_transformers", reason="needs mgl[retrieval]")
+    pytest.importorskip("FlagEmbedding", reason="needs mgl[retrieval]")
+    return tiny.roberta(tmp_path_factory.mktemp("scorer"), labels=1)
+
+
+@pytest.fixture(scope="module")
+def qwen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("sentence_transformers", reason="needs mgl[retrieval]")
+    return tiny.qwen3(tmp_path_factory.mktemp("qwen"), causal=True)
+
+
+@pytest.mark.parametrize("library", ["cross-encoder", "flag"])
+async def test_a_logit_becomes_a_probability(scorer: Path, library: str) -> None:
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    from mgl.retrieval.rerankers import cross_encoder, flag_reranker
+
+    def load() -> Judge:
+        if library == "flag":
+            return flag_reranker(scorer, 64, "float32")
+        return cross_encoder(scorer, "float32")
+
+    tokenizer = AutoTokenizer.from_pretrained(scorer)
+    model = AutoModelForSequenceClassification.from_pretrained(scorer).eval()
+    with torch.inference_mode():
+        logits = [model(**tokenizer(QUERY, t, return_tensors="pt")).logits.item() for t in JUDGED]
+    expected = [1 / (1 + math.exp(-logit)) for logit in logits]
+    reranker = LocalReranker(load, model_id="m")
+    assert await reranker.scores(QUERY, JUDGED) == pytest.approx(expected, abs=1e-5)
+    odd = await reranker.scores("\ud800", ["", "ring " * 5000])
+    assert len(odd) == 2
+    await reranker.aclose()
+
+
+async def test_qwen3_is_asked_for_yes_or_no_under_its_own_prompt(qwen: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from mgl.retrieval.rerankers import qwen3_reranker
+
+    tokenizer = AutoTokenizer.from_pretrained(qwen)
+    model = AutoModelForCausalLM.from_pretrained(qwen).eval()
+    template = (Path(__file__).parents[2] / "serving/templates/qwen3-reranker.jinja").read_text()
+    expected = []
+    for text in JUDGED:
+        messages = [{"role": "query", "content": QUERY}, {"role": "document", "content": text}]
+        prompt = tokenizer.apply_chat_template(messages, chat_template=template, tokenize=False)
+        ids = tokenizer(prompt, add_special_tokens=False, return_tensors="pt")["input_ids"]
+        with torch.inference_mode():
+            last = model(ids).logits[0, -1]
+        no, yes = (last[tokenizer.convert_tokens_to_ids(word)].exp() for word in ("no", "yes"))
+        expected.append((yes / (yes + no)).item())
+    reranker = LocalReranker(lambda: qwen3_reranker(qwen, 256, "float32"), model_id="q")
+    assert await reranker.scores(QUERY, JUDGED) == pytest.approx(expected, abs=1e-4)
+    assert max(expected) - min(expected) > 1e-3
+    long = ["ring " * 5000]
+    assert (await reranker.scores(QUERY, long)).shape == (1,)
+
+
+def test_a_model_of_several_labels_is_no_reranker(scorer: Path, tmp_path: Path) -> None:
+    from mgl.retrieval.rerankers import cross_encoder
+
+    assert scorer.is_dir()
+    with pytest.raises(ResourceError):
+        cross_encoder(tiny.roberta(tmp_path, labels=3))
+
+
+def judge_of(answer: ArrayLike) -> Judge:
+    def judge(query: str, texts: Sequence[str]) -> ArrayLike:
+        del query, texts
+        return answer
+
+    return judge
+
+
+@pytest.mark.parametrize("answer", [[0.5], [0.5, 1.5], [0.5, -0.1], [0.5, float("nan")]])
+async def test_what_is_no_probability_is_refused(answer: list[float]) -> None:
+    reranker = LocalReranker(lambda: judge_of(answer), model_id="m")
+    with pytest.raises(EngineRejected):
+        await reranker.scores(QUERY, ["a", "b"])
+
+
+async def test_a_model_loads_with_the_first_text_and_a_failed_load_is_tried_again() -> None:
+    loads = 0
+
+    def load() -> Judge:
+        nonlocal loads
+        loads += 1
+        if loads == 1:
+            raise ResourceError("no weights", hint="fetch them")
+        return judge_of([0.25])
+
+    reranker = LocalReranker(load, model_id="m")
+    assert (await reranker.scores(QUERY, [])).shape == (0,)
+    assert loads == 0
+    with pytest.raises(ResourceError):
+        await reranker.scores(QUERY, ["a"])
+    assert (await reranker.scores(QUERY, ["a"])).tolist() == [0.25]
+    await reranker.scores(QUERY, ["a"])
+    assert loads == 2
+
+
+async def test_a_library_that_fails_is_an_engine_that_fails() -> None:
+    def judge(query: str, texts: Sequence[str]) -> ArrayLike:
+        raise RuntimeError(f"out of memory: {query} {len(texts)}")
+
+    with pytest.raises(EngineUnavailable):
+        await LocalReranker(lambda: judge, model_id="m").scores(QUERY, JUDGED)
