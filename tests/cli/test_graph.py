@@ -24,7 +24,9 @@ def test_a_dry_run_tells_the_cost_and_calls_no_model(mgl: Mgl, book: Path, serve
     assert len(server.seen) == before["calls"] == before["chunks"]
     after = json.loads(mgl(*command, "--dry-run", "--json").stdout)
     assert (after["done"], after["calls"]) == (before["chunks"], 0)
-    other = mgl("build", book, *SERVED[:-1], "chunk_tokens=32", "--base-url", server.url, "--dry-run")
+    other = mgl(
+        "build", book, *SERVED[:-1], "chunk_tokens=32", "--base-url", server.url, "--dry-run"
+    )
     assert "about" in other.stdout
     assert "calls of this model on this machine" in other.stdout
 

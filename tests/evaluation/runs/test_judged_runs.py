@@ -33,6 +33,8 @@ from tests.evaluation.trial import (
     write_data,
 )
 
+NIGHTLY = pytest.mark.slow
+
 __all__ = ["plugin", "trial"]
 pytestmark = pytest.mark.usefixtures("plugin", "judges")
 
@@ -128,7 +130,7 @@ def unplugged(trial: Trial, home: Path, calls: int) -> tuple[Trial, list[int]]:
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-@pytest.mark.parametrize("calls", [9, 10, 20, 37, 62])
+@pytest.mark.parametrize("calls", [10, *(pytest.param(n, marks=NIGHTLY) for n in (9, 20, 37, 62))])
 def test_ended_between_two_verdicts_a_run_goes_on(
     trial: Trial, tmp_path: Path, calls: int, concurrency: int
 ) -> None:
@@ -290,7 +292,9 @@ def test_what_people_judged_and_pairs_are_judged_with_the_run(
     assert found == Replay(18 + 6 + 3 + 4, (), ())
 
 
-@pytest.mark.parametrize("calls", [18, 60, 126, 129, 134, 139])
+@pytest.mark.parametrize(
+    "calls", [60, 134, *(pytest.param(n, marks=NIGHTLY) for n in (18, 126, 129, 139))]
+)
 def test_ended_while_judges_are_looked_into_a_run_goes_on(
     trial: Trial, tmp_path: Path, looked_into: dict[str, Any], calls: int
 ) -> None:
