@@ -12,7 +12,7 @@ from mgl.errors import MglError
 
 if TYPE_CHECKING:
     from mgl.benchmarks.base import Benchmark, Item
-    from mgl.evaluation.papers.reckoning import Cost, Earlier
+    from mgl.evaluation.papers.estimates import Cost, PastRun
     from mgl.evaluation.papers.suites import Method, Run
     from mgl.lab.workplace import Workplaces
     from mgl.llm.engines.recorded import ModelFacts
@@ -43,19 +43,19 @@ class Outlooks:
 
     folder: Path | None
     places: Workplaces
-    done: list[Earlier]
+    done: list[PastRun]
     _items: dict[str, tuple[Item, ...] | str] = field(default_factory=dict)
     _facts: dict[str, ModelFacts | str] = field(default_factory=dict)
 
     def of(self, run: Run, models: tuple[str, ...], *, limit: int | None, seed: int) -> Outlook:
         """What a run needs and costs with these models. It starts no model."""
-        from mgl.evaluation.papers.reproducing import limit_of
+        from mgl.evaluation.papers.reproducing import smaller_limit
 
         lacks: list[str] = []
         unknown: list[str] = []
         made = self._made(run)
         data, items = (None, None) if made else self._asked(run, limit, seed, lacks)
-        count = limit_of(run, limit) if made else None if items is None else len(items)
+        count = smaller_limit(run, limit) if made else None if items is None else len(items)
         sources = count if items is None else len({item.source for item in items})
         if made and count is None:
             unknown.append(f"the items of {run.benchmark} are made for a run and counted then")
@@ -85,7 +85,7 @@ class Outlooks:
         """Where the data are and which items are asked, None where that is not known."""
         from mgl import registry
         from mgl.benchmarks.files import located
-        from mgl.evaluation.papers.reproducing import limit_of
+        from mgl.evaluation.papers.reproducing import smaller_limit
         from mgl.evaluation.runs.plan import sample, select
 
         if run.benchmark not in registry.names("benchmark"):
@@ -108,7 +108,7 @@ class Outlooks:
             return place, None
         try:
             return place, sample(
-                select(items, labels=run.labels), limit=limit_of(run, limit), seed=seed
+                select(items, labels=run.labels), limit=smaller_limit(run, limit), seed=seed
             )
         except MglError as error:
             lacks.append(f"items of {run.benchmark}: {error.message}")
@@ -152,7 +152,7 @@ class Outlooks:
         unknown: list[str],
     ) -> Cost | None:
         """``asked`` are how many items, of how many sources."""
-        from mgl.evaluation.papers.reckoning import estimate
+        from mgl.evaluation.papers.estimates import estimate_cost
 
         items, sources = asked
         if items is None or sources is None or config is None:
@@ -162,10 +162,8 @@ class Outlooks:
             if isinstance(facts, str)
             else partial(self.places.store.pace, facts.model_id)
         )
-        cost = estimate(
-            run.benchmark,
-            method.memory,
-            config,
+        cost = estimate_cost(
+            (run.benchmark, method.memory, config),
             self.done,
             items=items,
             sources=sources,

@@ -11,7 +11,7 @@ from mgl.cli.output import say
 from mgl.errors import ResourceError
 
 if TYPE_CHECKING:
-    from mgl.evaluation.report.tables import Report
+    from mgl.evaluation.report.data import Report
 
 __all__ = ["report"]
 
@@ -37,11 +37,11 @@ def report(
     """
     from mgl.evaluation.papers.references import load_references
     from mgl.evaluation.papers.suites import load_suites
-    from mgl.evaluation.report.chapters import reported
+    from mgl.evaluation.report.report import make_report
     from mgl.evaluation.report.runs import read_run
 
     runs = [read_run(folder) for folder in folders]
-    found = reported(runs, load_references().values(), load_suites().values())
+    found = make_report(runs, load_references().values(), load_suites().values())
     chosen = format_ or _ending(out)
     if out is None:
         typer.echo(_text(found, chosen, None), nl=False)
@@ -66,21 +66,19 @@ def _ending(out: Path | None) -> Format:
 
 def _text(found: Report, chosen: Format, plots: Path | None) -> str:
     if chosen == "html":
-        from mgl.evaluation.report.html import to_html
+        from mgl.evaluation.report.writers import to_html
 
         return to_html(found)
     if chosen == "csv":
-        from mgl.evaluation.report.csv import to_csv
+        from mgl.evaluation.report.writers import to_csv
 
         return to_csv(found)
-    from mgl.evaluation.report.markdown import to_markdown
+    from mgl.evaluation.report.writers import to_markdown
 
     return to_markdown(found, plots.name if plots is not None else None)
 
 
 def _write_plots(found: Report, folder: Path) -> None:
-    from mgl.evaluation.report.drawing import for_paper
-
     folder.mkdir(exist_ok=True)
     for plot in found.plots():
-        (folder / f"{plot.name}.svg").write_text(for_paper(plot.svg), encoding="utf-8")
+        (folder / f"{plot.name}.svg").write_text(plot.svg, encoding="utf-8")

@@ -78,9 +78,9 @@ def reproduce(
             print_list(outlooks, chosen, limit, seed, as_json)
             return
         from mgl.evaluation.papers import suites
-        from mgl.evaluation.papers.reproducing import run_arguments
+        from mgl.evaluation.papers.reproducing import build_arguments
 
-        suite, asked = suites.entry(entry)
+        suite, asked = suites.find_entry(entry)
         made = suite.made_by(asked)
         if asked.not_made is not None:
             raise UsageError(
@@ -97,7 +97,7 @@ def reproduce(
         with work.open(outlooks.places) as execution:
             for run, outlook in possible:
                 given = None if outlook.data is None else outlook.data.absolute()
-                arguments = run_arguments(
+                arguments = build_arguments(
                     run, given, at, limit=limit, seed=seed, judge=judge or at[0]
                 )
                 place = folder / run.name if run.name else folder
@@ -110,9 +110,9 @@ def reproduce(
 @contextmanager
 def _open_outlooks(data: Path | None, choice: ModelChoice, work: Work) -> Iterator[Outlooks]:
     from mgl.cli.outlook import Outlooks
-    from mgl.evaluation.papers.reckoning import earlier
+    from mgl.evaluation.papers.estimates import read_past_runs
 
-    done, faults = earlier(RUNS)
+    done, faults = read_past_runs(RUNS)
     for fault in faults:
         say(f"ignored for the estimate: {fault}")
     with open_workplaces(choice, work) as places:
@@ -180,9 +180,9 @@ def _check_retrieval(manifest: Manifest, path: Path, choice: ModelChoice) -> Non
 
 def _compare(suite: Suite, entry: Entry, run: Run, path: Path) -> list[Beside]:
     from mgl.evaluation.papers.references import load_references
-    from mgl.evaluation.papers.reproducing import besides
-    from mgl.evaluation.report.runs import groups, read_run
+    from mgl.evaluation.papers.reproducing import compare_run
+    from mgl.evaluation.report.runs import group_runs, read_run
 
     paper = load_references()[suite.name]
-    (group,) = groups([read_run(path)])
-    return besides(paper.table(entry.id), run, paper, group)
+    (group,) = group_runs([read_run(path)])
+    return compare_run(paper.table(entry.id), run, paper, group)

@@ -12,7 +12,7 @@ from mgl.cli.output import clean, format_duration, one_line, print_json, print_t
 
 if TYPE_CHECKING:
     from mgl.cli.outlook import Outlook, Outlooks
-    from mgl.evaluation.papers.reckoning import Cost
+    from mgl.evaluation.papers.estimates import Cost
     from mgl.evaluation.papers.references import Cell
     from mgl.evaluation.papers.reproducing import Beside
     from mgl.evaluation.papers.suites import Entry, Run, Suite
@@ -26,7 +26,7 @@ def print_list(
     outlooks: Outlooks, chosen: tuple[str, ...], limit: int | None, seed: int, as_json: bool
 ) -> None:
     """Every entry of every paper: what it needs, what is here of that and what it would cost."""
-    from mgl.evaluation.papers.reckoning import total
+    from mgl.evaluation.papers.estimates import add_costs
     from mgl.evaluation.papers.suites import load_suites
 
     rows: list[dict[str, Any]] = []
@@ -41,7 +41,9 @@ def print_list(
                 at = chosen or entry.models[:1]
                 for run in entry.runs:
                     seen = outlooks.of(run, at, limit=limit, seed=seed)
-                    rows.append({**row, **_row(run, at, seen, total(list(seen.costs.values())))})
+                    rows.append(
+                        {**row, **_row(run, at, seen, add_costs(list(seen.costs.values())))}
+                    )
     if as_json:
         print_json(rows)
         return

@@ -1,17 +1,17 @@
-"""The papers' own numbers as data: every table and figure, as printed, to stand beside ours.
+"""The papers' own numbers as data: every table and figure as printed, to stand beside ours.
 
     >>> cells = load_references()["gam"].cells("table3")
     >>> [(cell.method, cell.value) for cell in cells if cell.scorer == "f1_set_amem"][:2]
     [('w/o TAN', 35.07), ('w/o MFR', 35.94)]
 
-``eval/references/NAME.yaml`` has a paper; a file of that name in the home folder goes before it. A
-row's numbers stand in one line, as the paper prints them: ``~99`` is about 99, ``87.7(1387)`` is
-of other items than the column's, ``78.5(?)`` of how many is not said; ``_`` is a place
-that the paper leaves empty, or whose value stands in a figure alone. No number is here that the
-paper's text does not have: of a figure without printed values the entry says just that.
+``eval/references/NAME.yaml`` describes a paper; a file of that name in the home folder overrides
+it. A row's numbers are on one line, as the paper prints them: ``~99`` is about 99, ``87.7(1387)``
+is of another number of items than the column's, ``78.5(?)`` of an unknown number; ``_`` is a place
+that the paper leaves empty, or whose value is only drawn. Nothing is here that the paper's text
+does not print: for a figure without printed values the entry says just that.
 
-It does not know whether a number of ours may be held against one of these: metric, judge, model and
-averaging rule are there to be shown beside both.
+Whether a number of ours may be held against one of these is not decided here: metric, judge, model
+and averaging rule are shown beside both.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
     "Paper",
     "Table",
     "Unit",
-    "beside",
+    "find_cells",
     "load_references",
 ]
 
@@ -52,7 +52,7 @@ Unit = Literal[
 """``percent`` is of 100, ``fraction`` of 1, ``points`` are a judge's of 100."""
 
 Averaging = Literal["questions", "categories", "not said", "none"]
-"""What a column that is an average is taken over: questions, or categories with equal weights."""
+"""What an average is taken over: questions, or categories with equal weights."""
 
 
 class _Strict(BaseModel):
@@ -62,9 +62,9 @@ class _Strict(BaseModel):
 class Column(_Strict):
     """What one number of a row is.
 
-    ``metric`` is the paper's word for it, ``ours`` the scorer or judge here that measures the same.
-    ``part`` says which items it is of, by a label of the benchmark's items: ``category`` is an
-    item's category. ``benchmark``, ``judge`` and ``n`` are the table's, where not its own.
+    ``metric`` is the paper's word, ``ours`` the scorer or judge that measures the same. ``part``
+    selects items by a label, or by ``category``. ``benchmark``, ``judge`` and ``n`` default to the
+    table's.
     """
 
     name: str
@@ -78,9 +78,8 @@ class Column(_Strict):
 
 
 class Group(_Strict):
-    """Rows by their names, each a line of printed numbers, of one ``model`` (the paper's name for
-    it; ``profile`` is ours) or with one ``setting``. ``averaging`` is the table's, where not their
-    own."""
+    """Rows by name, each a line of printed numbers, of one ``model`` (the paper's name; ``profile``
+    is ours) or with one ``setting``. ``averaging`` defaults to the table's."""
 
     rows: Mapping[str, str] = Field(min_length=1)
     model: str | None = None
@@ -92,9 +91,9 @@ class Group(_Strict):
 class Table(_Strict):
     """A table, a figure, or numbers that a section gives in words.
 
-    ``printed`` says what of its values the text has; ``at`` are words near which it has them.
-    ``judge`` is the paper's model that judged, ``averaging`` what its averages are over, ``n`` how
-    many questions, None where the paper does not say.
+    ``printed`` says which of its values the text has, ``at`` are words near them. ``judge`` is the
+    paper's judging model, ``averaging`` what its averages are over, ``n`` how many questions, None
+    if the paper does not say.
     """
 
     id: str = Field(pattern=r"^(table|figure|section)[0-9.]+$")
@@ -110,7 +109,7 @@ class Table(_Strict):
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _rectangular(self) -> Self:
+    def _check(self) -> Self:
         if (self.printed == "none") != (not self.groups):
             raise ValueError("printed is none where there are no groups of rows, and only there")
         if self.printed != "all" and not self.notes:
@@ -136,7 +135,7 @@ class Table(_Strict):
 
 
 class Paper(_Strict):
-    """A paper: ``memories`` says which of its rows' names are memories of ours, by their kinds."""
+    """A paper: ``memories`` maps names of rows to our kinds of memory."""
 
     name: str
     title: str
@@ -145,7 +144,7 @@ class Paper(_Strict):
     tables: tuple[Table, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _told_apart(self) -> Self:
+    def _check(self) -> Self:
         ids = [table.id for table in self.tables]
         if twice := {id for id in ids if ids.count(id) > 1}:
             raise ValueError(f"there are two entries {', '.join(sorted(twice))}")
@@ -158,8 +157,8 @@ class Paper(_Strict):
         return self
 
     def _categories(self) -> dict[str | None, set[str]]:
-        """What tells apart the categories of each benchmark that averages are over, as the columns
-        of those tables part it: an item's category where none does."""
+        """The labels that divide each benchmark where averages are over categories, as the columns
+        of those tables do: an item's category if none does."""
         found: dict[str | None, set[str]] = {}
         for table in self.tables:
             for column in table.columns if table.averaging == "categories" else ():
@@ -167,7 +166,7 @@ class Paper(_Strict):
         return {benchmark: labels or {"category"} for benchmark, labels in found.items()}
 
     def table(self, id: str) -> Table:
-        """The table or figure of that id; UsageError, with those that there are, if none is."""
+        """Find a table or figure; UsageError, listing all, if there is none of that id."""
         for table in self.tables:
             if table.id == id:
                 return table
@@ -177,9 +176,9 @@ class Paper(_Strict):
         )
 
     def cells(self, id: str | None = None) -> Iterator[Cell]:
-        """The numbers of one table, or of all, row by row; places that are empty are left out.
+        """Yield the numbers of one table, or of all, row by row, without the empty places.
 
-        UsageError as in ``table``.
+        UsageError as of ``table``.
         """
         categories = self._categories()
         for table in self.tables if id is None else (self.table(id),):
@@ -229,12 +228,11 @@ class Paper(_Strict):
 
 @dataclass(frozen=True)
 class Cell:
-    """One printed number with all that says what it is.
+    """One printed number with everything that says what it is.
 
-    ``value`` is in ``unit``, ``text`` as printed; ``about`` says that the paper gives it as
-    approximate. ``categories`` is the label, or ``category``, that tells apart the categories which
-    it is an average over, None where it is none. ``memory`` is our kind for the row, ``profile``
-    our profile for the model, None where there is none.
+    ``value`` is in ``unit``, ``text`` as printed; ``about`` marks it as approximate. ``categories``
+    is the label, or ``category``, whose values it averages over, None if it does not. ``memory`` is
+    our kind for the row, ``profile`` our profile for the model, None if there is none.
     """
 
     paper: str
@@ -261,15 +259,15 @@ class Cell:
 
 
 def load_references(override: Path | None = None, *, home: Path | None = None) -> dict[str, Paper]:
-    """Every paper by name; InputError, with the file and the place, where one is not valid."""
+    """Load every paper by name; InputError, with file and place, for an invalid one."""
     return shipped.load_all(_PAPERS, override, home=home)
 
 
-def beside(
+def find_cells(
     papers: Iterable[Paper], benchmark: str, scorer: str, *, part: Mapping[str, str] | None = None
 ) -> list[Cell]:
-    """The papers' numbers of a benchmark by a scorer or judge of ours, of all its items or of those
-    that ``part`` names; what several tables print comes once for each."""
+    """Find the printed numbers of a benchmark by a scorer or judge of ours, of all items or of a
+    ``part``; what several tables print comes once for each."""
     wanted = dict(part or {})
     return [
         cell

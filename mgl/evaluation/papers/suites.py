@@ -1,27 +1,32 @@
-"""The papers' tables and figures as runs that open models can make, or why one is not made.
+"""The papers' tables and figures as runs with open models, or why there is none.
 
     >>> entry = load_suites()["gam"].entry("table3")
     >>> [method.label for method in entry.runs[0].methods][:2]
     ['without-tan', 'without-mfr']
 
-``eval/suites/NAME.yaml`` has a paper; a file of that name in the home folder goes before it. An
-entry is known by ``NAME/ID``, as its numbers in ``mgl.evaluation.papers.references`` are. What it
-does not know: whether memories, benchmarks and models of these names are here (``mgl reproduce
---list`` says so).
+``eval/suites/NAME.yaml`` describes a paper; a file of that name in the home folder overrides it. An
+entry is named ``NAME/ID``, as its numbers in ``mgl.evaluation.papers.references``. Whether the
+memories, benchmarks and models are on this machine is for ``mgl reproduce --list`` to say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from mgl import registry
 from mgl.errors import InputError, UsageError
+from mgl.evaluation.papers.references import Cell
+from mgl.evaluation.runs.manifest import Method as RunMethod
+from mgl.memories.base import MemoryKind
+from mgl.memories.options import configured
 from mgl.models import shipped
 
-__all__ = ["Entry", "LeftOut", "Method", "Run", "Suite", "entry", "load_suites"]
+__all__ = ["Entry", "LeftOut", "Method", "Rows", "Run", "Suite", "find_entry", "load_suites"]
 
 _LABEL: Final = r"^[a-z0-9][a-z0-9-]*$"
 
@@ -31,8 +36,8 @@ class _Strict(BaseModel):
 
 
 class Method(_Strict):
-    """A memory with settings, those of its ``Config``; ``row`` and ``setting`` say which row of the
-    paper's table it is, None where it is none of the paper's."""
+    """A memory with settings of its ``Config``; ``row`` and ``setting`` name its row of the paper's
+    table, None if it is not one of the paper's."""
 
     label: str = Field(pattern=_LABEL)
     memory: str
@@ -44,10 +49,10 @@ class Method(_Strict):
 class Run(_Strict):
     """Methods put to one benchmark with the same retrieval models.
 
-    ``name`` tells the runs of an entry apart. ``parameters`` are of a benchmark that is made for a
-    run. ``labels`` are those that an item must have. ``scorers`` and ``judges`` are those that the
-    paper's metrics are, the first of them the table's. ``embedder`` and ``reranker`` are profiles,
-    the defaults where None; an embedder's may be cut (``NAME:DIMS``).
+    ``name`` distinguishes the runs of an entry. ``parameters`` are of a generated benchmark,
+    ``labels`` those that an item must have. ``scorers`` and ``judges`` are the paper's metrics, the
+    table's first. ``embedder`` and ``reranker`` are profiles, the defaults if None; an embedder's
+    vectors may be cut (``NAME:DIMS``).
     """
 
     name: str = Field("", pattern=f"{_LABEL}|^$")
@@ -62,15 +67,15 @@ class Run(_Strict):
     limit: int | None = Field(None, ge=1)
 
     @model_validator(mode="after")
-    def _sound(self) -> Self:
-        _once("method", [method.label for method in self.methods])
+    def _check(self) -> Self:
+        _check_unique("method", [method.label for method in self.methods])
         if not self.scorers and not self.judges:
             raise ValueError("a run needs a scorer or a judge")
         return self
 
     @property
     def memories(self) -> tuple[str, ...]:
-        """What is compared, as the runner reads it: ``LABEL=KIND``, or the kind alone."""
+        """The memories as the runner reads them: ``LABEL=KIND``, or the kind alone."""
         return tuple(
             one.memory if one.label == one.memory else f"{one.label}={one.memory}"
             for one in self.methods
@@ -78,7 +83,7 @@ class Run(_Strict):
 
 
 class LeftOut(_Strict):
-    """Rows of the paper's table that are not made."""
+    """Rows of the paper's table that are not run."""
 
     rows: tuple[str, ...] = Field(min_length=1)
     why: str
@@ -88,9 +93,9 @@ class Entry(_Strict):
     """A table or figure.
 
     It has ``runs``, or is read off those of another entry (``same_as``), or is ``not_made`` for a
-    reason. ``models`` are profiles that the paper used, or stand for closed ones: the first is run
-    where none is named. ``varies`` names the settings that differ between methods. ``read_off``
-    says where its values are found, if its rows are not methods.
+    reason. ``models`` are profiles that the paper used, or that stand for closed ones; the first is
+    the default. ``varies`` names the settings that differ between methods. ``read_off`` says where
+    its values are found if its rows are not methods.
     """
 
     id: str
@@ -105,27 +110,27 @@ class Entry(_Strict):
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def _check(self) -> Self:
         ways = [bool(self.runs), self.same_as is not None, self.not_made is not None]
         if sum(ways) != 1:
-            raise ValueError("an entry has runs, or same_as, or not_made, and one of them only")
+            raise ValueError("an entry has exactly one of runs, same_as and not_made")
         if bool(self.models) != bool(self.runs):
-            raise ValueError("models go with runs, and runs need one")
+            raise ValueError("an entry has models if and only if it has runs")
         if self.not_made is None and not self.about:
-            raise ValueError("what is made needs to say what it is about")
-        _once("run", [run.name for run in self.runs])
+            raise ValueError("an entry with runs needs a description")
+        _check_unique("run", [run.name for run in self.runs])
         return self
 
 
 class Suite(_Strict):
-    """The entries of a paper, which ``name`` is short for."""
+    """The entries of a paper, by its short name."""
 
     name: str
     entries: tuple[Entry, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _sound(self) -> Self:
-        _once("entry", [entry.id for entry in self.entries])
+    def _check(self) -> Self:
+        _check_unique("entry", [entry.id for entry in self.entries])
         made = {entry.id for entry in self.entries if entry.runs}
         for entry in self.entries:
             if entry.same_as is not None and entry.same_as not in made:
@@ -133,7 +138,7 @@ class Suite(_Strict):
         return self
 
     def entry(self, id: str) -> Entry:
-        """The entry of that id; UsageError, with those that there are, if none is."""
+        """Find an entry; UsageError, listing all, if there is none of that id."""
         for entry in self.entries:
             if entry.id == id:
                 return entry
@@ -143,17 +148,17 @@ class Suite(_Strict):
         )
 
     def made_by(self, entry: Entry) -> Entry:
-        """The entry whose runs it is read off: itself, or the one that it is the same as."""
+        """The entry whose runs this one is read off: itself, or ``same_as``."""
         return entry if entry.same_as is None else self.entry(entry.same_as)
 
 
 def load_suites(override: Path | None = None, *, home: Path | None = None) -> dict[str, Suite]:
-    """Every paper's suite by name; InputError, with the file and the place, for an invalid one."""
+    """Load every paper's suite by name; InputError, with file and place, for an invalid one."""
     return shipped.load_all(_SUITES, override, home=home)
 
 
-def entry(name: str, override: Path | None = None) -> tuple[Suite, Entry]:
-    """The entry that ``PAPER/ID`` names; UsageError where there is none."""
+def find_entry(name: str, override: Path | None = None) -> tuple[Suite, Entry]:
+    """Find the entry named ``PAPER/ID``; UsageError if there is none."""
     paper, separator, id = name.partition("/")
     if not separator:
         raise UsageError(
@@ -163,7 +168,7 @@ def entry(name: str, override: Path | None = None) -> tuple[Suite, Entry]:
     return suite, suite.entry(id)
 
 
-def _once(what: str, names: list[str]) -> None:
+def _check_unique(what: str, names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"there are two of the {what} {name!r}")
@@ -172,3 +177,62 @@ def _once(what: str, names: list[str]) -> None:
 _SUITES: Final = shipped.Shipped(
     "eval", "suite", "mgl reproduce --list", Suite.model_validate, "suites", InputError
 )
+
+
+# Which row of a printed table a method of ours is
+
+_NOT_SETTINGS: Final = ("embedder", "reranker")
+"""What an entry may vary that is not a setting of a method."""
+
+
+class Rows:
+    """The rows that suites make, by paper, table and name.
+
+    A suite says by what settings each row of its paper is made. A method is the row whose settings
+    it has, among all that the paper varies; in what the paper leaves alone (a preset, an embedder)
+    it may differ. A row that no suite makes is our memory of that name with its defaults.
+    """
+
+    def __init__(self, suites: Iterable[Suite]) -> None:
+        self._made: defaultdict[tuple[str, str, str | None, str | None], list[Method]]
+        self._made = defaultdict(list)
+        self._varied: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self._defaults: dict[tuple[str, str | None], Mapping[str, Any]] = {}
+        for suite in suites:
+            for entry in suite.entries:
+                made = suite.made_by(entry)
+                for run in made.runs if made.varies not in _NOT_SETTINGS else ():
+                    for one in run.methods:
+                        self._made[suite.name, entry.id, one.row, run.benchmark].append(one)
+                        self._varied[suite.name, one.memory].update(one.settings)
+
+    def matches(self, method: RunMethod, cell: Cell) -> bool:
+        """Whether a printed number is of the row that the method makes."""
+        usual = self._default(method.memory, method.config.get("preset"))
+        varied = self._varied[cell.paper, method.memory]
+        own = {name: method.config.get(name, usual.get(name)) for name in varied}
+        made = [
+            one
+            for one in self._made[cell.paper, cell.table, cell.method, cell.benchmark]
+            if not one.setting or dict(one.setting) == dict(cell.setting)
+        ]
+        if not made:
+            return cell.memory == method.memory and own == {name: usual.get(name) for name in own}
+        return any(
+            one.memory == method.memory
+            and own == {name: one.settings.get(name, usual.get(name)) for name in varied}
+            for one in made
+        )
+
+    def _default(self, memory: str, preset: str | None) -> Mapping[str, Any]:
+        """The default configuration of a memory; empty if it is not installed."""
+        key = memory, preset
+        if key not in self._defaults:
+            try:
+                kind: MemoryKind = registry.load("memory", memory)
+            except UsageError:
+                self._defaults[key] = {}
+            else:
+                config = configured(memory, kind, {"preset": preset}, lambda: "paper")
+                self._defaults[key] = config.model_dump(mode="json")
+        return self._defaults[key]

@@ -1,9 +1,8 @@
-"""How far the judges of a run can be relied on, as far as its records can tell.
+"""How reliable the judges of a run are, as far as its records tell.
 
-That is, of each judge: replies that could not be read, agreement with itself where its verdicts
-were asked again, with the scores by rule, with people where the run has answers that they judged,
-and whether longer answers get higher verdicts; agreement between judges; and of each judging model,
-where it compared answers in both orders, what the place and the length of an answer do to its
+Of each judge: unreadable replies; agreement with itself (repeated verdicts), with scores by rule,
+with people (labelled answers) and with other judges; whether longer answers get higher verdicts. Of
+each judging model that compared answers in both orders: what position and length do to its
 preference. Verdicts that a rule gave without a model (a cascade, a letter) are left out where
 judges are compared with themselves or others: they agree whatever the model is worth.
 """
@@ -26,12 +25,20 @@ from mgl.evaluation.judges.reliability import (
     repeat_agreement,
 )
 from mgl.evaluation.records import PEOPLE, PairRecord, Record
+from mgl.evaluation.report.data import (
+    NONE,
+    Cell,
+    Datum,
+    Table,
+    difference_cell,
+    percent,
+    percent_interval,
+)
 from mgl.evaluation.report.figures import Metric
 from mgl.evaluation.report.runs import Group, StoredRun
-from mgl.evaluation.report.tables import NONE, Cell, Datum, Table, difference_cell, percent
 from mgl.evaluation.statistics import Interval, bootstrap_interval, wilson_interval
 
-__all__ = ["doubts", "judge_table"]
+__all__ = ["judge_table", "list_doubts"]
 
 _NEAR = 0.05  # of 1, within which graded verdicts (of 100) count as the same
 _ENOUGH = 10  # verdicts that are all the same, from which on that is remarked
@@ -64,11 +71,11 @@ class _Judge:
 
 
 def judge_table(group: Group, metrics: Sequence[Metric]) -> Table | None:
-    """What the records say of the judges; None where there are none."""
+    """What the records say of the judges; None if there are none."""
     judges = [one for one in _judges(group) if one.judged]
     if not judges:
         return None
-    by_rule = [each for each in metrics if each.kind == "share" and not each.judged]
+    by_rule = [each for each in metrics if each.kind == "share" and not each.judge]
     rows = [row for one in judges for row in _of_judge(one, by_rule)]
     rows += [row for pair in combinations(judges, 2) for row in _between(*pair)]
     rows += _of_preferences(group)
@@ -86,15 +93,15 @@ def judge_table(group: Group, metrics: Sequence[Metric]) -> Table | None:
     )
 
 
-def doubts(group: Group) -> Iterator[str]:
-    """What whoever reads the scores of a judge has to know first: that it is not shown to agree
-    with people, or, where no people were asked, that it says the same of everything."""
+def list_doubts(group: Group) -> Iterator[str]:
+    """List reasons to distrust a judge's scores: nothing shows that it agrees with people, or,
+    without labels, it says the same of everything."""
     for judge in _judges(group):
-        found = agreement(*_and_people(judge))
+        found = agreement(*_beside_people(judge))
         if found is not None and found.kappa is not None:
             if found.kappa.low <= 0:
                 yield (
-                    f"The scores of {judge.named} are not to be relied on: nothing shows that it "
+                    f"The scores of {judge.named} are unreliable: nothing shows that it "
                     "agrees with people more than chance would "
                     f"({_kappa(found)}, n {found.compared:,})."
                 )
@@ -108,7 +115,7 @@ def doubts(group: Group) -> Iterator[str]:
 
 
 def _judges(group: Group) -> list[_Judge]:
-    """The judges of all runs, those of the first first."""
+    """The judges of all runs, in order."""
     records = [each for series in group.series for each in series.records]
     seats = {seat.key: seat for run in group.runs for seat in run.manifest.panel}
     return [
@@ -124,7 +131,7 @@ def _judges(group: Group) -> list[_Judge]:
 
 
 def _labelled(group: Group, seat: Seat) -> list[Record]:
-    """What people and the judge have judged; what several runs have of one file counts once."""
+    """What people and the judge have both judged; an answer in several runs counts once."""
     return list(
         {
             (run.manifest.labels_sha256, record.item["id"]): record
@@ -158,7 +165,7 @@ def _of_judge(judge: _Judge, by_rule: Sequence[Metric]) -> Iterator[tuple[Cell, 
 
 
 def _with_itself(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
-    """What was asked again: with each other, and with the verdict that counts."""
+    """Repeats: with each other, and with the verdict that counts."""
     records = [
         record
         for record in judge.judged
@@ -182,7 +189,7 @@ def _with_itself(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
 
 
 def _with_people(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
-    said, people = _and_people(judge)
+    said, people = _beside_people(judge)
     if said:
         yield _read("replies on what people judged that could be read, %", judge.who, said)
     found = agreement(said, people)
@@ -197,14 +204,14 @@ def _with_people(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
     )
 
 
-def _and_people(judge: _Judge) -> tuple[list[float | None], list[float | None]]:
-    """What a judge and people say of the same answers."""
+def _beside_people(judge: _Judge) -> tuple[list[float | None], list[float | None]]:
+    """The verdicts of a judge and of people on the same answers."""
     said = [judge.score(record) for record in judge.labelled]
     return said, [record.scores[PEOPLE] for record in judge.labelled]
 
 
 def _of_preferences(group: Group) -> Iterator[tuple[Cell, ...]]:
-    """What each judging model goes by where it compares two answers."""
+    """What position and length do to the preferences of each judging model."""
     models = dict.fromkeys(pair.model for run in group.runs for pair in run.pairs)
     for model in models:
         own = [(run, pair) for run in group.runs for pair in run.pairs if pair.model == model]
@@ -227,7 +234,7 @@ def _of_preferences(group: Group) -> Iterator[tuple[Cell, ...]]:
 
 
 def _by_length(own: Sequence[tuple[StoredRun, PairRecord]]) -> LengthBias | None:
-    """Of each pair both answers, with how far each was preferred over both orders."""
+    """Length bias over both answers of each pair, by how far each was preferred in both orders."""
     answers, scores, places = [], [], []
     for place, (run, pair) in enumerate(own):
         forth, back = pair.forth.score, pair.back.score
@@ -241,7 +248,7 @@ def _by_length(own: Sequence[tuple[StoredRun, PairRecord]]) -> LengthBias | None
 
 
 def _between(one: _Judge, other: _Judge) -> Iterator[tuple[Cell, ...]]:
-    """Grades by different criteria need not agree."""
+    """Agreement of two judges, unless they grade by different criteria."""
     shared = [
         record
         for record in one.judged
@@ -292,7 +299,7 @@ def _read(what: str, judge: str, said: Sequence[float | None]) -> tuple[Cell, ..
 
 
 def _share(what: str, judge: str, found: Interval, beside: str) -> tuple[Cell, ...]:
-    ends = f"[{percent(found.low)}, {percent(found.high)}]"
+    ends = percent_interval(found.low, found.high)
     return _row(what, judge, found, beside, Cell(percent(found.mean), ends, f"n {found.n:,}"))
 
 

@@ -1,15 +1,15 @@
-"""The folders of runs as a report reads them, and which of them can stand in one table.
+"""The folders of runs as a report reads them, and which of them fit into one table.
 
-    >>> groups([read_run(Path("runs/locomo"))])        # doctest: +SKIP
+    >>> group_runs([read_run(Path("runs/locomo"))])        # doctest: +SKIP
 
-Runs stand in one table where they put the same items of the same files to their methods and score
-them the same way; else each stands apart, with the reason.
+Runs share a table if they put the same items of the same files to their methods and score them the
+same way; the others are shown apart, with the reason.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -20,14 +20,13 @@ from mgl.evaluation.records import BuildRecord, JsonLines, PairRecord, Record
 from mgl.evaluation.runs.folder import KEPT, RunFolder
 from mgl.evaluation.runs.manifest import Manifest, Method
 
-__all__ = ["Group", "Series", "StoredRun", "groups", "read_run"]
+__all__ = ["Group", "Series", "StoredRun", "group_runs", "read_run"]
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run's folder: ``name`` is the folder's, ``records`` and ``builds`` are of its methods and
-    items alone, ``labelled`` are answers that people have judged, ``pairs`` those that were
-    compared; ``notes`` tell what a reader of its figures has to know."""
+    """A run's folder, by its ``name``, with the records of its own methods and items only;
+    ``notes`` are what a reader of its figures has to know."""
 
     name: str
     manifest: Manifest
@@ -41,8 +40,7 @@ class StoredRun:
 
 @dataclass(frozen=True)
 class Series:
-    """One method of one run: ``label`` tells it from all others of its group; ``records`` are in
-    the order of the items, ``due`` is how many of them are still to come."""
+    """One method of one run: ``label`` is unique in its group; ``records`` are in item order."""
 
     label: str
     run: str
@@ -51,7 +49,6 @@ class Series:
     reranker: str
     questions: str
     records: Sequence[Record]
-    due: int
     builds: Sequence[BuildRecord]
     seconds: Sequence[Mapping[str, Any]]
 
@@ -63,7 +60,7 @@ class Series:
 @dataclass(frozen=True)
 class Group:
     """Runs whose methods answered the same items; ``apart`` says why others of the same benchmark
-    are not among them, and is empty where there are none."""
+    are not among them, and is empty if there are none."""
 
     benchmark: str
     runs: Sequence[StoredRun]
@@ -72,12 +69,12 @@ class Group:
 
     @property
     def manifest(self) -> Manifest:
-        """Of the first run; in what makes a group the others are as it is."""
+        """That of the first run; the others are alike in what makes a group."""
         return self.runs[0].manifest
 
 
 def read_run(path: Path) -> StoredRun:
-    """What a folder holds; InputError where it is no run, or a file of it is another's."""
+    """Read a run's folder; InputError if it is not a run, or a file of it is another's."""
     manifest, folder = Manifest.read(path), RunFolder(path)
     labels = {method.label for method in manifest.methods}
     items = set(manifest.dataset.items)
@@ -86,23 +83,28 @@ def read_run(path: Path) -> StoredRun:
         for key, record in folder.records.items()
         if key[0] in labels and key[1] in items
     }
-    seconds = JsonLines(path / "seconds.jsonl").rows
-    name = path.resolve().name
-    notes = _notes(name, manifest, len(known), len(folder.records), path)
-    builds = [one for one in folder.builds.values() if one.method in labels]
-    labelled = list(folder.labelled.values())
     pairs = [
         pair
         for pair in folder.pairs.values()
         if {(pair.one, pair.item), (pair.other, pair.item)} <= known.keys()
     ]
-    return StoredRun(name, manifest, known, builds, seconds, labelled, pairs, tuple(notes))
+    name = path.resolve().name
+    return StoredRun(
+        name,
+        manifest,
+        known,
+        [one for one in folder.builds.values() if one.method in labels],
+        JsonLines(path / "seconds.jsonl").rows,
+        list(folder.labelled.values()),
+        pairs,
+        tuple(_note(name, manifest, len(known), len(folder.records), path)),
+    )
 
 
-def groups(runs: Sequence[StoredRun]) -> list[Group]:
-    """The runs by what they can be compared in, in the order given.
+def group_runs(runs: Sequence[StoredRun]) -> list[Group]:
+    """Group the runs that can be compared, in the order given.
 
-    InputError where two of them are of the same name.
+    InputError if two of them have the same name.
     """
     names = [run.name for run in runs]
     if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -116,7 +118,7 @@ def groups(runs: Sequence[StoredRun]) -> list[Group]:
 
 
 def _traits(manifest: Manifest) -> dict[str, Any]:
-    """What has to be the same in one table, by what it is called."""
+    """What has to be the same in one table, by its name for readers."""
     return {
         "benchmark": manifest.arguments.benchmark,
         "files": tuple(sorted(manifest.dataset.sha256.items())),
@@ -127,14 +129,15 @@ def _traits(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def _group(own: Sequence[StoredRun], all_groups: Sequence[Sequence[StoredRun]]) -> Group:
+def _group(own: Sequence[StoredRun], everyone: Sequence[Sequence[StoredRun]]) -> Group:
     traits = _traits(own[0].manifest)
     reasons = []
-    for other in all_groups:
+    for other in everyone:
         others = _traits(other[0].manifest)
         if other[0] is not own[0] and others["benchmark"] == traits["benchmark"]:
             differ = " and ".join(name for name in traits if traits[name] != others[name])
-            reasons.append(f"apart from {_named(other)}: other {differ}")
+            names = ", ".join(run.name for run in other)
+            reasons.append(f"apart from {names}: other {differ}")
     labels = [method.label for run in own for method in run.manifest.methods]
     series = [
         _series(run, method, labels.count(method.label) == 1)
@@ -144,47 +147,33 @@ def _group(own: Sequence[StoredRun], all_groups: Sequence[Sequence[StoredRun]]) 
     return Group(traits["benchmark"], own, series, "; ".join(reasons))
 
 
-def _series(run: StoredRun, method: Method, alone: bool) -> Series:
+def _series(run: StoredRun, method: Method, unique: bool) -> Series:
     keys = [(method.label, item) for item in run.manifest.dataset.items]
-    records = [run.records[key] for key in keys if key in run.records]
     return Series(
-        label=method.label if alone else f"{method.label} ({run.name})",
+        label=method.label if unique else f"{method.label} ({run.name})",
         run=run.name,
         method=method,
         embedder=run.manifest.models[method.model].embedder,
         reranker=run.manifest.models[method.model].reranker,
         questions=run.manifest.arguments.questions,
-        records=records,
-        due=len(keys) - len(records),
+        records=[run.records[key] for key in keys if key in run.records],
         builds=[one for one in run.builds if one.method == method.label],
         seconds=[row for row in run.seconds if row.get("method") == method.label],
     )
 
 
-def _notes(name: str, manifest: Manifest, known: int, found: int, path: Path) -> list[str]:
+def _note(name: str, manifest: Manifest, known: int, found: int, path: Path) -> list[str]:
     notes = [f"{name}: {note}" for note in manifest.dataset.notes]
     of = len(manifest.methods) * len(manifest.dataset.items)
     if known < of or manifest.ended is None:
         notes.append(
-            f"{name} is not finished: {known} of {of} answers are there, and its figures are of "
-            f"these alone (mgl eval resume {path})"
+            f"{name} is not finished: it has {known} of {of} answers, and its figures are of these "
+            f"alone (mgl eval resume {path})"
         )
     if found > known:
-        notes.append(
-            f"{name} holds {found - known} records of no method or item of the run; left out"
-        )
+        notes.append(f"{name}: {found - known} records of no method or item of the run are ignored")
     for file, kind in KEPT.items():
-        unknown = sorted(
-            {field for row in JsonLines(path / file).rows for field in row}
-            - {each.name for each in fields(kind)}
-        )
-        if unknown:
-            notes.append(
-                f"{name}: {file} has fields that this mgl does not know ({', '.join(unknown)}); "
-                "they are passed over"
-            )
+        names = {field for row in JsonLines(path / file).rows for field in row}
+        if unknown := sorted(names - {each.name for each in fields(kind)}):
+            notes.append(f"{name}: fields of {file} are unknown and ignored: {', '.join(unknown)}")
     return notes
-
-
-def _named(runs: Iterable[StoredRun]) -> str:
-    return ", ".join(run.name for run in runs)

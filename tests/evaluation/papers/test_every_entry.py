@@ -12,9 +12,9 @@ import pytest
 
 from mgl import registry
 from mgl.evaluation.papers.references import load_references
-from mgl.evaluation.papers.reproducing import besides, run_arguments
+from mgl.evaluation.papers.reproducing import build_arguments, compare_run
 from mgl.evaluation.papers.suites import Entry, Run, Suite, load_suites
-from mgl.evaluation.report.runs import groups, read_run
+from mgl.evaluation.report.runs import group_runs, read_run
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.lifecycle import start_run
 from mgl.evaluation.runs.manifest import Manifest
@@ -52,7 +52,7 @@ def test_a_run_of_a_suite_goes_from_its_data_to_its_scores(
     if run.parameters:
         run = run.model_copy(update={"parameters": {"length": 512, "samples": ITEMS}})
     trial = Trial(mgl_home, tmp_path)
-    arguments = run_arguments(run, data, (MODEL,), limit=ITEMS, judge=MODEL)
+    arguments = build_arguments(run, data, (MODEL,), limit=ITEMS, judge=MODEL)
     out = tmp_path / "run"
     manifest = start_run(
         plan_run(arguments, trial.open), out, Execution(trial.open, trial.observer)
@@ -69,8 +69,8 @@ def test_a_run_of_a_suite_goes_from_its_data_to_its_scores(
         assert record.outcome == "failed" or set(manifest.judges) <= record.verdicts.keys()
     assert tuple(seat.judge for seat in manifest.panel) == run.judges
     paper = load_references()[suite.name]
-    (group,) = groups([read_run(out)])
-    found = besides(paper.table(entry.id), run, paper, group)
+    (group,) = group_runs([read_run(out)])
+    found = compare_run(paper.table(entry.id), run, paper, group)
     wanted = {*run.scorers, *manifest.judges}
     assert {(one.method, one.metric) for one in found} >= {
         (label, name) for label in labels for name in wanted

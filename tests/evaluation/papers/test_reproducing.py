@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from mgl.evaluation.papers.references import load_references
-from mgl.evaluation.papers.reproducing import Beside, besides
+from mgl.evaluation.papers.reproducing import Beside, compare_run
 from mgl.evaluation.papers.suites import Method, Run
-from mgl.evaluation.report.runs import groups, read_run
+from mgl.evaluation.report.runs import group_runs, read_run
 from tests.evaluation.report.folders import Said, item, method, write_run
 
 PAPER = load_references()["gam"]
@@ -27,8 +27,8 @@ def beside(folder: Path, benchmark: str, items: list, said: dict, *scorers: str)
     )
     methods = [method(one, one if one == "gam" else "direct") for one in said]
     path = write_run(folder, methods, items, said, benchmark=benchmark, scorers=scorers)
-    (group,) = groups([read_run(path)])
-    return besides(PAPER.table("table2"), run, PAPER, group)
+    (group,) = group_runs([read_run(path)])
+    return compare_run(PAPER.table("table2"), run, PAPER, group)
 
 
 def test_ours_is_averaged_as_the_table_that_it_stands_beside(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ import pytest
 
 from mgl import registry
 from mgl.evaluation.papers.references import load_references
-from mgl.evaluation.papers.rows import Rows
-from mgl.evaluation.papers.suites import load_suites
+from mgl.evaluation.papers.suites import Rows, load_suites
 from mgl.evaluation.runs.manifest import Method
 
 PAPERS = load_references()
@@ -23,7 +22,7 @@ def beside(paper: str, table: str, memory: str, **config: Any) -> set[str]:
     return {
         " ".join([cell.method, *cell.setting.values()])
         for cell in PAPERS[paper].cells(table)
-        if ROWS.same(method, cell)
+        if ROWS.matches(method, cell)
     }
 
 
@@ -57,4 +56,4 @@ def test_a_method_is_the_row_of_its_settings(
 
 def test_what_is_not_installed_is_the_row_of_its_name() -> None:
     (cell, *_) = PAPERS["gam"].cells("table3")
-    assert not ROWS.same(Method("it", "elsewhere", "m", {}, {}), cell)
+    assert not ROWS.matches(Method("it", "elsewhere", "m", {}, {}), cell)

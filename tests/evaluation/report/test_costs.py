@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mgl.evaluation.records import BuildRecord
 from mgl.evaluation.report.costs import size_table
-from mgl.evaluation.report.runs import groups, read_run
+from mgl.evaluation.report.runs import group_runs, read_run
 from tests.evaluation.report.folders import Said, item, method, write_run
 
 
@@ -28,7 +28,7 @@ def test_hyperedges_are_those_of_the_questions_and_nodes_those_of_the_shared_gra
         },
         builds=[BuildRecord("points", "a source", {}, {"nodes": 40, "edges": 9, "chunks": 2})],
     )
-    (group,) = groups([read_run(run)])
+    (group,) = group_runs([read_run(run)])
     points, direct = ([cell.text for cell in row] for row in size_table(group).rows)
     assert points[:5] == ["points", "40", "9", "2", "3.00"]
     assert direct[4] == "–"

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.evaluation.report.figures import Metric, averaged, figure, mean_of_parts, measured
+from mgl.evaluation.report.figures import (
+    Metric,
+    average,
+    average_parts,
+    compute_figure,
+    is_measured,
+)
 from tests.evaluation.report.folders import Said, item, record
 
 EXACT = Metric("exact_match", "share")
@@ -27,14 +33,14 @@ def records(*values, name="exact_match", category=""):
 
 
 def test_failed_and_unscored_items_count_nought_and_the_mean_of_the_scored_stands_beside() -> None:
-    found = figure(EXACT, records(1.0, 1.0, 0.0, None, "-"))
+    found = compute_figure(EXACT, records(1.0, 1.0, 0.0, None, "-"))
     assert (found.mean, found.n) == (2 / 5, 5)
     assert (found.of_scored, found.scored) == (2 / 3, 3)
     assert (found.failed, found.unscored) == (1, 1)
 
 
 def test_the_interval_of_a_share_is_wilsons() -> None:
-    found = figure(EXACT, records(*[1.0] * 7, *[0.0] * 2, None))
+    found = compute_figure(EXACT, records(*[1.0] * 7, *[0.0] * 2, None))
     z, n, p = 1.959963984540054, 10, 0.7
     middle = (p + z * z / (2 * n)) / (1 + z * z / n)
     spread = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
@@ -46,7 +52,7 @@ def test_the_interval_of_a_share_is_wilsons() -> None:
 
 def test_the_interval_of_a_mean_lies_where_that_of_many_drawn_samples_does() -> None:
     values = [0.0, 0.1, 0.25, 0.5, 0.5, 0.75, 0.8, 0.9, 1.0, 1.0, 0.3, 0.2]
-    found = figure(F1, records(*values, name="f1_squad"))
+    found = compute_figure(F1, records(*values, name="f1_squad"))
     draw = np.random.RandomState(11)
     means = [draw.choice(values, len(values)).mean() for _ in range(20_000)]
     assert found.mean == pytest.approx(np.mean(values))
@@ -57,13 +63,13 @@ def test_the_interval_of_a_mean_lies_where_that_of_many_drawn_samples_does() -> 
 
 @pytest.mark.parametrize("values", [[0.5], [0.0, 0.0, 0.0], [1.0] * 30])
 def test_a_mean_of_values_that_are_all_the_same_has_no_interval(values: list[float]) -> None:
-    found = figure(F1, records(*values, name="f1_squad"))
+    found = compute_figure(F1, records(*values, name="f1_squad"))
     assert (found.low, found.high) == (None, None)
     assert found.few is (len(values) < 10)
 
 
 def test_one_item_that_is_right_is_sure_of_little() -> None:
-    found = figure(EXACT, records(1.0))
+    found = compute_figure(EXACT, records(1.0))
     assert found.low == pytest.approx(0.2065, abs=1e-4)
     assert found.high == 1.0
 
@@ -73,21 +79,21 @@ def test_recall_of_evidence_is_over_items_whose_evidence_is_named() -> None:
     named = record("m", item("a", evidence=["D1"]), Said({metric.name: 1.0}))
     failed = record("m", item("b", evidence=["D2"]), Said(None))
     without = record("m", item("c"), Said({"f1_squad": 1.0}))
-    found = figure(metric, [named, failed, without])
+    found = compute_figure(metric, [named, failed, without])
     assert (found.mean, found.n, found.failed) == (0.5, 2, 1)
 
 
 def test_a_property_of_answers_is_over_the_answers_that_have_it() -> None:
     metric = Metric("citations_verbatim", "mean")
-    found = figure(metric, records(1.0, 1.0, None, "-", name=metric.name))
+    found = compute_figure(metric, records(1.0, 1.0, None, "-", name=metric.name))
     assert (found.mean, found.n, found.failed, found.unscored) == (1.0, 2, 0, 0)
-    assert figure(metric, records(None, "-")) is None
+    assert compute_figure(metric, records(None, "-")) is None
 
 
 def test_what_no_answer_has_was_not_measured_and_what_failed_throughout_is_nought() -> None:
-    assert not measured(F1, records("-", "-", None))
-    assert measured(F1, records(None, None))
-    assert figure(F1, records(None, None)).mean == 0.0
+    assert not is_measured(F1, records("-", "-", None))
+    assert is_measured(F1, records(None, None))
+    assert compute_figure(F1, records(None, None)).mean == 0.0
 
 
 def test_a_verdict_that_is_yet_to_come_is_not_wrong_and_one_that_cannot_be_read_counts_nought() -> (
@@ -97,21 +103,21 @@ def test_a_verdict_that_is_yet_to_come_is_not_wrong_and_one_that_cannot_be_read_
     judged = [record("m", item("a"), Said({}, verdict=1.0), judge.name)]
     unread = [record("m", item("b"), Said({}, verdict=None), judge.name)]
     to_come, failed = records(1.0), records(None)
-    found = figure(judge, judged + unread + to_come + failed)
+    found = compute_figure(judge, judged + unread + to_come + failed)
     assert (found.mean, found.n, found.unscored, found.failed) == (1 / 3, 3, 1, 1)
-    assert not measured(judge, to_come + failed)
-    assert measured(judge, to_come + unread)
+    assert not is_measured(judge, to_come + failed)
+    assert is_measured(judge, to_come + unread)
 
 
 def test_the_mean_of_categories_gives_each_the_same_weight() -> None:
-    found = mean_of_parts(
+    found = average_parts(
         F1,
         records(1.0, 1.0, 1.0, name="f1_squad", category="large")
         + records(0.0, name="f1_squad", category="small"),
     )
     assert found.mean == 0.5
     assert found.n == 4
-    assert mean_of_parts(F1, records(1.0, 0.0, name="f1_squad", category="only")) is None
+    assert average_parts(F1, records(1.0, 0.0, name="f1_squad", category="only")) is None
 
 
 @pytest.mark.parametrize(
@@ -137,9 +143,9 @@ def test_a_figure_is_averaged_over_items_or_over_the_parts_that_a_label_tells(
             ]
         )
     ]
-    found = averaged(F1, own, over)
+    found = average(F1, own, over)
     assert (found.mean, found.n, found.failed) == (pytest.approx(mean), 4, 1)
-    assert averaged(F1, [], over) is None
+    assert average(F1, [], over) is None
 
 
 @settings(deadline=None, max_examples=25)
@@ -155,7 +161,7 @@ def test_the_mean_over_categories_forgets_how_many_items_each_has(
                 *scores * (times if category == 0 else 1), name="f1_squad", category=f"{category}"
             )
         ]
-        return averaged(F1, own, "category").mean
+        return average(F1, own, "category").mean
 
     assert found(3) == pytest.approx(found(1))
 
@@ -167,9 +173,9 @@ def test_pairs_that_are_scored_together_have_their_own_number() -> None:
         for n, (pair, gold, said) in enumerate(claims)
     ]
     failed = record("m", item("c3", pair="p2", golds=["false"]), Said(None))
-    found = figure(Metric("pair_accuracy", "together"), [*answered, failed])
+    found = compute_figure(Metric("pair_accuracy", "together"), [*answered, failed])
     assert (found.mean, found.n, found.failed) == (0.5, 2, 1)
-    assert averaged(Metric("pair_accuracy", "together"), [*answered, failed], "category") == found
+    assert average(Metric("pair_accuracy", "together"), [*answered, failed], "category") == found
 
 
 COUNT = st.integers(0, 8)
@@ -179,7 +185,7 @@ COUNT = st.integers(0, 8)
 @given(COUNT, COUNT, COUNT, COUNT)
 def test_every_item_is_counted_once(right: int, wrong: int, failed: int, unscored: int) -> None:
     values = [1.0] * right + [0.0] * wrong + [None] * failed + ["-"] * unscored
-    found = figure(EXACT, records(*values))
+    found = compute_figure(EXACT, records(*values))
     if not values:
         assert found is None
         return

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from mgl.evaluation.records import LABELLED, PEOPLE, PairRecord, Record, VerdictRecord
-from mgl.evaluation.report.figures import metrics
-from mgl.evaluation.report.judging import doubts, judge_table
-from mgl.evaluation.report.runs import groups, read_run
-from mgl.evaluation.report.tables import Cell, Table
+from mgl.evaluation.report.data import Cell, Table
+from mgl.evaluation.report.figures import list_metrics
+from mgl.evaluation.report.judging import judge_table, list_doubts
+from mgl.evaluation.report.runs import group_runs, read_run
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import Manifest, OtherJudge
 from tests.evaluation.report.folders import MODEL, Said, item, method, write_run
@@ -45,8 +45,8 @@ def table(
 
 
 def read_table(folder: Path) -> Table:
-    (group,) = groups([read_run(folder)])
-    found = judge_table(group, metrics(group))
+    (group,) = group_runs([read_run(folder)])
+    found = judge_table(group, list_metrics(group))
     assert found is not None
     return found
 
@@ -139,22 +139,22 @@ def test_a_verdict_that_is_yet_to_come_is_not_compared(tmp_path: Path, key: str)
     rows = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
     del rows[0]["verdicts"][key]
     (folder / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (group,) = groups([read_run(folder)])
-    found = judge_table(group, metrics(group))
+    (group,) = group_runs([read_run(folder)])
+    found = judge_table(group, list_metrics(group))
     assert found is not None
     kept, _ = row(found, "locomo", "what was asked again and is the verdict that counts, %")
     assert (kept.text, kept.beside) == ("0.0", "n 1")
 
 
 def doubted(folder: Path) -> list[str]:
-    (group,) = groups([read_run(folder)])
-    return list(doubts(group))
+    (group,) = group_runs([read_run(folder)])
+    return list(list_doubts(group))
 
 
 def label(folder: Path, *said: tuple[str, int, float | None]) -> None:
     """Answers with what people say of them and what the judge does."""
     for place, (answer, people, verdict) in enumerate(said):
-        RunFolder(folder).add_labelled(
+        RunFolder(folder).labelled.add(
             Record(
                 LABELLED,
                 item(f"answer {place}"),
@@ -238,7 +238,7 @@ def test_a_judging_model_is_asked_in_both_orders(tmp_path: Path) -> None:
     orders = [(1.0, 0.0), (1.0, 1.0), (0.5, 0.0), (1.0, None)]
     for about, (forth, back) in zip(items, orders, strict=True):
         verdicts = VerdictRecord(forth, "said"), VerdictRecord(back, "said")
-        RunFolder(folder).add_pair(PairRecord(about["id"], "gam", "turns", MODEL, *verdicts))
+        RunFolder(folder).pairs.add(PairRecord(about["id"], "gam", "turns", MODEL, *verdicts))
     found = read_table(folder)
     same, beside = row(found, MODEL, "the same preference in both orders, %")
     assert (same.text, same.beside) == ("33.3", "n 3")

@@ -12,13 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.evaluation.papers.references import load_references
-from mgl.evaluation.report.chapters import reported
-from mgl.evaluation.report.csv import to_csv
-from mgl.evaluation.report.html import to_html
-from mgl.evaluation.report.markdown import to_markdown
+from mgl.evaluation.report.costs import ToolUse
+from mgl.evaluation.report.data import Cell, Report, Table
+from mgl.evaluation.report.report import make_report
 from mgl.evaluation.report.runs import read_run
-from mgl.evaluation.report.tables import Cell, Report, Table
-from mgl.evaluation.report.tools import ToolUse
+from mgl.evaluation.report.writers import to_csv, to_html, to_markdown
 from tests.evaluation.report.folders import Said, item, method, write_run
 
 TITLE = "Tool use by graph size"
@@ -50,7 +48,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
         items,
         {"graph": ANSWERS, "direct": [said(60, LOOKUP) for _ in items]},
     )
-    return reported([read_run(folder)], load_references().values())
+    return make_report([read_run(folder)], load_references().values())
 
 
 def tables(report: Report) -> dict[str, Table]:
@@ -107,7 +105,7 @@ def test_every_format_has_the_table_and_keeps_print_and_ours_apart(report: Repor
 def test_without_answers_over_a_graph_there_is_no_such_table(tmp_path: Path) -> None:
     failed = {"graph": [Said(None)], "direct": [said(60, LOOKUP)]}
     methods = [method("graph", "mindgraph"), method("direct")]
-    found = reported([read_run(write_run(tmp_path / "run", methods, [item("q")], failed))])
+    found = make_report([read_run(write_run(tmp_path / "run", methods, [item("q")], failed))])
     assert TITLE not in tables(found)
 
 
@@ -117,11 +115,10 @@ def test_lookups_are_plotted_by_size_where_there_are_any(report: Report, tmp_pat
     assert plot.about == "After MindGraph §5.4. 5 answers."
     none = {"graph": [said(10), said(60)]}
     run = write_run(tmp_path / "run", [method("graph", "mindgraph")], [item("p"), item("q")], none)
-    assert not list(reported([read_run(run)]).plots())
+    assert not list(make_report([read_run(run)]).plots())
 
 
 @given(st.lists(st.sampled_from([LOOKUP, INDEX, DETAIL, "reached 2 tool rounds"])))
 def test_each_call_is_counted_once(trace: list[str]) -> None:
     used = ToolUse.of(7, trace)
     assert used == ToolUse(7, *(trace.count(each) for each in (LOOKUP, INDEX, DETAIL)))
-    assert used.summaries == trace.count(INDEX) + trace.count(DETAIL)

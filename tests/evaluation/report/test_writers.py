@@ -10,12 +10,10 @@ import pytest
 
 from mgl.evaluation.papers.references import Paper
 from mgl.evaluation.records import BuildRecord, Spent
-from mgl.evaluation.report.chapters import reported
-from mgl.evaluation.report.csv import to_csv
-from mgl.evaluation.report.html import to_html
-from mgl.evaluation.report.markdown import to_markdown
+from mgl.evaluation.report.data import Cell, Report, Table
+from mgl.evaluation.report.report import make_report
 from mgl.evaluation.report.runs import read_run
-from mgl.evaluation.report.tables import Cell, Report, Table
+from mgl.evaluation.report.writers import to_csv, to_html, to_markdown
 from tests.evaluation.report.folders import MODEL, Said, item, method, write_run
 
 PAPER = Paper.model_validate(
@@ -68,7 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def report(folder: Path) -> Report:
-    return reported([read_run(folder)], [PAPER])
+    return make_report([read_run(folder)], [PAPER])
 
 
 def table(report: Report, title: str) -> Table:
@@ -110,7 +108,7 @@ def at_lengths(folder: Path, *lengths: str) -> Report:
     items = [item(f"q{n}", labels={"length": each}) for n, each in enumerate(lengths)]
     said = {"gam": [Said({"exact_match": 1.0})] * len(lengths)}
     found = read_run(write_run(folder, [method("gam")], items, said))
-    return reported([found], [Paper.model_validate(PAPER.model_dump() | {"tables": [printed]})])
+    return make_report([found], [Paper.model_validate(PAPER.model_dump() | {"tables": [printed]})])
 
 
 def test_what_is_printed_of_the_part_that_all_items_are_of_stands_beside(tmp_path: Path) -> None:
@@ -142,7 +140,7 @@ def test_pairs_that_each_have_both_parts_have_no_table_of_them(tmp_path: Path) -
     folder = write_run(
         tmp_path / "run", [method("gam")], items, said, scorers=("claim_accuracy", "pair_accuracy")
     )
-    titles = [each.title for each in reported([read_run(folder)]).chapters[0].blocks]
+    titles = [each.title for each in make_report([read_run(folder)]).chapters[0].blocks]
     assert "claim_accuracy by claim, %" in titles
     assert "pair_accuracy by claim, %" not in titles
 
@@ -239,7 +237,7 @@ def test_csv_has_a_line_a_figure(report: Report) -> None:
 
 
 def test_the_same_run_gives_the_same_report(folder: Path, report: Report) -> None:
-    assert to_html(reported([read_run(folder)], [PAPER])) == to_html(report)
+    assert to_html(make_report([read_run(folder)], [PAPER])) == to_html(report)
 
 
 def test_a_row_is_as_long_as_its_head() -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from mgl.errors import ResourceError, UsageError
-from mgl.evaluation.report.chapters import reported
-from mgl.evaluation.report.csv import to_csv
+from mgl.evaluation.report.report import make_report
 from mgl.evaluation.report.runs import read_run
+from mgl.evaluation.report.writers import to_csv
 from mgl.evaluation.runs.lifecycle import Replay, verify_run
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.scorers.bertscore import bertscore_names, bertscores
@@ -85,7 +85,7 @@ def test_scores_are_kept_under_the_name_of_their_model(
     assert asgard["scores"] == {"exact_match": 1.0, **dict.fromkeys(names, 1.0)}
     assert (slow["outcome"], slow["scores"]) == ("failed", {})
     assert (mu["outcome"], mu["scores"]) == ("unscored", {})
-    report = reported([read_run(out)])
+    report = make_report([read_run(out)])
     assert any(names[2] in line for line in to_csv(report).splitlines())
 
 

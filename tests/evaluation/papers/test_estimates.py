@@ -4,14 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from mgl.evaluation.papers.reckoning import Amount, Cost, Earlier, earlier, estimate, total
+from mgl.evaluation.papers.estimates import (
+    Amount,
+    Cost,
+    PastRun,
+    add_costs,
+    estimate_cost,
+    read_past_runs,
+)
 from mgl.store.pace import Pace
 from tests.evaluation.trial import SMALL, Trial, plugin, rows, write_data
 
 __all__ = ["plugin"]
 
 
-def ran(run: str = "a", *, items: int = 10, builds: int = 2, **other: object) -> Earlier:
+def ran(run: str = "a", *, items: int = 10, builds: int = 2, **other: object) -> PastRun:
     values: dict[str, object] = {
         "run": run,
         "benchmark": "tiny",
@@ -24,15 +31,15 @@ def ran(run: str = "a", *, items: int = 10, builds: int = 2, **other: object) ->
         "of_item": {"answer": Amount(1, 100, 10)},
         "of_build": {"summary": Amount(8, 800, 80)},
     }
-    return Earlier(**{**values, **other})  # type: ignore[arg-type]
+    return PastRun(**{**values, **other})  # type: ignore[arg-type]
 
 
 def reckoned(
-    *done: Earlier, items: int = 4, judged: bool = False, paces: dict[str, Pace] | None = None
+    *done: PastRun, items: int = 4, judged: bool = False, paces: dict[str, Pace] | None = None
 ) -> Cost | None:
     known = {} if paces is None else paces
-    return estimate(
-        "tiny", "gam", {"k": 5}, done, items=items, sources=3, judged=judged, pace=known.get
+    return estimate_cost(
+        ("tiny", "gam", {"k": 5}), done, items=items, sources=3, judged=judged, pace=known.get
     )
 
 
@@ -66,7 +73,7 @@ def test_the_run_with_the_same_settings_counts_and_another_is_told_of() -> None:
 def test_judging_that_was_never_measured_is_said_not_to_be_counted() -> None:
     cost = reckoned(ran(), judged=True)
     assert cost is not None
-    assert cost.basis[1] == "judging is not counted: that run was not judged"
+    assert cost.basis[1] == "judging is not included: that run was not judged"
     cost = reckoned(ran(), ran("judged", judged=True), judged=True)
     assert cost is not None
     assert cost.basis == ("10 items and 2 builds of judged (m)",)
@@ -74,10 +81,10 @@ def test_judging_that_was_never_measured_is_said_not_to_be_counted() -> None:
 
 def test_a_total_of_what_is_partly_unknown_is_unknown() -> None:
     one = Cost(1, 2, 3, 4.0, ("a",))
-    assert total([one, one]) == Cost(2, 4, 6, 8.0, ("a",))
-    assert total([one, Cost(1, 2, 3, None, ("b",))]) == Cost(2, 4, 6, None, ("a", "b"))
-    assert total([one, None]) is None
-    assert total([]) is None
+    assert add_costs([one, one]) == Cost(2, 4, 6, 8.0, ("a",))
+    assert add_costs([one, Cost(1, 2, 3, None, ("b",))]) == Cost(2, 4, 6, None, ("a", "b"))
+    assert add_costs([one, None]) is None
+    assert add_costs([]) is None
 
 
 @pytest.mark.usefixtures("plugin")
@@ -86,7 +93,7 @@ def test_what_a_run_took_is_read_from_its_records(tmp_path: Path, mgl_home: Path
     runs = tmp_path / "runs"
     trial = Trial(mgl_home, data)
     trial.run(runs / "one", memories=("direct", "all=mindgraph"), settings=SMALL)
-    found, faults = earlier(runs)
+    found, faults = read_past_runs(runs)
     assert faults == []
     direct = next(one for one in found if one.memory == "direct")
     assert direct.items == 2, "what failed is not counted"
@@ -95,4 +102,4 @@ def test_what_a_run_took_is_read_from_its_records(tmp_path: Path, mgl_home: Path
     answered = [one for one in rows(runs / "one") if one["usage"] and one["method"] == "direct"]
     read = [one["input_tokens"] for record in answered for one in record["usage"].values()]
     assert amount.input_tokens == pytest.approx(sum(read) / 2)
-    assert earlier(tmp_path / "nothing") == ([], [])
+    assert read_past_runs(tmp_path / "nothing") == ([], [])

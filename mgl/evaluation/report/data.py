@@ -1,10 +1,10 @@
-"""A report as data: chapters of tables and plots, which writers put into a format.
+"""A report as data: chapters of tables and plots, which writers turn into a format.
 
     >>> Table("Scores", ("method", "f1"), ((Cell("direct"), Cell("41.2", "[30.1, 52.9]")),)).folded
     False
 
-A cell is a text for readers, and the numbers behind it (``data``) for programs. What is a share or
-a score is shown in percent.
+A cell is a text for readers, with the numbers behind it (``data``) for programs. Shares and scores
+are shown in percent, and are 0 to 1 in the data.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mgl.evaluation.report.figures import Figure
-from mgl.evaluation.report.runs import Series
 from mgl.evaluation.statistics import Interval
 
 __all__ = [
@@ -26,11 +24,11 @@ __all__ = [
     "Report",
     "Table",
     "difference_cell",
+    "empty_cell",
     "number_cell",
     "percent",
-    "score_cell",
+    "percent_interval",
     "share_cell",
-    "who",
 ]
 
 NONE: Final = "–"
@@ -38,12 +36,11 @@ NONE: Final = "–"
 
 @dataclass(frozen=True, slots=True)
 class Datum:
-    """One figure with all that says what it is; scores and shares are of 1, not of 100.
+    """One figure with everything that says what it is.
 
     ``chapter`` is the benchmark's heading, ``kind`` what the figure is (score, difference, cost,
-    size, tools, print, agreement), ``part`` the items that it is of, all where it is empty.
-    ``other`` is the method that ``method`` is compared with, ``source`` where a printed number
-    stands.
+    size, tools, print, agreement), ``part`` the items it is of, empty for all. ``other`` is the
+    method that ``method`` is compared with, ``source`` where a printed number stands.
     """
 
     kind: str
@@ -69,9 +66,9 @@ class Datum:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """``text``, its ``interval``, and what is told more quietly ``beside`` it.
+    """``text``, its ``interval``, and what is said more quietly ``beside`` it.
 
-    ``span`` is (low, mean, high) of 1, to be drawn. ``quiet`` says that there is nothing to read.
+    ``span`` is (low, mean, high) of 1, to be drawn. ``quiet`` marks a cell without content.
     """
 
     text: str
@@ -84,7 +81,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows are as long as ``head``; ``folded`` is what most readers can pass over."""
+    """Rows are as long as ``head``; a ``folded`` table is one that most readers skip."""
 
     title: str
     head: tuple[str, ...]
@@ -99,8 +96,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """``name`` is good for a file; ``svg`` has colours of its own, which ``mgl.evaluation.report.
-    plots`` puts right for a page or for paper."""
+    """An SVG drawing; ``name`` can be a file's."""
 
     name: str
     title: str
@@ -110,7 +106,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """What one benchmark's runs have shown; ``notes`` come first."""
+    """What one benchmark's runs show; ``notes`` come first."""
 
     title: str
     notes: tuple[str, ...]
@@ -119,15 +115,14 @@ class Chapter:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``reading`` says how its figures are to be read."""
+    """``reading`` explains how to read its figures."""
 
     title: str
-    notes: tuple[str, ...]
     chapters: tuple[Chapter, ...]
     reading: tuple[str, ...]
 
     def data(self) -> Iterator[Datum]:
-        """Every figure, in the order of the report."""
+        """Yield every figure, in the order of the report."""
         for chapter in self.chapters:
             for block in chapter.blocks:
                 rows = block.rows if isinstance(block, Table) else ()
@@ -135,49 +130,22 @@ class Report:
                     yield replace(datum, chapter=chapter.title)
 
     def plots(self) -> Iterator[Plot]:
-        """Every plot, in the order of the report."""
+        """Yield every plot, in the order of the report."""
         for chapter in self.chapters:
             yield from (block for block in chapter.blocks if isinstance(block, Plot))
 
 
 def percent(value: float) -> str:
-    """A number of 1 as one of 100, without its sign."""
+    """Show a number of 1 as one of 100, without the sign."""
     return f"{100 * value:.1f}"
 
 
-def who(series: Series, part: str = "") -> Datum:
-    """A figure of a method that is not told yet; ``part`` is what it is of."""
-    return Datum("", "", 0.0, method=series.label, model=series.method.model, part=part)
+def percent_interval(low: float, high: float) -> str:
+    return f"[{percent(low)}, {percent(high)}]"
 
 
-def score_cell(figure: Figure | None, quantity: str, of: Datum) -> Cell:
-    """A figure with its interval, n, and the mean over what was scored."""
-    if figure is None:
-        return Cell(NONE, quiet=True)
-    told = [f"n {figure.n:,}"]
-    if figure.few:
-        told.append("few")
-    if figure.of_scored is not None and figure.scored < figure.n:
-        told.append(f"{figure.scored} scored: {percent(figure.of_scored)}")
-    ends, span = "no interval", None
-    if figure.low is not None and figure.high is not None:
-        ends = f"[{percent(figure.low)}, {percent(figure.high)}]"
-        if 0 <= figure.low <= figure.high <= 1:
-            span = (figure.low, figure.mean, figure.high)
-    datum = replace(
-        of,
-        kind="score",
-        quantity=quantity,
-        value=figure.mean,
-        low=figure.low,
-        high=figure.high,
-        n=figure.n,
-        of_scored=figure.of_scored,
-        scored=figure.scored,
-        unscored=figure.unscored,
-        failed=figure.failed,
-    )
-    return Cell(percent(figure.mean), ends, " · ".join(told), span, data=(datum,))
+def empty_cell() -> Cell:
+    return Cell(NONE, quiet=True)
 
 
 def difference_cell(interval: Interval) -> Cell:
@@ -187,11 +155,11 @@ def difference_cell(interval: Interval) -> Cell:
 
 
 def share_cell(kind: str, quantity: str, share: Interval, of: Datum) -> Cell:
-    """A share that is no score, with its interval and n."""
+    """A share that is not a score, with its interval and n."""
     low, mean, high, n = share.low, share.mean, share.high, share.n
     datum = replace(of, kind=kind, quantity=quantity, value=mean, low=low, high=high, n=n)
-    ends = f"[{percent(low)}, {percent(high)}]"
-    return Cell(percent(mean), ends, f"n {n:,}", (low, mean, high), data=(datum,))
+    span = (low, mean, high)
+    return Cell(percent(mean), percent_interval(low, high), f"n {n:,}", span, data=(datum,))
 
 
 def number_cell(
@@ -203,9 +171,9 @@ def number_cell(
     n: int | None = None,
     digits: int = 0,
 ) -> Cell:
-    """A plain number; a dash where there is none."""
+    """A plain number; a dash for None."""
     if value is None:
-        return Cell(NONE, quiet=True)
+        return empty_cell()
     datum = replace(of, kind=kind, quantity=quantity, value=value, n=n)
     return Cell(f"{value:,.{digits}f}", data=(datum,))
 
