@@ -185,7 +185,7 @@ def test_a_judge_that_agrees_with_people_by_luck_alone_is_doubted(tmp_path: Path
     table(folder, {"locomo": [1, 0]})
     label(folder, *[("", 1, 1.0), ("", 0, 1.0)] * 6)
     assert doubted(folder) == [
-        f"The scores of locomo by {MODEL} are not to be relied on: nothing shows that it agrees "
+        f"The scores of locomo by {MODEL} are unreliable: nothing shows that it agrees "
         "with people more than chance would (kappa 0.00 [0.00, 0.00], n 12)."
     ]
 

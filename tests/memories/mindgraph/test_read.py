@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mgl.errors import ContextOverflow
-from mgl.evaluation.report.tools import ToolUse
+from mgl.evaluation.report.costs import ToolUse
 from mgl.llm.base import Completion, Request, TokenUsage, ToolCall
 from mgl.llm.fakes import Scripted, ScriptedEngine
 from mgl.memories.mindgraph.config import MindGraphConfig
