@@ -11,7 +11,7 @@ where the memory can do without; every other failure (a lost server) is raised.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from mgl.errors import ContextOverflow, EngineError, EngineTimeout, ReplyInvalid
 from mgl.llm.base import LLM, Message, Sampling
 
-__all__ = ["FAILURES", "Proposal", "propose"]
+__all__ = ["FAILURES", "Proposal", "propose", "recover"]
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
@@ -67,3 +67,12 @@ async def propose(
         reason = next(name for kind, name in _REASONS.items() if isinstance(error, kind))
         return Proposal(stage, None, problem=error.message, reason=reason)
     return Proposal(stage, reply.parsed, reply.text, reply.call_key)
+
+
+async def recover(call: Awaitable[Proposal[ReplyT]], stage: str) -> Proposal[ReplyT]:
+    """Await a proposal that takes several calls, one of which may give no reply that can be used.
+    Raises as ``propose``."""
+    try:
+        return await call
+    except ReplyInvalid as error:
+        return Proposal(stage, None, problem=error.message)

@@ -4,6 +4,6 @@ Source: Improving Multi-step RAG with Hypergraph-based Memory (docs/prompts.md h
 """
 
 from mgl.memories.hgmem.config import HgMemConfig
-from mgl.memories.hgmem.memory import KIND, HgMem
+from mgl.memories.hgmem.memory import HgMem
 
-__all__ = ["KIND", "HgMem", "HgMemConfig"]
+__all__ = ["HgMem", "HgMemConfig"]

@@ -24,6 +24,7 @@ from mgl.memories.hgmem.proposals import (
     Concern,
     Concerns,
     Evolution,
+    FollowUp,
     Merge,
     Merges,
     NewPoint,
@@ -122,7 +123,7 @@ def parse_concerns(text: str, points: int, marks: Delimiters = RELEASED) -> Conc
     return Concerns.model_validate({"judgement": case, "concerns": read})
 
 
-def parse_subquery(text: str) -> str:
+def parse_subquery(text: str) -> FollowUp:
     """A reply to Fig. 7: one line, after ``[Subquery]:`` or alone. Raises MalformedReply."""
     reply = _Reply(text, RELEASED)
     if text.startswith(_SUBQUERY, reply.at):
@@ -132,7 +133,7 @@ def parse_subquery(text: str) -> str:
         raise MalformedReply(text, reply.at, "a subquery")
     if "\n" in subquery:
         raise MalformedReply(text, text.index("\n", reply.at), "a subquery of one line")
-    return subquery
+    return FollowUp.model_construct(subquery=subquery)
 
 
 @dataclass(frozen=True, slots=True)

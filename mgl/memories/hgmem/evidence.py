@@ -1,33 +1,67 @@
-"""What a subquery finds: entities within a scope, then their relationships and chunks.
+"""What a subquery finds, and where it looks: around a point of the memory, or beyond the memory.
 
-Source: HGMem §3.2, Eq. 1. Entities are the n_v most like the subquery; the relationships of those
-and their chunks come by the graph and are held to the n_e and n_d most like it.
+Source: HGMem §3.2, Eq. 1; §3.4, Eq. 6 and 7. Entities are the n_v most like the subquery; the
+relationships of those and their chunks come by the graph and are held to the n_e and n_d most like
+it. Neighbours over the graph include those of the question's own overlay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+from mgl.llm.base import LLM
 from mgl.memories.graph import EntityGraph, GraphIndex
 from mgl.memories.hgmem.config import HgMemConfig
-from mgl.memories.hgmem.edits import Retrieve
-from mgl.memories.hgmem.state import Memory
+from mgl.memories.hgmem.state import Memory, Retrieve
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.ranking import nearest
+from mgl.types import Chunk, Question
 
-__all__ = ["Evidence"]
+__all__ = ["Evidence", "Inquiry", "beyond", "neighbourhood"]
 
 
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """One question over one document's graph, and the model that is asked."""
+
+    llm: LLM
+    question: Question
+    graph: EntityGraph
+    chunks: Sequence[Chunk]
+    config: HgMemConfig
+
+
+def neighbourhood(
+    memory: Memory, graph: EntityGraph, vertices: Iterable[str], *, hops: int = 1
+) -> frozenset[str]:
+    """N(V) of Eq. 6: for each vertex its neighbours over the memory and over the graph.
+
+    With more ``hops`` the neighbours of those as well, and so on; the paper has one.
+    """
+    found: set[str] = set()
+    border = set(vertices)
+    for _ in range(hops):
+        near: set[str] = set()
+        for vertex in border:
+            near |= memory.neighbours(vertex) | graph.neighbours(vertex) | memory.overlay(vertex)
+        border = near - found
+        found |= near
+    return frozenset(found)
+
+
+def beyond(memory: Memory, graph: EntityGraph) -> frozenset[str]:
+    """C(M) of Eq. 7: the entities of the graph that are no vertex of the memory."""
+    return frozenset(graph.entities.keys() - memory.vertices.keys())
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
-    """A document's graph with its index, searched for one question."""
+    """The graph's index, searched for one question."""
 
-    def __init__(
-        self, graph: EntityGraph, index: GraphIndex, embedder: Embedder, config: HgMemConfig
-    ) -> None:
-        self.graph = graph
-        self._index = index
-        self._embedder = embedder
-        self._config = config
+    inquiry: Inquiry
+    index: GraphIndex
+    embedder: Embedder
 
     async def find(
         self,
@@ -35,33 +69,32 @@ class Evidence:
         scope: frozenset[str],
         memory: Memory,
         *,
-        but: frozenset[int] = frozenset(),
+        without: frozenset[int] = frozenset(),
     ) -> Retrieve:
         """R over the scope (Eq. 1); those of the overlay that lie in it are found as well.
 
-        ``but`` are chunks that are not wanted again.
+        ``without`` are chunks that are not wanted again.
         """
-        config = self._config
-        (vector,) = await self._index.embed([query])
-        hits = self._index.entities.nearest(
-            vector, config.entities, among=scope & self.graph.entities.keys(), floor=config.floor
+        graph, config, index = self.inquiry.graph, self.inquiry.config, self.index
+        (vector,) = await index.embed([query])
+        hits = index.entities.nearest(
+            vector, config.entities, among=scope & graph.entities.keys(), floor=config.floor
         )
-        own = {v.id: f"{v.name}\n{v.description}" for v in memory.vertices.values() if v.new}
-        near = await nearest(
-            self._embedder,
-            query,
-            {identity: text for identity, text in own.items() if identity in scope},
-            config.entities,
-        )
+        overlay = {
+            each.id: f"{each.name}\n{each.description}"
+            for each in memory.vertices.values()
+            if each.new and each.id in scope
+        }
+        near = await nearest(self.embedder, query, overlay, config.entities)
         hits += [(identity, score) for identity, score in near if score >= config.floor]
         best = sorted(hits, key=lambda hit: -hit[1])[: config.entities]
         entities = tuple(identity for identity, _ in best)
-        around = {relation.id for each in entities for relation in self.graph.relations_of(each)}
-        relations = self._index.relations.nearest(vector, config.relations, among=around)
-        tied = {chunk for each in entities for chunk in self.chunks_of(each, memory)} - but
-        chunks = self._index.chunks.nearest(vector, config.chunks, among=tied)
+        around = {relation.id for each in entities for relation in graph.relations_of(each)}
+        relations = index.relations.nearest(vector, config.relations, among=around)
+        tied = {chunk for each in entities for chunk in self._chunks_of(each, memory)} - without
+        chunks = index.chunks.nearest(vector, config.chunks, among=tied)
         if config.dense_chunks:
-            chunks += self._index.chunks.nearest(vector, config.dense_chunks)
+            chunks += index.chunks.nearest(vector, config.dense_chunks)
         return Retrieve(
             subquery=query,
             scope=len(scope),
@@ -70,12 +103,12 @@ class Evidence:
             chunks=tuple(dict.fromkeys(number for number, _ in chunks)),
         )
 
-    def chunks_of(self, entity: str, memory: Memory) -> tuple[int, ...]:
+    def _chunks_of(self, entity: str, memory: Memory) -> tuple[int, ...]:
         """The chunks that an entity of the graph or of the overlay is tied to."""
-        known = self.graph.entities.get(entity)
+        known = self.inquiry.graph.entities.get(entity)
         return memory.vertices[entity].chunks if known is None else known.chunks
 
     async def best_chunks(self, query: str, among: Sequence[int] | None, count: int) -> list[int]:
         """Of some chunks, or of all, those most like the query, the best first."""
-        (vector,) = await self._index.embed([query])
-        return [number for number, _ in self._index.chunks.nearest(vector, count, among=among)]
+        (vector,) = await self.index.embed([query])
+        return [number for number, _ in self.index.chunks.nearest(vector, count, among=among)]

@@ -27,8 +27,7 @@ _ANCHOR: Final = "\x00"  # no name of an entity holds it
 class Hypergraph:
     """Vertices and hyperedges, both known by a text; a hyperedge has one vertex at least.
 
-    KeyError for what is not there, ValueError for a hyperedge that is there already or has no
-    vertex.
+    KeyError for what does not exist, ValueError for a hyperedge that does or has no vertex.
     """
 
     def __init__(self) -> None:
@@ -77,10 +76,6 @@ class Hypergraph:
 
     def vertices_of(self, edge: str) -> frozenset[str]:
         return self._vertices[edge]
-
-    def edges_of(self, vertex: str) -> tuple[str, ...]:
-        """The hyperedges that hold a vertex, in the order in which they were added."""
-        return tuple(edge for edge, held in self._vertices.items() if vertex in held)
 
     def neighbours(self, vertex: str) -> frozenset[str]:
         """The other vertices of all hyperedges that hold this one; none where it is not there."""

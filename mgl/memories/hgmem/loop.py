@@ -2,65 +2,79 @@
 
 Source: HGMem §3.2, §3.4–3.6. Step 0 asks the query itself over the whole graph. Each later step
 raises concerns about the memory as it is and a subquery for each, unless it suffices. A step is one
-transaction of the log: a run that was ended goes on after the last whole step.
+transaction of the log: a run that was ended continues after the last whole step.
+
+The answer is made from what all points say and the chunks of all entities of the memory; its bounds
+are the released code's. Where there are more chunks than fit, those most like the query are read,
+in the order of the text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any, Final
 
-from mgl.errors import ReplyInvalid
-from mgl.llm.base import LLM
-from mgl.llm.prompting import SYSTEM
-from mgl.memories.base import Tools
+from pydantic import BaseModel, ConfigDict, StringConstraints, create_model
+
+from mgl.llm.constraints import index_set, max_chars
+from mgl.llm.prompting import SYSTEM, take_leading
 from mgl.memories.calls import CLAIM, SUPPORTED
-from mgl.memories.hgmem.answering import PROMPTS, respond
-from mgl.memories.hgmem.asking import Asker, Unreadable
+from mgl.memories.hgmem.ask import Asker, PaperAsker, Unreadable, show_memory
 from mgl.memories.hgmem.config import HgMemConfig
-from mgl.memories.hgmem.edits import (
-    Failed,
-    Judge,
-    Retrieve,
-    Stop,
-    StopReason,
-    Subquery,
-    edits_of,
-    read,
-    record,
-)
-from mgl.memories.hgmem.evidence import Evidence
-from mgl.memories.hgmem.evolving import Evolver
+from mgl.memories.hgmem.evidence import Evidence, beyond, neighbourhood
+from mgl.memories.hgmem.evolve import Evolver
 from mgl.memories.hgmem.printed import CONCERNS, EVOLVE, MERGE, SUBQUERY
 from mgl.memories.hgmem.prompts import (
+    ANSWER,
     CONCERNS_JSON,
     EVOLVE_JSON,
     FOLLOW_UP,
     INSERT_JSON,
+    LONG_ANSWER,
     MERGE_JSON,
     REPLACE_JSON,
     SUBQUERY_JSON,
     SUFFICIENT,
 )
-from mgl.memories.hgmem.proposals import Case, Concern, Concerns
-from mgl.memories.hgmem.scope import beyond, neighbourhood
+from mgl.memories.hgmem.proposals import Concern, Concerns
 from mgl.memories.hgmem.small import SmallAsker
-from mgl.memories.hgmem.state import Memory, Restart, replay
-from mgl.prompt import Prompt
+from mgl.memories.hgmem.state import (
+    VOCABULARY,
+    Case,
+    Edit,
+    Judge,
+    Memory,
+    Respond,
+    Restart,
+    Retrieve,
+    Stop,
+    StopReason,
+    Subquery,
+)
+from mgl.memories.log import Draft, Log
+from mgl.memories.propose import propose, recover
+from mgl.observer import Observer
+from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord
-from mgl.types import AnswerForm, Chunk, Question
+from mgl.types import AnswerForm
 
 __all__ = ["Loop", "is_finished", "writing_prompts"]
 
 RESTARTS = 5
+ANSWER_CHARS = 600
+TOKEN_CHARS = 4
+FRAME_TOKENS, NUMBER_TOKENS = 24, 3  # of the JSON around a long answer, and for each source
+PROMPT_TOKENS = 500  # of an answer's prompt, with the numbers before the sources
 _HOPS = {"paper": 1, "released_code": 2}
+_ANSWERS: Final[Mapping[AnswerForm, Prompt]] = {"short": ANSWER, "long": LONG_ANSWER}
 
 
 def writing_prompts(config: HgMemConfig, form: AnswerForm) -> tuple[Prompt, ...]:
     """The prompts that decide what stands in the log of a question, which holds its answer, too, in
     the form that is wanted; those of the graph are the graph's."""
     if config.preset == "small":
-        return (SYSTEM, CLAIM, SUPPORTED, SUFFICIENT, FOLLOW_UP, PROMPTS[form])
+        return (SYSTEM, CLAIM, SUPPORTED, SUFFICIENT, FOLLOW_UP, _ANSWERS[form])
     if config.format == "delimiters":
         evolving: tuple[Prompt, ...] = (EVOLVE,)
         merge, judging = MERGE, (CONCERNS, SUBQUERY)
@@ -73,7 +87,7 @@ def writing_prompts(config: HgMemConfig, form: AnswerForm) -> tuple[Prompt, ...]
         *evolving,
         *((merge,) if config.merge else ()),
         *(judging if config.steps else ()),
-        PROMPTS[form],
+        _ANSWERS[form],
     )
 
 
@@ -83,128 +97,124 @@ def is_finished(rows: Sequence[EditRecord]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Past:
-    """What a log says of the attempt that it is in."""
+class _Attempt:
+    """What a log says of the attempt that it is in: the steps that are ``done``, what was
+    ``asked``, the chunks that were ``read``, and how many attempts there were before."""
 
-    memory: Memory
-    step: int
     done: int
     asked: tuple[str, ...]
     read: frozenset[int]
-    attempt: int
+    number: int
+
+    @classmethod
+    def of(cls, rows: Sequence[EditRecord], step: int) -> _Attempt:
+        begun = max((row.chunk + 1 for row in rows if row.op == "restart"), default=0)
+        said = [VOCABULARY.parse(row) for row in rows if row.chunk >= begun]
+        return cls(
+            done=step - begun,
+            asked=tuple(each.text for each in said if isinstance(each, Subquery))[1:],
+            read=frozenset(n for each in said if isinstance(each, Retrieve) for n in each.chunks),
+            number=sum(row.op == "restart" for row in rows),
+        )
 
 
 class Loop:
-    """One question over one document's graph."""
+    """One question over one document's graph. Raises the EngineError family, but for ReplyInvalid,
+    which is a row of the log."""
 
-    def __init__(
-        self,
-        tools: Tools,
-        memory_id: str,
-        question: Question,
-        evidence: Evidence,
-        chunks: Sequence[Chunk],
-        config: HgMemConfig,
-    ) -> None:
-        self._tools = tools
-        self._id = memory_id
-        self._question = question
+    def __init__(self, log: Log[Edit, Memory], evidence: Evidence, observer: Observer) -> None:
+        self._log = log
         self._evidence = evidence
-        self._chunks = chunks
-        self._config = config
-
-    @property
-    def _llm(self) -> LLM:
-        return self._tools.llm
+        self._observer = observer
+        self._inquiry = evidence.inquiry
+        self._config = evidence.inquiry.config
 
     async def run(self) -> None:
-        """Take the steps that the log lacks. Raises the EngineError family."""
-        store, last = self._tools.store, self._config.steps
-        while not is_finished(rows := store.edits(self._id)):
-            past = _past(rows)
-            self._tools.observer.progress("steps", past.done, last + 1)
+        """Take the steps that the log lacks."""
+        while not is_finished(rows := self._log.rows):
+            draft = self._log.draft()
+            attempt = _Attempt.of(rows, draft.step)
+            self._observer.progress("steps", attempt.done, self._config.steps + 1)
             try:
-                made = await self._step(past)
+                await self._take_step(draft, attempt)
             except Unreadable as error:
-                given_up = past.attempt == RESTARTS
-                row = record(past.step, Stop("failed") if given_up else Restart())
-                self._tools.observer.note(f"a reply could not be read: {error}")
-                made = [row]
-            store.append_edits(self._id, past.step, made)
+                self._observer.note(f"a reply could not be read: {error}")
+                draft = self._log.draft()
+                if attempt.number == RESTARTS:
+                    draft.mark(Stop("failed"))
+                else:
+                    draft.put(Restart())
+            self._log.write(draft)
 
-    async def _step(self, past: _Past) -> list[EditRecord]:
-        asker = self._asker(past)
-        rows, subqueries, ended = await self._subqueries(past, asker)
+    async def _take_step(self, draft: Draft[Edit, Memory], attempt: _Attempt) -> None:
+        small = self._config.preset == "small"
+        asker: Asker = (
+            SmallAsker(self._inquiry, step=attempt.done)
+            if small
+            else PaperAsker(self._inquiry, step=attempt.done, attempt=attempt.number)
+        )
+        subqueries, ended = await self._find_subqueries(draft, attempt, asker)
         if ended is not None:
-            return await self._ended(rows, past.memory, past.step, ended)
-        small, found = self._config.preset == "small", []
+            await self._end(draft, ended)
+            return
+        found: list[Retrieve] = []
         for subquery in subqueries:
-            scope = self._scope(subquery, past.memory)
+            scope = self._find_scope(subquery, draft.state)
+            without = attempt.read if small else frozenset()
             retrieved = await self._evidence.find(
-                subquery.text, scope, past.memory, but=past.read if small else frozenset()
+                subquery.text, scope, draft.state, without=without
             )
-            rows += [record(past.step, subquery), record(past.step, retrieved)]
+            draft.mark(subquery)
+            draft.mark(retrieved)
             found.append(retrieved)
-        evolver = Evolver(past.memory, past.step, self._evidence.graph, self._chunks, self._config)
-        await self._evolve(evolver, asker, subqueries, found)
-        rows += evolver.rows
-        if past.done == self._config.steps:
-            return await self._ended(rows, evolver.memory, past.step, "steps")
-        if self._config.force_steps:
-            rows += await self._answer(evolver.memory, past.step)
-        return rows
+        await self._evolve(draft, asker, [subquery.text for subquery in subqueries], found)
+        if attempt.done == self._config.steps:
+            await self._end(draft, "steps")
+        elif self._config.force_steps:
+            await self._answer(draft)
 
-    def _asker(self, past: _Past) -> Asker | SmallAsker:
-        given = (self._llm, self._question.text, self._evidence.graph, self._chunks, self._config)
-        if self._config.preset == "small":
-            return SmallAsker(*given, step=past.done)
-        return Asker(*given, step=past.done, attempt=past.attempt)
-
-    async def _subqueries(
-        self, past: _Past, asker: Asker | SmallAsker
-    ) -> tuple[list[EditRecord], list[Subquery], StopReason | None]:
+    async def _find_subqueries(
+        self, draft: Draft[Edit, Memory], attempt: _Attempt, asker: Asker
+    ) -> tuple[list[Subquery], StopReason | None]:
         """What is asked in this step, or why nothing is: of steps that are forced something is."""
-        if past.done == 0:
-            return [], [Subquery(self._question.text)], None
-        rows, subqueries, ended = await self._raised(past, asker)
-        if ended is not None and self._config.force_steps:
-            return rows, [self._query_again(past.memory)], None
-        return rows, subqueries, ended
-
-    def _query_again(self, memory: Memory) -> Subquery:
-        """The query itself beyond the memory; around its last point where no other way is open."""
-        case = self._cases(memory)[-1]
+        query, memory = self._inquiry.question.text, draft.state
+        if attempt.done == 0:
+            return [Subquery(query)], None
+        subqueries, ended = await self._raise_concerns(draft, attempt, asker)
+        if ended is None or not self._config.force_steps:
+            return subqueries, ended
+        # The query itself, around the last point where no other way is open.
+        case = self._find_cases(memory)[-1]
         last = list(memory.points)[-1] if case == "2.1" else None
-        return Subquery(self._question.text, case, point=last)
+        return [Subquery(query, case, point=last)], None
 
-    async def _raised(
-        self, past: _Past, asker: Asker | SmallAsker
-    ) -> tuple[list[EditRecord], list[Subquery], StopReason | None]:
+    async def _raise_concerns(
+        self, draft: Draft[Edit, Memory], attempt: _Attempt, asker: Asker
+    ) -> tuple[list[Subquery], StopReason | None]:
         """The subqueries of the concerns that a model raises, or why there are none."""
-        try:
-            said = await asker.concerns(past.memory, self._cases(past.memory))
-        except ReplyInvalid as error:
-            row = record(past.step, Failed("concerns", error.message), rejected="reply_invalid")
-            return [row], [], "unjudged"
-        concerns = self._open(said.proposal, past.memory)
-        rows = [record(past.step, Judge(said.proposal.judgement), call_key=said.call_key)]
+        memory = draft.state
+        said = await recover(asker.concerns(memory, self._find_cases(memory)), "concerns")
+        if said.reply is None:
+            draft.fail("concerns", said.problem)
+            return [], "unjudged"
+        draft.mark(Judge(said.reply.judgement), call_key=said.call_key)
+        concerns = self._hold_to_cases(said.reply, memory)
         if concerns.judgement == "1":
-            return rows, [], "sufficient"
-        numbers, asked = list(past.memory.points), list(past.asked)
+            return [], "sufficient"
+        numbers, asked = list(memory.points), list(attempt.asked)
         subqueries: list[Subquery] = []
         for concern in concerns.concerns:
-            try:
-                query = await asker.subquery(past.memory, concern, asked)
-            except ReplyInvalid as error:
-                failed = Failed("subquery", error.message)
-                rows.append(record(past.step, failed, rejected="reply_invalid"))
+            query = await recover(asker.subquery(memory, concern, asked), "subquery")
+            if query.reply is None:
+                draft.fail("subquery", query.problem)
                 continue
-            asked.append(query.proposal)
+            text = query.reply.subquery
+            asked.append(text)
             point = None if concern.point is None else numbers[concern.point]
-            subqueries.append(Subquery(query.proposal, concerns.judgement, concern.concern, point))
-        return rows, subqueries, None if subqueries else "no_concerns"
+            subqueries.append(Subquery(text, concerns.judgement, concern.concern, point))
+        return subqueries, None if subqueries else "no_concerns"
 
-    def _cases(self, memory: Memory) -> tuple[Case, ...]:
+    def _find_cases(self, memory: Memory) -> tuple[Case, ...]:
         """The cases of Fig. 6 that are open: a memory without points has none to investigate."""
         ways: tuple[Case, ...] = ("2.1", "2.2")
         if self._config.retrieval == "global_only" or not memory.points:
@@ -213,9 +223,9 @@ class Loop:
             ways = ("2.1",)
         return ways if self._config.force_steps else ("1", *ways)
 
-    def _open(self, concerns: Concerns, memory: Memory) -> Concerns:
+    def _hold_to_cases(self, concerns: Concerns, memory: Memory) -> Concerns:
         """The concerns within the cases that are open: text with delimiters may name any case."""
-        cases = self._cases(memory)
+        cases = self._find_cases(memory)
         if concerns.judgement in cases:
             return concerns
         if cases[-1] == "2.1":
@@ -225,9 +235,9 @@ class Loop:
         wide = [Concern(concern=each.concern) for each in concerns.concerns]
         return Concerns(judgement="2.2", concerns=wide)
 
-    def _scope(self, subquery: Subquery, memory: Memory) -> frozenset[str]:
+    def _find_scope(self, subquery: Subquery, memory: Memory) -> frozenset[str]:
         """Where a subquery looks: Eq. 6, Eq. 7, or for the query itself the whole graph."""
-        graph = self._evidence.graph
+        graph = self._inquiry.graph
         if subquery.case == "2.1" and subquery.point is not None:
             around = memory.points[subquery.point].vertices
             return neighbourhood(memory, graph, around, hops=_HOPS[self._config.compat])
@@ -237,49 +247,83 @@ class Loop:
 
     async def _evolve(
         self,
-        evolver: Evolver,
-        asker: Asker | SmallAsker,
-        subqueries: Sequence[Subquery],
+        draft: Draft[Edit, Memory],
+        asker: Asker,
+        subqueries: Sequence[str],
         found: Sequence[Retrieve],
     ) -> None:
         """Update and insert, then merge (Eq. 2, §3.5); nothing where nothing was found."""
+        evolver = Evolver(draft, self._inquiry)
         if any(one.entities or one.chunks for one in found):
-            texts = [subquery.text for subquery in subqueries]
-            try:
-                said = await asker.evolution(evolver.memory, texts, found)
-                evolver.evolve(said.proposal, found, said.call_key)
-            except ReplyInvalid as error:
-                evolver.fail("evolution", error.message)
-        if self._config.merge and len(evolver.memory.points) > 1:
-            try:
-                merges = await asker.merges(evolver.memory)
-                evolver.merge(merges.proposal, merges.call_key)
-            except ReplyInvalid as error:
-                evolver.fail("merges", error.message)
+            evolution = await recover(asker.evolution(draft.state, subqueries, found), "evolve")
+            if evolution.reply is None:
+                draft.fail("evolution", evolution.problem)
+            else:
+                evolver.evolve(evolution.reply, found, evolution.call_key)
+        if self._config.merge and len(draft.state.points) > 1:
+            merges = await recover(asker.merges(draft.state), "merge")
+            if merges.reply is None:
+                draft.fail("merges", merges.problem)
+            else:
+                evolver.merge(merges.reply, merges.call_key)
 
-    async def _ended(
-        self, rows: list[EditRecord], memory: Memory, step: int, reason: StopReason
-    ) -> list[EditRecord]:
-        answer = await self._answer(memory, step)
-        if not any(row.outcome == "applied" for row in answer):
-            reason = "failed"
-        return [*rows, *answer, record(step, Stop(reason))]
+    async def _end(self, draft: Draft[Edit, Memory], reason: StopReason) -> None:
+        is_answered = await self._answer(draft)
+        draft.mark(Stop(reason if is_answered else "failed"))
 
-    async def _answer(self, memory: Memory, step: int) -> list[EditRecord]:
-        return await respond(
-            self._llm, self._question, memory, step, self._evidence, self._chunks, self._config
+    async def _answer(self, draft: Draft[Edit, Memory]) -> bool:
+        """Answer from the memory as it is; whether there was a reply that could be used.
+
+        Where the memory is empty, the chunks are read that are most like the query, as many as a
+        subquery finds.
+        """
+        llm, question, config = self._inquiry.llm, self._inquiry.question, self._config
+        chunks, vertices = self._inquiry.chunks, draft.state.vertices.values()
+        tied = sorted({chunk for vertex in vertices for chunk in vertex.chunks})
+        points = show_memory(draft.state)
+        most = config.answer_chunks if tied else config.chunks
+        best = await self._evidence.best_chunks(question.text, tied or None, most)
+        used = sum(await llm.count_tokens([points, question.text]))
+        room = llm.context_tokens - config.reply_tokens - PROMPT_TOKENS - used
+        texts = [one_line(chunks[number].text) for number in best]
+        fitting = await take_leading(llm, texts, min(config.answer_chunk_tokens, room))
+        best = best[: len(fitting)]
+        read = sorted(best)
+        lines = [f"[{at}] {one_line(chunks[number].text)}" for at, number in enumerate(read, 1)]
+        prompt = _ANSWERS[question.form].render(
+            memory=points, sources="\n".join(lines), query=question.text
         )
+        schema = _answer_schema(len(read), question.form, config)
+        sampling = config.sampling(draft.step)
+        said = await propose(llm, prompt, schema, sampling=sampling, stage="answer")
+        if said.reply is None:
+            draft.fail("answer", said.problem)
+            return False
+        named = tuple(read[place - 1] for place in said.reply.sources if place <= len(read))
+        response = Respond(one_line(said.reply.answer), named, tuple(best))
+        draft.mark(response, call_key=said.call_key)
+        return True
 
 
-def _past(rows: Sequence[EditRecord]) -> _Past:
-    step = rows[-1].chunk + 1 if rows else 0
-    begun = max((row.chunk + 1 for row in rows if row.op == "restart"), default=0)
-    said = [read(row) for row in rows if row.chunk >= begun]
-    return _Past(
-        memory=replay(edits_of(rows)),
-        step=step,
-        done=step - begun,
-        asked=tuple(each.text for each in said if isinstance(each, Subquery))[1:],
-        read=frozenset(n for each in said if isinstance(each, Retrieve) for n in each.chunks),
-        attempt=sum(row.op == "restart" for row in rows),
+class _Said(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    sources: list[int]
+    answer: str
+
+
+def _answer_schema(sources: int, form: AnswerForm, config: HgMemConfig) -> type[_Said]:
+    """A long answer has what the reply's tokens leave, and never less than a short one."""
+    chars = ANSWER_CHARS
+    if form == "long":
+        left = config.reply_tokens - FRAME_TOKENS - NUMBER_TOKENS * sources
+        chars = max(chars, TOKEN_CHARS * left)
+    text: Any = Annotated[
+        str, StringConstraints(strip_whitespace=True, min_length=1), max_chars(chars)
+    ]
+    return create_model(
+        "answer",
+        __base__=_Said,
+        sources=(index_set(max(1, sources), first=1), ...),
+        answer=(text, ...),
     )

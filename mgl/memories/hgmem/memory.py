@@ -11,36 +11,35 @@ question (``loop``). Without a question it is the graph alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any
 
-from mgl.errors import InputError, ReplyInvalid, UsageError
-from mgl.memories.base import Tools, memory_id
+from mgl.errors import ReplyInvalid, UsageError
+from mgl.memories.base import LogMemory, Tools, check_question
 from mgl.memories.graph import DocumentGraph, Estimate, GraphConfig
 from mgl.memories.graph.memory import find_graph_before
 from mgl.memories.hgmem.config import HgMemConfig
-from mgl.memories.hgmem.edits import Respond, edits_of, read
-from mgl.memories.hgmem.evidence import Evidence
+from mgl.memories.hgmem.evidence import Evidence, Inquiry
 from mgl.memories.hgmem.loop import Loop, is_finished, writing_prompts
-from mgl.memories.hgmem.state import Memory, replay
-from mgl.memories.hgmem.view import drawn, trace
+from mgl.memories.hgmem.state import VOCABULARY, Edit, Memory, Respond
+from mgl.memories.hgmem.view import draw_log, trace_log
 from mgl.memories.view import GraphView
-from mgl.store import MemoryRecord
-from mgl.types import Answer, Citation, Document, Question, Source
+from mgl.prompt import Prompt
+from mgl.types import Answer, Citation, Question, Source
 
-__all__ = ["KIND", "HgMem"]
-
-KIND = "hgmem"
+__all__ = ["HgMem"]
 
 
-class HgMem:
-    """The memory of one question. ``id`` is a hash of all that decides its log; without a question
-    it is the graph's. One that is opened again by its ``identity`` stands on the graph that it was
-    begun over. ``graph`` is that of this document and configuration, where it is open already."""
+class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
+    """The memory of one question; without a question it is the graph, by the graph's ``id``.
 
-    reads: Final = "document"
-    retrieves: Final = True
-    per_question: Final = True
-    question_aware: Final = False
+    One that is opened again by its ``identity`` stands on the graph that it was begun over.
+    ``graph`` is that of this document and configuration, where it is open already.
+    """
+
+    kind = "hgmem"
+    retrieves = True
+    per_question = True
+    vocabulary = VOCABULARY
     Config = HgMemConfig
 
     def __init__(
@@ -53,68 +52,38 @@ class HgMem:
         identity: str | None = None,
         graph: DocumentGraph | None = None,
     ) -> None:
-        if not isinstance(source, Document):
-            raise UsageError(
-                f"hgmem reads documents, and {source.name} is a conversation",
-                hint="--memory gam remembers conversations",
-            )
+        super().__init__(tools, source, questions, config, identity=identity)
         if len(questions) > 1:
             raise UsageError(
                 "hgmem keeps a memory for each question",
                 hint="build it without a question, then ask each: all share the graph that is "
                 "built once",
             )
-        if any(not question.text.strip() for question in questions):
-            raise InputError("the question is empty", hint="say what you want to know")
-        self._tools = tools
-        self._document = source
         self._question = questions[0] if questions else None
-        self._config = config or HgMemConfig()
-        self._identity = identity
         known = None if identity is None else find_graph_before(tools.store, identity, self._config)
         own = GraphConfig.of(self._config)
         self._graph = graph or DocumentGraph(tools, source, (), own, identity=known)
 
     @property
     def id(self) -> str:
-        if self._identity is not None:
-            return self._identity
-        if self._question is None:
+        if self._identity is None and self._question is None:
             return self._graph.id
-        return memory_id(
-            KIND,
-            self._config.model_dump(mode="json"),
-            self._tools.llm.model_id,
-            writing_prompts(self._config, self._question.form),
-            document=self._document.id,
-            graph=self._graph.id,
-            questions=[self._question.text],
-            embedder=self._tools.required_embedder.model_id,
-        )
+        return super().id
 
     async def build(self) -> None:
         """Build the graph, then take the question's steps, from where the logs end."""
-        if self._question is not None and self.is_built():
+        if self.is_built():
             return
         await self._graph.build()
         if self._question is None:
             return
-        store, config = self._tools.store, self._config
+        tools, config = self._tools, self._config
+        tokens = tools.store.memory(self._graph.id).tokens
+        self._log.open(lambda: self._record(tokens=tokens))
         graph, chunks = self._graph.graph(), self._graph.chunks()
-        store.put_memory(
-            MemoryRecord(
-                id=self.id,
-                kind=KIND,
-                document_id=self._document.id,
-                questions=(self._question.text,),
-                model_id=self._tools.llm.model_id,
-                config=config.model_dump(mode="json"),
-                chunks=0,
-                tokens=store.memory(self._graph.id).tokens,
-            )
-        )
-        evidence = Evidence(graph, await self._graph.index(), self._tools.required_embedder, config)
-        await Loop(self._tools, self.id, self._question, evidence, chunks, config).run()
+        inquiry = Inquiry(tools.llm, self._question, graph, chunks, config)
+        evidence = Evidence(inquiry, await self._graph.index(), tools.required_embedder)
+        await Loop(self._log, evidence, tools.observer).run()
 
     async def retry_failed(self) -> None:
         """Read the graph's failed chunks once more, then build; a question whose loop has ended
@@ -128,72 +97,73 @@ class HgMem:
 
     def is_built(self) -> bool:
         """Whether the question's loop has ended."""
-        return self._question is not None and is_finished(self._tools.store.edits(self.id))
+        return self._question is not None and is_finished(self._log.rows)
 
     def memory(self, *, steps: int | None = None) -> Memory:
         """The memory as the log gives it; with ``steps``, as it was after that many of them."""
-        rows = self._tools.store.edits(self.id)
-        return replay(edits_of(row for row in rows if steps is None or row.chunk < steps))
+        if steps is None:
+            return self.state
+        return self.vocabulary.replay(row for row in self._log.rows if row.chunk < steps)
 
     async def answer(self, question: Question) -> Answer:
         """Answer from the memory of this question (builds what is missing first).
 
         ReplyInvalid where the model gave no reply that could be used.
         """
-        if not question.text.strip():
-            raise InputError("the question is empty", hint="say what you want to know")
+        check_question(question)
         mine = self._question
         if mine is None or (question.text, question.form) != (mine.text, mine.form):
-            own = HgMem(self._tools, self._document, [question], self._config, graph=self._graph)
+            own = HgMem(self._tools, self._source, [question], self._config, graph=self._graph)
             return await own.answer(question)
         await self.build()
-        rows = self._tools.store.edits(self.id)
-        responses = [said for row in rows if isinstance(said := read(row), Respond)]
+        rows, chunks, memory = self._log.rows, self._graph.chunks(), self.memory()
+        responses = [said for row in rows if isinstance(said := VOCABULARY.parse(row), Respond)]
         if not responses or rows[-1].payload["reason"] == "failed":
             raise ReplyInvalid(
                 "the model gave no answer that could be used",
                 hint="`mgl show` tells which reply failed; use a larger reply budget or model",
             )
-        last, memory = responses[-1], self.memory()
+        last = responses[-1]
         return Answer(
             question=question.text,
             text=last.text,
             confidence="medium" if last.chunks else "low",
-            citations=tuple(self._citation(number, memory) for number in last.chunks),
+            citations=tuple(self._cite(number, memory) for number in last.chunks),
             trace=(
                 f"entities and chunks by {self._tools.required_embedder.model_id}",
-                *trace(rows, self._graph.graph()),
+                *trace_log(rows, self._graph.graph()),
             ),
-            retrieved=tuple(self._graph.chunks()[number].span.place for number in last.read),
+            retrieved=tuple(chunks[number].span.place for number in last.read),
         )
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The hypergraph as exporters draw it; without a question the graph."""
         if self._question is None:
             return self._graph.view(answers)
-        record = self._tools.store.memory(self.id)
-        rows = self._tools.store.edits(self.id)
-        nodes, edges = drawn(rows, self._graph.graph(), self._graph.chunks())
-        return GraphView(
-            memory_id=self.id,
-            memory=KIND,
-            model=record.model_id,
-            document=self._document,
-            questions=record.questions,
-            steps=self._tools.store.steps(self.id),
-            nodes=nodes,
-            edges=edges,
-            answers=tuple(answers),
-        )
+        rows = self._log.rows
+        nodes, edges = draw_log(rows, self._graph.graph(), self._graph.chunks())
+        steps = rows[-1].chunk + 1 if rows else 0
+        return self._view(nodes, edges, steps=steps, answers=answers)
 
-    def _citation(self, number: int, memory: Memory) -> Citation:
+    def _writing_prompts(self) -> Sequence[Prompt]:
+        return () if self._question is None else writing_prompts(self._config, self._question.form)
+
+    def _scope(self) -> dict[str, Any]:
+        return {
+            "document": self._source.id,
+            "graph": self._graph.id,
+            "questions": [question.text for question in self._questions],
+            "embedder": self._tools.required_embedder.model_id,
+        }
+
+    def _cite(self, number: int, memory: Memory) -> Citation:
         """A chunk, under the first entity of the memory that is tied to it, or its own number."""
-        chunk = self._graph.chunks()[number]
+        document, span = self._document, self._graph.chunks()[number].span
         tied = (vertex.id for vertex in memory.vertices.values() if number in vertex.chunks)
         return Citation(
             node_id=next(tied, f"chunk-{number}"),
-            document=self._document.name,
-            span=chunk.span,
-            quote=self._document.quote(chunk.span),
-            section=self._document.section_at(chunk.span.start),
+            document=document.name,
+            span=span,
+            quote=document.quote(span),
+            section=document.section_at(span.start),
         )

@@ -3,7 +3,8 @@
 Source: HGMem §3.4–3.5, Fig. 4–6. Points are named by their place in the memory as it is shown,
 from 0. The paper's delimiter format is read into the same classes (``delimiters``). The bounds, of
 which the paper names none, are ours: they keep each part of a reply finite. A reply that has them
-all at their most is cut off, and leaves the memory as it is.
+all at their most is cut off, and leaves the memory as it is. Docstrings of what is a reply's schema
+are sent with it.
 """
 
 from __future__ import annotations
@@ -14,23 +15,7 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
 
 from mgl.llm.constraints import disjoint, index_set, max_chars, number, several
-
-__all__ = [
-    "Case",
-    "Concern",
-    "Concerns",
-    "Evolution",
-    "Merge",
-    "Merges",
-    "NewPoint",
-    "PointUpdate",
-    "concerns_schema",
-    "evolution_schema",
-    "merges_schema",
-]
-
-Case = Literal["1", "2.1", "2.2"]
-"""Fig. 6: sufficient; a point of the memory is investigated; what lies beyond it is explored."""
+from mgl.memories.hgmem.state import Case
 
 OBJECTS, OBJECT_CHARS = 16, 60
 DESCRIPTION_CHARS, CONCERN_CHARS = 2000, 200
@@ -93,6 +78,12 @@ class Concerns(_Proposal):
 
     judgement: Case
     concerns: list[Concern] = []
+
+
+class FollowUp(_Proposal):
+    """Fig. 7."""
+
+    subquery: Asked
 
 
 class _Update(_Proposal):

@@ -13,28 +13,26 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Final
 
-from mgl.llm.base import LLM, Sampling
+from mgl.llm.base import Sampling
 from mgl.llm.prompting import reader_messages
 from mgl.memories.calls import Claim, extract_claim
-from mgl.memories.graph import EntityGraph, entity_key
+from mgl.memories.graph import entity_key
 from mgl.memories.graph.names import mentions
-from mgl.memories.hgmem.asking import Said
-from mgl.memories.hgmem.config import HgMemConfig
-from mgl.memories.hgmem.edits import Retrieve
+from mgl.memories.hgmem.evidence import Inquiry
 from mgl.memories.hgmem.prompts import FOLLOW_UP, SUFFICIENT
 from mgl.memories.hgmem.proposals import (
-    Case,
     Concern,
     Concerns,
     Evolution,
+    FollowUp,
     Merge,
     Merges,
     NewPoint,
     PointUpdate,
 )
-from mgl.memories.hgmem.state import Memory, Point
+from mgl.memories.hgmem.state import Case, Memory, Point, Retrieve
+from mgl.memories.propose import Proposal
 from mgl.prompt import one_line
-from mgl.types import Chunk
 
 __all__ = ["SmallAsker"]
 
@@ -46,35 +44,23 @@ MERGED_CHARS: Final = 600
 
 
 class SmallAsker:
-    """Asks about one query in one step; as ``mgl.memories.hgmem.asking.Asker``."""
+    """Asks about one query in one step; an ``Asker`` like that of the paper's prompts."""
 
-    def __init__(
-        self,
-        llm: LLM,
-        query: str,
-        graph: EntityGraph,
-        chunks: Sequence[Chunk],
-        config: HgMemConfig,
-        *,
-        step: int,
-    ) -> None:
-        self._llm = llm
-        self._query = query
-        self._graph = graph
-        self._chunks = chunks
-        self._config = config
+    def __init__(self, inquiry: Inquiry, *, step: int) -> None:
+        self._inquiry = inquiry
+        self._llm, self._query = inquiry.llm, inquiry.question.text
         self._step = step
 
     async def evolution(
         self, memory: Memory, subqueries: Sequence[str], found: Sequence[Retrieve]
-    ) -> Said[Evolution]:
+    ) -> Proposal[Evolution]:
         """A point for each chunk whose sentence is confirmed; the best where there is none yet."""
         del subqueries
         numbers = list(dict.fromkeys(number for one in found for number in one.chunks))
         entities = frozenset(entity for one in found for entity in one.entities)
         claims: list[tuple[int, Claim]] = []
-        for number in numbers[: self._config.points_per_step]:
-            claim = await extract_claim(self._llm, self._chunks[number].text, self._query)
+        for number in numbers[: self._inquiry.config.points_per_step]:
+            claim = await extract_claim(self._llm, self._inquiry.chunks[number].text, self._query)
             if claim is not None:
                 claims.append((number, claim))
         best = max((claim.support for _, claim in claims), default=0.0)
@@ -84,9 +70,9 @@ class SmallAsker:
             if claim.support >= floor:
                 self._place(made, anew, memory, number, claim, entities)
         made.updated += [PointUpdate(point=at, description=text) for at, text in anew.items()]
-        return Said(made, None)
+        return Proposal("evolve", made)
 
-    async def merges(self, memory: Memory) -> Said[Merges]:
+    async def merges(self, memory: Memory) -> Proposal[Merges]:
         """Points that share half of their entities, the most alike first."""
         points = list(memory.points.values())
         pairs = sorted(
@@ -102,26 +88,27 @@ class SmallAsker:
             if not {one, other} & taken and len(text) <= MERGED_CHARS:
                 taken |= {one, other}
                 merges.append(Merge(points=[one, other], description=text))
-        return Said(Merges(merges=merges), None)
+        return Proposal("merge", Merges(merges=merges))
 
-    async def concerns(self, memory: Memory, cases: tuple[Case, ...]) -> Said[Concerns]:
+    async def concerns(self, memory: Memory, cases: tuple[Case, ...]) -> Proposal[Concerns]:
         """Whether the notes answer the query, or which way to look in this step."""
         if "1" in cases and memory.points:
             prompt = SUFFICIENT.render(notes=_notes(memory.points.values()), query=self._query)
-            if (
-                await self._llm.probability_of_yes(reader_messages(prompt), stage="concerns")
-                >= ENOUGH
-            ):
-                return Said(Concerns(judgement="1"), None)
+            yes = await self._llm.probability_of_yes(reader_messages(prompt), stage="concerns")
+            if yes >= ENOUGH:
+                return Proposal("concerns", Concerns(judgement="1"))
         if "2.1" in cases and (self._step % 2 == 1 or "2.2" not in cases):
             place, point = max(
                 enumerate(memory.points.values()), key=lambda item: (item[1].changed, item[0])
             )
             near = Concern(point=place, concern=point.description)
-            return Said(Concerns(judgement="2.1", concerns=[near]), None)
-        return Said(Concerns(judgement="2.2", concerns=[Concern(concern=self._query)]), None)
+            return Proposal("concerns", Concerns(judgement="2.1", concerns=[near]))
+        wide = Concern(concern=self._query)
+        return Proposal("concerns", Concerns(judgement="2.2", concerns=[wide]))
 
-    async def subquery(self, memory: Memory, concern: Concern, history: Sequence[str]) -> Said[str]:
+    async def subquery(
+        self, memory: Memory, concern: Concern, history: Sequence[str]
+    ) -> Proposal[FollowUp]:
         """A question that the notes leave open: of the point, or of all."""
         del history
         points = list(memory.points.values())
@@ -131,7 +118,8 @@ class SmallAsker:
             sampling=Sampling(max_tokens=QUESTION_TOKENS, seed=self._step),
             stage="subquery",
         )
-        return Said(one_line(reply.text), reply.call_key)
+        said = FollowUp.model_construct(subquery=one_line(reply.text))
+        return Proposal("subquery", said, reply.text, reply.call_key)
 
     def _place(
         self,
@@ -147,7 +135,7 @@ class SmallAsker:
         names = self._names(number, claim, found)
         held = {entity_key(name) for name in names}
         for place, point in enumerate(memory.points.values()):
-            if point.vertices == held and self._config.update:
+            if point.vertices == held and self._inquiry.config.update:
                 text = anew.get(place, point.description)
                 if claim.text not in text:
                     anew[place] = f"{text} {claim.text}"
@@ -158,7 +146,7 @@ class SmallAsker:
     def _names(self, number: int, claim: Claim, found: frozenset[str]) -> list[str]:
         """The chunk's entities that the claim names; where these are fewer than two, also those
         that were found, then any."""
-        here = [each for each in self._graph.entities.values() if number in each.chunks]
+        here = [each for each in self._inquiry.graph.entities.values() if number in each.chunks]
         here.sort(key=lambda each: (not mentions(each.name, claim.text), each.id not in found))
         said = sum(mentions(each.name, claim.text) for each in here)
         return [each.name for each in here[: max(2, said)]]

@@ -1,35 +1,30 @@
-"""The memory of one question: points over entities, and the function that evolves it.
+"""The memory of one question: points over entities, and the edits and events of its log.
 
 Source: HGMem §3.3–3.5. A point is a hyperedge: a description, and two or more entities as its
 vertices. Every vertex is an entity of the document's graph, or of an overlay that belongs to this
 question alone: the paper inserts what is missing into the graph itself, which other questions
 share. A merge takes its parents out of the memory; the log keeps them.
 
-``apply`` gives the memory after one edit; ``replay`` of a log gives the same memory again.
+A step of the log is a step of the method: its rows are the judgement, each subquery with its case,
+what each retrieved, the edits that evolved the memory, an answer where one was given, and why the
+loop ended. Only the edits change the memory; the other rows say how it came to them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Final, Literal
 
 from mgl.memories.hgmem.hypergraph import Hypergraph
+from mgl.memories.log import Vocabulary
 
-__all__ = [
-    "EMPTY",
-    "AddVertex",
-    "Edit",
-    "Insert",
-    "Memory",
-    "Merge",
-    "Point",
-    "Restart",
-    "Update",
-    "Vertex",
-    "apply",
-    "replay",
-]
+Case = Literal["1", "2.1", "2.2"]
+"""Fig. 6: sufficient; a point of the memory is investigated; what lies beyond it is explored."""
+
+StopReason = Literal["sufficient", "no_concerns", "steps", "unjudged", "failed"]
+"""``unjudged``: the judgement could not be had; ``failed``: the answer could not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +67,7 @@ class AddVertex:
 class Insert:
     """A new point; its vertices are there already."""
 
+    step: int
     point: int
     description: str
     vertices: tuple[str, ...]
@@ -82,6 +78,7 @@ class Update:
     """A point is said anew; its vertices stay (§3.5), but for the released code's, which gives
     others."""
 
+    step: int
     point: int
     description: str
     vertices: tuple[str, ...] | None = None
@@ -95,6 +92,7 @@ class Merge:
     them.
     """
 
+    step: int
     point: int
     parents: tuple[int, ...]
     description: str
@@ -103,7 +101,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Everything is begun anew: what the released code does where a reply cannot be read."""
+    """Everything begins anew: what the released code does where a reply cannot be read."""
 
 
 Edit = AddVertex | Insert | Update | Merge | Restart
@@ -133,10 +131,9 @@ class Memory:
 EMPTY = Memory()
 
 
-def apply(memory: Memory, edit: Edit, step: int) -> Memory:
-    """The memory after one edit of a step. ValueError for an edit that cannot be (a point or a
-    vertex that is not there, or is there already): such edits are rejected before they come here.
-    """
+def apply(memory: Memory, edit: Edit) -> Memory:
+    """The memory after one edit. ValueError for one that cannot be: a point or a vertex that is
+    not there, or is there already."""
     points, vertices = dict(memory.points), dict(memory.vertices)
     hypergraph, following = memory.hypergraph.copy(), memory.next_point
     match edit:
@@ -151,7 +148,7 @@ def apply(memory: Memory, edit: Edit, step: int) -> Memory:
             held = frozenset(edit.vertices)
             _check(number == following, f"point {number} is not the next one")
             _check(len(held) > 1 and held <= vertices.keys(), f"point {number} has no vertices")
-            points[number] = Point(number, description, held, step, step)
+            points[number] = Point(number, description, held, edit.step, edit.step)
             hypergraph.add_edge(str(number), held)
             following += 1
         case Update(point=number, description=description):
@@ -162,7 +159,7 @@ def apply(memory: Memory, edit: Edit, step: int) -> Memory:
                 hypergraph.remove_edge(str(number))
                 hypergraph.add_edge(str(number), held)
             points[number] = replace(
-                points[number], description=description, vertices=held, changed=step
+                points[number], description=description, vertices=held, changed=edit.step
             )
         case Merge(point=number, parents=parents, description=description):
             _check(number == following, f"point {number} is not the next one")
@@ -173,19 +170,79 @@ def apply(memory: Memory, edit: Edit, step: int) -> Memory:
                 del points[parent]
                 if not edit.kept:
                     hypergraph.remove_edge(str(parent))
-            points[number] = Point(number, description, held, step, step, parents)
+            points[number] = Point(number, description, held, edit.step, edit.step, parents)
             hypergraph.add_edge(str(number), held)
             following += 1
     return Memory(MappingProxyType(points), MappingProxyType(vertices), hypergraph, following)
 
 
-def replay(edits: Iterable[tuple[int, Edit]], memory: Memory = EMPTY) -> Memory:
-    """The memory that a log stands for: steps and their edits."""
-    for step, edit in edits:
-        memory = apply(memory, edit, step)
-    return memory
-
-
 def _check(holds: bool, otherwise: str) -> None:
     if not holds:
         raise ValueError(otherwise)
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Fig. 6: the case that the model judged the memory to be in, open to it or not."""
+
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """Fig. 7: a subquery and the concern that it serves; ``point`` is the one that is investigated
+    (case 2.1). The first step asks the query itself, which serves none."""
+
+    text: str
+    case: Case | None = None
+    concern: str | None = None
+    point: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieve:
+    """What a subquery found, the best first: ids of entities and relations, numbers of chunks.
+    ``scope`` is how many entities it was looked for among."""
+
+    subquery: str
+    scope: int
+    entities: tuple[str, ...]
+    relations: tuple[str, ...]
+    chunks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Respond:
+    """An answer from the memory as it was then, the chunks that it names as its sources, and those
+    that were read for it, the best first."""
+
+    text: str
+    chunks: tuple[int, ...]
+    read: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why the loop ended."""
+
+    reason: StopReason
+
+
+VOCABULARY: Final = Vocabulary[Edit, Memory](
+    {
+        "vertex": AddVertex,
+        "insert": Insert,
+        "update": Update,
+        "merge": Merge,
+        "restart": Restart,
+    },
+    apply,
+    EMPTY,
+    events={
+        "judge": Judge,
+        "subquery": Subquery,
+        "retrieve": Retrieve,
+        "answer": Respond,
+        "stop": Stop,
+    },
+)

@@ -11,15 +11,20 @@ from collections.abc import Iterator, Sequence
 from textwrap import shorten
 
 from mgl.memories.graph import EntityGraph
-from mgl.memories.hgmem.edits import Judge, Respond, Retrieve, Stop, Subquery, edits_of, read
 from mgl.memories.hgmem.state import (
     EMPTY,
+    VOCABULARY,
     Edit,
     Insert,
+    Judge,
     Memory,
     Merge,
     Point,
+    Respond,
     Restart,
+    Retrieve,
+    Stop,
+    Subquery,
     Update,
     Vertex,
     apply,
@@ -28,25 +33,25 @@ from mgl.memories.view import ViewEdge, ViewNode
 from mgl.store import EditRecord
 from mgl.types import Chunk, Span
 
-__all__ = ["drawn", "trace"]
+__all__ = ["draw_log", "trace_log"]
 
 LABEL_CHARACTERS = 40
 _CASES = {"1": "sufficient", "2.1": "local investigation", "2.2": "global exploration"}
 
 
-def drawn(
+def draw_log(
     rows: Sequence[EditRecord], graph: EntityGraph, chunks: Sequence[Chunk]
 ) -> tuple[tuple[ViewNode, ...], tuple[ViewEdge, ...]]:
     """The nodes and edges of a log: every vertex, every wording of every point.
 
-    What was begun anew is named by its attempt, whose points have the numbers of the next one's.
+    What began anew is named by its attempt, whose points have the numbers of the next one's.
     """
     nodes: list[ViewNode] = []
     edges: list[ViewEdge] = []
-    seen = _seen(rows)
+    seen = _find_seen(rows)
     for attempt, (edits, ended) in enumerate(_attempts(rows), 1):
         mark = "" if ended is None else f" (attempt {attempt})"
-        memory, steps, lives = _lived(edits, ended)
+        memory, steps, lives = _replay_lives(edits, ended)
         for vertex in memory.vertices.values():
             nodes.append(_entity(vertex, graph, chunks, steps[vertex.id], ended, mark))
         for point, held, gone in lives:
@@ -63,7 +68,7 @@ def drawn(
                     shorten(
                         f"{point.number}: {point.description}", LABEL_CHARACTERS, placeholder="…"
                     ),
-                    _said(point),
+                    _describe(point),
                     _source(point, held, seen.get(point.step, ()), chunks) or min(spans),
                     point.changed,
                     gone=gone,
@@ -83,16 +88,17 @@ def _attempts(rows: Sequence[EditRecord]) -> list[tuple[list[tuple[int, Edit]], 
     """The edits of each attempt, and the step in which everything was begun anew after it."""
     attempts: list[tuple[list[tuple[int, Edit]], int | None]] = []
     edits: list[tuple[int, Edit]] = []
-    for step, edit in edits_of(rows):
+    for row in rows:
+        edit = VOCABULARY.edit(row)
         if isinstance(edit, Restart):
-            attempts.append((edits, step))
+            attempts.append((edits, row.chunk))
             edits = []
-        else:
-            edits.append((step, edit))
+        elif edit is not None:
+            edits.append((row.chunk, edit))
     return [*attempts, (edits, None)]
 
 
-def _lived(
+def _replay_lives(
     edits: Sequence[tuple[int, Edit]], ended: int | None
 ) -> tuple[Memory, dict[str, int], list[tuple[Point, Memory, int | None]]]:
     """The memory at the end of an attempt, the steps that brought its vertices, and each wording
@@ -101,7 +107,7 @@ def _lived(
     steps: dict[str, int] = {}
     lives: list[tuple[Point, Memory, int | None]] = []
     for step, edit in edits:
-        before, memory = memory, apply(memory, edit, step)
+        before, memory = memory, apply(memory, edit)
         for vertex in memory.vertices.keys() - before.vertices.keys():
             steps[vertex] = step
         for point in before.points.values():
@@ -111,13 +117,13 @@ def _lived(
     return memory, steps, lives
 
 
-def trace(rows: Sequence[EditRecord], graph: EntityGraph) -> tuple[str, ...]:
+def trace_log(rows: Sequence[EditRecord], graph: EntityGraph) -> tuple[str, ...]:
     """One line for each subquery, each change of the memory and each judgement."""
     return tuple(line for row in rows for line in _lines(row, graph))
 
 
 def _lines(row: EditRecord, graph: EntityGraph) -> Iterator[str]:
-    said, at = read(row), f"step {row.chunk}"
+    said, at = VOCABULARY.parse(row), f"step {row.chunk}"
     match said:
         case Judge(case=case):
             yield f"{at}: judged {case} ({_CASES[case]})"
@@ -148,17 +154,17 @@ def _changes(said: object, at: str) -> Iterator[str]:
             yield f"{at}: begun anew"
 
 
-def _said(point: Point) -> str:
+def _describe(point: Point) -> str:
     if not point.parents:
         return point.description
     return f"{point.description} (merged of points {', '.join(map(str, point.parents))})"
 
 
-def _seen(rows: Sequence[EditRecord]) -> dict[int, list[int]]:
+def _find_seen(rows: Sequence[EditRecord]) -> dict[int, list[int]]:
     """The chunks that each step found."""
     found: dict[int, list[int]] = defaultdict(list)
     for row in rows:
-        if isinstance(said := read(row), Retrieve):
+        if isinstance(said := VOCABULARY.parse(row), Retrieve):
             found[row.chunk] += said.chunks
     return found
 

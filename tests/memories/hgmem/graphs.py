@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mgl.memories.graph.state import Entity, EntityGraph, Mention, Relation, relation_id
 from mgl.memories.hgmem.state import (
     EMPTY,
+    VOCABULARY,
     AddVertex,
     Edit,
     Insert,
@@ -16,8 +17,8 @@ from mgl.memories.hgmem.state import (
     Merge,
     Update,
     Vertex,
-    apply,
 )
+from mgl.memories.log import Draft
 from mgl.types import Span
 
 NAMES = [f"e{number}" for number in range(8)]
@@ -44,17 +45,18 @@ def graph_of(
 
 
 @st.composite
-def logs(draw: st.DrawFn, most: int = 12) -> list[tuple[int, Edit]]:
-    """A sequence of edits that can be applied one after another, each with its step."""
-    memory, log = EMPTY, []
+def logs(draw: st.DrawFn, most: int = 12) -> list[Edit]:
+    """A sequence of edits that can be applied one after another."""
+    draft = Draft(VOCABULARY, 0, EMPTY)
+    log: list[Edit] = []
 
-    def take(step: int, edit: Edit) -> None:
-        nonlocal memory
-        memory = apply(memory, edit, step)
-        log.append((step, edit))
+    def take(edit: Edit) -> None:
+        assert draft.put(edit)
+        log.append(edit)
 
     for step in range(draw(st.integers(0, most))):
-        points = sorted(memory.points)
+        memory = draft.state
+        points, text = sorted(memory.points), draw(st.text(max_size=8))
         kinds = ["insert", *(["update"] if points else []), *(["merge"] if len(points) > 1 else [])]
         match draw(st.sampled_from(kinds)):
             case "insert":
@@ -62,25 +64,21 @@ def logs(draw: st.DrawFn, most: int = 12) -> list[tuple[int, Edit]]:
                 for name in sorted(held - memory.vertices.keys()):
                     new = draw(st.booleans())
                     linked = tuple(sorted(held - {name})) if new else ()
-                    take(step, AddVertex(Vertex(name, name, (0,), new, name, linked)))
-                said = draw(st.text(max_size=8))
-                take(step, Insert(memory.next_point, said, tuple(sorted(held))))
+                    take(AddVertex(Vertex(name, name, (0,), new, name, linked)))
+                take(Insert(step, memory.next_point, text, tuple(sorted(held))))
             case "update":
-                take(step, Update(draw(st.sampled_from(points)), draw(st.text(max_size=8))))
+                take(Update(step, draw(st.sampled_from(points)), text))
             case "merge":
                 chosen = draw(st.sets(st.sampled_from(points), min_size=2, max_size=3))
-                take(
-                    step, Merge(memory.next_point, tuple(sorted(chosen)), draw(st.text(max_size=8)))
-                )
+                take(Merge(step, memory.next_point, tuple(sorted(chosen)), text))
     return log
 
 
 def memory_of(*points: Sequence[str]) -> Memory:
     """A memory with these points, each by the names of its vertices."""
-    memory = EMPTY
+    draft = Draft(VOCABULARY, 0, EMPTY)
     for held in points:
         for name in held:
-            if name not in memory.vertices:
-                memory = apply(memory, AddVertex(Vertex(name, name, (0,))), 0)
-        memory = apply(memory, Insert(memory.next_point, "said", tuple(held)), 0)
-    return memory
+            draft.put(AddVertex(Vertex(name, name, (0,))))
+        draft.put(Insert(0, draft.state.next_point, "said", tuple(held)))
+    return draft.state

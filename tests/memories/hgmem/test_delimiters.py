@@ -187,8 +187,8 @@ def test_the_papers_examples_of_concerns() -> None:
 
 
 def test_the_papers_example_of_a_subquery() -> None:
-    assert parse_subquery(example(prompts.SUBQUERY)) == "xxx"
-    assert parse_subquery("  Why was Xodar degraded?\n") == "Why was Xodar degraded?"
+    assert parse_subquery(example(prompts.SUBQUERY)).subquery == "xxx"
+    assert parse_subquery("  Why was Xodar degraded?\n").subquery == "Why was Xodar degraded?"
 
 
 @pytest.mark.parametrize("reply", ["", "[Subquery]:", "[Subquery]: \n", "One?\nTwo?"])

@@ -15,7 +15,14 @@ from mgl.llm.fakes import SchemaEngine
 from mgl.memories.graph import EntityGraph
 from mgl.memories.graph.state import fold
 from mgl.memories.hgmem import HgMem
-from mgl.memories.hgmem.edits import Judge, Respond, Retrieve, Stop, Subquery, read
+from mgl.memories.hgmem.state import (
+    VOCABULARY,
+    Judge,
+    Respond,
+    Retrieve,
+    Stop,
+    Subquery,
+)
 from mgl.store import EditRecord, Store
 from mgl.types import Conversation, Document, Question
 from tests.memories.hgmem.conftest import Ask
@@ -29,7 +36,9 @@ MERGED = {"points": [0, 1], "description": "Xodar is given to Carter, who defeat
 
 
 def said(memory: HgMem, store: Store, kind: type[Any]) -> list[Any]:
-    return [each for row in store.edits(memory.id) if isinstance(each := read(row), kind)]
+    return [
+        each for row in store.edits(memory.id) if isinstance(each := VOCABULARY.parse(row), kind)
+    ]
 
 
 async def test_the_steps_of_the_papers_own_case(memory_for: Ask, store: Store) -> None:

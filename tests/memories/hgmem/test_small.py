@@ -12,8 +12,9 @@ from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.hgmem import HgMem, HgMemConfig
-from mgl.memories.hgmem.edits import Judge, Retrieve, Stop, Subquery, read
+from mgl.memories.hgmem.evidence import Inquiry
 from mgl.memories.hgmem.small import SmallAsker
+from mgl.memories.hgmem.state import VOCABULARY, Judge, Retrieve, Stop, Subquery
 from mgl.store import Store
 from mgl.types import Chunk, Question, Span
 from tests.memories.hgmem.conftest import Ask
@@ -55,7 +56,9 @@ def sure_of(chance: float, enough: float = 0.0) -> Sure:
 
 
 def said(memory: HgMem, store: Store, kind: type) -> list:  # type: ignore[type-arg]
-    return [each for row in store.edits(memory.id) if isinstance(each := read(row), kind)]
+    return [
+        each for row in store.edits(memory.id) if isinstance(each := VOCABULARY.parse(row), kind)
+    ]
 
 
 async def test_a_passage_that_says_so_becomes_a_point(memory_for: Ask, store: Store) -> None:
@@ -112,7 +115,7 @@ async def test_one_way_alone(memory_for: Ask, store: Store, retrieval: str, case
 async def test_points_that_share_half_of_their_entities_are_merged() -> None:
     asker = asking()
     memory = memory_of(["ann", "bo"], ["cy", "dee"], ["ann", "bo", "eve"], ["cy", "fay", "gus"])
-    merges = (await asker.merges(memory)).proposal.merges
+    merges = (await asker.merges(memory)).reply.merges
     assert [(merge.points, merge.description) for merge in merges] == [([0, 2], "said said")]
 
 
@@ -120,11 +123,11 @@ async def test_what_is_said_of_the_entities_of_a_point_is_added_to_it() -> None:
     reader = Reader(lambda _: "Ann met Bo again.", sure_of(0.9))
     memory = memory_of(["ann", "bo"])
     found = [Retrieve("q", 2, ("ann",), (), (0,))]
-    said = (await asking(reader).evolution(memory, ["q"], found)).proposal
+    said = (await asking(reader).evolution(memory, ["q"], found)).reply
     assert said.inserted == []
     (update,) = said.updated
     assert (update.point, update.description) == (0, "said Ann met Bo again.")
-    without = (await asking(reader, update=False).evolution(memory, ["q"], found)).proposal
+    without = (await asking(reader, update=False).evolution(memory, ["q"], found)).reply
     assert [point.objects for point in without.inserted] == [["ann", "bo"]]
 
 
@@ -133,7 +136,7 @@ async def test_all_that_a_step_says_of_a_point_is_added_to_it() -> None:
     asker = asking(Reader(lambda _: next(claims), sure_of(0.9)))
     memory = memory_of(["ann", "bo"])
     found = [Retrieve("q", 2, ("ann",), (), (0, 1, 2))]
-    said = (await asker.evolution(memory, ["q"], found)).proposal
+    said = (await asker.evolution(memory, ["q"], found)).reply
     (update,) = said.updated
     assert update.description == "said Ann met Bo in Rome. Ann married Bo in Paris."
 
@@ -145,7 +148,7 @@ def asking(reader: Reader | None = None, **config: object) -> SmallAsker:
     graph = graph_of({"ann": (0, 1, 2), "bo": (0, 1, 2), "cy": (1,)})
     texts = ["Ann met Bo, and then Cy.", "Cy saw Ann and Bo.", "So Ann met Bo."]
     chunks = [Chunk(n, Span("d", 30 * n, 30 * n + 1), text, 8) for n, text in enumerate(texts)]
-    return SmallAsker(llm, "Who met?", graph, chunks, options, step=1)
+    return SmallAsker(Inquiry(llm, Question("Who met?"), graph, chunks, options), step=1)
 
 
 async def test_it_is_resumed_without_asking_again(memory_for: Ask) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 
-from mgl.memories.hgmem.edits import edits_of, record
 from mgl.memories.hgmem.hypergraph import Hypergraph
 from mgl.memories.hgmem.state import (
     EMPTY,
+    VOCABULARY,
     AddVertex,
     Edit,
     Insert,
@@ -19,7 +20,6 @@ from mgl.memories.hgmem.state import (
     Update,
     Vertex,
     apply,
-    replay,
 )
 from tests.memories.hgmem.graphs import logs, memory_of
 
@@ -27,7 +27,7 @@ from tests.memories.hgmem.graphs import logs, memory_of
 def test_two_points_over_the_same_entities_are_two() -> None:
     memory = memory_of(["ann", "bo"], ["ann", "bo"])
     assert [sorted(point.vertices) for point in memory.points.values()] == [["ann", "bo"]] * 2
-    merged = apply(memory, Merge(2, (0, 1), "both"), 1)
+    merged = apply(memory, Merge(1, 2, (0, 1), "both"))
     assert list(merged.points) == [2]
     assert merged.points[2].vertices == {"ann", "bo"}
 
@@ -42,36 +42,36 @@ def test_neighbours_are_those_of_the_hyperedges_alone() -> None:
 def test_a_merge_makes_neighbours_of_what_was_apart() -> None:
     memory = memory_of(["ann", "bo"], ["cy", "dee"])
     assert "cy" not in memory.neighbours("ann")
-    merged = apply(memory, Merge(2, (0, 1), "together"), 1)
+    merged = apply(memory, Merge(1, 2, (0, 1), "together"))
     assert merged.neighbours("ann") == {"bo", "cy", "dee"}
 
 
 def test_what_the_released_code_keeps_of_merged_points_still_joins_their_vertices() -> None:
     memory = memory_of(["ann", "bo"], ["cy", "dee"])
-    merged = apply(memory, Merge(2, (0, 1), "together", kept=True), 1)
+    merged = apply(memory, Merge(1, 2, (0, 1), "together", kept=True))
     assert list(merged.points) == [2]
     assert merged.hypergraph.edges() == ("0", "1", "2")
 
 
 def test_an_update_keeps_the_vertices_unless_it_gives_others() -> None:
     memory = memory_of(["ann", "bo"], ["cy", "dee"])
-    said = apply(memory, Update(0, "anew"), 3)
+    said = apply(memory, Update(3, 0, "anew"))
     assert said.points[0].vertices == {"ann", "bo"}
     assert (said.points[0].description, said.points[0].changed) == ("anew", 3)
-    other = apply(memory, Update(0, "anew", ("ann", "cy")), 3)
+    other = apply(memory, Update(3, 0, "anew", ("ann", "cy")))
     assert other.neighbours("ann") == {"cy"}
 
 
 def test_the_memory_before_an_edit_stays_as_it_was() -> None:
     memory = memory_of(["ann", "bo"], ["cy", "dee"])
-    apply(memory, Merge(2, (0, 1), "together"), 1)
+    apply(memory, Merge(1, 2, (0, 1), "together"))
     assert list(memory.points) == [0, 1]
     assert memory.neighbours("ann") == {"bo"}
 
 
 def test_a_new_vertex_is_a_neighbour_of_what_it_came_with() -> None:
     memory = memory_of(["ann", "bo"])
-    memory = apply(memory, AddVertex(Vertex("plot", "the plot", (3,), True, "why", ("ann",))), 1)
+    memory = apply(memory, AddVertex(Vertex("plot", "the plot", (3,), True, "why", ("ann",))))
     assert memory.overlay("plot") == {"ann"}
     assert memory.overlay("ann") == {"plot"}
     assert memory.overlay("bo") == frozenset()
@@ -80,31 +80,31 @@ def test_a_new_vertex_is_a_neighbour_of_what_it_came_with() -> None:
 @pytest.mark.parametrize(
     "edit",
     [
-        Insert(0, "a number that is taken", ("ann", "bo")),
-        Insert(2, "a vertex that is not there", ("ann", "zed")),
-        Insert(2, "one vertex", ("ann",)),
-        Update(7, "no such point"),
-        Update(0, "no vertices", ("ann",)),
-        Merge(2, (0, 0), "with itself"),
-        Merge(2, (0, 7), "with one that is not there"),
+        Insert(1, 0, "a number that is taken", ("ann", "bo")),
+        Insert(1, 2, "a vertex that is not there", ("ann", "zed")),
+        Insert(1, 2, "one vertex", ("ann",)),
+        Update(3, 7, "no such point"),
+        Update(3, 0, "no vertices", ("ann",)),
+        Merge(1, 2, (0, 0), "with itself"),
+        Merge(1, 2, (0, 7), "with one that is not there"),
         AddVertex(Vertex("ann", "ann", (0,))),
     ],
 )
 def test_an_edit_that_cannot_be_is_refused(edit: Edit) -> None:
     memory = memory_of(["ann", "bo"], ["cy", "dee"])
     with pytest.raises(ValueError, match=r"point|vert|parent|vertex"):
-        apply(memory, edit, 1)
+        apply(memory, edit)
 
 
 def test_a_restart_forgets_everything() -> None:
-    assert apply(memory_of(["ann", "bo"]), Restart(), 1).points == {}
+    assert apply(memory_of(["ann", "bo"]), Restart()).points == {}
 
 
 @given(logs())
-def test_no_point_is_lost(log: list[tuple[int, Edit]]) -> None:
+def test_no_point_is_lost(log: list[Edit]) -> None:
     """Every point that was inserted is there, or is an ancestor of one that is."""
-    memory = replay(log)
-    parents = {edit.point: edit.parents for _, edit in log if isinstance(edit, Merge)}
+    memory = reduce(apply, log, EMPTY)
+    parents = {edit.point: edit.parents for edit in log if isinstance(edit, Merge)}
     reached = set(memory.points)
     border = list(memory.points)
     while border:
@@ -115,10 +115,10 @@ def test_no_point_is_lost(log: list[tuple[int, Edit]]) -> None:
 
 
 @given(logs())
-def test_a_merge_has_the_vertices_of_its_parents(log: list[tuple[int, Edit]]) -> None:
+def test_a_merge_has_the_vertices_of_its_parents(log: list[Edit]) -> None:
     memory = EMPTY
-    for step, edit in log:
-        before, memory = memory, apply(memory, edit, step)
+    for edit in log:
+        before, memory = memory, apply(memory, edit)
         if isinstance(edit, Merge):
             union = frozenset().union(*(before.points[each].vertices for each in edit.parents))
             assert memory.points[edit.point].vertices == union
@@ -126,8 +126,8 @@ def test_a_merge_has_the_vertices_of_its_parents(log: list[tuple[int, Edit]]) ->
 
 
 @given(logs())
-def test_the_hypergraph_has_an_edge_for_each_point(log: list[tuple[int, Edit]]) -> None:
-    memory = replay(log)
+def test_the_hypergraph_has_an_edge_for_each_point(log: list[Edit]) -> None:
+    memory = reduce(apply, log, EMPTY)
     held = {edge: memory.hypergraph.vertices_of(edge) for edge in memory.hypergraph.edges()}
     assert held == {str(number): point.vertices for number, point in memory.points.items()}
     assert all(len(vertices) > 1 for vertices in held.values())
@@ -138,17 +138,17 @@ def test_the_hypergraph_has_an_edge_for_each_point(log: list[tuple[int, Edit]]) 
 
 
 @given(logs())
-def test_a_log_that_is_written_and_read_gives_the_same_memory(log: list[tuple[int, Edit]]) -> None:
-    rows = [record(step, edit) for step, edit in log]
-    again, memory = replay(edits_of(rows)), replay(log)
+def test_a_log_that_is_written_and_read_gives_the_same_memory(log: list[Edit]) -> None:
+    rows = [VOCABULARY.record(step, edit) for step, edit in enumerate(log)]
+    again, memory = VOCABULARY.replay(rows), reduce(apply, log, EMPTY)
     assert again.points == memory.points
     assert again.vertices == memory.vertices
     assert set(again.hypergraph.edges()) == set(memory.hypergraph.edges())
 
 
 def test_a_rejected_row_changes_nothing() -> None:
-    rows = [record(0, Update(7, "x"), rejected="unknown_point")]
-    assert replay(edits_of(rows)) == EMPTY
+    rows = [VOCABULARY.record(0, Update(0, 7, "x"), rejected="unknown_point")]
+    assert VOCABULARY.replay(rows) == EMPTY
 
 
 def test_no_pickle_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

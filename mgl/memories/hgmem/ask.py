@@ -1,0 +1,250 @@
+"""The calls of a step: a prompt of the paper, and a reply in either format as the same proposals.
+
+Source: HGMem Fig. 4–7; Fig. 4 calls for a csv table, Fig. 10 shows how a point reads. How many
+tokens of each are shown is the released code's. In JSON a reply is held to what there is; text with
+delimiters is read strictly, and asked for again with another seed where it cannot be read.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from mgl.llm.base import Message
+from mgl.llm.prompting import shorten, take_leading
+from mgl.memories.hgmem.delimiters import (
+    RELEASED,
+    MalformedReply,
+    parse_concerns,
+    parse_evolution,
+    parse_merges,
+    parse_subquery,
+)
+from mgl.memories.hgmem.evidence import Inquiry
+from mgl.memories.hgmem.printed import CONCERNS, EVOLVE, MERGE, SUBQUERY
+from mgl.memories.hgmem.prompts import (
+    CONCERNS_JSON,
+    EVOLVE_JSON,
+    INSERT_JSON,
+    MERGE_JSON,
+    REPLACE_JSON,
+    SUBQUERY_JSON,
+)
+from mgl.memories.hgmem.proposals import (
+    Concern,
+    Concerns,
+    Evolution,
+    FollowUp,
+    Merges,
+    concerns_schema,
+    evolution_schema,
+    merges_schema,
+)
+from mgl.memories.hgmem.state import Case, Memory, Retrieve
+from mgl.memories.propose import Proposal, propose
+from mgl.prompt import Prompt, one_line
+
+__all__ = ["Asker", "PaperAsker", "Unreadable", "show_memory"]
+
+LANGUAGE = "English"
+NONE = "<None>"
+REPAIRS, REPAIR_SEEDS = 2, 100
+PROMPT_TOKENS = 1100  # Fig. 4 without what is filled in
+
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
+
+
+class Unreadable(Exception):
+    """A reply with delimiters could not be read; the released code then begins anew."""
+
+
+class Asker(Protocol):
+    """What a step asks of a model about the memory as it is."""
+
+    async def evolution(
+        self, memory: Memory, subqueries: Sequence[str], found: Sequence[Retrieve]
+    ) -> Proposal[Evolution]:
+        """Fig. 4: what to insert and what to say anew."""
+        ...
+
+    async def merges(self, memory: Memory) -> Proposal[Merges]:
+        """Fig. 5: which points become one; the memory has two at least."""
+        ...
+
+    async def concerns(self, memory: Memory, cases: tuple[Case, ...]) -> Proposal[Concerns]:
+        """Fig. 6: whether the memory is sufficient, and what is to be found out if not."""
+        ...
+
+    async def subquery(
+        self, memory: Memory, concern: Concern, history: Sequence[str]
+    ) -> Proposal[FollowUp]:
+        """Fig. 7: the subquery that serves a concern."""
+        ...
+
+
+class PaperAsker:
+    """Asks with the paper's prompts. Raises Unreadable under ``released_code`` alone."""
+
+    def __init__(self, inquiry: Inquiry, *, step: int, attempt: int) -> None:
+        self._inquiry = inquiry
+        self._query = inquiry.question.text
+        self._config = inquiry.config
+        self._sampling = inquiry.config.sampling(step, attempt)
+
+    async def evolution(
+        self, memory: Memory, subqueries: Sequence[str], found: Sequence[Retrieve]
+    ) -> Proposal[Evolution]:
+        config, points = self._config, len(memory.points)
+        values = {
+            "main_query": self._query,
+            "memory": show_memory(memory),
+            "cur_subqueries": "\n".join(subqueries),
+            "retrieved_info": await _show_retrieved(self._inquiry, found, memory, subqueries),
+        }
+        if config.format == "delimiters":
+            return await self._ask_text(
+                "evolve", EVOLVE, values, lambda text: parse_evolution(text, points)
+            )
+        update, released = config.update and points > 0, config.released
+        prompt = (REPLACE_JSON if released else EVOLVE_JSON) if update else INSERT_JSON
+        most = config.points_per_step
+        schema = evolution_schema(points, update=update, replace=released, most=most)
+        return await self._ask("evolve", prompt, values, schema, Evolution)
+
+    async def merges(self, memory: Memory) -> Proposal[Merges]:
+        points = len(memory.points)
+        values = {"main_query": self._query, "memory": show_memory(memory)}
+        if self._config.format == "delimiters":
+            return await self._ask_text(
+                "merge", MERGE, values, lambda text: parse_merges(text, points)
+            )
+        return await self._ask("merge", MERGE_JSON, values, merges_schema(points), Merges)
+
+    async def concerns(self, memory: Memory, cases: tuple[Case, ...]) -> Proposal[Concerns]:
+        points, most = len(memory.points), self._config.concerns
+        values = {"num_concerns": str(most), "query": self._query, "memory": show_memory(memory)}
+        if self._config.format == "delimiters":
+            return await self._ask_text(
+                "concerns", CONCERNS, values, lambda text: parse_concerns(text, points)
+            )
+        schema = concerns_schema(cases, points, most)
+        return await self._ask("concerns", CONCERNS_JSON, values, schema, Concerns)
+
+    async def subquery(
+        self, memory: Memory, concern: Concern, history: Sequence[str]
+    ) -> Proposal[FollowUp]:
+        values = {
+            "query": self._query,
+            "memory": show_memory(memory),
+            "concern": concern.concern,
+            "history_subqueries": "\n".join(history) or NONE,
+        }
+        if self._config.format == "delimiters":
+            return await self._ask_text("subquery", SUBQUERY, values, parse_subquery)
+        said = await self._ask("subquery", SUBQUERY_JSON, values, FollowUp, FollowUp)
+        if said.reply is not None:
+            said.reply.subquery = one_line(said.reply.subquery)
+        return said
+
+    async def _ask(
+        self,
+        stage: str,
+        prompt: Prompt,
+        values: Mapping[str, str],
+        schema: type[BaseModel],
+        kind: type[ReplyT],
+    ) -> Proposal[ReplyT]:
+        """A reply that is held to ``schema``, as the ``kind`` that both formats are read into."""
+        llm, sampling, text = self._inquiry.llm, self._sampling, _render(prompt, values)
+        said = await propose(llm, text, schema, sampling=sampling, stage=stage)
+        reply = None if said.reply is None else kind.model_validate(said.reply.model_dump())
+        return Proposal(stage, reply, said.text, said.call_key, said.problem)
+
+    async def _ask_text(
+        self,
+        stage: str,
+        prompt: Prompt,
+        values: Mapping[str, str],
+        parse: Callable[[str], ReplyT],
+    ) -> Proposal[ReplyT]:
+        messages, problem = [Message("user", _render(prompt, values))], ""
+        for repair in range(REPAIRS + 1):
+            seed = self._sampling.seed + repair * REPAIR_SEEDS
+            sampling = replace(self._sampling, seed=seed)
+            try:
+                reply = await self._inquiry.llm.complete(messages, sampling=sampling, stage=stage)
+                return Proposal(stage, parse(reply.text), reply.text, reply.call_key)
+            except MalformedReply as error:
+                if self._config.released:
+                    raise Unreadable(str(error)) from error
+                problem = f"the reply does not keep to the paper's format: {error}"
+        return Proposal(stage, None, problem=problem)
+
+
+def _render(prompt: Prompt, values: Mapping[str, str]) -> str:
+    """A prompt filled in; one that is printed for delimiters with their marks."""
+    known = {**RELEASED.of(prompt), "language": LANGUAGE, **values}
+    return prompt.render(**{name: known[name] for name in prompt.variables})
+
+
+def show_memory(memory: Memory) -> str:
+    """The points in order, each with its place, from 0; what a reply names them by."""
+    lines = []
+    for place, point in enumerate(memory.points.values()):
+        names = ", ".join(sorted(memory.vertices[vertex].name for vertex in point.vertices))
+        said = one_line(point.description)
+        lines.append(f"{place}. Subordinate entities: {names}. Description: {said}")
+    return "\n".join(lines) or NONE
+
+
+async def _show_retrieved(
+    inquiry: Inquiry, found: Sequence[Retrieve], memory: Memory, subqueries: Sequence[str]
+) -> str:
+    """Entities, relationships and sources, each found by any of the subqueries, as csv tables.
+
+    The sources take what the model's context leaves for them beside the query and subqueries, where
+    that is less than they may.
+    """
+    llm, graph, config = inquiry.llm, inquiry.graph, inquiry.config
+    described, related = [], []
+    for entity in dict.fromkeys(each for one in found for each in one.entities):
+        if (known := graph.entities.get(entity)) is not None:
+            described.append((known.name, known.type, one_line(known.description)))
+        else:
+            vertex = memory.vertices[entity]
+            described.append((vertex.name, "", one_line(vertex.description)))
+    for relation in dict.fromkeys(each for one in found for each in one.relations):
+        joined = graph.relations[relation]
+        ends = graph.entities[joined.source].name, graph.entities[joined.target].name
+        related.append(_csv_row((*ends, one_line(joined.description))))
+    about = await shorten(llm, [text for _, _, text in described], config.entity_tokens)
+    entities = [
+        _csv_row((name, kind, text)) for (name, kind, _), text in zip(described, about, strict=True)
+    ]
+    relations = await take_leading(llm, related, config.relation_tokens)
+    tables = (
+        f"-----Entities-----\n{_join(['entity,type,description', *entities])}\n"
+        f"-----Relationships-----\nsource,target,description\n{_join(relations)}"
+    )
+    shown = [tables, show_memory(memory), inquiry.question.text, *subqueries]
+    used = sum(await llm.count_tokens(shown))
+    room = llm.context_tokens - config.reply_tokens - PROMPT_TOKENS - used
+    numbers = sorted({each for one in found for each in one.chunks})
+    texts = [_csv_row((number, one_line(inquiry.chunks[number].text))) for number in numbers]
+    sources = await take_leading(llm, texts, min(config.chunk_tokens_shown, room))
+    return f"{tables}\n-----Sources-----\nid,content\n{_join(sources)}"
+
+
+def _join(rows: Iterable[str]) -> str:
+    return "\n".join(rows)
+
+
+def _csv_row(cells: Sequence[object]) -> str:
+    written = io.StringIO()
+    csv.writer(written, lineterminator="").writerow(cells)
+    return written.getvalue()

@@ -1,0 +1,143 @@
+"""How a proposal becomes edits: names to vertices, points that are there, merges that can be.
+
+Source: HGMem §3.5. What cannot be applied is logged with its reason and changes nothing:
+
+    too_few_vertices   a new point whose names are of fewer than two entities
+    duplicate_point    one with the vertices and the words of a point that is there
+    unchanged          an update that says what was said
+    unknown_point      an update or a merge of a point that is not there
+    overlapping        a merge of points of which fewer than two are left by an earlier merge
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mgl.memories.graph import entity_key
+from mgl.memories.graph.names import clean_name, mentions
+from mgl.memories.hgmem.evidence import Inquiry
+from mgl.memories.hgmem.proposals import Evolution, Merges, NewPoint, PointUpdate
+from mgl.memories.hgmem.state import (
+    AddVertex,
+    Edit,
+    Insert,
+    Memory,
+    Merge,
+    Retrieve,
+    Update,
+    Vertex,
+)
+from mgl.memories.log import Draft
+from mgl.prompt import one_line
+
+__all__ = ["Evolver"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evolver:
+    """Puts what a reply proposes into the draft of its step."""
+
+    draft: Draft[Edit, Memory]
+    inquiry: Inquiry
+
+    @property
+    def memory(self) -> Memory:
+        """The memory as it is now within the step."""
+        return self.draft.state
+
+    def evolve(self, evolution: Evolution, found: Sequence[Retrieve], call_key: str | None) -> None:
+        """Update, then insert (§3.5); places are those of the memory as it was shown."""
+        numbers = list(self.memory.points)
+        seen = sorted({number for one in found for number in one.chunks})
+        if self.inquiry.config.update:
+            for update in evolution.updated:
+                self._update(update, numbers, seen, call_key)
+        for point in evolution.inserted:
+            self._insert(point, seen, call_key)
+
+    def merge(self, merges: Merges, call_key: str | None) -> None:
+        """Merge points (Eq. 8). One that an earlier merge of the reply took is left out of the
+        next, which is made where two others are left."""
+        numbers, draft = list(self.memory.points), self.draft
+        for proposal in merges.merges:
+            named = dict.fromkeys(
+                numbers[place] for place in proposal.points if place < len(numbers)
+            )
+            left = tuple(number for number in named if number in self.memory.points)
+            edit = Merge(
+                draft.step,
+                self.memory.next_point,
+                left,
+                one_line(proposal.description),
+                kept=self.inquiry.config.released,
+            )
+            overlaps = "overlapping" if len(left) < len(named) else None
+            rejected = None
+            if len(left) < 2:
+                rejected = "overlapping" if len(named) > 1 else "unknown_point"
+            draft.put(edit, rejected=rejected, repaired=overlaps, call_key=call_key)
+
+    def _update(
+        self,
+        update: PointUpdate,
+        numbers: Sequence[int],
+        seen: Sequence[int],
+        call_key: str | None,
+    ) -> None:
+        said, step = one_line(update.description), self.draft.step
+        if not 0 <= update.point < len(numbers):
+            edit = Update(step, update.point, said)
+            self.draft.put(edit, rejected="unknown_point", call_key=call_key)
+            return
+        number, vertices = numbers[update.point], None
+        if self.inquiry.config.released:
+            new = self._find_vertices(update.objects, said, seen)
+            if len(new) > 1:
+                vertices = tuple(vertex.id for vertex in new)
+                self._add_vertices(new, call_key)
+        point = self.memory.points[number]
+        if said == point.description and vertices in (None, tuple(sorted(point.vertices))):
+            self.draft.put(Update(step, number, said), rejected="unchanged", call_key=call_key)
+        else:
+            self.draft.put(Update(step, number, said, vertices), call_key=call_key)
+
+    def _insert(self, point: NewPoint, seen: Sequence[int], call_key: str | None) -> None:
+        said = one_line(point.description)
+        vertices = self._find_vertices(point.objects, said, seen)
+        held = tuple(vertex.id for vertex in vertices)
+        known = self.memory.points.values()
+        rejected = None
+        if len(held) < 2:
+            rejected = "too_few_vertices"
+        elif any(each.vertices == set(held) and each.description == said for each in known):
+            rejected = "duplicate_point"
+        else:
+            self._add_vertices(vertices, call_key)
+        edit = Insert(self.draft.step, self.memory.next_point, said, held)
+        self.draft.put(edit, rejected=rejected, call_key=call_key)
+
+    def _find_vertices(self, names: Sequence[str], said: str, seen: Sequence[int]) -> list[Vertex]:
+        """One vertex for each entity that is named, in the order of their ids; one that neither
+        graph nor memory has is made, and linked to the others."""
+        named: dict[str, str] = {}
+        for name in names:
+            named.setdefault(entity_key(name), clean_name(name))
+        named.pop("", None)
+        found = []
+        for key in sorted(named):
+            vertex = self.memory.vertices.get(key)
+            if vertex is None and (known := self.inquiry.graph.entities.get(key)) is not None:
+                vertex = Vertex(key, known.name, known.chunks)
+            if vertex is None:
+                name, texts = named[key], self.inquiry.chunks
+                holding = tuple(number for number in seen if mentions(name, texts[number].text))
+                linked = tuple(sorted(named.keys() - {key}))
+                vertex = Vertex(key, name, holding or tuple(seen), True, said, linked)
+            found.append(vertex)
+        return found
+
+    def _add_vertices(self, vertices: Sequence[Vertex], call_key: str | None) -> None:
+        for vertex in vertices:
+            if vertex.id not in self.memory.vertices:
+                self.draft.put(AddVertex(vertex), call_key=call_key)
