@@ -169,13 +169,12 @@ async def _find_boundaries(
 ) -> Cut:
     if len(seen) < 2:
         return Cut(())
-    context = list(before)[-config.context_turns :] if config.context_turns else []
-    shown = [*context, *seen]
+    shown = [*before, *seen]
     lines = await fit_texts(llm, [turns[number].line for number in shown], reserve=BOUNDARY_TOKENS)
     proposal = await propose(
         llm,
         BOUNDARIES.render(dialogue_text=number_lines(lines)),
-        boundaries_schema(len(context), len(seen) - 1),
+        boundaries_schema(len(before), len(seen) - 1),
         sampling=config.sampling(BOUNDARY_TOKENS),
         stage="boundaries",
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import log, sqrt
@@ -27,6 +27,7 @@ from mgl.memories.gam.boundaries import Cut, Trigger
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.cues import mark_events
 from mgl.memories.gam.prompts import RELATION, SUMMARY, Reply
+from mgl.memories.gam.search import Search, search_text
 from mgl.memories.gam.state import (
     Check,
     Consolidate,
@@ -36,23 +37,13 @@ from mgl.memories.gam.state import (
     Rewrite,
     State,
     Topic,
-    raw_text,
 )
 from mgl.memories.log import Draft
 from mgl.memories.propose import Proposal, propose
 from mgl.prompt import one_line
-from mgl.retrieval.ranking import nearest
 from mgl.types import Turn
 
-__all__ = [
-    "Relate",
-    "Summary",
-    "WordSpread",
-    "consolidate",
-    "extract_summary",
-    "renew_summary",
-    "search_text",
-]
+__all__ = ["Consolidator", "Relate", "Summary", "WordSpread", "extract_summary"]
 
 StopWords = Literal["en", "english_plus"]
 
@@ -88,130 +79,123 @@ class _Described:
     problem: str = ""
 
 
-async def consolidate(
-    tools: Tools,
-    draft: Draft[Edit, State],
-    turns: Sequence[Turn],
-    spread: WordSpread,
-    trigger: Trigger,
-    cut: Cut,
-    config: GamConfig,
-) -> None:
-    """Draft the topics that a cut of the buffer makes, and their links."""
-    if cut.problem:
-        draft.fail("boundaries", cut.problem)
-    draft.put(Check(trigger.reason, trigger.turns[-1], cut.boundaries), call_key=cut.call_key)
-    described = await asyncio.gather(
-        *(_describe(tools, part, turns, spread, config) for part in cut.parts)
-    )
-    marks = await asyncio.gather(
-        *(mark_events(tools.llm, part, turns, config) for part in cut.parts)
-    )
-    for part, own, known in zip(cut.parts, described, marks, strict=True):
+class Consolidator:
+    """Turns the parts of a buffer into linked topics, on a draft of the next step."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        turns: Sequence[Turn],
+        search: Search,
+        spread: WordSpread,
+        config: GamConfig,
+    ) -> None:
+        self._tools = tools
+        self._turns = turns
+        self._search = search
+        self._spread = spread
+        self._config = config
+
+    async def consolidate(self, draft: Draft[Edit, State], trigger: Trigger, cut: Cut) -> None:
+        """Draft the topics that a cut of the buffer makes, and their links."""
+        logged = draft.state
+        self._search.follow(logged, self._turns)
+        if cut.problem:
+            draft.fail("boundaries", cut.problem)
+        draft.put(Check(trigger.reason, trigger.turns[-1], cut.boundaries), call_key=cut.call_key)
+        described = await asyncio.gather(*(self._describe(part) for part in cut.parts))
+        marks = await asyncio.gather(
+            *(mark_events(self._tools.llm, part, self._turns, self._config) for part in cut.parts)
+        )
+        for part, own, known in zip(cut.parts, described, marks, strict=True):
+            if own.problem:
+                draft.fail("summary", own.problem)
+            topic = Topic(draft.state.next_topic, own.summary, own.keywords, part, known)
+            earlier = draft.state.topics
+            draft.put(Consolidate(topic), call_key=own.call_key)
+            await self._link(draft, topic, earlier, logged)
+
+    async def renew_summary(self, draft: Draft[Edit, State], topic: Topic) -> None:
+        """Draft a summary of the turns that a topic has now."""
+        own = await self._describe(topic.turns)
         if own.problem:
             draft.fail("summary", own.problem)
-        earlier = draft.state
-        topic = Topic(earlier.next_topic, own.summary, own.keywords, part, known)
-        draft.put(Consolidate(topic), call_key=own.call_key)
-        await _link(tools, draft, earlier, topic, turns, config)
+        draft.put(Rewrite(topic.id, own.summary, own.keywords), call_key=own.call_key)
 
-
-async def renew_summary(
-    tools: Tools,
-    draft: Draft[Edit, State],
-    topic: Topic,
-    turns: Sequence[Turn],
-    spread: WordSpread,
-    config: GamConfig,
-) -> None:
-    """Draft a summary of the turns that a topic has now."""
-    own = await _describe(tools, topic.turns, turns, spread, config)
-    if own.problem:
-        draft.fail("summary", own.problem)
-    draft.put(Rewrite(topic.id, own.summary, own.keywords), call_key=own.call_key)
-
-
-def search_text(topic: Topic, turns: Sequence[Turn]) -> str:
-    """What a topic is found by: its summary, or its raw text where it has none."""
-    return topic.summary or raw_text(topic, turns)
-
-
-async def _describe(
-    tools: Tools,
-    part: Sequence[int],
-    turns: Sequence[Turn],
-    spread: WordSpread,
-    config: GamConfig,
-) -> _Described:
-    lines = [turns[number].line for number in part]
-    if config.summaries == "extract":
-        spread.extend(turns, part[-1] + 1)
-        return _Described(*extract_summary(lines, spread))
-    shown = await fit_texts(tools.llm, lines, reserve=SUMMARY_TOKENS)
-    proposal = await propose(
-        tools.llm,
-        SUMMARY.render(content="\n".join(shown)),
-        Summary,
-        sampling=config.sampling(SUMMARY_TOKENS),
-        stage="summary",
-    )
-    if proposal.reply is None:
-        tools.observer.note(f"a topic has no summary: {proposal.problem}")
-        return _Described(problem=proposal.problem)
-    reply = proposal.reply
-    return _Described(reply.summary, tuple(reply.keywords), proposal.call_key)
-
-
-async def _link(
-    tools: Tools,
-    draft: Draft[Edit, State],
-    earlier: State,
-    topic: Topic,
-    turns: Sequence[Turn],
-    config: GamConfig,
-) -> None:
-    """Algorithm 3: edges to the candidates whose confidence is above the threshold."""
-    texts = {
-        name: search_text(other, turns)
-        for name, other in earlier.topics.items()
-        if not other.frozen
-    }
-    if config.without == "tan" or not texts or not config.candidates:
-        return
-    own = search_text(topic, turns)
-    embedder = tools.required_embedder
-    found = await nearest(embedder, own, texts, config.candidates, passage=True)
-    if config.relations == "similarity":
-        judged = [
-            Proposal("relation", Relate(relation="semantic", confidence=min(1.0, max(0.0, cosine))))
-            for _, cosine in found
-        ]
-    else:
-        relating = (_relate(tools, own, texts[name], config) for name, _ in found)
-        judged = list(await asyncio.gather(*relating))
-    for (name, _), proposal in zip(found, judged, strict=True):
+    async def _describe(self, part: Sequence[int]) -> _Described:
+        lines = [self._turns[number].line for number in part]
+        if self._config.summaries == "extract":
+            self._spread.extend(self._turns, part[-1] + 1)
+            return _Described(*extract_summary(lines, self._spread))
+        shown = await fit_texts(self._tools.llm, lines, reserve=SUMMARY_TOKENS)
+        proposal = await propose(
+            self._tools.llm,
+            SUMMARY.render(content="\n".join(shown)),
+            Summary,
+            sampling=self._config.sampling(SUMMARY_TOKENS),
+            stage="summary",
+        )
+        if proposal.reply is None:
+            self._tools.observer.note(f"a topic has no summary: {proposal.problem}")
+            return _Described(problem=proposal.problem)
         reply = proposal.reply
-        if reply is None:
-            draft.fail("relation", f"{topic.id} to {name}")
-            continue
-        reason = None
-        if reply.relation == "unrelated":
-            reason = "unrelated"
-        elif reply.confidence <= config.threshold:
-            reason = "below_threshold"
-        link = Link(topic.id, name, reply.relation, reply.confidence)
-        draft.put(link, rejected=reason, call_key=proposal.call_key)
+        return _Described(reply.summary, tuple(reply.keywords), proposal.call_key)
 
+    async def _link(
+        self,
+        draft: Draft[Edit, State],
+        topic: Topic,
+        earlier: Mapping[str, Topic],
+        logged: State,
+    ) -> None:
+        """Algorithm 3: edges to the candidates whose confidence is above the threshold.
 
-async def _relate(tools: Tools, own: str, other: str, config: GamConfig) -> Proposal[Relate]:
-    one, two = await fit_texts(tools.llm, [own, other], reserve=RELATION_TOKENS)
-    return await propose(
-        tools.llm,
-        RELATION.render(memory_1_content=one, memory_2_content=two),
-        Relate,
-        sampling=config.sampling(RELATION_TOKENS),
-        stage="relation",
-    )
+        ``logged`` is the state that the search follows; ``earlier`` has the topics of this draft,
+        too.
+        """
+        config, turns = self._config, self._turns
+        if config.without == "tan" or not earlier or not config.candidates:
+            return
+        own = search_text(topic, turns)
+        fresh = {
+            name: search_text(each, turns)
+            for name, each in earlier.items()
+            if name not in logged.topics
+        }
+        frozen = {name for name, each in earlier.items() if each.frozen}
+        found = await self._search.find_alike(own, config.candidates, fresh, frozen)
+        if config.relations == "similarity":
+            judged = [
+                Proposal(
+                    "relation", Relate(relation="semantic", confidence=min(1.0, max(0.0, cosine)))
+                )
+                for _, cosine in found
+            ]
+        else:
+            others = (search_text(earlier[name], turns) for name, _ in found)
+            judged = list(await asyncio.gather(*(self._relate(own, other) for other in others)))
+        for (name, _), proposal in zip(found, judged, strict=True):
+            reply = proposal.reply
+            if reply is None:
+                draft.fail("relation", f"{topic.id} to {name}")
+                continue
+            reason = None
+            if reply.relation == "unrelated":
+                reason = "unrelated"
+            elif reply.confidence <= config.threshold:
+                reason = "below_threshold"
+            link = Link(topic.id, name, reply.relation, reply.confidence)
+            draft.put(link, rejected=reason, call_key=proposal.call_key)
+
+    async def _relate(self, own: str, other: str) -> Proposal[Relate]:
+        one, two = await fit_texts(self._tools.llm, [own, other], reserve=RELATION_TOKENS)
+        return await propose(
+            self._tools.llm,
+            RELATION.render(memory_1_content=one, memory_2_content=two),
+            Relate,
+            sampling=self._config.sampling(RELATION_TOKENS),
+            stage="relation",
+        )
 
 
 class WordSpread:

@@ -14,6 +14,8 @@ import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
+from itertools import islice
 from textwrap import shorten
 from typing import ClassVar
 
@@ -23,7 +25,7 @@ from mgl.memories.base import Recall, TalkMemory, Tools
 from mgl.memories.deletion import Forgotten
 from mgl.memories.gam.boundaries import Trigger, find_cut, next_trigger
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.consolidate import WordSpread, consolidate, renew_summary
+from mgl.memories.gam.consolidate import Consolidator, WordSpread
 from mgl.memories.gam.control import choose, freeze_topic, rewrite_topic, unlink_topics
 from mgl.memories.gam.forgetting import (
     DERIVED,
@@ -34,7 +36,8 @@ from mgl.memories.gam.forgetting import (
     treated,
 )
 from mgl.memories.gam.prompts import BOUNDARIES, CUES, RELATION, SUMMARY
-from mgl.memories.gam.reading import Contexts, Reader, Reading
+from mgl.memories.gam.reading import Reader, Reading
+from mgl.memories.gam.search import Search
 from mgl.memories.gam.state import VOCABULARY, Append, Edit, Forget, State, Topic
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
@@ -81,7 +84,6 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         self._filters: tuple[Filter, ...] = (*filters, *private)
         self._filtered: set[int] = set()
         self._counts: dict[str, int] = {}
-        self._indexed: tuple[int, Contexts] | None = None
         self._spread: tuple[int, WordSpread] = (0, WordSpread())
 
     def _scope(self) -> dict[str, str]:
@@ -143,10 +145,9 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         while (topic := self._stale_topic()) is not None:
             with log.showing(topic.turns):
                 draft = log.draft()
-                await renew_summary(
-                    self._tools, draft, topic, log.turns, self._word_spread(), config
-                )
-                log.write(draft)
+                await self._consolidator().renew_summary(draft, topic)
+                if log.write(draft):
+                    self._search.drop_topics([topic.id])
         while trigger := await next_trigger(log.state, log.turns, config, self._count_tokens):
             await self._consolidate(trigger)
 
@@ -159,19 +160,23 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             return
         with log.showing(range(len(log.turns))):
             draft, turns = log.draft(), log.turns
-            before = [n for n in range(trigger.turns[0]) if n not in log.state.forgotten]
+            earlier = (n for n in reversed(range(trigger.turns[0])) if n not in log.forgotten)
+            before = [*islice(earlier, self._config.context_turns)][::-1]
             cut = await find_cut(self._tools.llm, trigger, turns, self._config, before=before)
-            await consolidate(
-                self._tools, draft, turns, self._word_spread(), trigger, cut, self._config
-            )
+            await self._consolidator().consolidate(draft, trigger, cut)
             log.write(draft)
 
-    def _word_spread(self) -> WordSpread:
-        """The spread of words over the turns, counted anew where some were deleted."""
+    def _consolidator(self) -> Consolidator:
         deleted = len(self._log.fates)
-        if self._spread[0] != deleted:
+        if self._spread[0] != deleted:  # words of turns that were deleted since count no more
             self._spread = deleted, WordSpread()
-        return self._spread[1]
+        return Consolidator(
+            self._tools, self._log.turns, self._search, self._spread[1], self._config
+        )
+
+    @cached_property
+    def _search(self) -> Search:
+        return Search(self._tools, self.id)
 
     def _stale_topic(self) -> Topic | None:
         """The first topic that waits for a summary and is not frozen."""
@@ -204,8 +209,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         async with self._writer() as log:
             await self._settle(ended=True)
             await self._filter(log.state.buffer)
-        contexts = self._contexts() if self._config.meaning == "context" else None
-        reader = Reader(self._tools, log.state, log.turns, self._config, contexts)
+        reader = Reader(self._tools, log.state, log.turns, self._config, self._search)
         with log.showing(range(len(log.turns))):
             return await reader.read(question)
 
@@ -216,13 +220,6 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             reading = reading.before(recent[0])
         state, turns = self._log.state, self._log.turns
         return Recall(reading.shown(state, turns), reading.ranked(state), reading.trace())
-
-    def _contexts(self) -> Contexts:
-        """The turns as the log has them, indexed once a step."""
-        log = self._log
-        if self._indexed is None or self._indexed[0] != log.step:
-            self._indexed = log.step, Contexts(log.turns, log.state.forgotten)
-        return self._indexed[1]
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """Topics and links; a topic stands on all that was said from its first turn to its last."""
@@ -263,6 +260,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         """Correct a topic. InputError for one that does not exist, or is frozen."""
         async with self._writer() as log:
             log.change(lambda state: rewrite_topic(state, topic, summary, keywords))
+            self._tools.store.drop_indexes(f"{self.id}/topics")
 
     async def freeze(self, topic: str, frozen: bool = True) -> None:
         """Keep a topic from being rewritten, linked anew or forgotten, or release it."""

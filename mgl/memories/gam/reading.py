@@ -25,16 +25,13 @@ from numpy.typing import NDArray
 from mgl.memories.base import Tools
 from mgl.memories.calls import Shown, show_turns
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.consolidate import search_text
 from mgl.memories.gam.cues import Implied, find_implied, mark_by_rules, matches_time
+from mgl.memories.gam.search import Search
 from mgl.memories.gam.state import Marks, State, neighbours, raw_text
-from mgl.retrieval.lexical import LexicalIndex
-from mgl.retrieval.ranking import likeness, nearest
 from mgl.types import Question, Turn
 
-__all__ = ["TEMPERATURE", "Contexts", "Event", "Reader", "Reading", "remove_names"]
+__all__ = ["TEMPERATURE", "Event", "Reader", "Reading", "remove_names"]
 
-AROUND = 2  # turns on either side
 TEMPERATURE = 10.0
 _Scores = NDArray[np.float64]
 
@@ -108,29 +105,6 @@ class Reading:
         )
 
 
-class Contexts:
-    """The turns of a conversation at one moment, each with those around it, searched by words."""
-
-    def __init__(self, turns: Sequence[Turn], gone: Collection[int]) -> None:
-        texts = ["" if place in gone else turn.text for place, turn in enumerate(turns)]
-        sessions = [turn.session for turn in turns]
-        self._index = LexicalIndex.of(
-            [
-                " ".join(
-                    texts[near]
-                    for near in range(max(0, place - AROUND), min(len(turns), place + AROUND + 1))
-                    if sessions[near] == sessions[place]
-                )
-                for place in range(len(turns))
-            ]
-        )
-
-    def scores(self, query: str, numbers: Sequence[int]) -> _Scores:
-        """BM25 of some turns with those around them."""
-        found: _Scores = self._index.scores(query)[list(numbers)].astype(np.float64)
-        return found
-
-
 class Reader:
     """Finds the events that may answer a question, in one state of a memory."""
 
@@ -140,14 +114,14 @@ class Reader:
         state: State,
         turns: Sequence[Turn],
         config: GamConfig,
-        contexts: Contexts | None = None,
+        search: Search,
     ) -> None:
-        """``contexts`` are needed where ``config.meaning`` asks for them."""
+        search.follow(state, turns)
         self._tools = tools
         self._state = state
         self._turns = turns
         self._config = config
-        self._contexts = contexts
+        self._search = search
         self._speakers = {turn.speaker for turn in turns if turn.speaker}
 
     async def read(self, question: Question) -> Reading:
@@ -177,46 +151,35 @@ class Reader:
 
     async def _anchors(self, question: str) -> list[str]:
         """The topics most like the question (Eq. 9), the best first."""
-        topics, config = self._state.topics, self._config
-        embedder = self._tools.required_embedder
+        config = self._config
         if config.anchoring == "summary":
-            texts = {name: search_text(topic, self._turns) for name, topic in topics.items()}
-            return [name for name, _ in await nearest(embedder, question, texts, config.anchors)]
-        numbers = [number for topic in topics.values() for number in topic.turns]
+            return await self._search.find_topics(question, config.anchors)
         query = remove_names(question, self._speakers)
-        scores = await likeness(embedder, query, [self._turns[number].line for number in numbers])
-        by_turn = dict(zip(numbers, scores.tolist(), strict=True))
-        best = {
-            name: max(by_turn[number] for number in topic.turns) for name, topic in topics.items()
-        }
-        return sorted(best, key=lambda name: -best[name])[: config.anchors]
+        return await self._search.rank_by_events(query, config.anchors)
 
     async def _chances(self, question: str, numbers: Sequence[int]) -> _Scores:
         """P_sem of each turn, as ``config`` has it."""
-        config, lines = self._config, [self._turns[number].line for number in numbers]
-        embedder = self._tools.required_embedder
+        config = self._config
         if config.without == "mfr":
-            return (await likeness(embedder, question, lines)).astype(np.float64)
+            return await self._search.score_turns(question, numbers)
         if config.meaning == "context":
-            return await self._in_context(question, numbers, lines)
-        places = list(range(len(lines)))
-        if config.judged is not None and config.judged < len(lines):
-            alike = await likeness(embedder, question, lines)
+            return await self._in_context(question, numbers)
+        places = list(range(len(numbers)))
+        if config.judged is not None and config.judged < len(numbers):
+            alike = await self._search.score_turns(question, numbers)
             places = [int(place) for place in np.argsort(-alike, kind="stable")[: config.judged]]
-        chances = np.zeros(len(lines))
-        chosen = [lines[place] for place in places]
-        chances[places] = await self._tools.required_reranker.scores(question, chosen)
+        lines = [self._turns[numbers[place]].line for place in places]
+        chances = np.zeros(len(numbers))
+        chances[places] = await self._tools.required_reranker.scores(question, lines)
         return chances
 
-    async def _in_context(
-        self, question: str, numbers: Sequence[int], lines: Sequence[str]
-    ) -> _Scores:
+    async def _in_context(self, question: str, numbers: Sequence[int]) -> _Scores:
         """P(meant) of each turn, which sum to 1."""
-        if not numbers or self._contexts is None:
-            return np.zeros(len(numbers))
+        if not numbers:
+            return np.zeros(0)
         query = remove_names(question, self._speakers)
-        words = self._contexts.scores(query, numbers)
-        alike = await likeness(self._tools.required_embedder, query, lines)
+        words = await self._search.score_in_context(query, numbers)
+        alike = await self._search.score_turns(query, numbers)
         scores = (_standardise(words) + _standardise(alike)) / TEMPERATURE
         weights = np.exp(scores - scores.max())
         total: _Scores = weights / weights.sum()
@@ -254,7 +217,6 @@ def remove_names(question: str, speakers: Collection[str]) -> str:
     return " ".join(left.split()) or question
 
 
-def _standardise(scores: NDArray[np.floating]) -> _Scores:
-    wide = scores.astype(np.float64)
-    centred: _Scores = (wide - wide.mean()) / (wide.std() + 1e-9)
+def _standardise(scores: _Scores) -> _Scores:
+    centred: _Scores = (scores - scores.mean()) / (scores.std() + 1e-9)
     return centred

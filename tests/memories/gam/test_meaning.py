@@ -14,7 +14,8 @@ from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.reading import Contexts, Reader, remove_names
+from mgl.memories.gam.reading import Reader, remove_names
+from mgl.memories.gam.search import Search
 from mgl.memories.gam.state import State
 from mgl.observer import SILENT
 from mgl.retrieval.fakes import WordEmbedder
@@ -52,9 +53,9 @@ async def chances(
         clock=lambda: 0.0,
         embedder=WordEmbedder(),
     )
-    state = State(turns=len(turns), buffer=tuple(candidates))
+    state = State(turns=len(turns), buffer=tuple(candidates), forgotten=frozenset(gone))
     config = GamConfig(preset="small", k=len(turns))
-    reader = Reader(tools, state, turns, config, Contexts(turns, gone))
+    reader = Reader(tools, state, turns, config, Search(tools, "test"))
     events = (await reader.read(Question(question))).events
     likely = {event.turn: event.likely for event in events}
     return [likely[number] for number in candidates]

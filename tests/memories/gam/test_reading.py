@@ -18,7 +18,8 @@ from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.reading import Contexts, Reader, Reading
+from mgl.memories.gam.reading import Reader, Reading
+from mgl.memories.gam.search import Search
 from mgl.memories.gam.state import (
     Append,
     Consolidate,
@@ -120,8 +121,7 @@ async def reading_of(
         reranker=judging or Judging(chances or {}),
     )
     options = GamConfig.model_validate({"indicators": "rules", **config})
-    contexts = Contexts(said, state.forgotten)
-    return await Reader(tools, state, said, options, contexts).read(question)
+    return await Reader(tools, state, said, options, Search(tools, "test")).read(question)
 
 
 # Eq. 9
