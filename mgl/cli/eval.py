@@ -21,7 +21,7 @@ from mgl.cli.options import (
     with_options,
 )
 from mgl.cli.output import INTERRUPTED, say
-from mgl.cli.scores import print_replay, print_summary, verify_scores
+from mgl.cli.scores import find_matcher, print_differences, print_replay, print_summary
 from mgl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -263,7 +263,9 @@ def retry(
 @app.command("verify")
 def verify(folder: Run, models: ModelFolder = None, as_json: AsJson = False) -> None:
     """Compute the scores of a run again from its records."""
-    verify_scores(folder, models, as_json)
+    from mgl.evaluation.runs.lifecycle import verify_run
+
+    print_differences(verify_run(folder, find_matcher(folder, models)), folder, as_json)
 
 
 @app.command("replay")

@@ -1,4 +1,4 @@
-"""``mgl report``: what runs have shown, in Markdown, as a web page, or as figures for programs."""
+"""``mgl report``: what runs have shown, in Markdown, as a web page, or as CSV."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from mgl.cli.output import say
+from mgl.cli.output import say, write_file
 from mgl.errors import ResourceError
 
 if TYPE_CHECKING:
@@ -20,20 +20,20 @@ Format = Literal["md", "html", "csv"]
 
 def report(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="The folders of runs (mgl eval --out).")
+        list[Path], typer.Argument(metavar="DIR...", help="The folders of runs (`mgl eval run`).")
     ],
     format_: Annotated[
         Format | None,
-        typer.Option("--format", help="What to write; md, or what the name after --out ends in."),
+        typer.Option("--format", help="Format; by default the ending of --out, or md."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write there, not to stdout."),
+        typer.Option("--out", metavar="FILE", help="Write this file, not to stdout."),
     ] = None,
 ) -> None:
-    """Report runs: scores with intervals, what is told apart, costs, and the papers' numbers.
+    """Report runs: scores, intervals, costs, the papers' numbers.
 
-    Runs of the same items stand in one table. Markdown written with --out has its plots beside it.
+    Runs of the same items share a table. Markdown written with --out has its plots beside it.
     """
     from mgl.evaluation.papers.references import load_references
     from mgl.evaluation.papers.suites import load_suites
@@ -42,29 +42,23 @@ def report(
 
     runs = [read_run(folder) for folder in folders]
     found = make_report(runs, load_references().values(), load_suites().values())
-    chosen = format_ or _ending(out)
+    chosen = format_ or _guess_format(out)
     if out is None:
-        typer.echo(_text(found, chosen, None), nl=False)
+        typer.echo(_render(found, chosen, None), nl=False)
         return
     plots = out.with_name(f"{out.stem}-plots") if chosen == "md" and any(found.plots()) else None
-    try:
-        if plots is not None:
-            _write_plots(found, plots)
-        out.write_text(_text(found, chosen, plots), encoding="utf-8", newline="")
-    except OSError as error:
-        raise ResourceError(
-            f"cannot write {out} ({error.strerror})",
-            hint="give --out a path in a folder that you can write to",
-        ) from error
+    if plots is not None:
+        _write_plots(found, plots)
+    write_file(out, _render(found, chosen, plots))
     say(f"wrote {out}" + (f", and its plots to {plots}" if plots is not None else ""))
 
 
-def _ending(out: Path | None) -> Format:
+def _guess_format(out: Path | None) -> Format:
     endings: dict[str, Format] = {".html": "html", ".htm": "html", ".csv": "csv"}
     return endings.get(out.suffix.lower(), "md") if out is not None else "md"
 
 
-def _text(found: Report, chosen: Format, plots: Path | None) -> str:
+def _render(found: Report, chosen: Format, plots: Path | None) -> str:
     if chosen == "html":
         from mgl.evaluation.report.writers import to_html
 
@@ -79,6 +73,11 @@ def _text(found: Report, chosen: Format, plots: Path | None) -> str:
 
 
 def _write_plots(found: Report, folder: Path) -> None:
-    folder.mkdir(exist_ok=True)
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise ResourceError(
+            f"cannot write {folder} ({error.strerror})", hint="name a file in a writable folder"
+        ) from error
     for plot in found.plots():
-        (folder / f"{plot.name}.svg").write_text(plot.svg, encoding="utf-8")
+        write_file(folder / f"{plot.name}.svg", plot.svg)

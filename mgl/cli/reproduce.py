@@ -17,7 +17,7 @@ from mgl.cli.reproductions import print_list, print_plan, print_results
 from mgl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from mgl.cli.outlook import Outlook, Outlooks
+    from mgl.evaluation.papers.outlook import Outlook, Outlooks
     from mgl.evaluation.papers.reproducing import Beside
     from mgl.evaluation.papers.suites import Entry, Run, Suite
     from mgl.evaluation.runs.manifest import Arguments, Manifest
@@ -73,7 +73,7 @@ def reproduce(
             "name one table, or give --list", hint="for example: mgl reproduce gam/table3"
         )
     chosen = split_list(model)
-    with _open_outlooks(data, choice, work) as outlooks:
+    with _open_outlooks(data, choice, work) as (outlooks, places):
         if entry is None:
             print_list(outlooks, chosen, limit, seed, as_json)
             return
@@ -94,7 +94,7 @@ def reproduce(
             return
         folder = out or RUNS / f"{suite.name}-{made.id}-{'-'.join(at)}"
         possible, results = _select_possible(entry, seen), []
-        with work.open(outlooks.places) as execution:
+        with work.open(places) as execution:
             for run, outlook in possible:
                 given = None if outlook.data is None else outlook.data.absolute()
                 arguments = build_arguments(
@@ -102,21 +102,23 @@ def reproduce(
                 )
                 place = folder / run.name if run.name else folder
                 say(f"{entry}: {run.benchmark}, in {place}")
-                _run(arguments, place, _places_for(outlooks.places, run), execution)
+                _run(arguments, place, _places_for(places, run), execution)
                 results.append((place, _compare(suite, asked, run, place)))
         print_results(results, as_json)
 
 
 @contextmanager
-def _open_outlooks(data: Path | None, choice: ModelChoice, work: Work) -> Iterator[Outlooks]:
-    from mgl.cli.outlook import Outlooks
+def _open_outlooks(
+    data: Path | None, choice: ModelChoice, work: Work
+) -> Iterator[tuple[Outlooks, Workplaces]]:
     from mgl.evaluation.papers.estimates import read_past_runs
+    from mgl.evaluation.papers.outlook import Outlooks
 
     done, faults = read_past_runs(RUNS)
     for fault in faults:
         say(f"ignored for the estimate: {fault}")
     with open_workplaces(choice, work) as places:
-        yield Outlooks(data, places, done)
+        yield Outlooks(data, places.open, places.store, done), places
 
 
 def _places_for(places: Workplaces, run: Run) -> Workplaces:

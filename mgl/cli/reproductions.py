@@ -1,4 +1,4 @@
-"""What is printed of the papers' tables: all that can be made, one before it is made, and after."""
+"""What ``mgl reproduce`` prints: all tables, the plan for one of them, and its results."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import typer
 from mgl.cli.output import clean, format_duration, one_line, print_json, print_table
 
 if TYPE_CHECKING:
-    from mgl.cli.outlook import Outlook, Outlooks
     from mgl.evaluation.papers.estimates import Cost
+    from mgl.evaluation.papers.outlook import Outlook, Outlooks
     from mgl.evaluation.papers.references import Cell
     from mgl.evaluation.papers.reproducing import Beside
     from mgl.evaluation.papers.suites import Entry, Run, Suite
@@ -23,9 +23,9 @@ WIDTH = 60
 
 
 def print_list(
-    outlooks: Outlooks, chosen: tuple[str, ...], limit: int | None, seed: int, as_json: bool
+    outlooks: Outlooks, models: tuple[str, ...], limit: int | None, seed: int, as_json: bool
 ) -> None:
-    """Every entry of every paper: what it needs, what is here of that and what it would cost."""
+    """Print every table of every paper: what it needs, what is missing, what it would cost."""
     from mgl.evaluation.papers.estimates import add_costs
     from mgl.evaluation.papers.suites import load_suites
 
@@ -38,40 +38,41 @@ def print_list(
             elif entry.same_as is not None:
                 rows.append({**row, "same_as": f"{suite.name}/{entry.same_as}"})
             else:
-                at = chosen or entry.models[:1]
+                at = models or entry.models[:1]
                 for run in entry.runs:
                     seen = outlooks.of(run, at, limit=limit, seed=seed)
                     rows.append(
-                        {**row, **_row(run, at, seen, add_costs(list(seen.costs.values())))}
+                        {**row, **_to_row(run, at, seen, add_costs([*seen.costs.values()]))}
                     )
     if as_json:
         print_json(rows)
         return
     print_table(
-        ("ENTRY", "WHAT", "BENCHMARK", "ITEMS", "METHODS", "MODEL", "CALLS", "TOKENS", "TIME"),
+        ("TABLE", "WHAT", "BENCHMARK", "ITEMS", "METHODS", "MODEL", "CALLS", "TOKENS", "TIME"),
         [_cells(row) for row in rows if "not_made" not in row],
     )
     for row in rows:
         if "not_made" in row:
-            typer.echo(f"not made: {row['entry']}: {row['not_made']}")
-    lacks = dict.fromkeys(lack for row in rows for lack in row.get("lacks", ()))
-    unknown = dict.fromkeys(line for row in rows for line in row.get("unknown", ()))
-    basis = dict.fromkeys(line for row in rows for line in (row.get("cost") or {}).get("basis", ()))
-    for title, found in (("not here", lacks), ("not known", unknown), ("reckoned from", basis)):
-        for line in found:
-            typer.echo(f"{title}: {clean(line)}")
+            typer.echo(f"not reproduced: {row['entry']}: {row['not_made']}")
+    costs = [row["cost"] for row in rows if row.get("cost")]
+    basis = [line for cost in costs for line in cost["basis"]]
+    _print_notes(
+        [lack for row in rows for lack in row.get("lacks", ())],
+        [line for row in rows for line in row.get("unknown", ())],
+        basis,
+    )
     if basis:
         typer.echo("assumed: other items and models take as many calls and tokens")
 
 
-def _row(run: Run, at: tuple[str, ...], seen: Outlook, cost: Cost | None) -> dict[str, Any]:
+def _to_row(run: Run, models: tuple[str, ...], seen: Outlook, cost: Cost | None) -> dict[str, Any]:
     return {
         "run": run.name,
         "benchmark": run.benchmark,
         "items": seen.items,
         "made": seen.made,
         "methods": [method.label for method in run.methods],
-        "models": list(at),
+        "models": list(models),
         "lacks": list(seen.lacks),
         "unknown": list(seen.unknown),
         "cost": None if cost is None else asdict(cost),
@@ -79,27 +80,27 @@ def _row(run: Run, at: tuple[str, ...], seen: Outlook, cost: Cost | None) -> dic
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    about = one_line(row["about"], WIDTH)
     if (other := row.get("same_as")) is not None:
-        return (row["entry"], one_line(row["about"], WIDTH), f"as {other}", *[""] * 6)
-    items = _items(row["items"], row["made"])
+        return (row["entry"], about, f"as {other}", *[""] * 6)
     return (
         f"{row['entry']} {row['run']}".rstrip(),
-        one_line(row["about"], WIDTH),
+        about,
         row["benchmark"],
-        items,
+        _format_items(row["items"], row["made"]),
         str(len(row["methods"])),
         ",".join(row["models"]),
-        *_spent(row["cost"]),
+        *_format_cost(row["cost"]),
     )
 
 
-def _items(count: int | None, made: bool) -> str:
+def _format_items(count: int | None, made: bool) -> str:
     if count is not None:
         return f"{count:,}"
-    return "made" if made else "not here"
+    return "generated" if made else "missing"
 
 
-def _spent(cost: dict[str, Any] | None) -> tuple[str, str, str]:
+def _format_cost(cost: dict[str, Any] | None) -> tuple[str, str, str]:
     if cost is None:
         return "?", "?", "?"
     tokens = f"{cost['input_tokens']:,.0f} in, {cost['output_tokens']:,.0f} out"
@@ -107,53 +108,42 @@ def _spent(cost: dict[str, Any] | None) -> tuple[str, str, str]:
     return f"{cost['calls']:,.0f}", tokens, "?" if seconds is None else format_duration(seconds)
 
 
+def _print_notes(lacks: list[str], unknown: list[str], basis: list[str]) -> None:
+    for title, lines in (("missing", lacks), ("unknown", unknown), ("estimated from", basis)):
+        for line in dict.fromkeys(lines):
+            typer.echo(f"{title}: {clean(line)}")
+
+
 def print_plan(
     suite: Suite,
     entry: Entry,
     seen: list[tuple[Run, Outlook]],
-    at: tuple[str, ...],
+    models: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """What an entry would run and what that would cost, method by method."""
+    """Print what would be run for a table and what it would cost, method by method."""
+    plans = []
+    for run, outlook in seen:
+        costs = {
+            label: None if one is None else asdict(one) for label, one in outlook.costs.items()
+        }
+        plans.append({**_to_row(run, models, outlook, None), "costs": costs})
     if as_json:
-        print_json(
-            [
-                {
-                    **_row(run, at, outlook, None),
-                    "costs": {
-                        label: None if cost is None else asdict(cost)
-                        for label, cost in outlook.costs.items()
-                    },
-                }
-                for run, outlook in seen
-            ]
-        )
+        print_json(plans)
         return
     typer.echo(f"{suite.name}/{entry.id}: {entry.about}")
-    for run, outlook in seen:
-        typer.echo(f"\n{run.benchmark}: items: {_items(outlook.items, outlook.made)}")
-        print_table(
-            ("METHOD", "MEMORY", "SETTINGS", "CALLS", "TOKENS", "TIME"),
-            [
-                (
-                    method.label,
-                    method.memory,
-                    ", ".join(f"{name}={value}" for name, value in method.settings.items()) or "-",
-                    *_spent(None if (cost := outlook.costs[label]) is None else asdict(cost)),
-                )
-                for label in outlook.costs
-                for method in run.methods
-                if label.partition("@")[0] == method.label
-            ],
-        )
+    for (run, outlook), plan in zip(seen, plans, strict=True):
+        items = _format_items(outlook.items, outlook.made)
+        typer.echo(f"\n{run.benchmark}: items: {items}")
+        methods = {method.label: method for method in run.methods}
+        rows = []
+        for label, cost in plan["costs"].items():
+            method = methods[label.partition("@")[0]]
+            settings = ", ".join(f"{name}={value}" for name, value in method.settings.items())
+            rows.append((label, method.memory, settings or "-", *_format_cost(cost)))
+        print_table(("METHOD", "MEMORY", "SETTINGS", "CALLS", "TOKENS", "TIME"), rows)
         basis = [line for cost in outlook.costs.values() if cost for line in cost.basis]
-        for title, lines in (
-            ("not here", outlook.lacks),
-            ("not known", outlook.unknown),
-            ("reckoned from", tuple(dict.fromkeys(basis))),
-        ):
-            for line in lines:
-                typer.echo(f"{title}: {clean(line)}")
+        _print_notes(list(outlook.lacks), list(outlook.unknown), basis)
     for left in entry.left_out:
         typer.echo(f"left out: {', '.join(left.rows)}: {left.why}")
     for note in entry.notes:
@@ -161,13 +151,10 @@ def print_plan(
 
 
 def print_results(results: list[tuple[Path, list[Beside]]], as_json: bool) -> None:
-    """Our scores, of 100, with the paper's numbers beside them."""
+    """Print our scores, of 100, beside the paper's numbers."""
     if as_json:
         print_json(
-            [
-                {"run": str(path), "scores": [asdict(one) for one in found]}
-                for path, found in results
-            ]
+            [{"run": str(path), "scores": [asdict(one) for one in own]} for path, own in results]
         )
         return
     print_table(
@@ -179,21 +166,23 @@ def print_results(results: list[tuple[Path, list[Beside]]], as_json: bool) -> No
                 "-" if one.ours is None else f"{100 * one.ours.mean:.2f}",
                 "-" if one.ours is None else str(one.ours.n),
                 one.averaging,
-                "; ".join(map(_printed, one.paper)) or "-",
+                "; ".join(map(_format_printed, one.paper)) or "-",
             )
-            for _, found in results
-            for one in found
+            for _, own in results
+            for one in own
         ],
     )
     typer.echo(
-        "ours: of 100, over all items, of which unscored and failed ones count 0; recall of "
-        "evidence over those whose evidence is named"
+        "ours: of 100, over all items; unscored and failed ones count 0; evidence recall is over "
+        "items that name their evidence"
     )
     for path, _ in results:
         typer.echo(f"records: {path}")
 
 
-def _printed(cell: Cell) -> str:
-    """A paper's number with what it was made with."""
-    with_ = [cell.model or "model not said", *([f"judge {cell.judge}"] if cell.judge else [])]
-    return f"{cell.text} ({', '.join([*with_, *([f'n = {cell.n}'] if cell.n else [])])})"
+def _format_printed(cell: Cell) -> str:
+    """Format a paper's number with its model, judge and sample size."""
+    parts = [cell.model or "model not named"]
+    parts += [f"judge {cell.judge}"] if cell.judge else []
+    parts += [f"n = {cell.n}"] if cell.n else []
+    return f"{cell.text} ({', '.join(parts)})"

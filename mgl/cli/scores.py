@@ -1,4 +1,4 @@
-"""What ``mgl eval`` prints: the scores of a run, and what does not agree in one."""
+"""What ``mgl eval`` prints: the scores of a run, and what verifying or replaying it found."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from mgl.cli.output import print_json, print_table, say
 from mgl.errors import InputError, MglError
 
 if TYPE_CHECKING:
-    from mgl.evaluation.runs.lifecycle import Replay
+    from collections.abc import Sequence
+
+    from mgl.evaluation.runs.lifecycle import Difference, Replay
     from mgl.evaluation.runs.manifest import Manifest
     from mgl.retrieval.matching import TokenMatcher
 
-__all__ = ["print_replay", "print_summary", "verify_scores"]
+__all__ = ["find_matcher", "print_differences", "print_replay", "print_summary"]
 
 SHOWN = 20
 
 
 def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
-    """The scores of each method of a run; those of several items together are a report's."""
+    """Print the scores of each method; scores over several items are left to the report."""
     from mgl.evaluation.runs.folder import RunFolder, summarize
     from mgl.evaluation.scorers.registry import AGGREGATES
 
     of_items = [name for name in manifest.scorers if name not in AGGREGATES]
-    names = [*of_items, *manifest.judges]
     labels = [method.label for method in manifest.methods]
-    found = summarize(RunFolder(path).records.values(), labels, names)
+    found = summarize(RunFolder(path).records.values(), labels, [*of_items, *manifest.judges])
     if as_json:
         print_json({"run": str(path), "methods": [asdict(one) for one in found]})
         return
@@ -38,8 +39,7 @@ def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
         [
             (
                 *(one.method, str(one.items), str(one.unscored), str(one.failed), name),
-                _shown(score.mean),
-                _shown(score.of_scored),
+                *("-" if mean is None else f"{mean:.3f}" for mean in (score.mean, score.of_scored)),
                 str(score.n),
             )
             for one in found
@@ -47,24 +47,13 @@ def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
         ],
     )
     typer.echo(
-        "the mean is over all items, of which those without a score and those that failed count 0; "
-        "beside it that over the N with a score; recall of evidence is over items that name any"
+        "MEAN is over all items, unscored and failed ones counting 0; OF SCORED is over the N with "
+        f"a score; evidence recall is over items that name their evidence\nrecords: {path}"
     )
-    typer.echo(f"records: {path}")
 
 
-def _shown(mean: float | None) -> str:
-    return "-" if mean is None else f"{mean:.3f}"
-
-
-def verify_scores(path: Path, models: Path | None, as_json: bool) -> None:
-    """Compute the scores of a run anew; InputError, after what differs, where any does.
-
-    ``models`` is a folder of profiles.
-    """
-    from mgl.evaluation.runs.lifecycle import verify_run
-
-    found = verify_run(path, _matcher(path, models))
+def print_differences(found: Sequence[Difference], path: Path, as_json: bool) -> None:
+    """Print what verifying a run found; InputError if anything differs."""
     if as_json:
         print_json([asdict(one) for one in found])
     elif found:
@@ -74,15 +63,14 @@ def verify_scores(path: Path, models: Path | None, as_json: bool) -> None:
         )
     if found:
         raise InputError(
-            f"{len(found)} entries in {path} are not what its records say",
-            hint="the records were changed, or the scorers: the manifest has the commit",
+            f"{len(found)} entries in {path} do not match its records",
+            hint="the records or the scorers were changed: the manifest names the commit",
         )
-    say(f"every score in {path} is what its record says")
+    say(f"every score in {path} matches its record")
 
 
-def _matcher(path: Path, models: Path | None) -> TokenMatcher | None:
-    """What the run's BERTScores are by, where its weights are on this machine; where they are not,
-    it is said that the scores are taken as they are."""
+def find_matcher(path: Path, models: Path | None) -> TokenMatcher | None:
+    """Find the model of a run's BERTScores; if it is not here, say that they are not verified."""
     from mgl.evaluation.runs.manifest import Manifest
     from mgl.models import shipped
     from mgl.retrieval.matching import open_matcher
@@ -95,26 +83,26 @@ def _matcher(path: Path, models: Path | None) -> TokenMatcher | None:
         match = open_matcher(written, shipped.home(), Source(models=models))
         if match.at_hand:
             return match
-        lacking = f"the weights of {written} are not on this machine"
+        problem = f"the weights of {written} are not on this machine"
     except MglError as error:
-        lacking = error.message
-    say(f"BERTScores are not computed anew, but taken from the records: {lacking}")
+        problem = error.message
+    say(f"BERTScores are not verified, but taken from the records: {problem}")
     return None
 
 
 def print_replay(found: Replay, path: Path, as_json: bool) -> None:
-    """What a replay found; InputError where lines differ."""
+    """Print what replaying a run found; InputError if lines differ."""
     if as_json:
         print_json(asdict(found))
     for name in found.exempt[:SHOWN]:
-        say(f"failed then, and not now: {name}")
+        say(f"failed in the run, but not in the replay: {name}")
     if found.differing:
         raise InputError(
             f"{len(found.differing)} of {found.lines} lines differ: "
             + "; ".join(found.differing[:SHOWN]),
-            hint="replay with the code and the MGL_HOME that the run was made with",
+            hint="replay with the code and the MGL_HOME of the run",
         )
     say(
-        f"{found.lines - len(found.exempt)} lines of {path} are the same bytes "
-        f"({len(found.exempt)} failed then, and are not compared)"
+        f"{found.lines - len(found.exempt)} lines of {path} are identical "
+        f"({len(found.exempt)} failed in the run and are not compared)"
     )

@@ -66,7 +66,7 @@ def test_a_run_its_verification_and_its_replay(
     assert "every score" in verified.stderr
     replayed = mgl("eval", "replay", out)
     assert replayed.exit_code == 0, replayed.stderr
-    assert f"5 lines of {out} are the same bytes (0 failed then" in replayed.stderr
+    assert f"5 lines of {out} are identical (0 failed" in replayed.stderr
     again = mgl("eval", "resume", out, "--base-url", server.url, "--json")
     assert again.exit_code == 0, again.stderr
     (summary,) = json.loads(again.stdout)["methods"]
@@ -133,7 +133,7 @@ def test_bertscore_is_verified_where_its_weights_are(
     shutil.rmtree(folder)
     verified = mgl("eval", "verify", out)
     assert verified.exit_code == 0, verified.stderr
-    assert "BERTScores are not computed anew, but taken from the records" in verified.stderr
+    assert "taken from the records" in verified.stderr
 
 
 def test_what_does_not_agree_is_an_error(

@@ -124,9 +124,9 @@ def test_the_list_has_every_entry_and_claims_no_cost_that_nothing_tells(
     assert server.seen == []
     shown = mgl("reproduce", "--list", "--base-url", server.url).stdout
     assert re.search(r"atlas/table1 +capitals +tiny +4 +2 +qwen2.5-7b-instruct +\? +\? +\?", shown)
-    assert "not made: atlas/figure1: a picture\n" in shown
+    assert "atlas/figure1: a picture\n" in shown
     assert re.search(r"atlas/table2 +a part +as atlas/table1\b", shown)
-    assert re.search(r"atlas/table3 away +two sets +gone +not here", shown)
+    assert re.search(r"atlas/table3 away +two sets +gone +missing", shown)
 
 
 def test_a_table_is_made_with_the_papers_numbers_beside_it_and_then_its_cost_is_known(
