@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel
 
-from mgl.text.pieces import Counter
+from mgl.text.chunks import Counter
 from mgl.types import Question, Source
 
 __all__ = [

@@ -26,7 +26,7 @@ from mgl.benchmarks.base import About
 from mgl.errors import InputError
 from mgl.text.conversations import read_json
 from mgl.text.encoding import decode
-from mgl.text.files import read_bytes
+from mgl.text.reading import read_bytes
 
 __all__ = [
     "DataFile",

@@ -32,7 +32,7 @@ from pydantic import BaseModel, ValidationError
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item, held
 from mgl.benchmarks.files import data_file, first_fault, gold_texts, hashes, refuse_duplicates
 from mgl.errors import InputError
-from mgl.text.locomo import looks_like_locomo, read_locomo
+from mgl.text.conversations import looks_like_locomo, read_locomo
 from mgl.types import Conversation, Question
 
 __all__ = [

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
 from mgl.benchmarks.files import data_file, hashes, refuse_duplicates
 from mgl.errors import InputError
-from mgl.text.files import read_bytes
+from mgl.text.reading import read_bytes
 from mgl.types import AnswerForm, Document, Question, Source
 
 __all__ = ["LONGREASON", "SENSEMAKING", "write_made"]

@@ -32,8 +32,7 @@ from pydantic import BaseModel, Field
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
 from mgl.benchmarks.files import DataFile, data_file, gold_texts, hashes, refuse_duplicates
 from mgl.errors import InputError
-from mgl.text.gutenberg import without_licence
-from mgl.text.reading import read_document
+from mgl.text.reading import read_document, strip_gutenberg
 from mgl.types import Document, Question
 
 __all__ = ["NARRATIVEQA"]
@@ -181,7 +180,7 @@ def _items(path: Path, questions: Sequence[_Question], books: Sequence[_Book]) -
 
 
 def _document(path: Path) -> Document:
-    return without_licence(read_document(path))
+    return strip_gutenberg(read_document(path))
 
 
 def _untokenised(text: str) -> str:

@@ -26,7 +26,7 @@ from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
 from mgl.benchmarks.files import DataFile, data_file, hashes
 from mgl.benchmarks.pickles import NotPlain, plain_values
 from mgl.errors import InputError
-from mgl.text.plain import read_text
+from mgl.text.reading import read_text
 from mgl.types import Document, Question
 
 __all__ = ["NOCHA"]

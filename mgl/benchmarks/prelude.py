@@ -28,8 +28,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
 from mgl.benchmarks.files import DataFile, data_file, hashes, refuse_duplicates
 from mgl.errors import InputError, UsageError
-from mgl.text.gutenberg import without_licence
-from mgl.text.reading import read_document
+from mgl.text.reading import read_document, strip_gutenberg
 from mgl.types import Document, Question, Source
 
 __all__ = ["LABELS", "PRELUDE"]
@@ -108,7 +107,7 @@ def _books(folder: Path, names: Sequence[str]) -> dict[str, Path]:
 
 
 def _book(path: Path) -> Document:
-    return without_licence(read_document(path))
+    return strip_gutenberg(read_document(path))
 
 
 def _number(rows: Sequence[_Row], name: str) -> int:

@@ -38,7 +38,7 @@ from mgl.benchmarks.base import About, Dataset, GeneratedBenchmark, Item
 from mgl.benchmarks.files import data_file, hashes, refuse_duplicates
 from mgl.benchmarks.needles import Keys, wonder_keys
 from mgl.errors import InputError, UsageError
-from mgl.text.pieces import Counter
+from mgl.text.chunks import Counter
 from mgl.types import Document, Question, Source
 
 __all__ = ["RULER_NIAH_S1", "Needle", "NiahConfig", "RulerNiah"]

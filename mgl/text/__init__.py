@@ -8,14 +8,13 @@ All offsets are characters of ``document.text``. The room knows no model: whoeve
 document brings the function that counts tokens.
 """
 
-from mgl.text.chunking import chunk_document
+from mgl.text.chunks import chunk_document, window_document
 from mgl.text.conversations import read_conversations
-from mgl.text.locating import Located, locate
 from mgl.text.private import Private, find_private, redact
+from mgl.text.quotes import Located, locate
 from mgl.text.reading import read_document
 from mgl.text.sentences import numbered_sentences, sentence_spans
 from mgl.text.times import TimeMention, time_mentions
-from mgl.text.windows import window_document
 
 __all__ = [
     "Located",

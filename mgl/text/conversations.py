@@ -1,29 +1,187 @@
-"""A file to the conversations in it: LoCoMo, a plain chat log, or an export of ChatGPT's kind.
+"""Read the conversations of a file: LoCoMo, a plain chat log, or a ChatGPT export.
 
     >>> [talk] = read_conversations(Path("log.jsonl"))  # doctest: +SKIP
     >>> talk.turns[0].speaker                           # doctest: +SKIP
     'Ann'
 
-The content decides, not the file's name. What could not be read, and what was decided on the way,
-stands in ``Conversation.notes`` with the place; nothing is left out in silence. How turns without
-time or speaker, out of order, empty or with repeated ids are met: ``mgl.text.gathering``.
+The content decides, not the file's name. ``Conversation.notes`` says, with the place, what could
+not be read and what was decided on the way; how turns without time or speaker, out of order, empty
+or with repeated ids are treated is the business of ``mgl.text.gathering``.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import BaseModel, ValidationError
+
 from mgl.errors import InputError
-from mgl.text.chatlog import read_chat_log
 from mgl.text.encoding import decode
-from mgl.text.files import read_bytes
-from mgl.text.locomo import looks_like_locomo, read_locomo
+from mgl.text.gathering import Gathering
+from mgl.text.reading import read_bytes
 from mgl.types import Conversation
 
-__all__ = ["read_conversations", "read_json"]
+__all__ = [
+    "looks_like_chatgpt",
+    "looks_like_locomo",
+    "parse_time",
+    "read_chat_log",
+    "read_chatgpt",
+    "read_conversations",
+    "read_json",
+    "read_locomo",
+]
+
+_MILLISECONDS_FROM = 2e10
+_SHAPE_HINT = 'write one turn a line: {"speaker": "Ann", "text": "Hi.", "time": "2023-05-08T13:56"}'
+
+
+def read_chat_log(text: str, name: str) -> Conversation:
+    """Read JSON Lines, each line a turn ``{speaker, text, time[, session, id]}``.
+
+        {"speaker": "Ann", "text": "I have moved to Rome.", "time": "2023-05-08T13:56"}
+
+    Only ``text`` is required. ``time`` is ISO 8601, or seconds since 1970 (milliseconds where the
+    number is too large). A line that cannot be read is noted with its number, and the rest is read.
+    A turn without an id is called by its line: ``L7``. Raises InputError without any turn.
+    """
+    turns = Gathering(name)
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            _add_line(turns, line, number)
+    if turns.empty:
+        reason = turns.notes[0] if turns.notes else "it has no lines"
+        raise InputError(f"no line of {name} holds a turn; {reason}", hint=_SHAPE_HINT)
+    return turns.conversation()
+
+
+def parse_time(value: object) -> datetime | None:
+    """Parse ISO 8601 text or a number since 1970 (UTC); None where it is neither."""
+    try:
+        if isinstance(value, str):
+            return datetime.fromisoformat(value.strip())
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            seconds = value / 1000 if abs(value) >= _MILLISECONDS_FROM else value
+            return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return None
+
+
+def _add_line(turns: Gathering, line: str, number: int) -> None:
+    place = f"line {number}"
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        turns.note(place, f"not JSON ({error}): left out")
+        return
+    if not isinstance(fields, Mapping):
+        turns.note(place, "not an object: left out")
+        return
+    text = fields.get("text")
+    if not isinstance(text, str):
+        turns.note(place, f"{'no text' if text is None else 'text is no string'}: left out")
+        return
+    given = fields.get("time")
+    time = None if given in (None, "") else parse_time(given)
+    if time is None and given not in (None, ""):
+        turns.note(place, f"time {str(given)[:40]!r} is not understood: read without a time")
+    turns.add(
+        place,
+        text=text,
+        speaker=_label(turns, place, fields, "speaker") or "",
+        time=time,
+        session=_label(turns, place, fields, "session"),
+        id=_label(turns, place, fields, "id"),
+        otherwise=f"L{number}",
+    )
+
+
+def _label(turns: Gathering, place: str, fields: Mapping[str, object], key: str) -> str | None:
+    value = fields.get(key)
+    if isinstance(value, str):
+        return value.strip() or None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if value is not None:
+        turns.note(place, f"{key} is neither a string nor a number: ignored")
+    return None
+
+
+_SESSION = re.compile(r"session_(\d+)")
+_BEGAN = "%I:%M %p on %d %B, %Y"
+
+
+def looks_like_locomo(item: object) -> bool:
+    """Whether a JSON value is a sample of LoCoMo."""
+    talk = item.get("conversation") if isinstance(item, Mapping) else None
+    return isinstance(talk, Mapping) and any(_SESSION.fullmatch(str(key)) for key in talk)
+
+
+def read_locomo(item: Mapping[str, object], name: str) -> Conversation:
+    """Read a sample of LoCoMo's ``locomo10.json``; ``name`` stands in for a missing id.
+
+    Source: Maharana et al., Evaluating Very Long-Term Conversational Memory of LLM Agents (ACL
+    2024). A turn has the time at which its session began, the only one in the data. A picture's
+    caption (``blip_caption``) is part of the turn's text, as ``[image: …]``.
+    """
+    talk = item["conversation"]
+    if not isinstance(talk, Mapping):
+        raise ValueError("a sample's conversation is an object")
+    turns = Gathering(str(item.get("sample_id") or name))
+    numbers = sorted(int(found[1]) for key in talk if (found := _SESSION.fullmatch(str(key))))
+    for number in numbers:
+        place = f"session {number}"
+        time = _read_began(turns, place, talk.get(f"session_{number}_date_time"))
+        said = talk[f"session_{number}"]
+        if not isinstance(said, Sequence) or isinstance(said, str):
+            turns.note(place, "no list of turns: left out")
+            continue
+        for order, fields in enumerate(said, start=1):
+            _add_locomo_turn(turns, f"{place}, turn {order}", fields, time, number, order)
+    return turns.conversation()
+
+
+def _add_locomo_turn(
+    turns: Gathering, place: str, fields: object, time: datetime | None, session: int, order: int
+) -> None:
+    if not isinstance(fields, Mapping):
+        turns.note(place, "not an object: left out")
+        return
+    parts = [_string(fields.get("text"))]
+    if caption := _string(fields.get("blip_caption")):
+        parts.append(f"[image: {caption}]")
+    turns.add(
+        place,
+        text=" ".join(part for part in parts if part),
+        speaker=_string(fields.get("speaker")),
+        time=time,
+        session=str(session),
+        id=_string(fields.get("dia_id")) or None,
+        otherwise=f"D{session}:{order}",
+    )
+
+
+def _string(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _read_began(turns: Gathering, place: str, value: object) -> datetime | None:
+    if value is None:
+        turns.note(place, "no time: read without one")
+        return None
+    try:
+        return datetime.strptime(str(value).strip(), _BEGAN)
+    except ValueError:
+        turns.note(place, f"time {str(value)[:40]!r} is not understood: read without one")
+        return None
+
 
 _KINDS = (
     "give LoCoMo's JSON, a ChatGPT export's conversations.json, or JSON Lines with one turn a "
@@ -32,10 +190,9 @@ _KINDS = (
 
 
 def read_conversations(path: Path, *, encoding: str | None = None) -> list[Conversation]:
-    """The conversations of a file, in its order; those without a turn are left out.
+    """Read the conversations of a file, in its order, but those without a turn.
 
-    ``encoding`` names the file's encoding where the detected one is wrong. Raises InputError where
-    the file holds no conversation.
+    ``encoding`` overrides the detected encoding. Raises InputError where there is no conversation.
     """
     decoded = decode(read_bytes(path), path.name, encoding=encoding)
     found = _conversations(decoded.text, path)
@@ -43,7 +200,7 @@ def read_conversations(path: Path, *, encoding: str | None = None) -> list[Conve
 
 
 def read_json(text: str, path: Path) -> object:
-    """The JSON value of a file's text; InputError with the line where it is none."""
+    """Parse the text of a JSON file; InputError, with the line, where it is not JSON."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -67,21 +224,22 @@ def _conversations(text: str, path: Path) -> list[Conversation]:
         except (ValueError, RecursionError):
             return [read_chat_log(text, name)]
     items = value if isinstance(value, list) else [value]
-    for looks_like, read in _readers():
+    readers = ((looks_like_locomo, read_locomo), (looks_like_chatgpt, read_chatgpt))
+    for looks_like, read in readers:
         if any(looks_like(item) for item in items):
-            return _each(items, path, looks_like, read)
+            return _read_each(items, path, looks_like, read)
     if isinstance(value, dict) and "text" in value:
         return [read_chat_log(text, name)]
-    raise InputError(f"{path} holds no conversation that is known here", hint=_KINDS)
+    raise InputError(f"{path} holds no conversation of a known format", hint=_KINDS)
 
 
-def _each(
+def _read_each(
     items: Sequence[object],
     path: Path,
     looks_like: Callable[[object], bool],
     read: Callable[[dict[str, object], str], Conversation],
 ) -> list[Conversation]:
-    """Every item that can be read; those that cannot are told by the first that can."""
+    """Read every item that can be; notes of the first say which could not."""
     found: list[Conversation] = []
     faults: list[str] = []
     for number, item in enumerate(items, start=1):
@@ -105,9 +263,123 @@ def _each(
     return [replace(first, notes=(*faults, *first.notes)), *found[1:]]
 
 
-def _readers() -> Sequence[
-    tuple[Callable[[object], bool], Callable[[dict[str, object], str], Conversation]]
-]:
-    from mgl.text.chatgpt import looks_like_chatgpt, read_chatgpt
+_SPOKEN = frozenset(("text", "multimodal_text"))
 
-    return (looks_like_locomo, read_locomo), (looks_like_chatgpt, read_chatgpt)
+
+class _Author(BaseModel):
+    role: str
+
+
+class _Content(BaseModel):
+    content_type: str = "text"
+    parts: list[object] = []
+
+
+class _Message(BaseModel):
+    id: str | None = None
+    author: _Author
+    content: _Content
+    create_time: float | None = None
+    recipient: str | None = "all"
+    metadata: dict[str, object] | None = None
+
+
+class _Node(BaseModel):
+    parent: str | None = None
+    children: list[str] = []
+    message: object = None
+
+
+class _Export(BaseModel):
+    title: str | None = None
+    mapping: dict[str, _Node]
+    current_node: str | None = None
+
+
+def looks_like_chatgpt(item: object) -> bool:
+    """Whether a JSON value is a conversation of a ChatGPT export."""
+    return isinstance(item, Mapping) and isinstance(item.get("mapping"), Mapping)
+
+
+def read_chatgpt(item: object, name: str) -> Conversation:
+    """Read one conversation of a ChatGPT export; ``name`` stands in for a missing title.
+
+    The turns are the messages from the root to ``current_node``, what the user last saw. Kept is
+    what user and assistant said to each other; tool calls, their results, hidden and system
+    messages are counted in the notes, and so are messages that cannot be read. A picture is
+    ``[image]``, another attachment ``[file]``. Raises ValidationError where the tree is broken.
+    """
+    export = _Export.model_validate(item)
+    turns = Gathering(export.title or name)
+    path = _path(export)
+    left = Counter[str]()
+    for node_id in path:
+        given = export.mapping[node_id].message
+        if given is None:
+            continue
+        try:
+            message = _Message.model_validate(given)
+        except ValidationError as error:
+            fault = error.errors()[0]
+            where = ".".join(str(part) for part in fault["loc"])
+            turns.note(f"message {node_id}", f"{where}: {fault['msg']}: left out")
+            continue
+        if (reason := _find_reason_to_skip(message)) is not None:
+            left[reason] += 1
+            continue
+        turns.add(
+            f"message {node_id}",
+            text=_text(message.content.parts),
+            speaker=message.author.role,
+            time=parse_time(message.create_time),
+            id=message.id or node_id,
+        )
+    for reason, number in sorted(left.items()):
+        turns.note("left out", f"{number} messages ({reason})")
+    beside = sum(node.message is not None for node in export.mapping.values()) - sum(
+        export.mapping[node_id].message is not None for node_id in path
+    )
+    if beside:
+        turns.note("left out", f"{beside} messages of other branches")
+    return turns.conversation()
+
+
+def _path(export: _Export) -> list[str]:
+    """Trace the ids from the root to the node shown last; a cycle ends where it closes."""
+    leaf = export.current_node
+    if leaf not in export.mapping:
+        leaf = next(
+            (id for id, node in reversed(export.mapping.items()) if not node.children), None
+        )
+    seen: dict[str, None] = {}
+    while leaf is not None and leaf in export.mapping and leaf not in seen:
+        seen[leaf] = None
+        leaf = export.mapping[leaf].parent
+    return list(reversed(seen))
+
+
+def _find_reason_to_skip(message: _Message) -> str | None:
+    """Say why a message is not a turn of the conversation; None where it is one."""
+    if message.author.role not in ("user", "assistant"):
+        return f"of role {message.author.role}"
+    if (message.metadata or {}).get("is_visually_hidden_from_conversation"):
+        return "hidden"
+    if message.recipient not in (None, "all"):
+        return "calls of tools"
+    if message.content.content_type not in _SPOKEN:
+        return f"of kind {message.content.content_type}"
+    return None
+
+
+def _text(parts: Sequence[object]) -> str:
+    return "\n".join(piece for part in parts if (piece := _piece(part)))
+
+
+def _piece(part: object) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, Mapping):
+        if isinstance(part.get("text"), str):
+            return str(part["text"])
+        return "[image]" if "image" in str(part.get("content_type", "")) else "[file]"
+    return ""

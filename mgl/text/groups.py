@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from mgl.errors import UsageError
-from mgl.text.chunking import chunk_document
-from mgl.text.pieces import Counter
-from mgl.text.windows import runs
+from mgl.text.chunks import Counter, chunk_document, runs
 from mgl.types import Chunk, Conversation, Document, Span, Turn
 
 __all__ = ["dated", "said", "session_groups", "turn_groups"]

@@ -1,28 +1,129 @@
-"""A file to a Document: what kind it is, the reader for that kind, and clear refusals.
+"""Read a file into a Document: text, Markdown, HTML, EPUB or PDF.
 
     >>> read_document(Path("story.epub")).section_at(12_000).label  # doctest: +SKIP
     'II. The Red-headed League'
 
-Content beats the file's name: a PDF called ``story.txt`` is read as a PDF. It knows nothing of
-what is done with a document later, and fetches nothing.
+Content beats the file's name: a PDF called ``story.txt`` is read as a PDF. Nothing is fetched.
 """
 
 from __future__ import annotations
 
+import re
+import stat
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from mgl.errors import InputError, UsageError
-from mgl.text import epub, markup, pdf, plain
-from mgl.text.files import read_bytes
+from mgl.text import epub, markup, pdf
+from mgl.text.chapters import markdown_headings, sections, text_headings
+from mgl.text.encoding import decode
 from mgl.types import Document
 
-__all__ = ["read_document"]
+__all__ = [
+    "MAX_BYTES",
+    "read_bytes",
+    "read_document",
+    "read_markdown",
+    "read_text",
+    "strip_gutenberg",
+]
+
+MAX_BYTES = 256 * 1024 * 1024
+
+
+def read_bytes(path: Path, *, largest: int = MAX_BYTES) -> bytes:
+    """Read a regular file of at most ``largest`` bytes; InputError where that cannot be done."""
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise InputError(f"{path} is a folder", hint="name one file in it")
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"{path} is not a regular file", hint="save its content in a file")
+        if status.st_size > largest:
+            raise InputError(
+                f"{path} has {status.st_size:,} bytes, more than the limit of {largest:,}",
+                hint="split it into parts, for instance: split -C 50M FILE",
+            )
+        with path.open("rb") as file:
+            data = file.read()
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist", hint="check its spelling") from error
+    except PermissionError as error:
+        raise InputError(f"{path} may not be read", hint=f"allow it: chmod u+r '{path}'") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}", hint="check the path") from error
+    if not data:
+        raise InputError(f"{path} is empty", hint="give a file that holds text")
+    return data
+
+
+def read_text(data: bytes, name: str, encoding: str | None) -> Document:
+    """Read plain text; lines that look like chapter headings give its sections.
+
+    The text is what the bytes decode to, unchanged, line ends included.
+    """
+    decoded = decode(data, name, encoding=encoding)
+    return Document.from_text(
+        name,
+        decoded.text,
+        sections=sections(text_headings(decoded.text), len(decoded.text)),
+        notes=decoded.notes,
+    )
+
+
+def read_markdown(data: bytes, name: str, encoding: str | None) -> Document:
+    """Read Markdown as it is written, not rendered; its headings give its sections."""
+    decoded = decode(data, name, encoding=encoding)
+    return Document.from_text(
+        name,
+        decoded.text,
+        sections=sections(markdown_headings(decoded.text), len(decoded.text)),
+        media_type="text/markdown",
+        notes=decoded.notes,
+    )
+
+
+_EBOOK = r"(?:THE|THIS) PROJECT GUTENBERG E-?BOOK"
+_START = re.compile(rf"^\*\*\* ?START OF {_EBOOK}[^*]*\*\*\*", re.IGNORECASE | re.MULTILINE)
+_END = re.compile(rf"^\*\*\* ?END OF {_EBOOK}", re.IGNORECASE | re.MULTILINE)
+_CREDITS = re.compile(r"\s*(?:Produced by|E-text prepared by)\s(?:[^\r\n]+\r?\n)*", re.IGNORECASE)
+_LAST_WORDS = re.compile(
+    r"^End of (?:the )?Project Gutenberg[^\r\n]*(?:\r?\n[^\r\n]+)*\s*\Z",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def strip_gutenberg(document: Document) -> Document:
+    """Strip Project Gutenberg's header, credits and licence; offsets then begin at the book.
+
+    The text is cut at the lines ``*** START OF … ***`` and ``*** END OF … ***``; the credits after
+    the first and "End of Project Gutenberg's …" before the second go too. A document without these
+    lines, as those from before 1998, is returned as it is. ``notes`` says what was left out.
+    """
+    text = document.text
+    if (start := _START.search(text)) is not None:
+        text = text[start.end() :]
+        if (credits_ := _CREDITS.match(text)) is not None:
+            text = text[credits_.end() :]
+    if (end := _END.search(text)) is not None:
+        text = _LAST_WORDS.sub("", text[: end.start()])
+    if (start is None and end is None) or not text.strip():
+        return document
+    text = text.strip()
+    note = f"Project Gutenberg's header and licence left out: {len(text):,} characters remain"
+    return Document.from_text(
+        document.name,
+        text,
+        sections=sections(text_headings(text), len(text)),
+        media_type=document.media_type,
+        notes=(*document.notes, note),
+    )
+
 
 _TEXT_READERS: dict[str, Callable[[bytes, str, str | None], Document]] = {
-    "text": plain.read_text,
-    "Markdown": plain.read_markdown,
+    "text": read_text,
+    "Markdown": read_markdown,
     "HTML": markup.read_html,
 }
 _PACKED_READERS: dict[str, Callable[[bytes, str], Document]] = {
@@ -54,14 +155,14 @@ _KINDS_HINT = "give a text, Markdown, HTML, EPUB or PDF file (save or convert it
 
 
 def read_document(path: Path, *, encoding: str | None = None) -> Document:
-    """Read a txt, md, html, epub or pdf file.
+    """Read a txt, md, html, epub or pdf file; its content decides over its name.
 
-    ``encoding`` names the encoding of a text, Markdown or HTML file where the detected one is
-    wrong. ``Document.notes`` says what was decided without being asked. Raises InputError, and
-    UsageError for an encoding that does not exist or apply.
+    ``encoding`` overrides the detected encoding of a text, Markdown or HTML file, and
+    ``Document.notes`` says what was decided on the way. Raises InputError, and UsageError for an
+    encoding that does not exist or apply.
     """
     data = read_bytes(path)
-    kind, notes = _kind(data, path)
+    kind, notes = _choose_reader(data, path)
     if kind in _TEXT_READERS:
         document = _TEXT_READERS[kind](data, path.name, encoding)
     elif encoding is None:
@@ -75,16 +176,15 @@ def read_document(path: Path, *, encoding: str | None = None) -> Document:
     return replace(document, notes=(*notes, *document.notes))
 
 
-def _kind(data: bytes, path: Path) -> tuple[str, tuple[str, ...]]:
-    """Which reader, and what there is to say about the choice."""
+def _choose_reader(data: bytes, path: Path) -> tuple[str, tuple[str, ...]]:
+    """Choose the reader, and note why where the name does not tell."""
     suffix = path.suffix.lower()
     named = _SUFFIXES.get(suffix)
-    found = _sniffed(data, path)
+    found = _sniff(data, path)
     if named in ("EPUB", "PDF") and found != named:
         raise InputError(
-            f"{path} is not {'an' if named == 'EPUB' else 'a'} {named}: its first bytes are not "
-            "those of one",
-            hint="it is damaged or wrongly named: fetch it again, or rename it",
+            f"{path} is not {'an' if named == 'EPUB' else 'a'} {named}, by its first bytes",
+            hint="it is damaged or misnamed: download it again, or rename it",
         )
     if found in ("EPUB", "PDF"):
         note = f"named {path.name}, but its content is {found}: read as {found}"
@@ -96,7 +196,7 @@ def _kind(data: bytes, path: Path) -> tuple[str, tuple[str, ...]]:
     return kind, (f"{extension}: read as {kind}",)
 
 
-def _sniffed(data: bytes, path: Path) -> str | None:
+def _sniff(data: bytes, path: Path) -> str | None:
     head = data[:1024]
     for mark, kind in _BINARIES:
         if head.startswith(mark):

@@ -1,41 +1,429 @@
-"""Times that a text speaks of, as calendar days: ``last week`` said on 8 May 2023 is 1–7 May.
+"""Times that a text mentions, as calendar days: ``last week`` said on 8 May 2023 is 1–7 May.
 
     >>> [mention] = time_mentions("We met last week.", datetime(2023, 5, 8))
     >>> mention.expression, str(mention.begin), str(mention.until)
     ('last week', '2023-05-01', '2023-05-07')
 
-Expressions are found by their English form (``mgl.text.timewords``) and read with python-dateutil;
-an expression stands for the whole day, week, month, season or year that was meant.
+Expressions are found by their English form (``mgl.text.timewords``), and stand for the whole day,
+week (ISO 8601, from Monday), month, season (of the northern hemisphere, in whole months; a winter
+is called by the year in which it begins) or year; dates are read with python-dateutil.
 
-What the words leave open is decided so: a date without a year, or a month, is the last one that
-was, but one that begins within the next 31 days is the coming one; ``on Friday`` is the last one;
-``5/8/2023`` is 8 May; how long something took is taken as the time up to now. Times of the day,
-holidays and other languages are not known, and nothing is told of times that a text only implies.
-Nor is it of a part of an expression that is not known as a whole (``the week before last week``).
+Ambiguities are decided so: a date without a year, or a month, is the last one, but one that begins
+within the next 31 days is the coming one; ``on Friday`` is the last one; ``5/8/2023`` is 8 May; how
+long something took is the time up to now. Not read are times of the day, holidays, other languages,
+times that are only implied, and parts of longer expressions (``the week before last week``).
 """
 
 from __future__ import annotations
 
 import re
+from calendar import monthrange
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
-from typing import Literal
+from datetime import date, datetime, timedelta
+from typing import Literal, cast
 
-from mgl.text.timereading import read_expression
-from mgl.text.timewords import EXPRESSION, YEAR, is_part
+from mgl.text.timewords import (
+    EXPRESSION,
+    HALVES,
+    MONTHS,
+    NUMBERS,
+    PARTS,
+    VAGUE,
+    WEEKDAYS,
+    YEAR,
+    is_part,
+)
 
-__all__ = ["TimeMention", "time_mentions"]
+__all__ = [
+    "Days",
+    "Season",
+    "TimeMention",
+    "Unit",
+    "month",
+    "nearest_weekday",
+    "read_expression",
+    "season",
+    "shift",
+    "stretch",
+    "time_mentions",
+    "week",
+    "weekend",
+]
+
+Unit = Literal["day", "week", "month", "year", "decade"]
+Season = Literal["spring", "summer", "autumn", "winter"]
+_FIRST_MONTH: dict[Season, int] = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """From one day to another, both included; ValueError where they are the wrong way round."""
+
+    first: date
+    last: date
+
+    def __post_init__(self) -> None:
+        if self.last < self.first:
+            raise ValueError(f"{self.last} is before {self.first}")
+
+    def part(self, number: int, parts: int) -> Days:
+        """Cut into ``parts`` of about the same length; return one, counted from 0."""
+        length = (self.last - self.first).days + 1
+        low, high = length * number // parts, length * (number + 1) // parts
+        return Days(self.first + timedelta(low), self.first + timedelta(max(low, high - 1)))
+
+
+def stretch(day: date, unit: Unit) -> Days:
+    """Give the calendar's day, week (from Monday), month, year or decade that holds a day."""
+    match unit:
+        case "day":
+            return Days(day, day)
+        case "week":
+            return week(day)
+        case "month":
+            return month(day.year, day.month)
+        case "year":
+            return Days(date(day.year, 1, 1), date(day.year, 12, 31))
+        case "decade":
+            begin = max(day.year // 10 * 10, date.min.year)
+            return Days(date(begin, 1, 1), date(day.year // 10 * 10 + 9, 12, 31))
+
+
+def week(day: date) -> Days:
+    """Monday to Sunday."""
+    monday = day - timedelta(day.weekday())
+    return Days(monday, monday + timedelta(6))
+
+
+def weekend(day: date) -> Days:
+    """Saturday and Sunday of the day's week."""
+    sunday = week(day).last
+    return Days(sunday - timedelta(1), sunday)
+
+
+def month(year: int, number: int) -> Days:
+    """All days of a month."""
+    return Days(date(year, number, 1), date(year, number, monthrange(year, number)[1]))
+
+
+def season(year: int, name: Season) -> Days:
+    """Three whole months; the winter of 2022 ends in February 2023."""
+    begin = _FIRST_MONTH[name]
+    end = (year + 1, 2) if name == "winter" else (year, begin + 2)
+    return Days(date(year, begin, 1), month(*end).last)
+
+
+def shift(day: date, number: int, unit: str) -> date:
+    """Shift a day by so many units; a month after 31 January is the last day of February.
+
+    A night counts as a day, a weekend as a week.
+    """
+    from dateutil.relativedelta import relativedelta
+
+    match unit:
+        case "day" | "night":
+            return day + timedelta(number)
+        case "week" | "weekend":
+            return day + timedelta(7 * number)
+        case "month":
+            return day + relativedelta(months=number)
+        case "year":
+            return day + relativedelta(years=number)
+        case "decade":
+            return day + relativedelta(years=10 * number)
+    raise ValueError(f"{unit!r} is no unit of time")
+
+
+def nearest_weekday(day: date, weekday: int, sign: int) -> date:
+    """Find the next day of that name (sign 1), or the one before (-1); Monday is 0."""
+    distance = (sign * (weekday - day.weekday()) - 1) % 7 + 1
+    return day + timedelta(sign * distance)
+
+
+_AHEAD = timedelta(days=31)
+_DAY = timedelta(days=1)
+_WEEK = timedelta(days=7)
+_HAS_YEAR = re.compile(YEAR)
+_DIGIT = re.compile(r"\d")
+_SPLIT_PERIOD = re.compile(r" (?:and|to|until|till|through) ")
+_SPLIT_BEFORE = re.compile(r"(?: just| right| shortly)? (before|prior to|after|following) ")
+_PART = re.compile(rf"(?:the )?({'|'.join(PARTS)})(?: of| in)?(?: the)? (.*)")
+
+
+def read_expression(kind: str, phrase: str, said: date) -> Days:
+    """Read an expression (lower case, single spaces) of a kind of ``mgl.text.timewords``.
+
+    Raises ValueError or OverflowError where no calendar has such a day.
+    """
+    for half, whole in HALVES.items():
+        phrase = phrase.replace(half, whole)
+    return _READERS[kind](phrase, said)
+
+
+def _date(phrase: str, said: date) -> Days:
+    """``8 May 2023``, ``the 3rd of July``, ``June 2022``."""
+    if _HAS_YEAR.search(phrase):
+        unit: Unit = "day" if _DIGIT.search(_HAS_YEAR.sub("", phrase)) else "month"
+        return stretch(_parse(phrase, said.year), unit)
+    return _last_or_near(lambda year: stretch(_parse(phrase, year), "day"), said)
+
+
+def _parse(phrase: str, year: int) -> date:
+    from dateutil import parser
+
+    return parser.parse(phrase, default=datetime(year, 1, 1), fuzzy=True).date()
+
+
+def _last_or_near(in_year: Callable[[int], Days], said: date) -> Days:
+    """Find the latest of its kind that begins at most 31 days after ``said``."""
+    fault: ValueError | None = None
+    for year in range(said.year + 1, said.year - 9, -1):  # eight years for a 29 February
+        try:
+            days = in_year(year)
+        except ValueError as error:
+            fault = error
+            continue
+        if days.first <= said + _AHEAD:
+            return days
+    raise fault or ValueError(f"no such day in the years before {said}")
+
+
+def _between(phrase: str, said: date) -> Days:
+    left, right = _SPLIT_PERIOD.split(phrase.partition(" ")[2], maxsplit=1)
+    last = _date(right, said)
+    if _HAS_YEAR.search(left):
+        return Days(_date(left, said).first, last.last)
+    for year in (last.last.year, last.last.year - 1):
+        first = _date(f"{left} {year}", said).first
+        if first <= last.last:
+            break
+    return Days(first, last.last)
+
+
+def _before(phrase: str, said: date) -> Days:
+    """``the week before 9 June``: the seven days that end on 8 June."""
+    what, word, anchor = _SPLIT_BEFORE.split(phrase, maxsplit=1)
+    sign = -1 if word in ("before", "prior to") else 1
+    anchored = _date(anchor, said)
+    edge = anchored.first if sign < 0 else anchored.last
+    counted = what.removeprefix("the ").removeprefix("last ")
+    unit = counted.split()[-1].removesuffix("s")
+    if (weekday := _index(unit, WEEKDAYS)) is not None:
+        return stretch(nearest_weekday(edge, weekday, sign), "day")
+    if unit == "weekend":
+        return weekend(nearest_weekday(edge, 6 if sign < 0 else 5, sign))
+    low, high = _count(counted)
+    if high == 1:
+        return _ordered(edge + sign * _DAY, shift(edge, sign, unit))
+    return _away(edge, sign, low, high, unit)
+
+
+def _part(phrase: str, said: date) -> Days:
+    found = _PART.fullmatch(phrase.replace("-", " "))
+    if found is None:
+        raise ValueError(f"{phrase!r} is no part of anything")
+    name, rest = found[1], found[2]
+    if rest in ("week", "month", "year"):
+        whole = stretch(said, cast(Unit, rest))
+    elif rest.isdigit():
+        whole = stretch(date(int(rest), 1, 1), "year")
+    elif _index(rest, MONTHS) is not None:
+        whole = _month(rest, said)
+    elif rest.split()[0] in ("last", "this", "next", "past", "coming"):
+        whole = _which(rest, said)
+    else:
+        whole = _date(rest, said)
+    return whole.part(*PARTS[name])
+
+
+def _season(phrase: str, said: date) -> Days:
+    words = phrase.replace(",", " ").replace("fall", "autumn").split()
+    if words[-1].isdigit():
+        return season(int(words[-1]), cast(Season, words[0]))
+    known = [season(year, cast(Season, words[-1])) for year in range(said.year - 2, said.year + 2)]
+    if "last" in words or "past" in words:
+        return max((days for days in known if days.last < said), key=_first)
+    if "next" in words or "coming" in words:
+        return min((days for days in known if days.first > said), key=_first)
+    now = [days for days in known if days.first <= said <= days.last]
+    return now[0] if now else season(said.year, cast(Season, words[-1]))
+
+
+def _weekend(phrase: str, said: date) -> Days:
+    words = phrase.split()
+    before = weekend(said - _WEEK)
+    if "last" in words or "past" in words:
+        return before
+    if words[0] in ("over", "on", "during") and said.weekday() < 5:
+        return before
+    return weekend(said + _WEEK) if "next" in words else weekend(said)
+
+
+def _rolling(phrase: str, said: date) -> Days:
+    """``in the last three months``: from the day three months ago to today."""
+    sign = -1 if re.search(r"\b(?:last|past)\b", phrase) else 1
+    counted = re.split(r"\b(?:last|past|next|coming) ", phrase, maxsplit=1)[1]
+    _, high = _count(counted)
+    unit = counted.split()[-1].removesuffix("s")
+    return _ordered(said, shift(said, sign * high, unit))
+
+
+def _which(phrase: str, said: date) -> Days:
+    words = phrase.split()
+    what = words[-1]
+    sign = _direction(words)
+    if what == "night":
+        return stretch(said + sign * _DAY, "day")
+    if what in ("week", "month", "year", "decade"):
+        return stretch(shift(said, sign, what), cast(Unit, what))
+    if (weekday := _index(what, WEEKDAYS)) is not None:
+        day = nearest_weekday(said, weekday, sign) if sign else _coming(said, weekday)
+        return stretch(day, "day")
+    number = _month_number(what)
+    if sign == 0:
+        return month(said.year, number)
+    known = [month(year, number) for year in (said.year - 1, said.year, said.year + 1)]
+    if sign < 0:
+        return max((days for days in known if days.last < said), key=_first)
+    return min((days for days in known if days.first > said), key=_first)
+
+
+def _direction(words: list[str]) -> int:
+    if "last" in words or "past" in words:
+        return -1
+    return 1 if "next" in words or "coming" in words else 0
+
+
+def _ago(phrase: str, said: date) -> Days:
+    sign = 1 if phrase.startswith("in ") or phrase.endswith(" from now") else -1
+    counted = re.sub(r"^in | (?:ago|back|from now|more)\b", "", phrase)
+    low, high = _count(counted)
+    return _away(said, sign, low, high, counted.split()[-1].removesuffix("s"))
+
+
+def _lasted(phrase: str, said: date) -> Days:
+    counted = re.sub(r" (?:now|already)$", "", phrase)
+    _, high = _count(counted)
+    return _ordered(said, shift(said, -high, counted.split()[-1].removesuffix("s")))
+
+
+def _named(phrase: str, said: date) -> Days:
+    away: Mapping[str, tuple[int, int]] = {
+        "day before yesterday": (-2, -2),
+        "day after tomorrow": (2, 2),
+        "yesterday": (-1, -1),
+        "tomorrow": (1, 1),
+        "other day": (-7, -2),
+        "other night": (-7, -2),
+        "other week": (-21, -7),
+    }
+    first, last = away.get(phrase.removeprefix("the "), (0, 0))
+    return Days(said + first * _DAY, said + last * _DAY)
+
+
+def _month(phrase: str, said: date) -> Days:
+    number = _month_number(phrase.split()[-1])
+    return _last_or_near(lambda year: month(year, number), said)
+
+
+def _year(phrase: str, _: date) -> Days:
+    return stretch(date(int(phrase.split()[-1]), 1, 1), "year")
+
+
+def _on_weekday(phrase: str, said: date) -> Days:
+    word, name = phrase.split()
+    weekday = WEEKDAYS.index(next(day for day in WEEKDAYS if day.startswith(name[:3])))
+    ahead = word in ("by", "until", "till", "for")
+    day = _coming(said, weekday) if ahead else nearest_weekday(said, weekday, -1)
+    return stretch(day, "day")
+
+
+def _on_the(phrase: str, said: date) -> Days:
+    """``on the 15th``: the last day of that number up to now."""
+    number = int(re.sub(r"\D", "", phrase))
+    day = said
+    while day.day != number:
+        day -= _DAY
+    return Days(day, day)
+
+
+def _away(said: date, sign: int, low: int, high: int, unit: str) -> Days:
+    """Go so many units from a day, and give the whole unit that is reached."""
+    near, far = (shift(said, sign * number, unit) for number in (low, high))
+    if unit == "weekend":
+        ends = weekend(near), weekend(far)
+    else:
+        whole = cast(Unit, "day" if unit == "night" else unit)
+        ends = stretch(near, whole), stretch(far, whole)
+    return Days(min(days.first for days in ends), max(days.last for days in ends))
+
+
+def _coming(said: date, weekday: int) -> date:
+    """The next day of that name; today, if it is one."""
+    return nearest_weekday(said - _DAY, weekday, 1)
+
+
+def _count(phrase: str) -> tuple[int, int]:
+    """Read how many units are counted, at least and at most: ``a few weeks`` are 2 to 4."""
+    words = phrase.replace("-", " ").split()
+    for word, vague in VAGUE.items():
+        if word in words:
+            return vague
+    number = sum(int(word) if word.isdigit() else NUMBERS.get(word, 0) for word in words[:-1]) or 1
+    return number, number
+
+
+def _month_number(name: str) -> int:
+    found = _index(name, MONTHS)
+    if found is None:
+        raise ValueError(f"{name!r} is no month")
+    return found + 1
+
+
+def _index(word: str, names: list[str]) -> int | None:
+    """Find the name that a word is, or abbreviates."""
+    return next(
+        (place for place, name in enumerate(names) if len(word) > 2 and name.startswith(word)), None
+    )
+
+
+def _ordered(one: date, other: date) -> Days:
+    return Days(min(one, other), max(one, other))
+
+
+def _first(days: Days) -> date:
+    return days.first
+
+
+_READERS: Mapping[str, Callable[[str, date], Days]] = {
+    "between": _between,
+    "before": _before,
+    "part": _part,
+    "season": _season,
+    "weekend": _weekend,
+    "rolling": _rolling,
+    "which": _which,
+    "ago": _ago,
+    "lasted": _lasted,
+    "date": _date,
+    "named": _named,
+    "month": _month,
+    "year": _year,
+    "weekday": _on_weekday,
+    "monthday": _on_the,
+}
+
 
 _ANY_DAY = date(2000, 1, 1)
-_HAS_YEAR = re.compile(YEAR)
 
 
 @dataclass(frozen=True, slots=True)
 class TimeMention:
-    """The days that ``text[start:end]`` (``expression``) speaks of, from ``begin`` to ``until``.
+    """The days that ``text[start:end]`` (``expression``) means, ``begin`` to ``until`` inclusive.
 
-    Both days belong to it. ``kind`` is ``duration`` where the words say how long something took,
-    ``time`` where they say when it was.
+    ``kind`` is ``duration`` where the words say how long something took, ``time`` where they say
+    when it was.
     """
 
     expression: str
@@ -47,10 +435,10 @@ class TimeMention:
 
 
 def time_mentions(text: str, at: datetime | date | None) -> list[TimeMention]:
-    """The times that a text speaks of, in its order; none overlap.
+    """Find the times that a text mentions, in order and without overlap.
 
-    ``at`` is when it was said, in the speaker's own time; where that is not known (None), only
-    expressions with a year are read.
+    ``at`` is when it was said, in the speaker's own time; without it (None), only expressions with
+    a year are read.
     """
     said = at.date() if isinstance(at, datetime) else at
     whole = (found for found in EXPRESSION.finditer(text) if not is_part(found))

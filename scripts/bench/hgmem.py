@@ -30,6 +30,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from commands import Command, command_parser, run_command
+from excerpts import chapters, excerpt
 from measuring import (
     JudgedClaim,
     KeptRows,
@@ -52,8 +53,7 @@ from mgl.lab import Lab
 from mgl.memories.options import read_settings
 from mgl.store import EditRecord
 from mgl.text import read_document
-from mgl.text.excerpts import chapters, excerpt
-from mgl.text.gutenberg import without_licence
+from mgl.text.reading import strip_gutenberg
 from mgl.types import Document, Usage
 
 Arguments = argparse.Namespace
@@ -70,7 +70,7 @@ def data_folder(arguments: Arguments) -> Path:
 
 def read_book(arguments: Arguments) -> Document:
     if arguments.file is not None:
-        return without_licence(read_document(arguments.file))
+        return strip_gutenberg(read_document(arguments.file))
     return find_book(data_folder(arguments), arguments.book or "").read()
 
 

@@ -46,7 +46,7 @@ from mgl.llm.constraints import max_chars
 from mgl.llm.prompting import keep_both_ends
 from mgl.observer import Observer
 from mgl.prompt import Prompt
-from mgl.text.chunking import chunk_document
+from mgl.text.chunks import chunk_document
 from mgl.types import Document, Source
 
 

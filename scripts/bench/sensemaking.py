@@ -30,7 +30,7 @@ from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.constraints import max_chars
 from mgl.observer import Observer
 from mgl.prompt import Prompt
-from mgl.text.chunking import chunk_document
+from mgl.text.chunks import chunk_document
 from mgl.types import Chunk, Document, Question
 
 __all__ = ["QUESTIONS", "SenseMakingConfig", "build_sensemaking"]

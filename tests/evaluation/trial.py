@@ -36,7 +36,7 @@ from mgl.llm.fakes import SchemaEngine
 from mgl.observer import Observer, SilentObserver
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER
 from mgl.store import Store
-from mgl.text.pieces import Counter
+from mgl.text.chunks import Counter
 from mgl.types import Conversation, Document, Question, Source, Turn
 
 CAPITAL = re.compile(r"capital of (\w+) is (\w+)")

@@ -8,7 +8,7 @@ import pytest
 
 from mgl.errors import InputError
 from mgl.text import read_conversations
-from mgl.text.chatlog import moment
+from mgl.text.conversations import parse_time
 from mgl.types import Conversation
 
 
@@ -110,7 +110,7 @@ class TestChatLog:
     ],
 )
 def test_moments(value: object, time: datetime | None) -> None:
-    assert moment(value) == time
+    assert parse_time(value) == time
 
 
 def node(id: str, parent: str | None, role: str = "user", **message: object) -> dict[str, object]:

@@ -44,7 +44,7 @@ def test_markup_that_the_parser_rejects(save, monkeypatch: pytest.MonkeyPatch) -
         raise ParserRejectedMarkup("line one\nline two")
 
     monkeypatch.setattr(bs4, "BeautifulSoup", reject)
-    with pytest.raises(InputError, match="cannot be parsed") as caught:
+    with pytest.raises(InputError) as caught:
         read_document(save("a.html", "<p>It rained."))
     assert "\n" not in caught.value.message
 
@@ -77,6 +77,6 @@ def test_a_wrong_declaration_is_passed_over(save, declared: str) -> None:
 
 
 def test_a_page_without_text(save) -> None:
-    with pytest.raises(InputError, match="shows no text") as caught:
+    with pytest.raises(InputError) as caught:
         read_document(save("a.html", "<html><script>build()</script></html>"))
     assert "browser" in caught.value.hint

@@ -1,5 +1,3 @@
-"""What kind of file it is, and every refusal: one clear line with what to do."""
-
 from __future__ import annotations
 
 import gzip
@@ -16,7 +14,8 @@ from hypothesis import strategies as st
 
 from mgl.errors import InputError, UsageError
 from mgl.text import read_document
-from mgl.text.files import MAX_BYTES
+from mgl.text.reading import MAX_BYTES, strip_gutenberg
+from mgl.types import Document
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0"
 
@@ -137,7 +136,7 @@ class TestKind:
         assert "is not a" in refused(save(name, "It rained.")).message
 
     def test_an_encoding_is_not_taken_for_a_pdf(self, save, make_pdf) -> None:
-        with pytest.raises(UsageError, match="encoding"):
+        with pytest.raises(UsageError):
             read_document(save("a.pdf", make_pdf(["It rained."])), encoding="cp1252")
 
 
@@ -187,3 +186,67 @@ class TestPlainText:
         first = read_document(save("a.txt", "Où ?"))
         second = read_document(save("b.txt", "Où ?".encode("utf-16")))
         assert first.id == second.id
+
+
+HEADER = "The Project Gutenberg EBook of Rain, by Ann\n\nTitle: Rain\n\n"
+START = "*** START OF THIS PROJECT GUTENBERG EBOOK RAIN ***\n"
+END = (
+    "*** END OF THIS PROJECT GUTENBERG EBOOK RAIN ***\n\n***** rain.txt *****\n\nSection 1. Terms\n"
+)
+STORY = "RAIN\n\nCHAPTER I\n\nIt rained.\n\nCHAPTER II\n\nIt stopped."
+
+
+def body(text: str) -> str:
+    return strip_gutenberg(Document.from_text("rain.txt", text)).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{HEADER}{START}\n\n\n{STORY}\n\n\n{END}",
+        f"{HEADER}{START}\n\nProduced by Bo and\nthe others\n\n\n{STORY}\n\n{END}",
+        f"{HEADER}{START}\n{STORY}\n\nEnd of the Project Gutenberg EBook of Rain,\nby Ann\n\n{END}",
+        f"{HEADER}{START}\n{STORY}\n\nEnd of Project Gutenberg's Rain, by Ann\n{END}",
+        f"***START OF THE PROJECT GUTENBERG EBOOK RAIN***\n\nE-text prepared by Bo\n\n{STORY}\n"
+        "***END OF THE PROJECT GUTENBERG EBOOK RAIN***\n",
+        f"{START}{STORY}",
+        f"{STORY}\n{END}",
+    ],
+)
+def test_only_the_book_remains(text: str) -> None:
+    assert body(text) == STORY
+    assert body(text.replace("\n", "\r\n")) == STORY.replace("\n", "\r\n")
+
+
+def test_the_book_is_a_document_of_its_own() -> None:
+    whole = Document.from_text("rain.txt", f"{HEADER}{START}{STORY}\n{END}", notes=("guessed",))
+    book = strip_gutenberg(whole)
+    assert book.id == Document.from_text("other.txt", STORY).id
+    assert [section.label for section in book.sections] == ["CHAPTER I", "CHAPTER II"]
+    assert book.notes[0] == "guessed"
+    assert f"{len(STORY)} characters" in book.notes[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STORY,
+        "*** START OF THE RAIN ***\nIt rained.",
+        f"{START}\n\n{END}",
+        "Produced by Bo\n\nRain.",
+    ],
+)
+def test_another_document_is_given_back(text: str) -> None:
+    document = Document.from_text("rain.txt", text)
+    assert strip_gutenberg(document) is document
+
+
+@given(st.text(alphabet=" \nEend of Project Gutenberg*", max_size=300))
+def test_what_remains_is_a_part_of_the_text(story: str) -> None:
+    text = f"{START}\n{story}\n{END}"
+    assert body(text) in text
+
+
+def test_a_long_book_that_ends_like_no_other_takes_no_time() -> None:
+    lines = "End of Project Gutenberg's Rain\n" * 2_000
+    assert body(f"{START}{STORY}\n\n{lines}and more\n\nIt rained.\n{END}").startswith(STORY)

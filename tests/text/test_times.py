@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.text import read_conversations, time_mentions
-from mgl.text.ranges import Days, month, nearest_weekday, season, shifted, stretch, week, weekend
+from mgl.text.times import Days, month, nearest_weekday, season, shift, stretch, week, weekend
 
 SAID = datetime(2023, 5, 8, 13, 56)
 
@@ -319,15 +319,15 @@ class TestRanges:
     def test_winters_and_leap_years(self) -> None:
         assert season(2023, "winter") == Days(date(2023, 12, 1), date(2024, 2, 29))
         assert month(2023, 2).last == date(2023, 2, 28)
-        assert shifted(date(2024, 2, 29), -1, "year") == date(2023, 2, 28)
-        assert shifted(date(2023, 3, 31), -1, "month") == date(2023, 2, 28)
+        assert shift(date(2024, 2, 29), -1, "year") == date(2023, 2, 28)
+        assert shift(date(2023, 3, 31), -1, "month") == date(2023, 2, 28)
         assert nearest_weekday(date(2023, 5, 8), 0, -1) == date(2023, 5, 1)
 
     def test_no_days(self) -> None:
         with pytest.raises(ValueError, match="before"):
             Days(date(2023, 5, 8), date(2023, 5, 7))
         with pytest.raises(ValueError, match="no unit"):
-            shifted(date(2023, 5, 8), 1, "fortnight")
+            shift(date(2023, 5, 8), 1, "fortnight")
 
 
 @pytest.mark.data

@@ -17,7 +17,7 @@ from itertools import groupby
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.nodes import Episode
 from mgl.text import sentence_spans
-from mgl.text.pieces import Counter, Piece, counted, fragments, ranges, refined
+from mgl.text.chunks import Counter, Piece, count_pieces, divide, label_ranges, refine
 from mgl.text.sentences import paragraph_starts
 from mgl.types import Conversation, Document, Source, Span
 
@@ -175,10 +175,10 @@ async def _of_document(document: Document, limit: int, count: Counter) -> list[E
     if not text.strip():
         return []
     bounds = [*paragraph_starts(text), len(text)]
-    pieces = await counted(text, ranges(bounds, _PARAGRAPH, _PARAGRAPH), count)
-    pieces = await refined(text, pieces, limit, count, _sentences)
+    pieces = await count_pieces(text, label_ranges(bounds, _PARAGRAPH, _PARAGRAPH), count)
+    pieces = await refine(text, pieces, limit, count, _sentences)
     while any(piece.tokens > limit for piece in pieces):
-        pieces = await refined(text, pieces, limit, count, lambda t, p: fragments(t, p, limit))
+        pieces = await refine(text, pieces, limit, count, lambda t, p: divide(t, p, limit))
     groups = await _recounted(text, _packed(pieces, limit), limit, count)
     spans = [document.span(group[0].start, group[-1].end) for group in groups]
     visible = [span for span in spans if document.quote(span).strip()]
@@ -188,7 +188,7 @@ async def _of_document(document: Document, limit: int, count: Counter) -> list[E
 def _sentences(text: str, piece: Piece) -> list[tuple[int, int, int]]:
     spans = sentence_spans(text, piece.start, piece.end)
     bounds = [piece.start, *(start for start, _ in spans[1:]), piece.end]
-    return ranges(bounds, _SENTENCE, piece.ends)
+    return label_ranges(bounds, _SENTENCE, piece.ends)
 
 
 def _packed(pieces: Sequence[Piece], limit: int) -> list[list[Piece]]:

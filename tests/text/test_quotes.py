@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mgl.text import Located, locate
-from mgl.text.normalise import Folded
+from mgl.text.quotes import Folded
 
 STORY = (
     "To Sherlock Holmes she is always THE woman. I have seldom heard\r\n"

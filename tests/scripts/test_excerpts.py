@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from excerpts import chapters, excerpt
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.errors import UsageError
 from mgl.text.chapters import sections, text_headings
-from mgl.text.excerpts import chapters, excerpt
 from mgl.types import Document
 
 TEXT = "".join(f"CHAPTER {number}\n\nIt rained {number} times.\n\n" for number in range(1, 5))
