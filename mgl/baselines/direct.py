@@ -78,12 +78,12 @@ class Direct(Baseline):
 def _ends(counts: Sequence[int], most: int) -> list[int]:
     """The places of the first and of the last that have half of ``most``; one at either
     end, however long it is."""
-    first = _fitting(counts, most // 2)
-    last = _fitting(counts[::-1], most // 2)
+    first = _count_fitting(counts, most // 2)
+    last = _count_fitting(counts[::-1], most // 2)
     return sorted({*range(first), *range(len(counts) - last, len(counts))})
 
 
-def _fitting(counts: Sequence[int], most: int) -> int:
+def _count_fitting(counts: Sequence[int], most: int) -> int:
     taken = 0
     for number, count in enumerate(counts):
         taken += count

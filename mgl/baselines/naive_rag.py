@@ -88,10 +88,10 @@ class NaiveRag(Baseline):
         """ContextOverflow where the context has no room for any text."""
         await self.build()
         spans = [row.span for row in self._tools.store.edits(self.id) if row.span is not None]
-        texts = {str(place): self._shown(span) for place, span in enumerate(spans)}
+        texts = {str(place): self._quote(span) for place, span in enumerate(spans)}
         found = await nearest(self._tools.required_embedder, question.text, texts, self._config.k)
         best = [int(name) for name, _ in found]
-        read, whole = await self._fitting(question, [texts[str(place)] for place in best])
+        read, whole = await self._fit_chunks(question, [texts[str(place)] for place in best])
         kept = sorted(zip(best, read, strict=False))
         excerpts = [Excerpt(text, f"chunk-{place}", spans[place]) for place, text in kept]
         scores = ", ".join(f"chunk-{name} {score:.3f}" for name, score in found)
@@ -100,7 +100,7 @@ class NaiveRag(Baseline):
         ranked = [spans[place] for place in best[: len(read)]]
         return await self._answer(question, excerpts, read=ranked, trace=trace, marks=marks)
 
-    async def _fitting(self, question: Question, texts: Sequence[str]) -> tuple[list[str], bool]:
+    async def _fit_chunks(self, question: Question, texts: Sequence[str]) -> tuple[list[str], bool]:
         """The first texts that fit together, or the beginning of the first where none does."""
         if not texts:
             return [], True

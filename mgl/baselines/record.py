@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.errors import UsageError
 from mgl.llm.base import Sampling
-from mgl.memories.base import Tools, check_text, memory_id
+from mgl.memories.base import SourceMemory, Tools, check_text
 from mgl.memories.calls import (
     ANSWER_TOKENS,
     TURN_ANSWER,
@@ -22,14 +22,13 @@ from mgl.memories.calls import (
     answer_from_passages,
 )
 from mgl.memories.view import GraphView
-from mgl.prompt import Prompt
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.redaction import Redaction, Treated
 from mgl.store.scrubbing import Derived
 from mgl.store.traces import TELLING
 from mgl.text import chunk_document
 from mgl.text.groups import dated, said, turn_groups
-from mgl.types import Answer, Chunk, Citation, Conversation, Document, Question, Source, Span, Turn
+from mgl.types import Answer, Chunk, Citation, Conversation, Question, Source, Span, Turn
 
 __all__ = ["Baseline", "BaselineConfig", "Excerpt"]
 
@@ -53,7 +52,7 @@ class Excerpt:
     span: Span | None = None
 
 
-class Baseline:
+class Baseline(SourceMemory[Any]):
     """A method over one source; what it keeps serves every question.
 
     Subclasses set ``kind`` and ``Config``, read beforehand in ``_read`` what they read, and answer.
@@ -62,16 +61,9 @@ class Baseline:
     so when they are given again.
     """
 
-    kind: str
-    reads: ClassVar[Literal["document", "conversation", "either"]] = "document"
-    retrieves: ClassVar[bool] = False
-    per_question: ClassVar[bool] = False
-    question_aware: ClassVar[bool] = False
     derived: ClassVar[Derived] = MappingProxyType({})
     untold: ClassVar[str] = ""
     carries: ClassVar[bool] = False
-    Config: ClassVar[type[BaseModel]]
-    _config: Any
 
     def __init__(
         self,
@@ -83,23 +75,8 @@ class Baseline:
         identity: str | None = None,
     ) -> None:
         del questions
-        self._identity = identity
-        self._tools = tools
-        self._source = _as_kept(source, tools.store)
-        self._config = self.Config() if config is None else config
-        self._options = self._config.model_dump(mode="json")
-
-    @property
-    def id(self) -> str:
-        if self._identity is not None:
-            return self._identity
-        return memory_id(
-            self.kind,
-            self._options,
-            self._tools.llm.model_id,
-            self._writing_prompts(),
-            document=self._source.id,
-        )
+        kept = _drop_redacted(source, tools.store)
+        super().__init__(tools, kept, (), config, identity=identity)
 
     async def build(self) -> None:
         """Register the source with its tokens, and read what is read before any question.
@@ -112,20 +89,9 @@ class Baseline:
         else:
             check_text(self._source)
             store.put_document(self._source)
-        if all(memory.id != self.id for memory in store.memories()):
+        if store.find_memory(self.id) is None:
             (tokens,) = await self._tools.llm.count_tokens([self._document.text])
-            store.put_memory(
-                MemoryRecord(
-                    id=self.id,
-                    kind=self.kind,
-                    document_id=self._source.id,
-                    questions=(),
-                    model_id=self._tools.llm.model_id,
-                    config=self._options,
-                    chunks=await self._steps(),
-                    tokens=tokens,
-                )
-            )
+            store.put_memory(self._record(chunks=await self._count_steps(), tokens=tokens))
         await self._read()
 
     @classmethod
@@ -164,11 +130,7 @@ class Baseline:
         del turns, numbers
         return ()
 
-    def _writing_prompts(self) -> tuple[Prompt, ...]:
-        """The prompts that decide what ``_read`` takes into the log."""
-        return ()
-
-    async def _steps(self) -> int:
+    async def _count_steps(self) -> int:
         """How many steps ``_read`` takes; 0 where it is not known beforehand."""
         return 1
 
@@ -176,12 +138,6 @@ class Baseline:
         """Take into the log what serves every question, from where the log ends; here nothing."""
         if not self._tools.store.chunks_done(self.id):
             self._tools.store.append_edits(self.id, 0, [])
-
-    @property
-    def _document(self) -> Document:
-        """The text that is read: a document, or a conversation's transcript."""
-        source = self._source
-        return source.transcript if isinstance(source, Conversation) else source
 
     async def source_tokens(self) -> int:
         await self.build()
@@ -213,7 +169,7 @@ class Baseline:
             return await turn_groups(self._source, max_tokens, 0, count)
         return await chunk_document(self._source, max_tokens, count)
 
-    def _shown(self, span: Span) -> str:
+    def _quote(self, span: Span) -> str:
         """What a model reads of a span of the source."""
         if isinstance(self._source, Conversation):
             return said(self._source, span)
@@ -252,7 +208,7 @@ class Baseline:
             )
             ratio = reply.input_tokens / tokens if tokens else None
             answer = Answer(question.text, reply.text, "low", (), tuple(trace), tuple(marks), ratio)
-            return replace(answer, retrieved=self._retrieved(excerpts, read))
+            return replace(answer, retrieved=self._name_passages(excerpts, read))
         if not texts:
             return Answer(question.text, UNMENTIONED, "low", (), tuple(trace), tuple(marks))
         answer = await answer_from_lines(
@@ -265,9 +221,9 @@ class Baseline:
             trace,
             source_tokens=tokens,
         )
-        return replace(answer, marks=tuple(marks), retrieved=self._retrieved(excerpts, read))
+        return replace(answer, marks=tuple(marks), retrieved=self._name_passages(excerpts, read))
 
-    def _retrieved(
+    def _name_passages(
         self, excerpts: Sequence[Excerpt], read: Sequence[Span] | None
     ) -> tuple[str, ...]:
         spans = read or [excerpt.span for excerpt in excerpts if excerpt.span is not None]
@@ -290,20 +246,11 @@ class Baseline:
         ]
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
-        return GraphView(
-            memory_id=self.id,
-            memory=self.kind,
-            model=self._tools.llm.model_id,
-            document=self._document,
-            questions=(),
-            steps=0,
-            nodes=(),
-            edges=(),
-            answers=tuple(answers),
-        )
+        """The source and the answers: a baseline has no graph."""
+        return self._view((), (), steps=0, answers=answers)
 
 
-def _as_kept(source: Source, store: Store) -> Source:
+def _drop_redacted(source: Source, store: Store) -> Source:
     """A source without what was deleted from it."""
     if not isinstance(source, Conversation) or not (gone := store.redacted(source.id)):
         return source

@@ -65,7 +65,7 @@ class SlidingSummary(Baseline):
     def _writing_prompts(self) -> tuple[Prompt, ...]:
         return () if self._config.aware else (SYSTEM, SUMMARY)
 
-    async def _steps(self) -> int:
+    async def _count_steps(self) -> int:
         return 1 if self._config.aware else len(await self._chunks(self._config.chunk_tokens))
 
     async def _read(self) -> None:
@@ -78,9 +78,9 @@ class SlidingSummary(Baseline):
             return
         chunks = await self._chunks(self._config.chunk_tokens)
         self._check_room(chunks, 0)
-        summary, _ = self._logged()
+        summary, _ = self._read_log()
         for chunk in chunks[done:]:
-            note = await self._rewritten(summary, chunk, PURPOSE)
+            note = await self._rewrite(summary, chunk, PURPOSE)
             store.append_edits(self.id, chunk.index, [_row(chunk, note)])
             summary = note.text
             self._tools.observer.progress(STAGE, chunk.index + 1, total)
@@ -91,7 +91,9 @@ class SlidingSummary(Baseline):
         not fit the context.
         """
         await self.build()
-        summary, problems = await self._for(question) if self._config.aware else self._logged()
+        summary, problems = (
+            await self._summarize_for(question) if self._config.aware else self._read_log()
+        )
         if problems and not summary:
             raise ReplyInvalid(
                 f"there is no summary: {problems[-1]}", hint="use another model, or a larger one"
@@ -103,28 +105,30 @@ class SlidingSummary(Baseline):
             marks=("chunks_unread",) if problems else (),
         )
 
-    async def _for(self, question: Question) -> tuple[str, list[str]]:
+    async def _summarize_for(self, question: Question) -> tuple[str, list[str]]:
         chunks = await self._chunks(self._config.chunk_tokens)
         self._check_room(chunks, await self._question_tokens(question))
         summary, problems = "", []
         purpose = f"that this question may be answered from it: {question.text}"
         for chunk in chunks:
-            note = await self._rewritten(summary, chunk, purpose)
+            note = await self._rewrite(summary, chunk, purpose)
             summary = note.text
             if note.problem is not None:
-                problems.append(_unread(chunk.index, note.problem))
+                problems.append(_describe_failure(chunk.index, note.problem))
             self._tools.observer.progress(STAGE, chunk.index + 1, len(chunks))
         return summary, problems
 
-    def _logged(self) -> tuple[str, list[str]]:
+    def _read_log(self) -> tuple[str, list[str]]:
         """The last summary of the log, and what became of the chunks that gave none."""
         rows = self._tools.store.edits(self.id)
         written = [row.payload["text"] for row in rows if row.outcome == "applied"]
         return written[-1] if written else "", [
-            _unread(row.chunk, row.reason or "") for row in rows if row.outcome == "rejected"
+            _describe_failure(row.chunk, row.reason or "")
+            for row in rows
+            if row.outcome == "rejected"
         ]
 
-    async def _rewritten(self, summary: str, chunk: Chunk, purpose: str) -> Note:
+    async def _rewrite(self, summary: str, chunk: Chunk, purpose: str) -> Note:
         budget = self._config.summary_tokens
         prompt = SUMMARY.render(
             summary=summary or NOTHING,
@@ -153,5 +157,5 @@ def _row(chunk: Chunk, note: Note) -> EditRecord:
     )
 
 
-def _unread(chunk: int, problem: str) -> str:
+def _describe_failure(chunk: int, problem: str) -> str:
     return f"chunk {chunk} is not in the summary: {problem}"

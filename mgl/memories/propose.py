@@ -38,7 +38,8 @@ class Proposal(Generic[ReplyT]):
     """What one call gave: ``reply``, or a ``problem`` where no reply could be used, and the
     ``reason`` that its row has.
 
-    ``text`` is the reply as the model wrote it, for a conversation that continues.
+    ``text`` is the reply as the model wrote it, for a conversation that continues; ``input_tokens``
+    are what the call read.
     """
 
     stage: str
@@ -47,6 +48,7 @@ class Proposal(Generic[ReplyT]):
     call_key: str | None = None
     problem: str = ""
     reason: str = "reply_invalid"
+    input_tokens: int = 0
 
 
 async def propose(
@@ -66,7 +68,8 @@ async def propose(
     except forgive as error:
         reason = next(name for kind, name in _REASONS.items() if isinstance(error, kind))
         return Proposal(stage, None, problem=error.message, reason=reason)
-    return Proposal(stage, reply.parsed, reply.text, reply.call_key)
+    read = reply.usage.input_tokens
+    return Proposal(stage, reply.parsed, reply.text, reply.call_key, input_tokens=read)
 
 
 async def recover(call: Awaitable[Proposal[ReplyT]], stage: str) -> Proposal[ReplyT]:

@@ -10,8 +10,7 @@ import pytest
 
 from mgl import registry
 from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig
-from mgl.baselines.read_agent import ReadAgent, ReadAgentConfig
-from mgl.baselines.read_agent.looking_up import UNTOLD
+from mgl.baselines.read_agent import UNTOLD, ReadAgent, ReadAgentConfig
 from mgl.baselines.sliding_summary import SlidingSummary, SlidingSummaryConfig
 from mgl.errors import ReplyInvalid
 from mgl.memories.deletion import Forgets, delete

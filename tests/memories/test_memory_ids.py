@@ -216,7 +216,7 @@ def test_a_question_over_a_graph_counts_the_graphs_prompts(
 
 
 def test_a_half_built_memory_is_left_by_other_prompts(making: tuple[Make, Listening]) -> None:
-    from mgl.baselines.read_agent.prompts import GIST
+    from mgl.baselines.read_agent import GIST
 
     make, engine = making
     case = ("read-agent", {"page_tokens": 256, "least_tokens": 64}, BOOK, 0)

@@ -1,0 +1,371 @@
+"""ReadAgent: pages that the model cuts, a gist of each, and pages looked up for a question.
+
+Source: Lee et al. 2024, §3. Pagination: the model chooses, among the places between
+``least_tokens`` and ``page_tokens``, where to pause (280 and 600 words in the paper, at 4/3 tokens
+a word here). Gisting: each page is shortened. Look-up: the model sees all gists and names pages to
+read again, all at once (``parallel``, ReadAgent-P) or one after the other, each time with those it
+has read in the place of their gists (``sequential``, ReadAgent-S). It answers from gists and pages
+looked up. The paper's roles, our prompts.
+
+Pages and gists know no question: they are made once for a source. Steps 0 to n - 1 of the log are
+the n pages, the n steps behind them their gists.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+
+from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
+from mgl.llm.base import LLM, Sampling, SchemaT
+from mgl.llm.concurrency import for_each
+from mgl.llm.constraints import number
+from mgl.llm.prompting import SYSTEM, available_tokens, fit_texts, reader_messages
+from mgl.memories.calls import check_room, summarize
+from mgl.memories.propose import propose
+from mgl.prompt import Prompt, one_line
+from mgl.store import EditRecord
+from mgl.types import Answer, Chunk, Question, Span
+
+__all__ = ["GIST", "LOOK_UP", "ONE", "PAUSE", "SEVERAL", "UNTOLD", "ReadAgent", "ReadAgentConfig"]
+
+PIECES = 8  # of a page, between which the model may pause
+NUMBER_TOKENS = 16
+GISTS = "gists"
+REPLY_TOKENS = 64
+UNTOLD = "(not shortened)"
+
+PAUSE = Prompt(
+    "read-agent.pause",
+    source="ours, in the role of Lee et al. 2024, §3.1",
+    text="""Here is the next part of a long text. Numbers in angle brackets, like <1>, mark places \
+where a reader may pause:
+
+{text}
+
+At which of these places is it most natural to pause: where a scene, a topic, an argument or a \
+talk ends? Give its number.
+
+{"pause": number}""",
+    variables=("text",),
+)
+
+GIST = Prompt(
+    "read-agent.gist",
+    source="ours, in the role of Lee et al. 2024, §3.2",
+    text="""Shorten this passage. Keep who, what, when and where in the fewest words, and explain \
+nothing.
+
+{text}
+
+{"notes": "..."}""",
+    variables=("text",),
+)
+
+LOOK_UP = Prompt(
+    "read-agent.look-up",
+    source="ours, in the role of Lee et al. 2024, §3.3",
+    text="""This is what you remember of a text that you have read, page by page:
+
+{pages}
+
+Question: {question}
+
+{asked}""",
+    variables=("pages", "question", "asked"),
+)
+
+SEVERAL = Prompt(
+    "read-agent.several",
+    source="ours, in the role of Lee et al. 2024, §3.3",
+    text="""Which pages, {most} at most, do you have to read again to answer it? Name as few as \
+you need, and none if what you remember is enough.
+
+{"pages": [numbers]}""",
+    variables=("most",),
+)
+
+ONE = Prompt(
+    "read-agent.one",
+    source="ours, in the role of Lee et al. 2024, §3.3",
+    text="""Which page do you want to read again next? You have read these again: {read}. Answer \
+0 if you need no more.
+
+{"page": number}""",
+    variables=("read",),
+)
+
+
+class ReadAgentConfig(BaselineConfig):
+    """``page_tokens`` and ``least_tokens`` bound a page, ``gist_tokens`` a gist; ``look_ups``
+    pages are read again at most, ``in_flight`` gists made at once."""
+
+    page_tokens: int = Field(800, ge=256)
+    least_tokens: int = Field(373, ge=1)
+    gist_tokens: int = Field(200, ge=16)
+    look_up: Literal["parallel", "sequential"] = "parallel"
+    look_ups: int = Field(5, ge=0)
+    in_flight: int = Field(8, ge=1)
+
+    @model_validator(mode="after")
+    def _a_page_has_room(self) -> Self:
+        if self.least_tokens > self.page_tokens:
+            raise ValueError("a page's least tokens must not be more than its most")
+        return self
+
+
+class _Paused(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    pause: int
+
+
+class ReadAgent(Baseline):
+    """Answers from gists of all pages and the text of some."""
+
+    kind = "read-agent"
+    reads = "either"
+    derived = MappingProxyType({GISTS: ("notes",)})
+    untold = UNTOLD
+    Config = ReadAgentConfig
+    _config: ReadAgentConfig
+
+    def _writing_prompts(self) -> tuple[Prompt, ...]:
+        return (SYSTEM, PAUSE, GIST)
+
+    async def _count_steps(self) -> int:
+        return 0
+
+    async def _read(self) -> None:
+        tokens = self._tools.store.memory(self.id).tokens
+        size = min(self._config.page_tokens, tokens)
+        check_room(self._tools.llm, size, "page_tokens", reserve=self._config.gist_tokens)
+        await self._paginate()
+        await self._shorten()
+
+    # Pages
+
+    async def _paginate(self) -> None:
+        store = self._tools.store
+        spans = self._pages()
+        rest = await self._chunks(max(1, self._config.page_tokens // PIECES))
+        if spans:
+            rest = [piece for piece in rest if piece.span.start >= spans[-1].end]
+        total = len(rest)
+        while rest:
+            count, problem = await self._pause(rest)
+            span = Span(self._source.id, rest[0].span.start, rest[count - 1].span.end)
+            row = EditRecord(
+                len(spans), "page", {}, "repaired" if problem else "applied", problem, span
+            )
+            store.append_edits(self.id, len(spans), [row])
+            spans.append(span)
+            rest = rest[count:]
+            self._tools.observer.progress("pages", total - len(rest), total)
+
+    async def _pause(self, rest: Sequence[Chunk]) -> tuple[int, str | None]:
+        """How many of the pieces are the next page; and the problem, where the model did not say
+        and it is as long as it may be."""
+        ends = _ends(rest, self._config.least_tokens, self._config.page_tokens)
+        if ends[-1] == len(rest) or len(ends) == 1:
+            return ends[-1], None
+        marked = ""
+        for place, piece in enumerate(rest[: ends[-1]], 1):
+            marked += f"{piece.text.strip()}\n"
+            if place in ends:
+                marked += f"<{ends.index(place) + 1}>\n"
+        schema = create_model("pause", __base__=_Paused, pause=(number(1, len(ends)), ...))
+        messages = reader_messages(PAUSE.render(text=marked))
+        sampling = Sampling(max_tokens=NUMBER_TOKENS)
+        said = await propose(self._tools.llm, messages, schema, sampling=sampling, stage="pages")
+        if said.reply is None:
+            return ends[-1], said.problem
+        return ends[said.reply.pause - 1], None
+
+    def _pages(self) -> list[Span]:
+        rows = self._tools.store.edits(self.id)
+        return [row.span for row in rows if row.op == "page" and row.span is not None]
+
+    # Gists
+
+    async def _shorten(self) -> None:
+        store, spans = self._tools.store, self._pages()
+        missing = sorted(set(range(len(spans), 2 * len(spans))) - store.chunks_done(self.id))
+        done = len(spans) - len(missing)
+
+        async def shorten(step: int) -> None:
+            nonlocal done
+            span = spans[step - len(spans)]
+            prompt = GIST.render(text=self._quote(span).strip())
+            note = await summarize(
+                self._tools.llm, prompt, self._config.gist_tokens, stage=GISTS, fallback=UNTOLD
+            )
+            row = EditRecord(
+                step,
+                "gist",
+                {"text": one_line(note.text)},
+                "rejected" if note.problem else "applied",
+                note.problem,
+                span,
+                None,
+                note.call_key,
+            )
+            store.append_edits(self.id, step, [row])
+            done += 1
+            self._tools.observer.progress(GISTS, done, len(spans))
+
+        await for_each(missing, shorten, at_once=self._config.in_flight)
+
+    # Look-up and answer
+
+    async def answer(self, question: Question) -> Answer:
+        """Marked ``gists_missing`` where a page could not be shortened, ``gists_cut`` where the
+        gists do not fit the context, ``look_up_failed`` where no pages could be chosen, and
+        ``pages_left_out`` where not all that were chosen fit."""
+        source_tokens = await self.source_tokens()
+        pages = self._load_pages()
+        look_up = _LookUp(self._tools.llm, question, pages)
+        await look_up.prepare(await self._reserve(question))
+        if self._config.look_up == "parallel":
+            await look_up.read_at_once(self._config.look_ups)
+        else:
+            await look_up.read_in_turn(self._config.look_ups)
+        excerpts = [
+            Excerpt(page.text, f"page-{place}", page.span)
+            if place in look_up.read
+            else Excerpt(gist)
+            for place, (page, gist) in enumerate(zip(pages, look_up.gists, strict=True), 1)
+        ]
+        opened = [pages[place - 1].span for place in look_up.read]
+        answer = await self._answer(
+            question, excerpts, read=opened, trace=look_up.trace, marks=look_up.marks
+        )
+        if look_up.input_tokens is None:
+            return answer
+        return replace(answer, compaction_ratio=look_up.input_tokens / source_tokens)
+
+    def _load_pages(self) -> list[_Page]:
+        rows = sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk)
+        return [
+            _Page(row.span, self._quote(row.span), row.payload["text"])
+            for row in rows
+            if row.op == "gist" and row.span is not None
+        ]
+
+
+def _ends(pieces: Sequence[Chunk], least: int, most: int) -> list[int]:
+    """After how many pieces a page may end: where it has ``least`` to ``most`` tokens, or as many
+    as go in, one at least."""
+    totals = list(accumulate(piece.tokens for piece in pieces))
+    fitting = max(1, bisect_right(totals, most))
+    return [end for end in range(1, fitting) if totals[end - 1] >= least] + [fitting]
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A page as it is remembered, and its own words."""
+
+    span: Span
+    text: str
+    gist: str
+
+
+class _Several(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    pages: list[int]
+
+
+class _One(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    page: int
+
+
+class _LookUp:
+    """The pages that are read again for one question; ``read`` holds their numbers, from 1.
+
+    ``input_tokens`` is what the first call read that chose pages, None where there was none.
+    """
+
+    def __init__(self, llm: LLM, question: Question, pages: Sequence[_Page]) -> None:
+        self._llm = llm
+        self._question = question
+        self._pages = pages
+        self._left = 0
+        self.gists = [page.gist for page in pages]
+        self.read: list[int] = []
+        self.trace: list[str] = []
+        self.marks = ["gists_missing"] if UNTOLD in self.gists else []
+        self.input_tokens: int | None = None
+
+    async def prepare(self, reserve: int) -> None:
+        """Make the gists fit the calls; what is left over is the room for pages."""
+        if not self._pages:
+            return
+        whole, reserve = self.gists, reserve + REPLY_TOKENS
+        self.gists = await fit_texts(self._llm, whole, reserve=reserve)
+        if self.gists != whole:
+            self.marks.append("gists_cut")
+        there = available_tokens(self._llm, len(whole), reserve=reserve)
+        self._left = there - sum(await self._llm.count_tokens(self.gists))
+
+    async def read_at_once(self, most: int) -> None:
+        """Read again what the model names in one call, ``most`` pages of it (ReadAgent-P)."""
+        if not self._pages or not most:
+            return
+        item: Any = number(1, len(self._pages))
+        pages = Annotated[list[item], Field(max_length=min(most, len(self._pages)))]
+        schema = create_model("look_up", __base__=_Several, pages=(pages, ...))
+        chosen = await self._ask(SEVERAL.render(most=str(most)), schema)
+        for page in [] if chosen is None else chosen.pages:
+            await self._take(page)
+
+    async def read_in_turn(self, most: int) -> None:
+        """Read again a page after the other, until the model names none that it has not read
+        (ReadAgent-S)."""
+        page = number(0, len(self._pages))
+        schema = create_model("look_up", __base__=_One, page=(page, ...))
+        for _ in range(min(most, len(self._pages))):
+            read = ", ".join(map(str, self.read)) or "none"
+            chosen = await self._ask(ONE.render(read=read), schema)
+            if chosen is None or not chosen.page or not await self._take(chosen.page):
+                return
+
+    async def _ask(self, asked: str, schema: type[SchemaT]) -> SchemaT | None:
+        """The model's choice over what it remembers; None where it made none that can be used."""
+        shown = [
+            f"Page {place}: {one_line(page.text) if place in self.read else gist}"
+            for place, (page, gist) in enumerate(zip(self._pages, self.gists, strict=True), 1)
+        ]
+        prompt = LOOK_UP.render(pages="\n".join(shown), question=self._question.text, asked=asked)
+        messages, sampling = reader_messages(prompt), Sampling(max_tokens=REPLY_TOKENS)
+        said = await propose(self._llm, messages, schema, sampling=sampling, stage="look-up")
+        if said.reply is None:
+            self.marks.append("look_up_failed")
+            self.trace.append(f"no page chosen: {said.problem}")
+        elif self.input_tokens is None:
+            self.input_tokens = said.input_tokens
+        return said.reply
+
+    async def _take(self, page: int) -> bool:
+        """Read a page again; False where it is read already, or has no room."""
+        if page in self.read:
+            return False
+        texts = [self._pages[page - 1].text, self.gists[page - 1]]
+        text, gist = await self._llm.count_tokens(texts)
+        if text - gist > self._left:
+            self.trace.append(f"page {page} chosen, and no room left for it")
+            if "pages_left_out" not in self.marks:
+                self.marks.append("pages_left_out")
+            return False
+        self._left -= text - gist
+        self.read.append(page)
+        self.trace.append(f"page {page} looked up")
+        return True
