@@ -27,7 +27,7 @@ __all__ = [
     "FileBenchmark",
     "GeneratedBenchmark",
     "Item",
-    "held",
+    "in_memory",
 ]
 
 
@@ -126,7 +126,7 @@ class FileBenchmark:
     read: Callable[[Path], Dataset]
 
 
-def held(source: Source) -> Callable[[], Source]:
+def in_memory(source: Source) -> Callable[[], Source]:
     """A source that is in memory already, as ``Dataset.sources`` has them."""
     return lambda: source
 

@@ -10,43 +10,60 @@ with their times, easy ones are from fan quizzes.
     >>> dataset.items[0].question.text                           # doctest: +SKIP
     'You are Ross. On September 22, 1994, Monica asks you: …'
 
-The release holds hundreds of questions a scene; the simulator draws one, and so does this, from a
-seed of the scene's own (``mgl.benchmarks.scenes`` says how). An item's source is the series up to
-the line at which it is asked: what comes later would answer questions that cannot be answered yet.
-Two benchmarks have the same questions: ``longdialqa`` asks openly, ``longdialqa-choice`` with the
-options by letter, of which (E) is that one does not know.
+The release holds hundreds of questions a scene; DialSim's simulator draws one, and so does this,
+from a seed of the scene's own:
 
+- The character asked (the agent) has just spoken: any of the agent's lines in the scene but the
+  first, if there are several. Who asks is one of those who speak within three lines of it.
+- Hard questions are drawn with probability 0.7 if there are both; then the kind, then one of it.
+- Kinds that nobody can answer yet (``fu`` among the hard ones, ``unans`` among the easy ones) are
+  kept below 21.5% and 27% by drawing the others more often, in turn.
+- Passed over are hard questions that name the scene's own month or year, and those without a
+  wording for the asker or whose answer is not among their five options.
+
+An item's source is the series up to the line at which it is asked: what comes later would answer
+questions that cannot be answered yet. Two benchmarks have the same questions: ``longdialqa`` asks
+openly, ``longdialqa-choice`` with the options by letter, of which (E) is that one does not know.
 Evidence (``*_oracle_*.pickle``) is not read, and names are not swapped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
-from mgl.benchmarks.files import DataFile, data_file, first_fault, hashes
-from mgl.benchmarks.pickles import NotPlain, plain_values
-from mgl.benchmarks.scenes import Drawn, Line, Scene, drawn, lines
+from mgl.benchmarks.files import DataFile, first_fault, hash_files, open_file
 from mgl.errors import InputError
 from mgl.text.gathering import Gathering
 from mgl.types import Conversation, Question
 
-__all__ = ["AGENTS", "LONGDIALQA", "LONGDIALQA_CHOICE"]
+__all__ = [
+    "AGENTS",
+    "LONGDIALQA",
+    "LONGDIALQA_CHOICE",
+    "Drawn",
+    "Line",
+    "Scene",
+    "draw_question",
+    "split_lines",
+]
 
 AGENTS: Final = MappingProxyType({"friends": "Ross", "bigbang": "Sheldon", "theoffice": "Michael"})
 """The character who is asked, by the series' name in the release."""
 
 _LETTERS: Final = "ABCDE"
 _UNKNOWN: Final = "I don't know."
-_SERIES: Final = TypeAdapter(dict[str | int, dict[str | int, Scene]])
 _HINT: Final = "take friends_dialsim.pickle, bigbang_ or theoffice_ of DialSim's release"
 
 
@@ -61,7 +78,7 @@ class _Placed:
 
 
 def _read(path: Path, choice: bool) -> Dataset:
-    """One question a scene of each series in a folder, or of one; InputError for another's file."""
+    """Read one question a scene of each series in a folder, or of one."""
     files = _files(path)
     items: list[Item] = []
     sources = {}
@@ -70,10 +87,10 @@ def _read(path: Path, choice: bool) -> Dataset:
         before: list[_Placed] = []
         silent = 0
         for name, scene in _scenes(file).items():
-            placed = _Placed(name, scene.date, _day(scene.date), tuple(lines(scene.script)))
+            placed = _Placed(name, scene.date, _day(scene.date), tuple(split_lines(scene.script)))
             before.append(placed)
             source = f"{series}/{name}"
-            if (found := drawn(scene, placed.lines, AGENTS[series], seed=source)) is None:
+            if (found := draw_question(scene, placed.lines, AGENTS[series], seed=source)) is None:
                 silent += 1
                 continue
             items.append(_item(source, found, placed, series, choice))
@@ -82,24 +99,21 @@ def _read(path: Path, choice: bool) -> Dataset:
             notes.append(f"{series}: {silent} of {len(before)} scenes have nothing to ask")
     if not items:
         raise InputError(f"{path} has no scene in which a question can be asked", hint=_HINT)
-    return Dataset(tuple(items), sources, hashes(files.values()), tuple(notes))
+    return Dataset(tuple(items), sources, hash_files(files.values()), tuple(notes))
 
 
 def _files(path: Path) -> dict[str, DataFile]:
     paths = sorted(path.glob("*_dialsim.pickle")) if path.is_dir() else [path]
-    found = {own.name.partition("_")[0]: data_file(own) for own in paths}
+    found = {own.name.partition("_")[0]: open_file(own) for own in paths}
     if not found or not found.keys() <= AGENTS.keys():
         raise InputError(f"{path} is not DialSim's release", hint=_HINT)
     return found
 
 
 def _scenes(file: DataFile) -> dict[str, Scene]:
+    value = file.unpickle(hint=_HINT)
     try:
-        series = _SERIES.validate_python(plain_values(file.data))
-    except NotPlain as error:
-        raise InputError(
-            f"{file.path} is not a pickle of texts, lists and dicts: {error}", hint=_HINT
-        ) from error
+        series = TypeAdapter(dict[str | int, dict[str | int, Scene]]).validate_python(value)
     except ValidationError as error:
         raise InputError(f"{file.path}: {first_fault(error)}", hint=_HINT) from error
     return {
@@ -183,3 +197,133 @@ LONGDIALQA_CHOICE: Final = replace(
     judge=None,
     read=partial(_read, choice=True),
 )
+
+
+HARD_SHARE: Final = 0.7
+UNANSWERABLE: Final = {"hard": ("fu", 0.215), "easy": ("unans", 0.27)}
+NEAR: Final = 3
+OPTIONS: Final = 5
+_SPEAKER: Final = re.compile(r"\s*([^:]*?)\s*:\s*(.*)", re.DOTALL)
+_CREDITS: Final = ("Teleplay: ", "Story: ")
+
+
+class Scene(BaseModel):
+    """A scene as the release has it; its questions are looked at when they are drawn."""
+
+    date: str
+    script: str
+    hard_q: dict[str, list[Any]] | None = None
+    easy_q: dict[str, dict[str | int, Any]] | None = None
+
+
+class _Asked(BaseModel):
+    questions: dict[str, str]
+    options: list[str]
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What one speaker says; ``speaker`` is empty before the first."""
+
+    speaker: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A question, who asks it after which line of the scene, its options and the right one."""
+
+    level: Literal["hard", "easy"]
+    kind: str
+    asker: str
+    at: int
+    text: str
+    options: tuple[str, ...]
+    right: int
+
+
+def split_lines(script: str) -> Iterator[Line]:
+    """Split a script; a line without a speaker continues the one before."""
+    speaker, said = "", []
+    for line in script.split("\n"):
+        if not line.strip() or any(credit in line for credit in _CREDITS):
+            continue
+        if (found := _SPEAKER.fullmatch(line)) is None:
+            said.append(line.strip())
+            continue
+        if said:
+            yield Line(speaker, "\n".join(said))
+        speaker, said = found[1], [found[2].strip()]
+    if said:
+        yield Line(speaker, "\n".join(said))
+
+
+def draw_question(scene: Scene, said: Sequence[Line], agent: str, *, seed: str) -> Drawn | None:
+    """Draw a scene's question; None if the agent says nothing, is alone, or nothing fits."""
+    random_source = random.Random(seed)
+    own = [number for number, line in enumerate(said) if line.speaker.endswith(agent)]
+    if not own:
+        return None
+    at = random_source.choice(own[1:] or own)
+    near = said[max(0, at - NEAR) : at + NEAR]
+    others = {line.speaker for line in near if not _same(line.speaker, agent)} - {""}
+    if not others:
+        return None
+    asker = random_source.choice(sorted(others))
+    hard = {kind: list(asked) for kind, asked in (scene.hard_q or {}).items() if asked}
+    easy = {kind: list(asked.values()) for kind, asked in (scene.easy_q or {}).items() if asked}
+    levels: list[tuple[Literal["hard", "easy"], Mapping[str, list[Any]]]]
+    levels = [("hard", hard), ("easy", easy)]
+    if random_source.random() >= HARD_SHARE:
+        levels.reverse()
+    for level, kinds in levels:
+        if kinds:
+            return _of_level(level, kinds, scene, asker, at, random_source)
+    return None
+
+
+def _of_level(
+    level: Literal["hard", "easy"],
+    kinds: Mapping[str, list[Any]],
+    scene: Scene,
+    asker: str,
+    at: int,
+    random_source: random.Random,
+) -> Drawn | None:
+    kind = random_source.choice(_balance(list(kinds), *UNANSWERABLE[level]))
+    for value in random_source.sample(kinds[kind], len(kinds[kind])):
+        try:
+            asked = _Asked.model_validate(value)
+        except ValidationError:
+            continue
+        text = asked.questions.get(asker) or asked.questions.get("default")
+        options = [option.casefold() for option in asked.options]
+        answer = asked.answer.casefold()
+        if text is None or len(options) != OPTIONS or answer not in options:
+            continue
+        if level == "hard" and _names_its_date(text, scene.date):
+            continue
+        right = options.index(answer)
+        return Drawn(level, kind, asker, at, text, tuple(asked.options), right)
+    return None
+
+
+def _balance(kinds: list[str], mark: str, share: float) -> list[str]:
+    """Repeat the answerable kinds until the others are fewer than ``share``."""
+    answerable = [kind for kind in kinds if mark not in kind]
+    marked = len(kinds) - len(answerable)
+    for kind in cycle(answerable):
+        if marked / len(kinds) < share:
+            break
+        kinds = [*kinds, kind]
+    return kinds
+
+
+def _names_its_date(text: str, date: str) -> bool:
+    month, *_, year = date.replace(",", "").split() or [""]
+    return f"n {year}" in text or f"{month} {year}" in text
+
+
+def _same(speaker: str, agent: str) -> bool:
+    return agent.lower() in speaker.lower() or speaker.lower() == "all"

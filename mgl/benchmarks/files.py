@@ -1,10 +1,11 @@
-"""A benchmark's files read and checked: their hash, their rows, and where one is not as it must be.
+"""A benchmark's files, read and checked: their hash, their rows, and what is wrong with one.
 
-    >>> file = data_file(Path("longmemeval"), "longmemeval_s.json")    # doctest: +SKIP
+    >>> file = open_file(Path("longmemeval"), "longmemeval_s.json")    # doctest: +SKIP
     >>> rows = file.rows(Row, hint="take LongMemEval's own file")      # doctest: +SKIP
     >>> refuse_duplicates(file.path, (row.id for row in rows))         # doctest: +SKIP
 
-A file is JSON (a list of objects, or one object) or JSON Lines, which its content tells, or CSV.
+A file is JSON (a list of objects, or one object) or JSON Lines, which its content tells; CSV; or a
+pickle of plain values.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import hashlib
 import io
 import json
 import os
+import pickle
+import pickletools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -30,11 +33,12 @@ from mgl.text.reading import read_bytes
 
 __all__ = [
     "DataFile",
-    "data_file",
+    "find_data",
     "first_fault",
     "gold_texts",
-    "hashes",
-    "located",
+    "hash_files",
+    "load_plain_pickle",
+    "open_file",
     "refuse_duplicates",
 ]
 
@@ -58,26 +62,33 @@ class DataFile:
 
     @property
     def text(self) -> str:
-        """The decoded text; InputError where it is none."""
+        """The decoded text; InputError if it is not text."""
         return decode(self.data, self.path.name).text
 
     def json(self) -> object:
-        """The file's one JSON value; InputError, with line and column, where it is none."""
+        """Parse the file as one JSON value; InputError, with line and column."""
         return read_json(self.text, self.path)
 
     def rows(self, row: type[_Row], *, hint: str) -> list[_Row]:
-        """Every object of a JSON list or of JSON Lines as a ``row``, in the file's order.
+        """Read every object of a JSON list or of JSON Lines as a ``row``, in the file's order.
 
         InputError, with ``hint`` and the place (``line 7`` of JSON Lines, ``item 7`` of a list,
-        from 1), where one is cut off or is not as ``row`` has it, and where there is none.
+        from 1), if one is cut off or does not fit ``row``, or if there is none.
         """
-        return self._checked(self._values(), row, hint)
+        return self._validate(self._values(), row, hint)
 
     def table(self, row: type[_Row], *, hint: str) -> list[_Row]:
-        """Every line of a CSV file with a head as a ``row``; InputError as of ``rows``."""
-        return self._checked(self._cells(), row, hint)
+        """Read every line of a CSV file with a head as a ``row``; InputError as of ``rows``."""
+        return self._validate(self._cells(), row, hint)
 
-    def _checked(
+    def unpickle(self, *, hint: str) -> Any:
+        """Load a pickle of plain values; InputError if it holds anything else."""
+        try:
+            return load_plain_pickle(self.data)
+        except ValueError as error:
+            raise InputError(f"{self.path} is not a plain pickle: {error}", hint=hint) from error
+
+    def _validate(
         self, values: Iterable[tuple[str, object]], row: type[_Row], hint: str
     ) -> list[_Row]:
         found: list[_Row] = []
@@ -124,18 +135,18 @@ class DataFile:
                 ) from error
 
 
-def data_file(path: Path, *names: str) -> DataFile:
-    """The file at ``path``; in a folder the first of ``names`` that is there.
+def open_file(path: Path, *names: str) -> DataFile:
+    """Read the file at ``path``; in a folder the first of ``names`` that exists.
 
-    A name may be a pattern (``locomo10*.json``). InputError where there is no file of these names,
-    several fit one pattern, or the file cannot be read.
+    A name may be a pattern (``locomo10*.json``). InputError if there is no such file, if several
+    fit one pattern, or if it cannot be read.
     """
     if path.is_dir():
-        path = _only(path, names)
+        path = _find(path, names)
     return DataFile(path, read_bytes(path, largest=LARGEST))
 
 
-def _only(folder: Path, names: Sequence[str]) -> Path:
+def _find(folder: Path, names: Sequence[str]) -> Path:
     for name in names:
         held = sorted(own for own in folder.glob(name) if own.is_file())
         if len(held) > 1:
@@ -149,26 +160,26 @@ def _only(folder: Path, names: Sequence[str]) -> Path:
     )
 
 
-def located(about: About, folder: Path | None = None) -> Path | None:
-    """Where a benchmark's files lie in ``folder``, or in MGL_DATA; None where they do not."""
+def find_data(about: About, folder: Path | None = None) -> Path | None:
+    """Find a benchmark's files in ``folder``, or in MGL_DATA; None if they are not there."""
     root = folder or (Path(named) if (named := os.environ.get("MGL_DATA")) else None)
     place = None if root is None else root.expanduser() / about.folder
     return place if place is not None and place.exists() else None
 
 
-def hashes(files: Iterable[DataFile]) -> dict[str, str]:
-    """The hash of each file by its name, as ``Dataset.sha256`` has them."""
+def hash_files(files: Iterable[DataFile]) -> dict[str, str]:
+    """Map each file's name to its hash, for ``Dataset.sha256``."""
     return {file.path.name: file.sha256 for file in files}
 
 
 def first_fault(error: ValidationError) -> str:
-    """The first thing that is wrong, with its place in the object: ``answers.0: …``."""
+    """Describe the first fault with its place in the object: ``answers.0: …``."""
     fault = error.errors(include_url=False, include_input=False)[0]
     return f"{'.'.join(map(str, fault['loc'])) or 'value'}: {fault['msg']}"
 
 
 def refuse_duplicates(path: Path, ids: Iterable[str]) -> None:
-    """InputError where two items have one id, with both places (from 1)."""
+    """InputError, with both places (from 1), if two items have one id."""
     seen: dict[str, int] = {}
     for number, id in enumerate(ids, start=1):
         if id in seen:
@@ -182,7 +193,7 @@ def refuse_duplicates(path: Path, ids: Iterable[str]) -> None:
 def gold_texts(
     answer: str | int | float | Sequence[str | int | float | None] | None,
 ) -> tuple[str, ...]:
-    """Reference answers as texts: a number in digits, nothing where there is no answer.
+    """Turn reference answers into texts: numbers in digits, nothing for no answer.
 
     >>> gold_texts(3), gold_texts([" a ", None, 2.5]), gold_texts("")
     (('3',), ('a', '2.5'), ())
@@ -197,3 +208,38 @@ def _is_json(line: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+_OPCODES: Final = frozenset(
+    "PROTO FRAME STOP POP MARK EMPTY_DICT DICT SETITEM SETITEMS EMPTY_LIST LIST APPEND APPENDS "
+    "EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8 "
+    "NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 FLOAT BINFLOAT "
+    "MEMOIZE PUT BINPUT LONG_BINPUT GET BINGET LONG_BINGET".split()
+)
+_PUTS: Final = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
+
+
+def load_plain_pickle(data: bytes) -> Any:
+    """Load a pickle of built-in values: texts, numbers, lists and dicts, never code.
+
+        >>> load_plain_pickle(pickle.dumps({"rain": [1, "It rained."]}))
+        {'rain': [1, 'It rained.']}
+
+    Every opcode is checked before anything is loaded, and none may import or reserve memory beyond
+    the data. ValueError, with the place, if it holds anything else.
+    """
+    try:
+        for opcode, argument, position in pickletools.genops(data):
+            if opcode.name not in _OPCODES:
+                raise ValueError(f"it holds {opcode.name} at byte {position}")
+            if opcode.name in _PUTS and isinstance(argument, int) and argument > len(data):
+                raise ValueError(f"it is damaged at byte {position}")
+        return _ValueUnpickler(io.BytesIO(data)).load()
+    except (ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RecursionError,
+            TypeError, ValueError, pickle.UnpicklingError) as error:  # fmt: skip
+        raise ValueError(str(error)) from error
+
+
+class _ValueUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str, /) -> NoReturn:
+        raise pickle.UnpicklingError(f"it names {module}.{name}")

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -29,8 +29,8 @@ from typing import Final
 
 from pydantic import BaseModel, ValidationError
 
-from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item, held
-from mgl.benchmarks.files import data_file, first_fault, gold_texts, hashes, refuse_duplicates
+from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item, in_memory
+from mgl.benchmarks.files import first_fault, gold_texts, hash_files, open_file, refuse_duplicates
 from mgl.errors import InputError
 from mgl.text.conversations import looks_like_locomo, read_locomo
 from mgl.types import Conversation, Question
@@ -40,9 +40,6 @@ __all__ = [
     "CATEGORIES",
     "LOCOMO",
     "LOCOMO_ALL",
-    "LocomoSample",
-    "first_sessions",
-    "read_samples",
 ]
 
 CATEGORIES: Final[Mapping[int, str]] = MappingProxyType(
@@ -51,57 +48,6 @@ CATEGORIES: Final[Mapping[int, str]] = MappingProxyType(
 ASKED: Final = (1, 2, 3, 4)
 """The categories that are scored: questions of the fifth have no answer."""
 _TURN_ID: Final = re.compile(r"D:?(\d+):(\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class LocomoSample:
-    """One conversation and what is asked of it, in the categories that are scored."""
-
-    name: str
-    conversation: Conversation
-    items: tuple[Item, ...]
-
-    @property
-    def evident(self) -> tuple[Item, ...]:
-        """The items that name the turns which answer them."""
-        return tuple(item for item in self.items if item.evidence)
-
-    def to_session(self, count: int) -> LocomoSample:
-        """The sample as it was after so many sessions, with the items whose evidence was there by
-        then; those that name none are left out."""
-        conversation = first_sessions(self.conversation, count)
-        said = frozenset(turn.id for turn in conversation.turns)
-        known = (item for item in self.evident if said.issuperset(item.evidence))
-        return replace(self, conversation=conversation, items=tuple(known))
-
-
-def read_samples(
-    path: Path, names: Collection[str] = (), sessions: int | None = None
-) -> list[LocomoSample]:
-    """The samples of these names, or all; with ``sessions`` the first so many of each alone.
-
-    InputError where the file is not LoCoMo's, or has no sample of a name.
-    """
-    dataset = LOCOMO.read(path)
-    if missing := [name for name in names if name not in dataset.sources]:
-        raise InputError(
-            f"{path} holds no {', '.join(missing)}", hint=f"it holds {', '.join(dataset.sources)}"
-        )
-    found = []
-    for name, read in dataset.sources.items():
-        if not names or name in names:
-            talk = read()
-            assert isinstance(talk, Conversation)
-            items = tuple(item for item in dataset.items if item.source == name)
-            found.append(LocomoSample(name, talk, items))
-    return found if sessions is None else [sample.to_session(sessions) for sample in found]
-
-
-def first_sessions(conversation: Conversation, count: int) -> Conversation:
-    """The conversation as it was after so many sessions."""
-    kept = set(list(dict.fromkeys(turn.session for turn in conversation.turns))[:count])
-    turns = [turn for turn in conversation.turns if turn.session in kept]
-    return Conversation.from_turns(f"{conversation.name} to session {count}", turns)
 
 
 class _Question(BaseModel):
@@ -113,7 +59,7 @@ class _Question(BaseModel):
 
 def _read(path: Path, categories: Collection[int]) -> Dataset:
     """The conversations and questions of LoCoMo's file; InputError where it is none."""
-    file = data_file(path, "locomo10.json", "locomo10*.json")
+    file = open_file(path, "locomo10.json", "locomo10*.json")
     value = file.json()
     samples = value if isinstance(value, list) else [value]
     if not samples or not all(map(_is_sample, samples)):
@@ -131,7 +77,10 @@ def _read(path: Path, categories: Collection[int]) -> Dataset:
                 items.append(item)
     refuse_duplicates(file.path, (talk.name for talk in talks))
     return Dataset(
-        tuple(items), {talk.name: held(talk) for talk in talks}, hashes([file]), tuple(notes)
+        tuple(items),
+        {talk.name: in_memory(talk) for talk in talks},
+        hash_files([file]),
+        tuple(notes),
     )
 
 

@@ -22,7 +22,7 @@ from typing import Final, Literal
 from pydantic import BaseModel, Field
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
-from mgl.benchmarks.files import data_file, hashes, refuse_duplicates
+from mgl.benchmarks.files import hash_files, open_file, refuse_duplicates
 from mgl.types import Document, Question, Source
 
 __all__ = ["CODE", "LONGBENCH_V2"]
@@ -57,7 +57,7 @@ def _read(path: Path) -> Dataset:
 
     InputError, with the row, where one is not as described or two have one id.
     """
-    file = data_file(path, "data.json", "*.jsonl")
+    file = open_file(path, "data.json", "*.jsonl")
     rows = file.rows(_Row, hint="take LongBench v2's data.json, or rows of it")
     refuse_duplicates(file.path, (row.id for row in rows))
     sources: dict[str, Callable[[], Source]] = {}
@@ -66,7 +66,7 @@ def _read(path: Path) -> Dataset:
         source = Document.from_text(row.id, row.context).id
         sources.setdefault(source, partial(Document.from_text, row.id, row.context))
         items.append(_item(row, source))
-    return Dataset(tuple(items), sources, hashes([file]))
+    return Dataset(tuple(items), sources, hash_files([file]))
 
 
 def _item(row: _Row, source: str) -> Item:

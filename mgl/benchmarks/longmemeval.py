@@ -26,7 +26,7 @@ from typing import Final
 from pydantic import BaseModel, Field, model_validator
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
-from mgl.benchmarks.files import data_file, gold_texts, hashes, refuse_duplicates
+from mgl.benchmarks.files import gold_texts, hash_files, open_file, refuse_duplicates
 from mgl.text.gathering import Gathering
 from mgl.types import Conversation, Question
 
@@ -62,7 +62,7 @@ class _Row(BaseModel):
 
 def _read(path: Path) -> Dataset:
     """An item and a source for each question; InputError where the file is another's."""
-    file = data_file(path, "longmemeval_s.json", "longmemeval_s_cleaned.json", "longmemeval_s*")
+    file = open_file(path, "longmemeval_s.json", "longmemeval_s_cleaned.json", "longmemeval_s*")
     rows = file.rows(_Row, hint="take longmemeval_s.json of LongMemEval")
     refuse_duplicates(file.path, (row.question_id for row in rows))
     empty = [row.question_id for row in rows if not any(row.haystack_sessions)]
@@ -70,7 +70,7 @@ def _read(path: Path) -> Dataset:
     rows = [row for row in rows if any(row.haystack_sessions)]
     items = tuple(_item(row, notes) for row in rows)
     sources = {row.question_id: partial(_conversation, row) for row in rows}
-    return Dataset(items, sources, hashes([file]), tuple(notes))
+    return Dataset(items, sources, hash_files([file]), tuple(notes))
 
 
 def _item(row: _Row, notes: list[str]) -> Item:

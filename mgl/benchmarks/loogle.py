@@ -28,8 +28,8 @@ from typing import Final
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item, held
-from mgl.benchmarks.files import DataFile, data_file, first_fault, gold_texts, hashes
+from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item, in_memory
+from mgl.benchmarks.files import DataFile, first_fault, gold_texts, hash_files, open_file
 from mgl.errors import InputError
 from mgl.types import Document, Question, Source
 
@@ -68,15 +68,15 @@ def _read(path: Path, tasks: tuple[str, ...]) -> Dataset:
     files = _files(path, tasks)
     sources: dict[str, Callable[[], Source]] = {}
     items = [item for task, file in files.items() for item in _items(task, file, sources)]
-    return Dataset(tuple(items), sources, hashes(files.values()))
+    return Dataset(tuple(items), sources, hash_files(files.values()))
 
 
 def _files(path: Path, tasks: tuple[str, ...]) -> dict[str, DataFile]:
     names = [f"{task}.jsonl" for task in tasks]
     if path.is_dir():
         there = [task for task in tasks if (path / f"{task}.jsonl").is_file()]
-        found = {task: data_file(path / f"{task}.jsonl") for task in there}
-        return found or {tasks[0]: data_file(path, *names)}
+        found = {task: open_file(path / f"{task}.jsonl") for task in there}
+        return found or {tasks[0]: open_file(path, *names)}
     if path.stem in {*QUESTIONS, *CLOZES} - {*tasks}:
         other = LOOGLE if path.stem in QUESTIONS else LOOGLE_CLOZE
         raise InputError(
@@ -88,13 +88,13 @@ def _files(path: Path, tasks: tuple[str, ...]) -> dict[str, DataFile]:
             f"the name of {path} does not say which task of LooGLE it is",
             hint=f"keep the official name: {', '.join(names)}",
         )
-    return {path.stem: data_file(path)}
+    return {path.stem: open_file(path)}
 
 
 def _items(task: str, file: DataFile, sources: dict[str, Callable[[], Source]]) -> Iterator[Item]:
     for number, row in enumerate(file.rows(_Row, hint=HINT)):
         document = Document.from_text(row.title or f"{task} {number}", row.input)
-        sources.setdefault(document.id, held(document))
+        sources.setdefault(document.id, in_memory(document))
         for place, pair in enumerate(_pairs(row.qa_pairs, f"{file.path}, document {number + 1}")):
             question = CLOZE.format(passage=pair.Q) if task in CLOZES else pair.Q
             yield Item(

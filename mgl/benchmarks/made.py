@@ -22,7 +22,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
-from mgl.benchmarks.files import data_file, hashes, refuse_duplicates
+from mgl.benchmarks.files import hash_files, open_file, refuse_duplicates
 from mgl.errors import InputError
 from mgl.text.reading import read_bytes
 from mgl.types import AnswerForm, Document, Question, Source
@@ -56,8 +56,8 @@ def _read(path: Path, *, form: AnswerForm = "short") -> Dataset:
     """The items of a folder, whose questions want answers of this form; InputError where it is no
     such folder, or is damaged."""
     folder = path if path.is_dir() else path.parent
-    file = data_file(folder, "items.jsonl")
-    listed = data_file(folder, "documents.jsonl")
+    file = open_file(folder, "items.jsonl")
+    listed = open_file(folder, "documents.jsonl")
     documents = {row.id: row.name for row in listed.rows(_DocumentRow, hint=HINT)}
     items = []
     rows = file.rows(_ItemRow, hint=HINT)
@@ -73,7 +73,7 @@ def _read(path: Path, *, form: AnswerForm = "short") -> Dataset:
         id: partial(_document, folder / "documents" / f"{id}.txt", id, name)
         for id, name in documents.items()
     }
-    return Dataset(tuple(items), sources, hashes([file, listed]))
+    return Dataset(tuple(items), sources, hash_files([file, listed]))
 
 
 def write_made(folder: Path, items: Sequence[Item], documents: Mapping[str, Document]) -> None:

@@ -24,7 +24,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, Field
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
-from mgl.benchmarks.files import DataFile, data_file, gold_texts, hashes, refuse_duplicates
+from mgl.benchmarks.files import DataFile, gold_texts, hash_files, open_file, refuse_duplicates
 from mgl.errors import InputError
 from mgl.text.gathering import Gathering
 from mgl.text.sentences import sentence_spans
@@ -67,7 +67,7 @@ def _read(path: Path) -> Dataset:
     paths = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not paths:
         raise InputError(f"{path} holds no JSON file", hint="put MovieChat-1K's annotations there")
-    files = [data_file(own) for own in paths]
+    files = [open_file(own) for own in paths]
     videos = [
         video
         for file in files
@@ -80,7 +80,7 @@ def _read(path: Path) -> Dataset:
     for video in videos:
         captions = paths[0].parent / "captions" / f"{video.name}.jsonl"
         if captions.is_file():
-            files.append(data_file(captions))
+            files.append(open_file(captions))
             sources[video.name] = partial(_from_stream, video.name, files[-1])
         elif video.caption.strip():
             notes.append(f"{video.name}: no captions/{captions.name}: read from its one caption")
@@ -94,7 +94,7 @@ def _read(path: Path) -> Dataset:
             f"{path} has no question of a video with captions",
             hint="put captions/VIDEO.jsonl beside the annotations",
         )
-    return Dataset(tuple(items), sources, hashes(files), tuple(notes))
+    return Dataset(tuple(items), sources, hash_files(files), tuple(notes))
 
 
 def _items(video: _Video) -> Iterator[Item]:

@@ -30,7 +30,7 @@ from typing import Final
 from pydantic import BaseModel, Field
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
-from mgl.benchmarks.files import DataFile, data_file, gold_texts, hashes, refuse_duplicates
+from mgl.benchmarks.files import DataFile, gold_texts, hash_files, open_file, refuse_duplicates
 from mgl.errors import InputError
 from mgl.text.reading import read_document, strip_gutenberg
 from mgl.types import Document, Question
@@ -77,8 +77,8 @@ def _read(folder: Path) -> Dataset:
     book is looked for when its source is read, and is without Project Gutenberg's header.
     """
     official = (folder / "documents.csv").is_file()
-    listed = data_file(folder / ("documents.csv" if official else "books.json"))
-    asked = data_file(folder / ("qaps.csv" if official else "qaps.jsonl"))
+    listed = open_file(folder / ("documents.csv" if official else "books.json"))
+    asked = open_file(folder / ("qaps.csv" if official else "qaps.jsonl"))
     books = _official_books(listed) if official else _chosen_books(listed)
     questions = _official_questions(asked) if official else _chosen_questions(asked)
     refuse_duplicates(listed.path, (book.nqa_document_id for book in books))
@@ -100,7 +100,7 @@ def _read(folder: Path) -> Dataset:
             )
         ),
         {name: partial(_document, path) for name, path in here.items()},
-        hashes([listed, asked, *(data_file(path) for path in here.values() if path.is_file())]),
+        hash_files([listed, asked, *(open_file(path) for path in here.values() if path.is_file())]),
         (f"{left_out} of {len(paths)} stories are not in tmp, or empty: left out",)
         if left_out
         else (),

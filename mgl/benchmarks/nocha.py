@@ -23,8 +23,7 @@ from typing import Final
 from pydantic import BaseModel, Field, StrictBool
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
-from mgl.benchmarks.files import DataFile, data_file, hashes
-from mgl.benchmarks.pickles import NotPlain, plain_values
+from mgl.benchmarks.files import DataFile, hash_files, open_file
 from mgl.errors import InputError
 from mgl.text.reading import read_text
 from mgl.types import Document, Question
@@ -52,9 +51,9 @@ def _read(folder: Path) -> Dataset:
     InputError where a file is not as described, a claim's book is not there, or a pair is not
     one true and one false claim.
     """
-    claims = data_file(folder / "data_sample.json")
+    claims = open_file(folder / "data_sample.json")
     pairs = _pairs(claims.rows(_Claim, hint="take data_sample.json of NoCha"), claims.path)
-    books = data_file(folder / "classic_books.pkl")
+    books = open_file(folder / "classic_books.pkl")
     texts = _texts(books)
     items: list[Item] = []
     for (name, index), pair in sorted(pairs.items()):
@@ -75,7 +74,7 @@ def _read(folder: Path) -> Dataset:
                 )
             )
     sources = {name: partial(_document, name, texts[name]) for name, _ in sorted(pairs)}
-    return Dataset(tuple(items), sources, hashes([claims, books]))
+    return Dataset(tuple(items), sources, hash_files([claims, books]))
 
 
 def _pairs(claims: Sequence[_Claim], path: Path) -> Mapping[tuple[str, int], list[_Claim]]:
@@ -97,14 +96,7 @@ def _document(name: str, text: str) -> Document:
 
 
 def _texts(file: DataFile) -> dict[str, str]:
-    path = file.path
-    try:
-        value = plain_values(file.data)
-    except NotPlain as error:
-        raise InputError(
-            f"{path} is not a pickle of texts: {error}",
-            hint="use classic_books.pkl of NoCha's public sample",
-        ) from error
+    path, value = file.path, file.unpickle(hint="use classic_books.pkl of NoCha's public sample")
     if not isinstance(value, dict) or not value:
         raise InputError(f"{path} holds no dict of texts", hint="use NoCha's classic_books.pkl")
     for name, text in value.items():

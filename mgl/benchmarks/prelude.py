@@ -26,7 +26,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
-from mgl.benchmarks.files import DataFile, data_file, hashes, refuse_duplicates
+from mgl.benchmarks.files import DataFile, hash_files, open_file, refuse_duplicates
 from mgl.errors import InputError, UsageError
 from mgl.text.reading import read_document, strip_gutenberg
 from mgl.types import Document, Question, Source
@@ -62,7 +62,7 @@ def _read(path: Path) -> Dataset:
     InputError where a row is not as described or no book is there; UsageError where Parquet
     cannot be read.
     """
-    file = data_file(path, *FILES)
+    file = open_file(path, *FILES)
     rows = _as_json(file).rows(_Row, hint="each row has book_name, char, content and label")
     ids = [str(number if row.id is None else row.id) for number, row in enumerate(rows)]
     refuse_duplicates(file.path, ids)
@@ -90,8 +90,8 @@ def _read(path: Path) -> Dataset:
     sources: dict[str, Callable[[], Source]] = {
         name: partial(_book, book) for name, book in books.items()
     }
-    held = [file, *map(data_file, books.values())]
-    return Dataset(items, sources, hashes(held), notes)
+    held = [file, *map(open_file, books.values())]
+    return Dataset(items, sources, hash_files(held), notes)
 
 
 def _books(folder: Path, names: Sequence[str]) -> dict[str, Path]:

@@ -26,22 +26,24 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import files
+from itertools import accumulate
 from pathlib import Path
 from typing import ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.benchmarks.base import About, Dataset, GeneratedBenchmark, Item
-from mgl.benchmarks.files import data_file, hashes, refuse_duplicates
-from mgl.benchmarks.needles import Keys, wonder_keys
+from mgl.benchmarks.files import hash_files, open_file, refuse_duplicates
 from mgl.errors import InputError, UsageError
 from mgl.text.chunks import Counter
 from mgl.types import Document, Question, Source
 
-__all__ = ["RULER_NIAH_S1", "Needle", "NiahConfig", "RulerNiah"]
+__all__ = ["RULER_NIAH_S1", "Keys", "Needle", "NiahConfig", "RulerNiah", "load_keys"]
 
 LINE: Final = (
     "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again."
@@ -153,7 +155,7 @@ class RulerNiah:
     @staticmethod
     def read(path: Path) -> Dataset:
         """The items of a file that RULER's script made; InputError where it is none."""
-        file = data_file(path, "validation.jsonl", "test.jsonl")
+        file = open_file(path, "validation.jsonl", "test.jsonl")
         hint = "take a file of RULER's niah task: index, input and outputs in each line"
         rows = file.rows(_Row, hint=hint)
         refuse_duplicates(file.path, (str(row.index) for row in rows))
@@ -171,11 +173,11 @@ class RulerNiah:
                 labels["length"] = str(row.length)
             question = Question(asked[-1][1])
             items.append(Item(id, id, question, golds, file.path.parent.name, labels=labels))
-        return Dataset(tuple(items), sources, hashes([file]))
+        return Dataset(tuple(items), sources, hash_files([file]))
 
 
 async def _needles(config: NiahConfig, count: Counter) -> list[Needle]:
-    draw, keys = random.Random(config.seed), wonder_keys()
+    draw, keys = random.Random(config.seed), load_keys()
     step = 25 if config.length >= 4096 else 5
 
     async def tokens(needle: Needle) -> int:
@@ -237,3 +239,56 @@ def _document(number: int, needle: Needle) -> Document:
 
 
 RULER_NIAH_S1: Final[GeneratedBenchmark] = RulerNiah()
+
+
+class Keys:
+    """The sorted distinct pairs of some adjectives and nouns, by place."""
+
+    def __init__(self, adjectives: Sequence[str], nouns: Sequence[str]) -> None:
+        self._nouns = sorted(set(nouns))
+        self._groups = _groups(sorted({f"{word}-" for word in adjectives}))
+        sizes = (
+            len(self._nouns if len(heads) == 1 else self._pairs(heads)) for heads in self._groups
+        )
+        self._ends = list(accumulate(sizes))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __getitem__(self, place: int) -> str:
+        if not 0 <= place < len(self):
+            raise IndexError(place)
+        number = bisect_right(self._ends, place)
+        within = place - (self._ends[number - 1] if number else 0)
+        return self._pairs(self._groups[number])[within]
+
+    def _pairs(self, heads: Sequence[str]) -> list[str]:
+        return sorted({head + noun for head in heads for noun in self._nouns})
+
+
+def _groups(heads: Sequence[str]) -> list[list[str]]:
+    """Sorted heads in runs that begin with the run's first: only within one can pairs of different
+    heads stand between each other (``blue-`` and ``blue-eyed-``)."""
+    groups: list[list[str]] = []
+    for head in heads:
+        if groups and head.startswith(groups[-1][0]):
+            groups[-1].append(head)
+        else:
+            groups.append([head])
+    return groups
+
+
+def load_keys() -> Keys:
+    """The keys of RULER; UsageError where wonderwords is not installed."""
+    try:
+        assets = files("wonderwords") / "assets"
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            "RULER's keys are of the package wonderwords, which is not installed",
+            hint="pip install 'mgl[evaluation]'",
+        ) from error
+    adjectives, nouns = (
+        [line.rstrip() for line in (assets / name).read_text("utf-8").splitlines()]
+        for name in ("adjectivelist.txt", "nounlist.txt")
+    )
+    return Keys(adjectives, nouns)

@@ -134,10 +134,10 @@ def _check_folder(folder: Path | None) -> None:
 
 def _find(benchmark: Benchmark, folder: Path | None) -> _Found:
     """Find and read a benchmark; a file that cannot be read is reported, not raised."""
-    from mgl.benchmarks.files import located
+    from mgl.benchmarks.files import find_data
     from mgl.errors import MglError
 
-    path = located(benchmark.about, folder)
+    path = find_data(benchmark.about, folder)
     if path is None:
         return _Found()
     try:

@@ -344,7 +344,7 @@ def open_workplaces(choice: ModelChoice, work: Work) -> Iterator[Workplaces]:
 def _find_data(name: str, given: Path | None) -> Path | None:
     """Find a benchmark's files; None if the dataset is generated for the run."""
     from mgl import registry
-    from mgl.benchmarks.files import located
+    from mgl.benchmarks.files import find_data
     from mgl.evaluation.runs.plan import is_generated
 
     benchmark = registry.load("benchmark", name)
@@ -353,7 +353,7 @@ def _find_data(name: str, given: Path | None) -> Path | None:
     if is_generated(benchmark):
         return None
     about = benchmark.about
-    place = located(about)
+    place = find_data(about)
     if place is None:
         raise InputError(
             f"the files of {about.title} are not in MGL_DATA ({about.folder})",

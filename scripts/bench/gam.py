@@ -28,17 +28,19 @@ from measuring import (
     ANSWER_HEAD,
     CATEGORY_HEAD,
     BoundaryScores,
+    LocomoSample,
     answer_lines,
     answer_row,
     boundary_scores,
     by_category,
+    first_sessions,
     greetings,
     quantity,
+    read_samples,
     valleys,
 )
 
 from mgl.benchmarks.base import Item
-from mgl.benchmarks.locomo import LocomoSample, first_sessions, read_samples
 from mgl.evaluation.scorers.words import evidence_recall
 from mgl.lab import Lab
 from mgl.lab.talk import Talk

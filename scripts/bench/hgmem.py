@@ -29,6 +29,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from books import books_of, find_book
 from commands import Command, command_parser, run_command
 from excerpts import chapters, excerpt
 from measuring import (
@@ -42,7 +43,6 @@ from measuring import (
     right_by_step,
 )
 
-from mgl.benchmarks.books import books_of, find_book
 from mgl.benchmarks.narrativeqa import NARRATIVEQA
 from mgl.benchmarks.nocha import NOCHA
 from mgl.errors import EngineError, EngineUnavailable, EngineUnusable, UsageError

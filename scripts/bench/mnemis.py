@@ -39,6 +39,7 @@ from measuring import (
     CATEGORY_HEAD,
     COST_HEAD,
     KeptRows,
+    LocomoSample,
     Pair,
     answer_lines,
     answer_row,
@@ -51,12 +52,12 @@ from measuring import (
     percent,
     quantity,
     reach_lines,
+    read_samples,
     read_verdicts,
     write_pairs,
 )
 
 from mgl.benchmarks.base import Item
-from mgl.benchmarks.locomo import LocomoSample, read_samples
 from mgl.errors import UsageError
 from mgl.evaluation.scorers.words import evidence_recall
 from mgl.lab import Lab

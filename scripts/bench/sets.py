@@ -34,7 +34,7 @@ from sensemaking import SenseMakingConfig, build_sensemaking
 
 from mgl import registry
 from mgl.benchmarks.base import Dataset
-from mgl.benchmarks.files import first_fault, located
+from mgl.benchmarks.files import find_data, first_fault
 from mgl.benchmarks.made import write_made
 from mgl.cli.output import print_table, say
 from mgl.cli.progress import open_observer
@@ -169,7 +169,7 @@ def _datasets(names: Sequence[str], data: Path | None, places: Sequence[str]) ->
     found: dict[str, Dataset] = {}
     for name in names:
         benchmark = registry.load("benchmark", name)
-        path_ = given.get(name) or located(benchmark.about, data)
+        path_ = given.get(name) or find_data(benchmark.about, data)
         if path_ is None:
             say(f"{name}: skipped, its files are not in {benchmark.about.folder}")
             continue

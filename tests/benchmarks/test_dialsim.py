@@ -132,9 +132,9 @@ class _Runs:
         ({"1": {1: {"date": "May 1, 2009"}}}, "script"),
         ({"1": {1: {"script": "Ross: Hi.", "date": 7}}}, "date"),
         ({"1": {1: scene("May 1, 2009", "Ross: Hi.")}}, "no scene in which"),
-        ({"1": _Runs()}, "is not a pickle of texts, lists and dicts: it holds"),
-        (pickle.dumps(SERIES)[:-9], "is not a pickle of texts"),
-        (b"[]", "is not a pickle of texts"),
+        ({"1": _Runs()}, "is not a plain pickle: it holds"),
+        (pickle.dumps(SERIES)[:-9], "is not a plain pickle"),
+        (b"[]", "is not a plain pickle"),
     ],
 )
 def test_another_file_is_refused(

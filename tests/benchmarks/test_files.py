@@ -1,4 +1,4 @@
-"""Files of benchmarks: rows with their place, hashes, duplicates, answers of every type."""
+"""Files of benchmarks: rows with their place, hash_files, duplicates, answers of every type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ import pytest
 from pydantic import BaseModel
 
 from mgl.benchmarks.base import About
-from mgl.benchmarks.files import DataFile, data_file, gold_texts, hashes, located, refuse_duplicates
+from mgl.benchmarks.files import (
+    DataFile,
+    find_data,
+    gold_texts,
+    hash_files,
+    open_file,
+    refuse_duplicates,
+)
 from mgl.errors import InputError
 
 
@@ -22,7 +29,7 @@ class Row(BaseModel):
 def written(folder: Path, text: str, name: str = "rows.json") -> DataFile:
     path = folder / name
     path.write_text(text)
-    return data_file(path)
+    return open_file(path)
 
 
 def ids(file: DataFile) -> list[str]:
@@ -79,19 +86,19 @@ def test_what_another_benchmark_has_is_refused_with_the_loaders_hint(tmp_path: P
 
 def test_the_hash_is_of_the_bytes(tmp_path: Path) -> None:
     file = written(tmp_path, "﻿[1]\r\n")
-    assert hashes([file]) == {"rows.json": hashlib.sha256(file.path.read_bytes()).hexdigest()}
+    assert hash_files([file]) == {"rows.json": hashlib.sha256(file.path.read_bytes()).hexdigest()}
 
 
 def test_a_folder_gives_the_first_name_that_is_there(tmp_path: Path) -> None:
     written(tmp_path, "[1]", "second.json")
-    assert data_file(tmp_path, "first.json", "second.json").path.name == "second.json"
+    assert open_file(tmp_path, "first.json", "second.json").path.name == "second.json"
     written(tmp_path, "[1]", "first.json")
-    assert data_file(tmp_path, "first.json", "second.json").path.name == "first.json"
+    assert open_file(tmp_path, "first.json", "second.json").path.name == "first.json"
 
 
 def test_a_folder_without_the_file_says_which(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        data_file(tmp_path, "first.json", "second.json")
+        open_file(tmp_path, "first.json", "second.json")
     assert "first.json or second.json" in caught.value.hint
 
 
@@ -120,12 +127,12 @@ def test_answers_of_every_type_become_texts(answer: object, golds: tuple[str, ..
 
 def test_a_pattern_finds_one_file_and_refuses_to_choose(tmp_path: Path) -> None:
     written(tmp_path, "[1]", "rows.dev5.json")
-    assert data_file(tmp_path, "rows.json", "rows*.json").path.name == "rows.dev5.json"
+    assert open_file(tmp_path, "rows.json", "rows*.json").path.name == "rows.dev5.json"
     written(tmp_path, "[1]", "rows.more.json")
     with pytest.raises(InputError):
-        data_file(tmp_path, "rows.json", "rows*.json")
+        open_file(tmp_path, "rows.json", "rows*.json")
     written(tmp_path, "[1]", "rows.json")
-    assert data_file(tmp_path, "rows.json", "rows*.json").path.name == "rows.json"
+    assert open_file(tmp_path, "rows.json", "rows*.json").path.name == "rows.json"
 
 
 def test_files_are_looked_for_in_the_folder_or_in_mgl_data(
@@ -133,10 +140,10 @@ def test_files_are_looked_for_in_the_folder_or_in_mgl_data(
 ) -> None:
     about = About("T", "P", "W", "L", "F", None, "own")
     monkeypatch.delenv("MGL_DATA", raising=False)
-    assert located(about) is None
+    assert find_data(about) is None
     monkeypatch.setenv("MGL_DATA", str(tmp_path))
-    assert located(about) is None
+    assert find_data(about) is None
     (tmp_path / "own").mkdir()
-    assert located(about) == tmp_path / "own"
+    assert find_data(about) == tmp_path / "own"
     (tmp_path / "other" / "own").mkdir(parents=True)
-    assert located(about, tmp_path / "other") == tmp_path / "other" / "own"
+    assert find_data(about, tmp_path / "other") == tmp_path / "other" / "own"

@@ -5,9 +5,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from measuring import read_samples
 
 from mgl.benchmarks.base import Dataset
-from mgl.benchmarks.locomo import LOCOMO, LOCOMO_ALL, read_samples
+from mgl.benchmarks.locomo import LOCOMO, LOCOMO_ALL
 from mgl.errors import InputError
 from mgl.types import Conversation
 from tests.benchmarks.seen import seen

@@ -132,7 +132,7 @@ class _Runs:
 def test_texts_of_every_protocol_are_read_and_code_never_is(tmp_path: Path, protocol: int) -> None:
     dataset = NOCHA.read(written(tmp_path, pickled=pickle.dumps(TEXTS, protocol)))
     assert text_of(dataset) == TEXTS["rain"]
-    with pytest.raises(InputError, match="is not a pickle of texts: it holds"):
+    with pytest.raises(InputError, match="is not a plain pickle: it holds"):
         NOCHA.read(written(tmp_path, pickled=pickle.dumps({"rain": _Runs()}, protocol)))
     assert "MGL_PICKLE_RAN" not in os.environ
 

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.benchmarks import needles
-from mgl.benchmarks.needles import Keys, wonder_keys
-from mgl.benchmarks.ruler import LINE, RULER_NIAH_S1, Needle, NiahConfig
+from mgl.benchmarks import ruler
+from mgl.benchmarks.ruler import LINE, RULER_NIAH_S1, Keys, Needle, NiahConfig, load_keys
 from mgl.errors import InputError, UsageError
 
 WORDS = st.lists(st.from_regex(r"\A[ab](-?[ab]){0,3}\Z"), min_size=1, max_size=8)
@@ -39,9 +38,9 @@ def test_without_wonderwords_it_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     def absent(_: str) -> object:
         raise ModuleNotFoundError("wonderwords")
 
-    monkeypatch.setattr(needles, "files", absent)
+    monkeypatch.setattr(ruler, "files", absent)
     with pytest.raises(UsageError):
-        wonder_keys()
+        load_keys()
 
 
 def test_the_needle_is_a_line_of_its_own() -> None:
@@ -98,7 +97,7 @@ async def test_a_length_without_room_is_refused() -> None:
 
 
 def test_rulers_word_lists_are_those_of_the_package() -> None:
-    keys = wonder_keys()
+    keys = load_keys()
     assets = importlib.resources.files("wonderwords") / "assets"
     nouns = {line.rstrip() for line in (assets / "nounlist.txt").read_text().splitlines()}
     assert len(keys) > 1_000_000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.benchmarks.scenes import Drawn, Line, Scene, drawn, lines
+from mgl.benchmarks.dialsim import Drawn, Line, Scene, draw_question, split_lines
 
 SCRIPT = """\
 Teleplay: Ann and Bo
@@ -37,7 +37,7 @@ def scene(**fields: object) -> Scene:
 
 
 def draw(made: Scene, seed: str = "friends/s1/1") -> Drawn | None:
-    return drawn(made, list(lines(made.script)), "Ross", seed=seed)
+    return draw_question(made, list(split_lines(made.script)), "Ross", seed=seed)
 
 
 def draws(made: Scene, count: int = 300) -> list[Drawn]:
@@ -46,7 +46,7 @@ def draws(made: Scene, count: int = 300) -> list[Drawn]:
 
 
 def test_a_line_without_a_speaker_goes_on_and_credits_are_left_out() -> None:
-    assert list(lines(SCRIPT)) == [
+    assert list(split_lines(SCRIPT)) == [
         Line("", "[The street]"),
         Line("Monica", "Look at the rain.\nAnd at the sun."),
         Line("Ross", "I see it: both."),
@@ -54,7 +54,7 @@ def test_a_line_without_a_speaker_goes_on_and_credits_are_left_out() -> None:
         Line("Ross", "There."),
         Line("Phoebe", "Hm."),
     ]
-    assert list(lines("")) == []
+    assert list(split_lines("")) == []
 
 
 def test_the_draw_is_of_the_seed_alone() -> None:
@@ -134,4 +134,4 @@ def test_what_is_drawn_is_one_of_the_scene(seed: str, count: int) -> None:
     found = draw(made, seed)
     assert found is not None
     assert found.text in texts
-    assert list(lines(made.script))[found.at].speaker == "Ross"
+    assert list(split_lines(made.script))[found.at].speaker == "Ross"

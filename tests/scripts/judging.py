@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from mgl.benchmarks.base import Dataset, Item, held
+from mgl.benchmarks.base import Dataset, Item, in_memory
 from mgl.llm.base import Completion, Request
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
@@ -50,7 +50,7 @@ def asked_of(request: Request) -> str:
 
 
 def dataset(texts: Mapping[str, str], *items: Item) -> Dataset:
-    sources = {name: held(Document.from_text(name, text)) for name, text in texts.items()}
+    sources = {name: in_memory(Document.from_text(name, text)) for name, text in texts.items()}
     return Dataset(items, sources, {"data.json": "0" * 64})
 
 

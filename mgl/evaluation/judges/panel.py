@@ -17,7 +17,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from mgl.benchmarks.base import Item
-from mgl.benchmarks.files import data_file
+from mgl.benchmarks.files import open_file
 from mgl.errors import InputError
 from mgl.evaluation.judges.judging import JUDGING, resampled_judging
 from mgl.llm.base import Sampling
@@ -91,7 +91,7 @@ class _Row(BaseModel):
 def read_labelled(path: Path) -> LabelledSet:
     """The answers of a file; InputError, with the place, where one is not as above, and where two
     are of one id."""
-    file = data_file(path)
+    file = open_file(path)
     rows = file.rows(_Row, hint="each answer has question, gold, answer and correct")
     answers: dict[str, LabelledAnswer] = {}
     for number, row in enumerate(rows, start=1):

@@ -10,7 +10,7 @@ from typing import Any
 
 from mgl import registry
 from mgl.benchmarks.base import Item
-from mgl.benchmarks.files import located
+from mgl.benchmarks.files import find_data
 from mgl.errors import MglError
 from mgl.evaluation.papers.estimates import Cost, PastRun, estimate_cost
 from mgl.evaluation.papers.reproducing import smaller_limit
@@ -82,7 +82,7 @@ class Outlooks:
             lacks.append(f"the benchmark {run.benchmark}")
             return None, None
         benchmark = registry.load("benchmark", run.benchmark)
-        place = located(benchmark.about, self.folder)
+        place = find_data(benchmark.about, self.folder)
         if place is None:
             lacks.append(f"{benchmark.about.title} ({benchmark.about.where})")
             return None, None

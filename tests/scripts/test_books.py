@@ -5,8 +5,8 @@ import pickle
 from pathlib import Path
 
 import pytest
+from books import find_book
 
-from mgl.benchmarks.books import find_book
 from mgl.errors import UsageError
 
 
