@@ -194,13 +194,11 @@ async def test_what_follows_the_last_boundary_stays_unless_it_must_go(
 
 async def test_indices_are_places_in_what_is_shown_and_become_turns() -> None:
     client, engine = llm(found(2))
-    config = GamConfig(context_turns=2)
     look = Trigger("session_end", (5, 6, 7))
-    where = await find_cut(client, look, [turn(n) for n in range(8)], config, before=(0, 2, 4))
+    where = await find_cut(client, look, [turn(n) for n in range(8)], GamConfig(), before=(2, 4))
     assert where.parts == ((5,),)
     prompt = engine.requests[0].messages[-1].content
     assert "[0] Ann: word2 two three\n[1] Ann: word4 two three\n[2] Ann: word5" in prompt
-    assert "word0" not in prompt
 
 
 async def test_one_turn_has_no_boundary_to_look_for() -> None:
