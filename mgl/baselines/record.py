@@ -27,7 +27,7 @@ from mgl.store.redaction import Redaction, Treated
 from mgl.store.scrubbing import Derived
 from mgl.store.traces import TELLING
 from mgl.text import chunk_document
-from mgl.text.groups import dated, said, turn_groups
+from mgl.text.groups import format_span, format_turn, turn_groups
 from mgl.types import Answer, Chunk, Citation, Conversation, Question, Source, Span, Turn
 
 __all__ = ["Baseline", "BaselineConfig", "Excerpt"]
@@ -114,7 +114,7 @@ class Baseline(SourceMemory[Any]):
         for row in log:
             touched = row.span is not None and not what.turns.isdisjoint(talk.turns_at(row.span))
             if row.span is not None and touched:
-                embedded.add(said(talk, row.span))
+                embedded.add(format_span(talk, row.span))
             lost = touched or (lost and cls.carries)
             if lost and "text" in row.payload:
                 if row.outcome != "rejected":
@@ -158,7 +158,7 @@ class Baseline(SourceMemory[Any]):
         talk = self.conversation
         turns = [(number, talk.turns[number]) for number in numbers]
         return [
-            Excerpt(dated(turn), turn.id, talk.span(number) if turn.text else None)
+            Excerpt(format_turn(turn), turn.id, talk.span(number) if turn.text else None)
             for number, turn in turns
         ]
 
@@ -172,7 +172,7 @@ class Baseline(SourceMemory[Any]):
     def _quote(self, span: Span) -> str:
         """What a model reads of a span of the source."""
         if isinstance(self._source, Conversation):
-            return said(self._source, span)
+            return format_span(self._source, span)
         return self._source.quote(span)
 
     async def _question_tokens(self, question: Question) -> int:

@@ -25,7 +25,7 @@ from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.constraints import index_set, max_chars, number
 from mgl.llm.prompting import available_tokens, fit_texts, reader_messages, shorten
 from mgl.prompt import Prompt, one_line
-from mgl.text.groups import dated
+from mgl.text.groups import format_turn
 from mgl.types import Answer, AnswerForm, Citation, Conversation, Question, Turn
 
 __all__ = [
@@ -176,7 +176,7 @@ class _Said(BaseModel):
 def show_turns(turns: Sequence[Turn], numbers: Sequence[int]) -> list[Shown]:
     """Some turns in the order of the conversation, a line each, with the day on which it was
     said."""
-    return [((number,), dated(turns[number])) for number in sorted(numbers)]
+    return [((number,), format_turn(turns[number])) for number in sorted(numbers)]
 
 
 async def answer_from_turns(

@@ -115,12 +115,12 @@ def markdown_headings(text: str) -> Iterator[Heading]:
 def text_headings(text: str) -> list[Heading]:
     """Lines of a plain text that begin a chapter."""
     lines = list(_lines(text))
-    found = _counted(_without_contents(list(_candidates(lines)), len(text)))
+    found = _keep_counting(_without_contents(list(_candidates(lines)), len(text)))
     known = {candidate.start for candidate in found}
     titles = [title for title in _titles(lines, text) if title.start not in known]
     if len(titles) >= max(_FEWEST_TITLES, sum(c.kind != _PART for c in found) + 1):
         found = sorted([*found, *titles], key=lambda candidate: candidate.start)
-    return [candidate.heading() for candidate in found]
+    return [candidate.to_heading() for candidate in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class _Candidate:
     kind: int
     value: int | None
 
-    def heading(self) -> Heading:
+    def to_heading(self) -> Heading:
         return Heading(self.start, min(self.kind, _NUMERAL), self.label)
 
     @property
@@ -226,7 +226,7 @@ def _without_contents(found: Sequence[_Candidate], length: int) -> list[_Candida
     return kept
 
 
-def _counted(found: Sequence[_Candidate]) -> list[_Candidate]:
+def _keep_counting(found: Sequence[_Candidate]) -> list[_Candidate]:
     """Keeps numerals only where they count up.
 
     Alone on their lines they count from I to at least II; with a title they go on from the

@@ -54,7 +54,7 @@ def decode(data: bytes, name: str, *, encoding: str | None = None) -> Decoded:
 
     Raises InputError where the bytes are no text, and UsageError for an unknown encoding.
     """
-    decoded = _named(data, name, encoding) if encoding else _found(data, name)
+    decoded = _decode_as(data, name, encoding) if encoding else _detect(data, name)
     if "\0" in decoded.text:
         position = decoded.text.index("\0")
         raise InputError(
@@ -65,7 +65,7 @@ def decode(data: bytes, name: str, *, encoding: str | None = None) -> Decoded:
     return decoded
 
 
-def _named(data: bytes, name: str, encoding: str) -> Decoded:
+def _decode_as(data: bytes, name: str, encoding: str) -> Decoded:
     try:
         codec = codecs.lookup(encoding).name
         text = data.decode(encoding)
@@ -82,7 +82,7 @@ def _named(data: bytes, name: str, encoding: str) -> Decoded:
     return Decoded(text.removeprefix("\ufeff"), codec)
 
 
-def _found(data: bytes, name: str) -> Decoded:
+def _detect(data: bytes, name: str) -> Decoded:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             try:
@@ -96,14 +96,14 @@ def _found(data: bytes, name: str) -> Decoded:
                     hint="the file is damaged or cut off: fetch or save it again",
                 ) from error
     if b"\0" in data:
-        return _unmarked_utf16(data, name)
+        return _decode_unmarked_utf16(data, name)
     try:
         return Decoded(data.decode("utf-8"), "utf-8")
     except UnicodeDecodeError as error:
-        return _damaged_utf8(data, error.start) or _guessed(data, name)
+        return _decode_damaged_utf8(data, error.start) or _guess(data, name)
 
 
-def _unmarked_utf16(data: bytes, name: str) -> Decoded:
+def _decode_unmarked_utf16(data: bytes, name: str) -> Decoded:
     """Text in which every second byte is often NUL, because its letters are Latin ones."""
     even, odd = data[0::2].count(0), data[1::2].count(0)
     encoding = "utf-16-le" if odd > even else "utf-16-be"
@@ -122,7 +122,7 @@ def _unmarked_utf16(data: bytes, name: str) -> Decoded:
     )
 
 
-def _damaged_utf8(data: bytes, first: int) -> Decoded | None:
+def _decode_damaged_utf8(data: bytes, first: int) -> Decoded | None:
     """UTF-8 in which at most one high byte in twenty is wrong, the wrong ones replaced."""
     text = data.decode("utf-8", "replace")
     wrong = text.count("\ufffd") - data.count("\ufffd".encode())
@@ -132,7 +132,7 @@ def _damaged_utf8(data: bytes, first: int) -> Decoded | None:
     return Decoded(text, "utf-8", (note,))
 
 
-def _guessed(data: bytes, name: str) -> Decoded:
+def _guess(data: bytes, name: str) -> Decoded:
     controls = len(data) - len(data.translate(None, _CONTROLS))
     if controls * 100 <= len(data):
         for encoding in _candidates(_sample(data)):

@@ -109,15 +109,15 @@ class _Book:
 
     def _spine(self) -> list[_Page]:
         container = self._xml("META-INF/container.xml")
-        rootfile = next(_named(container, "rootfile"), None)
+        rootfile = next(_find_elements(container, "rootfile"), None)
         package = rootfile.get("full-path", "") if rootfile is not None else ""
         if package not in self._names:
             raise InputError(f"{self._name} names no package file", hint=_AGAIN)
         tree = self._xml(package)
-        items = {item.get("id", ""): item for item in _named(tree, "item")}
+        items = {item.get("id", ""): item for item in _find_elements(tree, "item")}
         titles = self._titles(package, list(items.values()))
         pages: list[_Page] = []
-        for reference in _named(tree, "itemref"):
+        for reference in _find_elements(tree, "itemref"):
             item = items.get(reference.get("idref", ""))
             if item is not None and item.get("media-type", _PAGES[0]) in _PAGES:
                 path = _resolve(package, item.get("href", ""))
@@ -156,9 +156,9 @@ class _Book:
             return
         tree = self._xml("META-INF/encryption.xml")
         paths = {page.path for page in pages}
-        for entry in _named(tree, "EncryptedData"):
-            methods = {m.get("Algorithm", "") for m in _named(entry, "EncryptionMethod")}
-            targets = {unquote(r.get("URI", "")) for r in _named(entry, "CipherReference")}
+        for entry in _find_elements(tree, "EncryptedData"):
+            methods = {m.get("Algorithm", "") for m in _find_elements(entry, "EncryptionMethod")}
+            targets = {unquote(r.get("URI", "")) for r in _find_elements(entry, "CipherReference")}
             if targets & paths and not methods & set(_FONT_ONLY):
                 raise InputError(
                     f"{self._name} is protected: its pages are encrypted",
@@ -197,20 +197,20 @@ class _Book:
         return data
 
 
-def _named(tree: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:
+def _find_elements(tree: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:
     """Elements of a local name, whatever their namespace."""
     return (e for e in tree.iter() if isinstance(e.tag, str) and e.tag.rpartition("}")[2] == name)
 
 
 def _nav_entries(tree: ElementTree.Element) -> Iterator[tuple[str, str]]:
-    for link in _named(tree, "a"):
+    for link in _find_elements(tree, "a"):
         yield link.get("href", ""), " ".join("".join(link.itertext()).split())
 
 
 def _ncx_entries(tree: ElementTree.Element) -> Iterator[tuple[str, str]]:
-    for point in _named(tree, "navPoint"):
-        content = next(_named(point, "content"), None)
-        label = next(_named(point, "navLabel"), None)
+    for point in _find_elements(tree, "navPoint"):
+        content = next(_find_elements(point, "content"), None)
+        label = next(_find_elements(point, "navLabel"), None)
         if content is not None and label is not None:
             yield content.get("src", ""), " ".join("".join(label.itertext()).split())
 

@@ -16,16 +16,16 @@ from mgl.errors import UsageError
 from mgl.text.chunks import Counter, chunk_document, runs
 from mgl.types import Chunk, Conversation, Document, Span, Turn
 
-__all__ = ["dated", "said", "session_groups", "turn_groups"]
+__all__ = ["format_span", "format_turn", "session_groups", "turn_groups"]
 
 
-def dated(turn: Turn) -> str:
-    """A turn on one line, with the day on which it was said."""
-    return _dated(turn, turn.line)
+def format_turn(turn: Turn) -> str:
+    """Write a turn on one line, with the day on which it was said."""
+    return _format_line(turn, turn.line)
 
 
-def said(conversation: Conversation, span: Span) -> str:
-    """What a model reads of a span of the transcript: a line for each turn that it touches."""
+def format_span(conversation: Conversation, span: Span) -> str:
+    """Write a span of the transcript as a model reads it: a line for each turn it touches."""
     lines = []
     for number in conversation.turns_at(span):
         turn = conversation.turns[number]
@@ -33,7 +33,7 @@ def said(conversation: Conversation, span: Span) -> str:
             continue
         begins = conversation.line_span(number).start
         if part := turn.line[max(0, span.start - begins) : span.end - begins].strip():
-            lines.append(_dated(turn, part))
+            lines.append(_format_line(turn, part))
     return "\n".join(lines)
 
 
@@ -53,7 +53,7 @@ async def turn_groups(
     pieces = await _pieces(conversation, max_tokens, count)
     if not pieces:
         return []
-    tokens = await count([f"{said(conversation, piece)}\n" for piece in pieces])
+    tokens = await count([f"{format_span(conversation, piece)}\n" for piece in pieces])
     limit = max_tokens
     while limit > 0:
         ranges = runs(tokens, limit, overlap_tokens)
@@ -81,7 +81,7 @@ async def session_groups(conversation: Conversation, count: Counter) -> list[Chu
 
 
 async def _chunks(conversation: Conversation, spans: Sequence[Span], count: Counter) -> list[Chunk]:
-    texts = [said(conversation, span) for span in spans]
+    texts = [format_span(conversation, span) for span in spans]
     counts = await count(texts) if texts else []
     return [
         Chunk(index, span, text, tokens)
@@ -92,7 +92,7 @@ async def _chunks(conversation: Conversation, spans: Sequence[Span], count: Coun
 async def _pieces(conversation: Conversation, max_tokens: int, count: Counter) -> list[Span]:
     """The turns that say anything, and of a turn that is too long its parts."""
     numbers = [number for number, turn in enumerate(conversation.turns) if turn.line.strip()]
-    lines = [f"{dated(conversation.turns[number])}\n" for number in numbers]
+    lines = [f"{format_turn(conversation.turns[number])}\n" for number in numbers]
     pieces: list[Span] = []
     for number, tokens in zip(numbers, await count(lines) if lines else [], strict=True):
         whole = conversation.line_span(number)
@@ -115,12 +115,15 @@ async def _parts(
             for part in await chunk_document(line, room, count)
             if part.text.strip()
         ]
-        over = max(await count([f"{said(conversation, part)}\n" for part in parts])) - max_tokens
+        over = (
+            max(await count([f"{format_span(conversation, part)}\n" for part in parts]))
+            - max_tokens
+        )
         if over <= 0:
             return parts
         room -= over
 
 
-def _dated(turn: Turn, line: str) -> str:
+def _format_line(turn: Turn, line: str) -> str:
     day = "" if turn.time is None else f"({turn.time:%A, %d %B %Y}) "
     return f"{day}{' '.join(line.split())}"

@@ -122,15 +122,15 @@ class _Walk:
                 if node.name in _HIDDEN:
                     continue
                 preformatted += (node.name == "pre") * (-1 if leaving else 1)
-                self._edge(node.name, leaving)
+                self._add_edge(node.name, leaving)
                 if not leaving:
                     stack.append((node, True))
                     stack.extend((child, False) for child in reversed(node.contents))
             elif type(node) in (NavigableString, CData):
-                self._say(str(node), preformatted > 0)
+                self._add_text(str(node), preformatted > 0)
         return Extract("".join(self._parts), tuple(self._headings))
 
-    def _edge(self, tag: str, leaving: bool) -> None:
+    def _add_edge(self, tag: str, leaving: bool) -> None:
         if tag == "br":
             if leaving:
                 self._widen("\n\n" if self._gap == "\n" else "\n")
@@ -141,9 +141,9 @@ class _Walk:
         elif tag in _APART:
             self._widen("\n\n")
             if tag in _HEADINGS:
-                self._heading(_HEADINGS[tag], leaving)
+                self._mark_heading(_HEADINGS[tag], leaving)
 
-    def _heading(self, level: int, leaving: bool) -> None:
+    def _mark_heading(self, level: int, leaving: bool) -> None:
         if not leaving:
             self._open.append((level, len(self._parts)))
         elif self._open:
@@ -155,11 +155,11 @@ class _Walk:
                 self._headings.append(Heading(start, level, words.strip()))
 
     def _widen(self, gap: str) -> None:
-        """The white space owed before the next words: the widest that was asked for."""
+        """Owe white space before the next words: the widest that was asked for."""
         widths = ("", " ", "\t", "\n", "\n\n")
         self._gap = max(self._gap, gap, key=widths.index)
 
-    def _say(self, words: str, preformatted: bool) -> None:
+    def _add_text(self, words: str, preformatted: bool) -> None:
         if not preformatted:
             words = _SPACES.sub(" ", words)
             if words.startswith(" "):

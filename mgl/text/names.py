@@ -1,11 +1,14 @@
-"""The names in a text, found by code: capitalised sequences, their aliases merged.
+"""The names in a text, and the nouns that it comes back to, found by code.
 
     >>> [found.name for found in find_names("I met Irene Adler. Miss Adler sang; so did Bo to Bo.")]
     ['Irene Adler', 'Bo']
+    >>> text = "The ferryman saw the river. A ferryman, by his river, sees rivers. The river ran."
+    >>> [found.name for found in find_nouns(text, min_count=2)]
+    ['river', 'ferryman']
 
 A small model is not asked who is in a text: it invents. A capitalised word counts as a name if it
-stands at least once where no sentence, quotation or line begins, and is not mostly written small.
-It knows nothing of languages without capitals, and of none where common nouns carry them.
+stands at least once where no sentence, quotation or line begins, and is not mostly in lower case.
+Languages without capitals, or with capitals for common nouns, are not covered.
 """
 
 from __future__ import annotations
@@ -17,8 +20,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
+from typing import Final
 
-__all__ = ["WORD", "GrowingNames", "Name", "find_names", "mentioned"]
+__all__ = [
+    "WORD",
+    "GrowingNames",
+    "GrowingNouns",
+    "Name",
+    "find_mentioned",
+    "find_names",
+    "find_nouns",
+]
 
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _TITLES = frozenset(
@@ -35,13 +47,13 @@ _NOT_A_NAME = frozenset(
     "many chapter".split()
 )
 _MYSELF = re.compile(r"I(?:['’]\w+|(?=\s+[a-z]))")
-"""The pronoun behind a name: ``In Detroit I saw``; that it is no number is told by what follows."""
+"""The pronoun after a name, ``In Detroit I saw``, which is no numeral by what follows."""
 _OPENS = re.compile(r"(?:^|[.!?:;…—–\"'“”‘’()\[\]*_-]|\n\s*\n)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """``name`` is the longest form; ``aliases`` are all forms with it, ``spans`` all places."""
+    """``name`` is the longest form, ``aliases`` are all forms with it, ``spans`` all places."""
 
     name: str
     aliases: tuple[str, ...]
@@ -49,25 +61,14 @@ class Name:
 
 
 def find_names(text: str, *, min_count: int = 2) -> list[Name]:
-    """Names seen at least ``min_count`` times (once, if of several words), most frequent first."""
-    places: dict[str, list[tuple[int, int]]] = {}
-    inside: Counter[str] = Counter()
-    words = list(WORD.finditer(text))
-    small = Counter(match.group() for match in words if match.group().islower())
-    for start, end in chain.from_iterable(_trimmed(run) for run in _runs(text, words)):
-        form = " ".join(text[start:end].split())
-        places.setdefault(form, []).append((start, end))
-        inside[form] += _stands_inside(text, start)
-    kept = {
-        form: spans
-        for form, spans in places.items()
-        if _is_name(form, len(spans), inside[form], small[form.lower()], min_count)
-    }
-    return _merge_aliases(kept)
+    """Find names seen ``min_count`` times (once, if of several words), most frequent first."""
+    found = GrowingNames(min_count=min_count)
+    found.take(text, list(WORD.finditer(text)), stays=True)
+    return sorted(found.all(), key=lambda name: (-len(name.spans), name.spans))
 
 
-def mentioned(text: str, names: Sequence[Name]) -> list[Name]:
-    """The names of which an alias stands in the text as whole words."""
+def find_mentioned(text: str, names: Sequence[Name]) -> list[Name]:
+    """Select the names of which an alias is in the text, as whole words."""
     flat = " ".join(text.split())
     return [
         name
@@ -89,13 +90,13 @@ def _stands_inside(text: str, start: int) -> bool:
 
 
 def _runs(text: str, words: Iterable[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
-    """Runs of capitalised words, joined across titles' full stops and particles."""
+    """Yield runs of capitalised words, joined across titles' full stops and particles."""
     run: list[re.Match[str]] = []
     for match in words:
         word = match.group()
         joins = (
             bool(run)
-            and _joined(text[run[-1].end() : match.start()], run[-1].group())
+            and _joins(text[run[-1].end() : match.start()], run[-1].group())
             and _MYSELF.match(text, match.start()) is None
         )
         if run and not joins:
@@ -110,13 +111,13 @@ def _runs(text: str, words: Iterable[re.Match[str]]) -> Iterator[list[re.Match[s
         yield run
 
 
-def _joined(gap: str, before: str) -> bool:
+def _joins(gap: str, before: str) -> bool:
     if gap.strip() == "." and before.lower() in _ABBREVIATED:
         return gap.count("\n") < 2
     return not gap.strip() and gap.count("\n") < 2
 
 
-def _trimmed(run: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
+def _trim(run: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
     first, last = 0, len(run)
     while first < last and re.split("['’]", run[first].group())[0].lower() in _NOT_A_NAME:
         first += 1
@@ -135,35 +136,11 @@ def _core(form: str) -> frozenset[str]:
     return frozenset([word for word in words if word.lower() not in _TITLES] or words)
 
 
-def _merge_aliases(places: dict[str, list[tuple[int, int]]]) -> list[Name]:
-    """A form joins the only longer name that holds all its words, titles aside. A name with a
-    particle in it takes nobody in: the King of Bohemia is not Bohemia."""
-    hosts: dict[str, list[str]] = {}
-    for form in sorted(places, key=lambda form: (-len(_core(form)), -len(places[form]), form)):
-        longer = [
-            host
-            for host in hosts
-            if _core(form) <= _core(host) and not _PARTICLES & set(host.split())
-        ]
-        host = longer[0] if len(longer) == 1 else form
-        hosts.setdefault(host, []).append(form)
-    names = [
-        Name(
-            host,
-            tuple(dict.fromkeys([host, *forms])),
-            tuple(sorted(span for form in forms for span in places[form])),
-        )
-        for host, forms in hosts.items()
-    ]
-    return sorted(names, key=lambda name: (-len(name.spans), name.spans))
-
-
 class GrowingNames:
-    """The names of a text that grows: at each length those that ``find_names`` finds in all of it,
-    without reading again what was read.
+    """The names of a growing text, at each length those of all of it, each word read once.
 
-    Words come in the order of the text. The last may mean something else once more follows: from
-    ``open_from`` on they are taken for the time being (``stays`` False), and again with the next.
+    Words come in the order of the text. The last ones may mean something else once more follow:
+    from ``open_from`` on they are taken provisionally (``stays`` False), and again with the next.
     """
 
     def __init__(self, *, min_count: int = 2) -> None:
@@ -179,7 +156,7 @@ class GrowingNames:
 
     @staticmethod
     def open_from(text: str, words: Sequence[re.Match[str]]) -> int:
-        """Where what may still change begins: the run that the last word is in, or that word."""
+        """Find where words may still change: at the run that the last one is in, or at it."""
         last = words[-1]
         for run in _runs(text, words):
             if run[-1] is last:
@@ -187,14 +164,14 @@ class GrowingNames:
         return last.start()
 
     def take(self, text: str, words: Sequence[re.Match[str]], *, stays: bool) -> None:
-        """Read further words; what was taken for the time being is forgotten first."""
+        """Read further words, in place of those taken provisionally."""
         self._hosts.clear()
         self._take_back()
         for word in (match.group() for match in words if match.group().islower()):
             self._small[word] += 1
             if not stays:
                 self._open_small.append(word)
-        for start, end in chain.from_iterable(_trimmed(run) for run in _runs(text, words)):
+        for start, end in chain.from_iterable(_trim(run) for run in _runs(text, words)):
             form, inside = " ".join(text[start:end].split()), _stands_inside(text, start)
             self._spans[form].append((start, end))
             self._inside[form] += inside
@@ -204,8 +181,14 @@ class GrowingNames:
             if not stays:
                 self._open_forms.append((form, inside))
 
+    def all(self) -> Iterator[Name]:
+        """Yield every name."""
+        for form in self._spans:
+            if self._keeps(form) and self._host(form) == form:
+                yield Name(form, self.aliases(form), tuple(self.spans(form)))
+
     def within(self, start: int, end: int) -> list[tuple[int, int, str]]:
-        """The places that begin in a range, each with the name that stands there."""
+        """List the places that begin in a range, each with its name."""
         first, last = (bisect_left(self._places, (place,)) for place in (start, end))
         found = self._places[first:last]
         return [(start, end, self._host(form)) for start, end, form in found if self._keeps(form)]
@@ -219,14 +202,14 @@ class GrowingNames:
         return place < end and self._keeps(form)
 
     def aliases(self, name: str) -> tuple[str, ...]:
-        """All forms of a name, itself first."""
+        """List the forms of a name, itself first."""
         core = _core(name)
         near = {form for part in core for form in self._forms_with[part] if _core(form) <= core}
         forms = [form for form in near if self._keeps(form) and self._host(form) == name]
         return tuple(dict.fromkeys([name, *sorted(forms, key=self._rank)]))
 
     def spans(self, name: str) -> list[tuple[int, int]]:
-        """All places of a name, in the order of the text."""
+        """List the places of a name, in the order of the text."""
         return sorted(span for form in self.aliases(name) for span in self._spans[form])
 
     def _take_back(self) -> None:
@@ -247,7 +230,10 @@ class GrowingNames:
         return -len(_core(form)), -len(self._spans[form]), form
 
     def _host(self, form: str) -> str:
-        """The name that a form belongs to, as ``_merge_aliases`` joins them."""
+        """Find the name that a form belongs to: the only longer one with all its words, but titles.
+
+        A name with a particle takes no other in: the King of Bohemia is not Bohemia.
+        """
         if form not in self._hosts:
             core, rank = _core(form), self._rank(form)
             rarest = min((self._forms_with[part] for part in core), key=len)
@@ -262,3 +248,126 @@ class GrowingNames:
             ]
             self._hosts[form] = longer[0] if len(longer) == 1 else form
         return self._hosts[form]
+
+
+_BEFORE: Final = frozenset(
+    "the a an his her my your their our its this that these those no every each some "
+    "another".split()
+)
+LEAST_SHARE: Final = 0.25
+LEAST_LETTERS: Final = 3
+UNSURE: Final = 0.2
+
+
+def find_nouns(text: str, *, min_count: int = 3) -> list[Name]:
+    """Find English nouns seen ``min_count`` times in all their forms, most frequent first.
+
+    A word in lower case counts as a noun where an article or a possessive precedes it often enough,
+    and no further word of its kind follows. So some are missed, and some adjectives are taken for
+    nouns. ``name`` is the commonest form; ``aliases`` are all forms of one stem.
+    """
+    found = GrowingNouns(min_count=min_count)
+    found.take(list(WORD.finditer(text)))
+    return sorted(found.all(), key=lambda noun: (-len(noun.spans), noun.spans))
+
+
+class GrowingNouns:
+    """The nouns of a growing text, at each length those of all of it.
+
+    Words come in the order of the text, with the one after them, where that is known; those taken
+    provisionally (``stays`` False) are replaced by the next.
+    """
+
+    def __init__(self, *, min_count: int = 3) -> None:
+        import Stemmer
+        from bm25s.stopwords import STOPWORDS_EN
+
+        self._min_count = min_count
+        self._stop = frozenset(STOPWORDS_EN)
+        self._stemmer = Stemmer.Stemmer("english")
+        self._spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        self._forms: dict[str, Counter[str]] = defaultdict(Counter)
+        self._marked: defaultdict[str, float] = defaultdict(float)
+        self._places: list[tuple[int, int, str]] = []
+        self._before: str | None = None
+        self._open: list[tuple[str, str, float]] = []
+
+    def take(
+        self,
+        words: Sequence[re.Match[str]],
+        after: re.Match[str] | None = None,
+        *,
+        stays: bool = True,
+    ) -> None:
+        """Read further words."""
+        self._take_back()
+        for start, word, stem, mark in self._mark_nouns(words, after):
+            if not stays:
+                self._open.append((word, stem, self._marked[stem]))
+            self._spans[stem].append((start, start + len(word)))
+            self._forms[stem][word] += 1
+            self._marked[stem] += mark
+            self._places.append((start, start + len(word), stem))
+        if stays and words:
+            self._before = words[-1].group().lower()
+
+    def all(self) -> Iterator[Name]:
+        """Yield the nouns, by the first place of their stems."""
+        for stem, spans in self._spans.items():
+            if self._keeps(stem):
+                yield Name(self.name(stem), self.aliases(stem), tuple(spans))
+
+    def within(self, start: int, end: int) -> list[tuple[int, int, str]]:
+        """List the places of nouns that begin in a range, each with its stem."""
+        first, last = (bisect_left(self._places, (place,)) for place in (start, end))
+        found = self._places[first:last]
+        return [each for each in found if self._keeps(each[2])]
+
+    def name(self, stem: str) -> str:
+        """Choose the form that is written most often."""
+        return self._forms[stem].most_common(1)[0][0]
+
+    def aliases(self, stem: str) -> tuple[str, ...]:
+        """List the forms in the order in which they came."""
+        return tuple(self._forms[stem])
+
+    def spans(self, stem: str) -> Sequence[tuple[int, int]]:
+        """List the places of a noun, in the order of the text."""
+        return self._spans[stem]
+
+    def _take_back(self) -> None:
+        for word, stem, marked in reversed(self._open):
+            self._places.pop()
+            self._spans[stem].pop()
+            self._marked[stem] = marked
+            self._forms[stem][word] -= 1
+            if not self._forms[stem][word]:
+                del self._forms[stem][word]
+        self._open = []
+
+    def _keeps(self, stem: str) -> bool:
+        count = len(self._spans[stem])
+        return count >= max(1, self._min_count) and self._marked[stem] >= LEAST_SHARE * count
+
+    def _mark_nouns(
+        self, words: Sequence[re.Match[str]], last: re.Match[str] | None
+    ) -> Iterator[tuple[int, str, str, float]]:
+        """Yield words that may be nouns: start, form, stem, and how surely each is one."""
+        if not words:
+            return
+        before = self._before
+        for match, after in zip(words, [*words[1:], last], strict=True):
+            word, earlier, before = match.group(), before, match.group().lower()
+            if not word.islower() or word in self._stop or len(word) < LEAST_LETTERS:
+                continue
+            word = re.sub(r"['’]s?$", "", word)
+            mark = 0.0
+            if earlier in _BEFORE:
+                ends = after is None or _ends(after.group(), self._stop)
+                mark = 1.0 if ends else UNSURE
+            yield match.start(), word, self._stemmer.stemWord(word), mark
+
+
+def _ends(after: str, stop: frozenset[str]) -> bool:
+    """Whether the word after a noun belongs to something else."""
+    return after.lower() in stop or not after.islower()

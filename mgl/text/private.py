@@ -87,8 +87,8 @@ def find_private(
     asked = [kind for kind in finders if kind in kinds]
     found = [Private(kind, *span) for kind in asked for span in finders[kind](text)]
     if "phone" in kinds:  # last: digits beside a number keep it from being found
-        found += [Private("phone", *span) for span in _phones(_masked(text, found), region)]
-    return _merged(found)
+        found += [Private("phone", *span) for span in _phones(_mask(text, found), region)]
+    return _merge(found)
 
 
 def redact(text: str, found: Sequence[Private]) -> str:
@@ -101,14 +101,14 @@ def redact(text: str, found: Sequence[Private]) -> str:
     return "".join((*pieces, text[position:]))
 
 
-def _masked(text: str, found: Sequence[Private]) -> str:
+def _mask(text: str, found: Sequence[Private]) -> str:
     """The same number of characters, none of which belong to what was found."""
     for part in found:
         text = text[: part.start] + ";" * (part.end - part.start) + text[part.end :]
     return text
 
 
-def _merged(found: Sequence[Private]) -> list[Private]:
+def _merge(found: Sequence[Private]) -> list[Private]:
     merged: list[Private] = []
     for part in sorted(found, key=lambda part: (part.start, -part.end)):
         if merged and part.start < merged[-1].end:
@@ -170,7 +170,7 @@ def _phones(text: str, region: str | None) -> Iterator[tuple[int, int]]:
     try:
         from phonenumbers import PhoneNumberMatcher
     except ImportError as error:
-        raise _missing(error) from error
+        raise _report_missing(error) from error
     if sum(map(str.isdigit, text)) > 5:
         for found in PhoneNumberMatcher(text, region):
             yield found.start, found.end
@@ -184,7 +184,7 @@ def _known_forms() -> tuple[re.Pattern[str], ...]:
         from detect_secrets.plugins.base import RegexBasedDetector
         from detect_secrets.plugins.ip_public import IPPublicDetector
     except ImportError as error:
-        raise _missing(error) from error
+        raise _report_missing(error) from error
     return tuple(
         pattern
         for plugin in get_mapping_from_secret_type_to_class().values()
@@ -193,7 +193,7 @@ def _known_forms() -> tuple[re.Pattern[str], ...]:
     )
 
 
-def _missing(error: ImportError) -> UsageError:
+def _report_missing(error: ImportError) -> UsageError:
     return UsageError(
         f"finding private data needs {error.name}", hint="python -m pip install 'mgl[privacy]'"
     )

@@ -71,9 +71,9 @@ def sentence_spans(text: str, start: int = 0, end: int | None = None) -> list[tu
         position = 0
         for stop in _STOP.finditer(block):
             if stop.end() > position and _ends(block, position, stop, caseless):
-                spans.extend(_trimmed(block, position, stop.end(), offset))
+                spans.extend(_trim(block, position, stop.end(), offset))
                 position = stop.end()
-        spans.extend(_trimmed(block, position, len(block), offset))
+        spans.extend(_trim(block, position, len(block), offset))
     return spans
 
 
@@ -118,7 +118,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
     yield position, len(text)
 
 
-def _trimmed(block: str, start: int, end: int, offset: int) -> Iterator[tuple[int, int]]:
+def _trim(block: str, start: int, end: int, offset: int) -> Iterator[tuple[int, int]]:
     piece = block[start:end]
     words = piece.strip()
     if words:

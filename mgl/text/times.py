@@ -161,7 +161,7 @@ def read_expression(kind: str, phrase: str, said: date) -> Days:
     return _READERS[kind](phrase, said)
 
 
-def _date(phrase: str, said: date) -> Days:
+def _read_date(phrase: str, said: date) -> Days:
     """``8 May 2023``, ``the 3rd of July``, ``June 2022``."""
     if _HAS_YEAR.search(phrase):
         unit: Unit = "day" if _DIGIT.search(_HAS_YEAR.sub("", phrase)) else "month"
@@ -189,23 +189,23 @@ def _last_or_near(in_year: Callable[[int], Days], said: date) -> Days:
     raise fault or ValueError(f"no such day in the years before {said}")
 
 
-def _between(phrase: str, said: date) -> Days:
+def _read_between(phrase: str, said: date) -> Days:
     left, right = _SPLIT_PERIOD.split(phrase.partition(" ")[2], maxsplit=1)
-    last = _date(right, said)
+    last = _read_date(right, said)
     if _HAS_YEAR.search(left):
-        return Days(_date(left, said).first, last.last)
+        return Days(_read_date(left, said).first, last.last)
     for year in (last.last.year, last.last.year - 1):
-        first = _date(f"{left} {year}", said).first
+        first = _read_date(f"{left} {year}", said).first
         if first <= last.last:
             break
     return Days(first, last.last)
 
 
-def _before(phrase: str, said: date) -> Days:
+def _read_before(phrase: str, said: date) -> Days:
     """``the week before 9 June``: the seven days that end on 8 June."""
     what, word, anchor = _SPLIT_BEFORE.split(phrase, maxsplit=1)
     sign = -1 if word in ("before", "prior to") else 1
-    anchored = _date(anchor, said)
+    anchored = _read_date(anchor, said)
     edge = anchored.first if sign < 0 else anchored.last
     counted = what.removeprefix("the ").removeprefix("last ")
     unit = counted.split()[-1].removesuffix("s")
@@ -215,11 +215,11 @@ def _before(phrase: str, said: date) -> Days:
         return weekend(nearest_weekday(edge, 6 if sign < 0 else 5, sign))
     low, high = _count(counted)
     if high == 1:
-        return _ordered(edge + sign * _DAY, shift(edge, sign, unit))
+        return _order(edge + sign * _DAY, shift(edge, sign, unit))
     return _away(edge, sign, low, high, unit)
 
 
-def _part(phrase: str, said: date) -> Days:
+def _read_part(phrase: str, said: date) -> Days:
     found = _PART.fullmatch(phrase.replace("-", " "))
     if found is None:
         raise ValueError(f"{phrase!r} is no part of anything")
@@ -229,15 +229,15 @@ def _part(phrase: str, said: date) -> Days:
     elif rest.isdigit():
         whole = stretch(date(int(rest), 1, 1), "year")
     elif _index(rest, MONTHS) is not None:
-        whole = _month(rest, said)
+        whole = _read_month(rest, said)
     elif rest.split()[0] in ("last", "this", "next", "past", "coming"):
-        whole = _which(rest, said)
+        whole = _read_which(rest, said)
     else:
-        whole = _date(rest, said)
+        whole = _read_date(rest, said)
     return whole.part(*PARTS[name])
 
 
-def _season(phrase: str, said: date) -> Days:
+def _read_season(phrase: str, said: date) -> Days:
     words = phrase.replace(",", " ").replace("fall", "autumn").split()
     if words[-1].isdigit():
         return season(int(words[-1]), cast(Season, words[0]))
@@ -250,7 +250,7 @@ def _season(phrase: str, said: date) -> Days:
     return now[0] if now else season(said.year, cast(Season, words[-1]))
 
 
-def _weekend(phrase: str, said: date) -> Days:
+def _read_weekend(phrase: str, said: date) -> Days:
     words = phrase.split()
     before = weekend(said - _WEEK)
     if "last" in words or "past" in words:
@@ -260,16 +260,16 @@ def _weekend(phrase: str, said: date) -> Days:
     return weekend(said + _WEEK) if "next" in words else weekend(said)
 
 
-def _rolling(phrase: str, said: date) -> Days:
+def _read_rolling(phrase: str, said: date) -> Days:
     """``in the last three months``: from the day three months ago to today."""
     sign = -1 if re.search(r"\b(?:last|past)\b", phrase) else 1
     counted = re.split(r"\b(?:last|past|next|coming) ", phrase, maxsplit=1)[1]
     _, high = _count(counted)
     unit = counted.split()[-1].removesuffix("s")
-    return _ordered(said, shift(said, sign * high, unit))
+    return _order(said, shift(said, sign * high, unit))
 
 
-def _which(phrase: str, said: date) -> Days:
+def _read_which(phrase: str, said: date) -> Days:
     words = phrase.split()
     what = words[-1]
     sign = _direction(words)
@@ -278,7 +278,7 @@ def _which(phrase: str, said: date) -> Days:
     if what in ("week", "month", "year", "decade"):
         return stretch(shift(said, sign, what), cast(Unit, what))
     if (weekday := _index(what, WEEKDAYS)) is not None:
-        day = nearest_weekday(said, weekday, sign) if sign else _coming(said, weekday)
+        day = nearest_weekday(said, weekday, sign) if sign else _next_weekday(said, weekday)
         return stretch(day, "day")
     number = _month_number(what)
     if sign == 0:
@@ -295,20 +295,20 @@ def _direction(words: list[str]) -> int:
     return 1 if "next" in words or "coming" in words else 0
 
 
-def _ago(phrase: str, said: date) -> Days:
+def _read_ago(phrase: str, said: date) -> Days:
     sign = 1 if phrase.startswith("in ") or phrase.endswith(" from now") else -1
     counted = re.sub(r"^in | (?:ago|back|from now|more)\b", "", phrase)
     low, high = _count(counted)
     return _away(said, sign, low, high, counted.split()[-1].removesuffix("s"))
 
 
-def _lasted(phrase: str, said: date) -> Days:
+def _read_lasted(phrase: str, said: date) -> Days:
     counted = re.sub(r" (?:now|already)$", "", phrase)
     _, high = _count(counted)
-    return _ordered(said, shift(said, -high, counted.split()[-1].removesuffix("s")))
+    return _order(said, shift(said, -high, counted.split()[-1].removesuffix("s")))
 
 
-def _named(phrase: str, said: date) -> Days:
+def _read_named(phrase: str, said: date) -> Days:
     away: Mapping[str, tuple[int, int]] = {
         "day before yesterday": (-2, -2),
         "day after tomorrow": (2, 2),
@@ -322,24 +322,24 @@ def _named(phrase: str, said: date) -> Days:
     return Days(said + first * _DAY, said + last * _DAY)
 
 
-def _month(phrase: str, said: date) -> Days:
+def _read_month(phrase: str, said: date) -> Days:
     number = _month_number(phrase.split()[-1])
     return _last_or_near(lambda year: month(year, number), said)
 
 
-def _year(phrase: str, _: date) -> Days:
+def _read_year(phrase: str, _: date) -> Days:
     return stretch(date(int(phrase.split()[-1]), 1, 1), "year")
 
 
-def _on_weekday(phrase: str, said: date) -> Days:
+def _read_on_weekday(phrase: str, said: date) -> Days:
     word, name = phrase.split()
     weekday = WEEKDAYS.index(next(day for day in WEEKDAYS if day.startswith(name[:3])))
     ahead = word in ("by", "until", "till", "for")
-    day = _coming(said, weekday) if ahead else nearest_weekday(said, weekday, -1)
+    day = _next_weekday(said, weekday) if ahead else nearest_weekday(said, weekday, -1)
     return stretch(day, "day")
 
 
-def _on_the(phrase: str, said: date) -> Days:
+def _read_on_the(phrase: str, said: date) -> Days:
     """``on the 15th``: the last day of that number up to now."""
     number = int(re.sub(r"\D", "", phrase))
     day = said
@@ -359,7 +359,7 @@ def _away(said: date, sign: int, low: int, high: int, unit: str) -> Days:
     return Days(min(days.first for days in ends), max(days.last for days in ends))
 
 
-def _coming(said: date, weekday: int) -> date:
+def _next_weekday(said: date, weekday: int) -> date:
     """The next day of that name; today, if it is one."""
     return nearest_weekday(said - _DAY, weekday, 1)
 
@@ -388,7 +388,7 @@ def _index(word: str, names: list[str]) -> int | None:
     )
 
 
-def _ordered(one: date, other: date) -> Days:
+def _order(one: date, other: date) -> Days:
     return Days(min(one, other), max(one, other))
 
 
@@ -397,21 +397,21 @@ def _first(days: Days) -> date:
 
 
 _READERS: Mapping[str, Callable[[str, date], Days]] = {
-    "between": _between,
-    "before": _before,
-    "part": _part,
-    "season": _season,
-    "weekend": _weekend,
-    "rolling": _rolling,
-    "which": _which,
-    "ago": _ago,
-    "lasted": _lasted,
-    "date": _date,
-    "named": _named,
-    "month": _month,
-    "year": _year,
-    "weekday": _on_weekday,
-    "monthday": _on_the,
+    "between": _read_between,
+    "before": _read_before,
+    "part": _read_part,
+    "season": _read_season,
+    "weekend": _read_weekend,
+    "rolling": _read_rolling,
+    "which": _read_which,
+    "ago": _read_ago,
+    "lasted": _read_lasted,
+    "date": _read_date,
+    "named": _read_named,
+    "month": _read_month,
+    "year": _read_year,
+    "weekday": _read_on_weekday,
+    "monthday": _read_on_the,
 }
 
 

@@ -130,17 +130,17 @@ _NEAR: Final = 60  # characters on either side
 _JOINED: Final = re.compile(r"\w[-‐‑–]")
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern.replace(" ", r"\s+"), re.IGNORECASE)
 
 
-EXPRESSION: Final = _compiled(
+EXPRESSION: Final = _compile(
     r"(?<![\w'’])(?<!\d[.,])(?:"
     + "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items())
     + r")(?!\w)"
 )
 _BEGINNINGS, _WHOLES = (
-    tuple(_compiled(rf"\b(?:{pattern})") for pattern in patterns)
+    tuple(_compile(rf"\b(?:{pattern})") for pattern in patterns)
     for patterns in (_RECKONED, _LONGER)
 )
 

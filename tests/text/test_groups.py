@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.errors import UsageError
-from mgl.text.groups import dated, said, session_groups, turn_groups
+from mgl.text.groups import format_span, format_turn, session_groups, turn_groups
 from mgl.types import Conversation, Span, Turn
 
 MAY = datetime(2023, 5, 8, 9)
@@ -42,7 +42,7 @@ async def test_groups_hold_every_word_within_their_size(
     assert all(group.tokens <= most for group in groups)
     held: set[int] = set()
     for group in groups:
-        assert group.text == said(source, group.span)
+        assert group.text == format_span(source, group.span)
         held.update(range(group.span.start, group.span.end))
     text = source.transcript.text
     assert all(text[place].isspace() for place in range(len(text)) if place not in held)
@@ -81,7 +81,7 @@ async def test_sessions_are_groups() -> None:
     source = talk([("Ann", f"rain {n}", MAY) for n in range(7)] + [("", " ", None)])
     groups = await session_groups(source, words)
     assert [list(source.turns_at(group.span)) for group in groups] == [[0, 1, 2], [3, 4, 5], [6]]
-    assert groups[2].text == dated(source.turns[6])
+    assert groups[2].text == format_turn(source.turns[6])
 
 
 async def test_nothing_said_is_no_group() -> None:
@@ -93,7 +93,8 @@ async def test_nothing_said_is_no_group() -> None:
 def test_a_part_of_a_turn_is_that_part() -> None:
     source = talk([("Ann", "rain sun", MAY), ("Bo", "horse", None)])
     span = source.span(0)
-    assert said(source, Span(source.id, span.start + 5, span.end)) == "(Monday, 08 May 2023) sun"
+    part = Span(source.id, span.start + 5, span.end)
+    assert format_span(source, part) == "(Monday, 08 May 2023) sun"
     assert list(source.turns_at(source.line_span(1))) == [1]
     assert source.transcript.quote(source.line_span(1)) == "Bo: horse"
     whole = Span(source.id, 0, source.line_span(1).end)

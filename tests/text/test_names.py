@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.text.names import find_names, mentioned
-from mgl.text.nouns import find_nouns
+from mgl.text.names import find_mentioned, find_names, find_nouns
 
 
 def found(text: str) -> list[str]:
@@ -44,8 +43,8 @@ def test_spans_hold_an_alias(text: str) -> None:
 
 def test_a_mention_is_a_whole_word_of_any_alias() -> None:
     names = find_names("I met Irene Adler. Miss Adler sang to Holmes, and Holmes listened.")
-    assert [name.name for name in mentioned("when Miss\nAdler came", names)] == ["Irene Adler"]
-    assert mentioned("Holmesian", names) == []
+    assert [name.name for name in find_mentioned("when Miss\nAdler came", names)] == ["Irene Adler"]
+    assert find_mentioned("Holmesian", names) == []
 
 
 @pytest.mark.parametrize(

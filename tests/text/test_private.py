@@ -94,8 +94,8 @@ def test_only_the_kinds_that_are_asked_for() -> None:
 
 def test_what_overlaps_is_one_part() -> None:
     parts = [Private("phone", 0, 5), Private("secret", 3, 9), Private("ip", 4, 6)]
-    assert private._merged(parts) == [Private("secret", 0, 9)]
-    assert private._merged([Private("ip", 0, 2), Private("ip", 2, 4)]) == [
+    assert private._merge(parts) == [Private("secret", 0, 9)]
+    assert private._merge([Private("ip", 0, 2), Private("ip", 2, 4)]) == [
         Private("ip", 0, 2),
         Private("ip", 2, 4),
     ]

@@ -14,8 +14,7 @@ from itertools import combinations, pairwise, takewhile
 from typing import Final
 
 from mgl.memories.graph.edits import Rows
-from mgl.text.names import find_names
-from mgl.text.nouns import find_nouns
+from mgl.text.names import find_names, find_nouns
 
 __all__ = ["NAME", "NOUN", "Terms", "find_terms", "put_terms"]
 

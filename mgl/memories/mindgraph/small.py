@@ -50,7 +50,7 @@ from mgl.retrieval import LexicalIndex, reciprocal_rank_fusion
 from mgl.retrieval.lexical import stems
 from mgl.store import MemoryRecord
 from mgl.text import sentence_spans
-from mgl.text.names import Name, find_names, mentioned
+from mgl.text.names import Name, find_mentioned, find_names
 from mgl.types import Answer, Chunk, Document, Question, Span
 
 __all__ = [
@@ -258,7 +258,7 @@ class ClaimWriter:
         rejected = None if claim.is_kept else "not_supported"
         if not draft.put(node, rejected=rejected, score=claim.support, call_key=key):
             return
-        for name in mentioned(quote, self._names):
+        for name in find_mentioned(quote, self._names):
             entity = self._ids[name.name]
             if draft.state.node(entity) is None:
                 draft.put(self._entity(name, claim), call_key=key)
@@ -273,7 +273,7 @@ class ClaimWriter:
         """A name's node, which stands on the sentence of the claim's passage that names it."""
         text, span = self._document.text, claim.span
         for start, end in sentence_spans(text, span.start, span.end):
-            if mentioned(text[start:end], [name]):
+            if find_mentioned(text[start:end], [name]):
                 span = self._document.span(start, end)
                 break
         others = [alias for alias in name.aliases if alias != name.name]

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mgl.memories.mnemis.naming import key_of
-from mgl.text.names import WORD, GrowingNames
-from mgl.text.nouns import GrowingNouns
+from mgl.text.names import WORD, GrowingNames, GrowingNouns
 
 __all__ = ["NAME", "NOUN", "SPEAKER", "Place", "Places"]
 

@@ -22,8 +22,16 @@ from mgl.memories.mnemis.places import LEAST, NAME, NOUN, Place, Places
 from mgl.memories.mnemis.state import EMPTY, State
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import EditRecord
-from mgl.text.names import WORD, Name, find_names
-from mgl.text.nouns import LEAST_LETTERS, LEAST_SHARE, UNSURE, GrowingNouns, find_nouns
+from mgl.text.names import (
+    LEAST_LETTERS,
+    LEAST_SHARE,
+    UNSURE,
+    WORD,
+    GrowingNouns,
+    Name,
+    find_names,
+    find_nouns,
+)
 from mgl.types import Conversation, Turn
 
 PIECES = (
