@@ -1,13 +1,11 @@
-"""What mgl needs from this machine, checked one by one, each with what to do where it is missing.
+"""What mgl needs from this machine: one check at a time, each with what to do if it fails.
 
     for check in examine():
         print("ok" if check.ok else "!!", check.name, check.detail, check.hint)
 
-A check is about one profile's model, its engine and its weights; what is merely optional is
-``ok`` and says in its detail that it is not here. Engines are imported in a process of their own,
-so that one that crashes on import is reported and not suffered.
-
-It does not run a model, and does not say how fast one would be.
+Checks are about one profile's model, its engine and its weights; a missing part that is optional
+is ``ok`` and says so. Engines are imported in a separate process, so that one that crashes on
+import is reported. No model is run.
 """
 
 from __future__ import annotations
@@ -69,18 +67,17 @@ def examine(
     models: Path | None = None,
     base_url: str | None = None,
 ) -> Iterator[Check]:
-    """Every check, in order, as it is done (hashing weights may take seconds).
+    """Yield every check in order (hashing weights may take seconds).
 
-    ``model`` is the profile that has to work here; ``base_url`` is the server that has to answer
-    (``MGL_BASE_URL`` where it is None, else one that `mgl serve` runs for the model, or for any
-    where none is named), and with one no weights are needed on this machine. A key for it is taken
-    from ``MGL_API_KEY``, else from what `mgl serve` keeps.
+    ``model`` is the profile that has to work, ``base_url`` the server that has to answer
+    (MGL_BASE_URL, or a server of `mgl serve` for this model, if it is None); with a server no
+    weights are needed here. Its key comes from MGL_API_KEY, or from `mgl serve`.
     """
     base_url = base_url or os.environ.get("MGL_BASE_URL")
     key = os.environ.get("MGL_API_KEY")
-    yield _python()
-    yield _packages()
-    own = yield from _own_servers(model, base_url, home)
+    yield _check_python()
+    yield _check_packages()
+    own = yield from _check_servers(model, base_url, home)
     if own is not None and base_url is None:
         model, base_url = own.model, own.base_url
     if own is not None:
@@ -90,55 +87,55 @@ def examine(
         profiles = load_profiles(models, home=home)
         profile = load_profile(model, models, home=home)
     except MglError as error:
-        yield _failed("profile", error)
+        yield _from_error("profile", error)
         return
     yield Check("profile", True, f"{profile.name}, {profile.engine}, {profile.licence}")
     for engine in _ENGINES:
-        yield _engine(engine, needed=engine == ("openai" if base_url else profile.engine))
+        yield _check_engine(engine, needed=engine == ("openai" if base_url else profile.engine))
     try:
         folder = shipped.home(home)
     except ResourceError as error:
-        yield _failed("home", error)
+        yield _from_error("home", error)
     else:
         yield Check("home", True, f"{folder} (writable)")
-        yield from _weights(profile, profiles, folder, served=base_url is not None)
+        yield from _check_all_weights(profile, profiles, folder, served=base_url is not None)
     if base_url is None:
-        yield _memory(profile)
+        yield _check_memory(profile)
     if base_url is not None or profile.engine == "openai":
-        yield _server(base_url, key)
+        yield _check_server(base_url, key)
 
 
-def _own_servers(
+def _check_servers(
     model: str | None, base_url: str | None, home: Path | None
 ) -> Generator[Check, None, ServerRecord | None]:
-    """What is to be said of the servers that mgl runs, and the one that is to be used."""
+    """Check the servers that mgl runs, and return the one to use."""
     from mgl.serving.discovery import find_server, leftovers, server_at
 
     try:
         folder = shipped.home(home)
     except ResourceError:
-        return None  # the check of the home folder says so
+        return None  # reported by the check of the home folder
     for leftover in leftovers(folder):
         hint = "`mgl serve status` lists your servers" if leftover.alive else ""
         yield Check("servers", not leftover.alive, leftover.describe(), hint)
     try:
         return server_at(folder, base_url) if base_url else find_server(folder, model)
     except MglError as error:
-        yield _failed("servers", error)
+        yield _from_error("servers", error)
         return None
 
 
-def _failed(name: str, error: MglError) -> Check:
+def _from_error(name: str, error: MglError) -> Check:
     return Check(name, False, error.message, error.hint)
 
 
-def _python() -> Check:
+def _check_python() -> Check:
     system = f"{platform.system()} {platform.machine()}"
     return Check("python", True, f"{platform.python_version()} on {system}, {sys.executable}")
 
 
-def _packages() -> Check:
-    """Whether the packages that mgl itself requires are installed, and in which versions."""
+def _check_packages() -> Check:
+    """Check the packages that mgl itself requires."""
     try:
         requires = importlib.metadata.requires("mgl") or []
     except importlib.metadata.PackageNotFoundError:
@@ -170,20 +167,20 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-def _engine(engine: EngineName, *, needed: bool) -> Check:
+def _check_engine(engine: EngineName, *, needed: bool) -> Check:
     name, parts, install = f"engine {engine}", _ENGINES[engine], _INSTALL[engine]
     missing = [shown for module, shown in parts if importlib.util.find_spec(module) is None]
     if missing:
         if needed:
             return Check(name, False, f"missing: {', '.join(missing)}", install)
-        return Check(name, True, f"not here, not needed ({install})")
-    if trouble := _import_trouble([module for module, _ in parts]):
-        return Check(name, False, f"does not import: {trouble}", f"install it again: {install}")
+        return Check(name, True, f"not installed, not needed ({install})")
+    if trouble := _import_error([module for module, _ in parts]):
+        return Check(name, False, f"does not import: {trouble}", f"reinstall it: {install}")
     return Check(name, True, ", ".join(f"{shown} {_version(shown)}" for _, shown in parts))
 
 
-def _import_trouble(modules: list[str]) -> str:
-    """Why these modules cannot be imported together, or nothing."""
+def _import_error(modules: list[str]) -> str:
+    """Return why these modules cannot be imported together, or an empty text."""
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-c", f"import {', '.join(modules)}"],
@@ -195,24 +192,24 @@ def _import_trouble(modules: list[str]) -> str:
             timeout=_IMPORT_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        return f"no end after {_IMPORT_SECONDS} s"
+        return f"still importing after {_IMPORT_SECONDS} s"
     if done.returncode == 0:
         return ""
     return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
 
 
-def _weights(
+def _check_all_weights(
     profile: ModelProfile, profiles: dict[str, ModelProfile], home: Path, *, served: bool
 ) -> Iterator[Check]:
-    """Disk, the weights of the profile that has to work, and any other weights that are here."""
-    own = _found(profile, home)
+    """Check the disk, the weights of the profile, and all other weights on this machine."""
+    own = _check_weights(profile, home)
     missing = own is None and not served and profile.engine != "openai"
     try:
         shipped.require_space(
             home, _ROOM_FOR_MEMORIES + (2 * (profile.weights.bytes or 0) if missing else 0)
         )
     except ResourceError as error:
-        yield _failed("disk", error)
+        yield _from_error("disk", error)
     else:
         free = shutil.disk_usage(home).free
         yield Check("disk", True, f"{free / 1e9:.1f} GB free")
@@ -228,17 +225,17 @@ def _weights(
     else:
         yield Check(f"weights {profile.name}", True, "not here, not needed (a server has them)")
     for name in sorted(profiles.keys() - {profile.name}):
-        if (check := _found(profiles[name], home)) is not None:
+        if (check := _check_weights(profiles[name], home)) is not None:
             yield check
 
 
-def _found(profile: ModelProfile, home: Path) -> Check | None:
-    """What is to be said of a profile's weights where they are on this machine."""
+def _check_weights(profile: ModelProfile, home: Path) -> Check | None:
+    """Check a profile's weights by their hash; None if they are not on this machine."""
     name = f"weights {profile.name}"
     try:
         path = find_weights(profile, home)
     except ResourceError as error:
-        return _failed(name, error)
+        return _from_error(name, error)
     if path is None:
         return None
     sha256 = profile.weights.sha256
@@ -248,18 +245,18 @@ def _found(profile: ModelProfile, home: Path) -> Check | None:
         return Check(
             name,
             False,
-            f"{path} has a wrong sha256",
+            f"{path} has the wrong sha256",
             f"delete it, then `mgl models get {profile.name}`",
         )
-    return Check(name, True, f"{path}, sha256 {sha256[:12]}… right")
+    return Check(name, True, f"{path}, sha256 {sha256[:12]}… correct")
 
 
-def _memory(profile: ModelProfile) -> Check:
-    """Rule of thumb: twice the weights (they are repacked on loading) and 1 GB for the work."""
+def _check_memory(profile: ModelProfile) -> Check:
+    """Check free memory: twice the weights, which are repacked on loading, and 1 GB."""
     needed = 2 * (profile.weights.bytes or 0) + 1_000_000_000
     free = free_memory()
     if free is None:
-        return Check("memory", True, "this system does not say how much is free")
+        return Check("memory", True, "this system does not report free memory")
     detail = f"{free / 1e9:.1f} GB free, about {needed / 1e9:.1f} GB needed"
     if free < needed:
         return Check(
@@ -271,19 +268,18 @@ def _memory(profile: ModelProfile) -> Check:
     return Check("memory", True, detail)
 
 
-def _server(base_url: str | None, key: str | None) -> Check:
+def _check_server(base_url: str | None, key: str | None) -> Check:
     if base_url is None:
         return Check(
             "server",
             False,
             "this profile needs a model server, and none is named",
-            "start one (`mgl serve`), or set MGL_BASE_URL, for instance to "
-            "http://127.0.0.1:8000/v1",
+            "start one (`mgl serve`), or set MGL_BASE_URL, e.g. to http://127.0.0.1:8000/v1",
         )
     import httpx
 
     url = f"{base_url.rstrip('/')}/models"
-    hint = f"start the server, or mend MGL_BASE_URL; `curl {url}` has to list its models"
+    hint = f"start the server, or correct MGL_BASE_URL; `curl {url}` must list its models"
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
         reply = httpx.get(url, headers=headers, timeout=_SERVER_SECONDS)

@@ -1,40 +1,63 @@
-"""A view put in one order and checked, so that what is exported is the same every time.
+"""A view checked and put into one order, and how its kinds of node look.
 
     >>> from mgl.types import Document
     >>> document = Document.from_text("a.txt", "x")
     >>> view = GraphView("m1", "mindgraph", "model", document, (), 1, (), ())
-    >>> arranged(view) == view
+    >>> arrange(view) == view
     True
 
-It checks what an exporter relies on, not whether a quote supports what its node says.
+A page made twice is the same. It checks what exporters rely on, not whether a quote supports its
+node.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 
-__all__ = ["arranged", "holding", "lasting", "marks", "membership"]
+__all__ = [
+    "COLOURS",
+    "Look",
+    "arrange",
+    "choose_looks",
+    "drop_unseen",
+    "is_holding",
+    "is_membership",
+    "optional_fields",
+]
+
+COLOURS: Final = 8
+_SHAPES: Final = (
+    *("circle", "diamond", "square", "hexagon"),
+    *("triangle", "pentagon", "star", "wedge"),
+)
+_USUAL: Final = ("entity", "event", "claim", "concept", "stat", "point")
 
 
-def arranged(view: GraphView) -> GraphView:
-    """The view with nodes and edges by id; ValueError if it contradicts itself."""
-    _unique("node", (node.id for node in view.nodes))
-    _unique("edge", (edge.id for edge in view.edges))
+def arrange(view: GraphView) -> GraphView:
+    """Sort nodes and edges by id; ValueError if the view contradicts itself."""
+    for noun, ids in (
+        ("node", Counter(node.id for node in view.nodes)),
+        ("edge", Counter(edge.id for edge in view.edges)),
+    ):
+        for each, count in ids.items():
+            if count > 1:
+                raise ValueError(f"{noun} id {each!r} is in the view twice")
     known = {node.id: node for node in view.nodes}
     for node in view.nodes:
         if node.layer < 0 or (node.layer and node.hyperedge):
-            raise ValueError(f"{node.id!r} is no category: layer {node.layer}, or a hyperedge")
+            raise ValueError(f"{node.id!r} cannot be a category: layer {node.layer} or a hyperedge")
     for edge in view.edges:
         for end in (edge.source, edge.target):
             if end not in known:
                 raise ValueError(f"edge {edge.id!r} names node {end!r}, which is not in the view")
         layers = known[edge.source].layer, known[edge.target].layer
-        if any(layers) and not holding(known[edge.source], known[edge.target]):
+        if any(layers) and not is_holding(known[edge.source], known[edge.target]):
             raise ValueError(f"edge {edge.id!r} leads from layer {layers[0]} to layer {layers[1]}")
     for each in view.elements:
         view.document.quote(each.span)
@@ -47,47 +70,62 @@ def arranged(view: GraphView) -> GraphView:
     )
 
 
-def lasting(view: GraphView) -> GraphView:
-    """The view without what is not there after any step."""
-    nodes = {node.id: node for node in view.nodes if _meet(node)}
-    edges = tuple(
+def drop_unseen(view: GraphView) -> GraphView:
+    """Drop elements that are not there after any step."""
+    nodes = {node.id: node for node in view.nodes if _coexist(node)}
+    edges = (
         edge
         for edge in view.edges
-        if edge.source in nodes
-        and edge.target in nodes
-        and _meet(edge, nodes[edge.source], nodes[edge.target])
+        if {edge.source, edge.target} <= nodes.keys()
+        and _coexist(edge, nodes[edge.source], nodes[edge.target])
     )
-    return replace(view, nodes=tuple(nodes.values()), edges=edges)
+    return replace(view, nodes=tuple(nodes.values()), edges=tuple(edges))
 
 
-def membership(one: ViewNode, other: ViewNode) -> bool:
-    """Whether an edge between two nodes says that one of them, a hyperedge, joins the other."""
-    return one.hyperedge != other.hyperedge
-
-
-def holding(one: ViewNode, other: ViewNode) -> bool:
-    """Whether an edge from one node to another says that the one, a category, holds the other."""
-    return one.layer > other.layer
-
-
-def marks(element: ViewNode | ViewEdge) -> dict[str, Any]:
-    """What is exported of an element only where it is so: ``gone``, ``hyperedge``, ``layer``."""
-    said: dict[str, Any] = {} if element.gone is None else {"gone": element.gone}
-    if isinstance(element, ViewNode) and element.hyperedge:
-        said["hyperedge"] = True
-    if isinstance(element, ViewNode) and element.layer:
-        said["layer"] = element.layer
-    return said
-
-
-def _meet(*elements: ViewNode | ViewEdge) -> bool:
+def _coexist(*elements: ViewNode | ViewEdge) -> bool:
     taken = (math.inf if each.gone is None else each.gone for each in elements)
     return max(each.step for each in elements) < min(taken)
 
 
-def _unique(noun: str, ids: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for each in ids:
-        if each in seen:
-            raise ValueError(f"{noun} id {each!r} is in the view twice")
-        seen.add(each)
+def is_membership(one: ViewNode, other: ViewNode) -> bool:
+    """Whether an edge between two nodes says that one of them, a hyperedge, joins the other."""
+    return one.hyperedge != other.hyperedge
+
+
+def is_holding(one: ViewNode, other: ViewNode) -> bool:
+    """Whether an edge from one node to another says that the one, a category, holds the other."""
+    return one.layer > other.layer
+
+
+def optional_fields(element: ViewNode | ViewEdge) -> dict[str, Any]:
+    """Return the fields that are exported only if set: ``gone``, ``hyperedge``, ``layer``."""
+    fields: dict[str, Any] = {} if element.gone is None else {"gone": element.gone}
+    if isinstance(element, ViewNode) and element.hyperedge:
+        fields["hyperedge"] = True
+    if isinstance(element, ViewNode) and element.layer:
+        fields["layer"] = element.layer
+    return fields
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How one kind is drawn; ``colour`` counts the stylesheet's classes ``k0`` to ``k7``."""
+
+    kind: str
+    shape: str
+    colour: int
+
+
+def choose_looks(kinds: Iterable[str]) -> tuple[Look, ...]:
+    """Choose a shape and a colour for each kind, never the colour alone: 64 can be told apart.
+
+    Usual kinds look the same on every page; the others follow by name.
+    """
+    present = set(kinds)
+    slots = {kind: slot for slot, kind in enumerate(_USUAL) if kind in present}
+    others = sorted(present.difference(_USUAL))
+    slots.update({kind: len(_USUAL) + place for place, kind in enumerate(others)})
+    return tuple(
+        Look(kind, _SHAPES[slot % len(_SHAPES)], (slot + slot // len(_SHAPES)) % COLOURS)
+        for kind, slot in slots.items()
+    )

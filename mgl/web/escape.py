@@ -1,4 +1,4 @@
-"""Text that others wrote, made harmless in HTML, in a script element and in XML.
+"""Pages: their assets, and text that others wrote, made harmless in HTML, scripts and XML.
 
     >>> html_text("a < b\\x00")
     'a &lt; b␀'
@@ -13,9 +13,10 @@ from __future__ import annotations
 import html
 import json
 import re
+from importlib import resources
 from typing import Any
 
-__all__ = ["html_text", "json_text", "script_json", "visible", "xml_text"]
+__all__ = ["asset", "html_text", "json_text", "script_json", "visible", "xml_text"]
 
 _NONCHARACTERS = "\ufdd0-\ufdef" + "".join(
     f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
@@ -26,6 +27,11 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _IN_SCRIPT = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 _DELETE = 0x7F
 _PICTURES = 0x2400
+
+
+def asset(name: str) -> str:
+    """Read a file of ``mgl/web/assets``; ``palette.css`` has the colours of all pages."""
+    return (resources.files("mgl.web") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _picture(match: re.Match[str]) -> str:

@@ -6,13 +6,10 @@
     >>> json.loads(to_json(view))["nodes"]
     []
 
-All three are functions of the view alone: nodes and edges are sorted by id, so the order in which
-a memory lists them makes no difference. Each raises ValueError for a view that contradicts itself
-(an id twice, an edge to nowhere, a span outside the document). The document's text is in the page,
-and in JSON and GraphML only as the quotes of its nodes and edges.
-
-Where a step took elements away, all three hold them too, with that step (``gone``); a node that is
-a hyperedge says so (``hyperedge``), a category its layer (``layer``).
+All three depend on the view alone, whatever the order of its nodes and edges, and raise ValueError
+for a view that contradicts itself (an id twice, an edge to nowhere, a span outside the document).
+Elements that a step took away are there with that step (``gone``). The document's text is in the
+page; JSON and GraphML have only the quotes of nodes and edges.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from typing import Any, Final
 
 from mgl.memories.view import GraphView
 from mgl.types import Answer, Citation, Document, Section, Span
-from mgl.web.arrange import arranged, marks
+from mgl.web.arrange import arrange, optional_fields
 from mgl.web.escape import json_text, xml_text
 from mgl.web.page import to_html
 
@@ -34,8 +31,8 @@ FORMAT: Final = "mgl-graph/1"
 
 
 def to_json(view: GraphView) -> str:
-    """The graph with its answers; every ``quote`` is the document's characters start to end."""
-    view = arranged(view)
+    """Write graph and answers as JSON; ``quote`` is the document's characters start to end."""
+    view = arrange(view)
     document = view.document
     return json_text(
         {
@@ -60,7 +57,7 @@ def to_json(view: GraphView) -> str:
                     "content": node.content,
                     **_source(document, node.span),
                     "step": node.step,
-                    **marks(node),
+                    **optional_fields(node),
                 }
                 for node in view.nodes
             ],
@@ -72,7 +69,7 @@ def to_json(view: GraphView) -> str:
                     "relation": edge.relation,
                     **_source(document, edge.span),
                     "step": edge.step,
-                    **marks(edge),
+                    **optional_fields(edge),
                 }
                 for edge in view.edges
             ],
@@ -82,14 +79,14 @@ def to_json(view: GraphView) -> str:
 
 
 def to_graphml(view: GraphView) -> str:
-    """The graph for graph tools, as a directed multigraph whose edge keys are the edges' ids.
+    """Write the graph as GraphML: a directed multigraph, keyed by the edges' ids.
 
-    Characters that XML forbids are left out, also of ids; two ids that become one are told apart
-    by a number. ``start`` and ``end`` still count the document's own characters.
+    Characters that XML forbids are dropped, also from ids, which then get a number if they collide.
+    ``start`` and ``end`` still count the document's own characters.
     """
     import networkx as nx
 
-    view = arranged(view)
+    view = arrange(view)
     document = view.document
     graph: Any = nx.MultiDiGraph(
         memory_id=xml_text(view.memory_id),
@@ -110,7 +107,7 @@ def to_graphml(view: GraphView) -> str:
             content=xml_text(node.content),
             **_flat_source(document, node.span),
             step=node.step,
-            **marks(node),
+            **optional_fields(node),
         )
     for edge in view.edges:
         graph.add_edge(
@@ -120,7 +117,7 @@ def to_graphml(view: GraphView) -> str:
             relation=xml_text(edge.relation),
             **_flat_source(document, edge.span),
             step=edge.step,
-            **marks(edge),
+            **optional_fields(edge),
         )
     written = io.BytesIO()
     nx.write_graphml_xml(graph, written)
@@ -138,14 +135,9 @@ def _source(document: Document, span: Span) -> dict[str, Any]:
 
 def _flat_source(document: Document, span: Span) -> dict[str, str | int]:
     section = document.section_at(span.start)
-    flat: dict[str, str | int] = {
-        "start": span.start,
-        "end": span.end,
-        "quote": xml_text(document.quote(span)),
-    }
-    if section is not None:
-        flat[section.kind] = xml_text(section.label)
-    return flat
+    place = {} if section is None else {section.kind: xml_text(section.label)}
+    quote = xml_text(document.quote(span))
+    return {"start": span.start, "end": span.end, "quote": quote, **place}
 
 
 def _section(section: Section | None) -> dict[str, str] | None:
@@ -177,7 +169,7 @@ def _citation(citation: Citation) -> dict[str, Any]:
 
 
 def _distinct(ids: Iterable[str]) -> Mapping[str, str]:
-    """Each id as XML can hold it, no two the same."""
+    """Map each id to one that XML can hold, no two the same."""
     names: dict[str, str] = {}
     taken: set[str] = set()
     for each in ids:

@@ -1,21 +1,20 @@
-"""Where the nodes of a graph are drawn: the same graph gives the same picture.
+"""Place the nodes of a graph: the same graph gives the same picture.
 
-Each connected part is placed by stress majorisation (Gansner, Koren and North, "Graph Drawing by
-Stress Majorization", 2004, in its damped per-node form): drawn distances follow the distances
-along edges, so that neighbours lie together and hubs in the middle. Edges at hubs are longer, as
-more has to fit around them. Parts are then turned to lie flat and packed in rows, largest first.
+Connected parts are placed by stress majorisation (Gansner, Koren and North, "Graph Drawing by
+Stress Majorization", 2004, in its damped per-node form), with longer edges at hubs, then turned to
+lie flat and packed in rows, largest first.
 
     >>> positions(2, [(0, 1)]) == positions(2, [(0, 1)])
     True
 
 Units are pixels at zoom 1. A part of more than ``LIMIT`` nodes, whose distances would not fit in
-memory, is laid out as a spiral with its hubs in the middle. Nothing here knows what a node says.
+memory, is laid out as a spiral with its hubs in the middle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,95 +35,45 @@ _GOLDEN_ANGLE: Final = 2.399963229728653
 
 
 def positions(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
-    """The place of each of ``count`` nodes; ``edges`` are pairs of node numbers.
+    """Place ``count`` nodes; ``edges`` are pairs of node numbers.
 
     Direction, repeated edges and loops make no difference.
     """
+    import networkx as nx
     import numpy as np
 
-    pairs = sorted({(min(a, b), max(a, b)) for a, b in edges if a != b})
+    graph: Any = nx.Graph()
+    graph.add_nodes_from(range(count))
+    graph.add_edges_from(sorted({(min(a, b), max(a, b)) for a, b in edges if a != b}))
+    for a, b in graph.edges:
+        graph.edges[a, b]["length"] = 48.0 + 20.0 * (graph.degree[a] + graph.degree[b]) ** 0.5
     placed: Points = np.zeros((count, 2))
-    parts = _parts(count, pairs)
-    within = _within(parts, pairs)
-    drawings = [_draw(len(part), own) for part, own in zip(parts, within, strict=True)]
+    parts = sorted(map(sorted, nx.connected_components(graph)), key=lambda part: (-len(part), part))
+    drawings = [_draw(graph, part) for part in parts]
     for part, points in zip(parts, _pack(drawings), strict=True):
         placed[part] = points
     return [(round(float(x), 1), round(float(y), 1)) for x, y in placed]
 
 
-def _parts(count: int, pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """The connected parts, largest first, each in node order."""
-    near: list[list[int]] = [[] for _ in range(count)]
-    for a, b in pairs:
-        near[a].append(b)
-        near[b].append(a)
-    seen = [False] * count
-    parts = []
-    for start in range(count):
-        if seen[start]:
-            continue
-        seen[start] = True
-        part = [start]
-        for node in part:
-            for other in near[node]:
-                if not seen[other]:
-                    seen[other] = True
-                    part.append(other)
-        parts.append(sorted(part))
-    return sorted(parts, key=len, reverse=True)
-
-
-def _within(
-    parts: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]]
-) -> list[list[tuple[int, int]]]:
-    """The pairs of each part, by the places of their nodes in it."""
-    home = {
-        node: (number, index)
-        for number, part in enumerate(parts)
-        for index, node in enumerate(part)
-    }
-    within: list[list[tuple[int, int]]] = [[] for _ in parts]
-    for a, b in pairs:
-        number, place = home[a]
-        within[number].append((place, home[b][1]))
-    return within
-
-
-def _draw(count: int, pairs: Sequence[tuple[int, int]]) -> Points:
-    """One connected part around the origin, lying flat, with no two nodes on top of each other."""
+def _draw(graph: Any, part: list[int]) -> Points:
+    """Draw a connected part around the origin, lying flat, with no two nodes overlapping."""
+    import networkx as nx
     import numpy as np
 
-    if count == 1:
+    if len(part) == 1:
         return np.zeros((1, 2))
-    degree = np.zeros(count)
-    for a, b in pairs:
-        degree[a] += 1
-        degree[b] += 1
-    if count > LIMIT:
-        return _spiral(degree)
-    wanted = _distances(count, pairs, degree)
+    if len(part) > LIMIT:
+        return _spiral(np.array([graph.degree[node] for node in part]))
+    wanted = nx.floyd_warshall_numpy(graph.subgraph(part), nodelist=part, weight="length")
     random = np.random.default_rng(_SEED)
-    tries = 1 if count > LIMIT // 4 else _TRIES
-    starts = [random.normal(scale=wanted.max() / 3, size=(count, 2)) for _ in range(tries)]
+    tries = 1 if len(part) > LIMIT // 4 else _TRIES
+    starts = [random.normal(scale=wanted.max() / 3, size=(len(part), 2)) for _ in range(tries)]
     best = min((_majorise(start, wanted) for start in starts), key=lambda each: each[0])
-    return _spread(_flat(best[1]))
-
-
-def _distances(count: int, pairs: Sequence[tuple[int, int]], degree: NDArray[np.float64]) -> Points:
-    """Shortest ways along edges between all nodes (Floyd and Warshall)."""
-    import numpy as np
-
-    ways = np.full((count, count), np.inf)
-    np.fill_diagonal(ways, 0.0)
-    for a, b in pairs:
-        ways[a, b] = ways[b, a] = 48.0 + 20.0 * float(degree[a] + degree[b]) ** 0.5
-    for middle in range(count):
-        np.minimum(ways, ways[:, middle, None] + ways[None, middle, :], out=ways)
-    return ways
+    return _separate(_flatten(best[1]))
 
 
 def _majorise(points: Points, wanted: Points) -> tuple[float, Points]:
-    """The stress that remains, and the points that have it."""
+    """Minimise the stress from a start; return what remains of it, and the points."""
     import numpy as np
 
     weight = np.zeros_like(wanted)
@@ -143,8 +92,8 @@ def _majorise(points: Points, wanted: Points) -> tuple[float, Points]:
     return float((weight * (drawn - wanted) ** 2).sum()), np.stack([x, y], axis=1)
 
 
-def _flat(points: Points) -> Points:
-    """The points about their middle, turned so that they are wider than high."""
+def _flatten(points: Points) -> Points:
+    """Centre the points, and turn them so that they are wider than high."""
     import numpy as np
 
     points = points - points.mean(axis=0)
@@ -154,8 +103,8 @@ def _flat(points: Points) -> Points:
     return np.stack([x * cosine + y * sine, y * cosine - x * sine], axis=1)
 
 
-def _spread(points: Points) -> Points:
-    """The points moved apart until each has room for itself and its label."""
+def _separate(points: Points) -> Points:
+    """Move the points apart until each has room for itself and its label."""
     import numpy as np
 
     x, y = points[:, 0] / _ROOM[0], points[:, 1] / _ROOM[1]
@@ -183,7 +132,7 @@ def _spiral(degree: NDArray[np.float64]) -> Points:
 
 
 def _pack(drawings: Sequence[Points]) -> list[Points]:
-    """The drawings side by side in rows, each row centred, none overlapping another."""
+    """Put the drawings side by side in centred rows, without overlap."""
     import numpy as np
 
     if not drawings:

@@ -1,20 +1,21 @@
-"""A graph as one HTML file: the graph, and beside it the text that it was read from.
+"""A graph as one HTML file, with the text that it was read from beside it.
 
-The file holds everything it needs, asks the network for nothing and works from a disk. Its content
-security policy lets only its own script and style run, by their hashes; what the document, the
-model or the user wrote enters it as escaped text and as inert JSON, never as markup.
+The file needs no network and no server. Its content security policy runs only its own script and
+style, by their hashes; text of the document, the model or the user enters it escaped or as inert
+JSON, never as markup.
 
 Its address can end in ``#node=<id>`` or ``#edge=<id>``, which opens that element and its passage,
 and in ``&step=<n>``, which shows the graph as it was after that step.
 
-Where there are categories, they are a tree that can be opened, beside a graph of what they hold;
-the answer in sight opens its paths in it.
+Categories are shown as a tree, in which the open answer unfolds its paths.
 
 It needs a browser of 2023 or later; without scripts it still shows questions, answers and text.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from string import Template
@@ -23,38 +24,36 @@ from urllib.parse import quote
 
 from mgl.memories.view import GraphView, ViewEdge
 from mgl.types import Answer, Citation, Document, Span
-from mgl.web.arrange import arranged, holding, lasting, marks, membership
-from mgl.web.escape import html_text, script_json, visible
-from mgl.web.kinds import Look, looks
+from mgl.web.arrange import (
+    Look,
+    arrange,
+    choose_looks,
+    drop_unseen,
+    is_holding,
+    is_membership,
+    optional_fields,
+)
+from mgl.web.escape import asset, html_text, script_json, visible
 from mgl.web.layout import positions
 from mgl.web.passages import Mark, section_label, text_html
-from mgl.web.pieces import asset, digest
 
 __all__ = ["to_html"]
 
 _SCRIPTS: Final = (
-    "state",
-    "shapes",
-    "areas",
-    "graph",
-    "pointer",
-    "text",
-    "detail",
-    "tree",
-    "controls",
-    "start",
+    *("state", "shapes", "areas", "graph", "pointer"),
+    *("text", "detail", "tree", "controls", "start"),
 )
 _QUOTE: Final = 4000
 
 
 def to_html(view: GraphView) -> str:
-    """The page; the same view gives the same page. ValueError for a view that contradicts itself.
+    """Make the page; ValueError for a view that contradicts itself.
 
-    Write it as UTF-8. A quote longer than 4,000 characters is shortened in the panel that shows an
-    element; its passage in the text is whole. What a step took away is shown up to that step.
+    Write it as UTF-8. The same view gives the same page. Quotes of more than 4,000 characters are
+    shortened in the panel of an element. Elements that a step took away are shown up to that step.
     """
-    view = lasting(arranged(view))
-    kinds = looks(node.kind for node in view.nodes)
+    view = drop_unseen(arrange(view))
+    kinds = choose_looks(node.kind for node in view.nodes)
     script = "\n".join(asset(f"{name}.js") for name in _SCRIPTS)
     style = asset("palette.css") + asset("page.css")
     return Template(asset("page.html")).substitute(
@@ -76,8 +75,11 @@ def to_html(view: GraphView) -> str:
 
 
 def _policy(script: str, style: str) -> str:
+    """Allow only this script and style, by their hashes."""
+    hashes = (hashlib.sha256(content.encode()).digest() for content in (script, style))
+    own, ours = (f"'sha256-{base64.b64encode(each).decode()}'" for each in hashes)
     return (
-        f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(style)}'; "
+        f"default-src 'none'; script-src {own}; style-src {ours}; "
         "base-uri 'none'; form-action 'none'"
     )
 
@@ -107,7 +109,7 @@ def _data(view: GraphView, kinds: Sequence[Look]) -> dict[str, Any]:
                 "content": visible(node.content),
                 "step": node.step,
                 **points.get(node.id, {}),
-                **marks(node),
+                **optional_fields(node),
                 **_passage(view.document, node.span),
             }
             for node in view.nodes
@@ -119,7 +121,7 @@ def _data(view: GraphView, kinds: Sequence[Look]) -> dict[str, Any]:
                 "target": place[edge.target],
                 "relation": visible(edge.relation),
                 "step": edge.step,
-                **marks(edge),
+                **optional_fields(edge),
                 **_passage(view.document, edge.span),
             }
             for edge in drawn
@@ -141,15 +143,15 @@ def _data(view: GraphView, kinds: Sequence[Look]) -> dict[str, Any]:
 
 
 def _split(view: GraphView) -> tuple[list[ViewEdge], list[ViewEdge]]:
-    """The edges that are drawn, and those of the hierarchy, which is a tree beside the graph."""
+    """Split the edges into those that are drawn and those of the hierarchy, a tree."""
     nodes = {node.id: node for node in view.nodes}
-    held = [edge for edge in view.edges if holding(nodes[edge.source], nodes[edge.target])]
+    held = [edge for edge in view.edges if is_holding(nodes[edge.source], nodes[edge.target])]
     ways = {edge.id for edge in held}
     return [edge for edge in view.edges if edge.id not in ways], held
 
 
 def _points(view: GraphView, edges: Sequence[ViewEdge]) -> dict[str, dict[str, float]]:
-    """Where the nodes are drawn; categories are not."""
+    """Place the nodes that are drawn: all but categories."""
     ids = [node.id for node in view.nodes if not node.layer]
     place = {each: index for index, each in enumerate(ids)}
     ends = [(place[edge.source], place[edge.target]) for edge in edges]
@@ -186,12 +188,12 @@ def _about(view: GraphView) -> str:
 
 
 def _counts(view: GraphView) -> str:
-    """How much is there; hyperedges and categories count once, and not as nodes or edges."""
+    """Count nodes, hyperedges, categories and edges, each element once."""
     nodes = {node.id: node for node in view.nodes}
     areas = sum(node.hyperedge for node in view.nodes)
     categories = sum(node.layer > 0 for node in view.nodes)
     drawn, _ = _split(view)
-    edges = sum(not membership(nodes[edge.source], nodes[edge.target]) for edge in drawn)
+    edges = sum(not is_membership(nodes[edge.source], nodes[edge.target]) for edge in drawn)
     said = [_count(len(nodes) - areas - categories, "node")]
     if areas:
         said.append(_count(areas, "hyperedge"))
@@ -208,7 +210,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _asked(view: GraphView) -> str:
-    """The questions with their answers, the last answer open; questions without answers too."""
+    """Show the questions with their answers, the last one open; unanswered ones at the end."""
     labels = {node.id: node.label or node.id for node in view.nodes}
     answered = {answer.question for answer in view.answers}
     open_questions = [each for each in view.questions if each not in answered]

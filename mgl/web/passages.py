@@ -1,18 +1,16 @@
-"""A document's text as HTML, cut into paragraphs, with every passage that is cited marked.
+"""A document's text as HTML paragraphs, with every cited passage marked.
 
-The result's text is the document's text, character by character (control characters by their
-pictures; new lines as HTML parsers read them). Paragraphs whose lines were broken to a fixed width
-are set to flow with the page; verse, tables and the like keep their lines. Blocks of about
-``BLOCK`` characters let a browser skip what is out of sight.
+The text stays the document's, character by character (control characters as their pictures).
+Paragraphs broken to a fixed width flow with the page; verse and tables keep their lines. Blocks of
+about ``BLOCK`` characters let a browser skip what is out of sight.
 
     >>> document = Document.from_text("note.txt", "Ann met Bo.")
     >>> mark = Mark("n0", 0, 3, "k0")
     >>> "<mark" in text_html(document, [mark])
     True
 
-Marks may overlap: the text is cut at every boundary, and each piece lists all the marks that cover
-it, short before long, and those that stay behind last. This module does not know what a mark stands
-for.
+Marks may overlap: the text is cut at every boundary, and each piece lists the marks that cover it,
+short before long, and those that stay behind last.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ _SIZES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A passage to be marked: ``ref`` names it in the page, ``look`` is its class.
+    """A marked passage: ``ref`` names it in the page, ``look`` is its class.
 
     One that stays ``behind`` gives its look only to what nothing else covers.
     """
@@ -51,14 +49,14 @@ class Mark:
 
 
 def section_label(section: Section | None) -> str | None:
-    """What a reader calls the page or chapter, or None where none is known."""
+    """Name the page or chapter as a reader would; None if there is none."""
     if section is None:
         return None
     return f"page {section.label}" if section.kind == "page" else section.label
 
 
 def text_html(document: Document, marks: Sequence[Mark]) -> str:
-    """The whole document as blocks of paragraphs, with its page and chapter headings."""
+    """Render the document as blocks of paragraphs, with page and chapter headings."""
     text = document.text
     heads = {section.start: section for section in document.sections}
     pieces = _Pieces(text, marks)
@@ -111,7 +109,7 @@ def _is_wrapped(body: str) -> bool:
 
 
 def _paragraphs(text: str, cuts: Sequence[int]) -> Iterator[tuple[int, int, bool]]:
-    """Ranges that cover the text, each with the blank lines after it; whether it goes on one."""
+    """Cut the text into ranges, each with its trailing blank lines and whether it continues one."""
     ends = [match.end() for match in _BLANK_LINES.finditer(text)]
     bounds = sorted({*ends, *(cut for cut in cuts if cut < len(text)), len(text)} - {0})
     start = 0
@@ -136,7 +134,7 @@ def _cut(text: str, start: int, limit: int) -> int:
 
 
 class _Pieces:
-    """The text cut at every mark's boundary; answers for any range in reading order."""
+    """The text cut at the boundaries of its marks."""
 
     def __init__(self, text: str, marks: Sequence[Mark]) -> None:
         self._text = text
@@ -156,7 +154,7 @@ class _Pieces:
 
 
 def _covering(bounds: Sequence[int], marks: Sequence[Mark]) -> list[tuple[Mark, ...]]:
-    """For each range between two neighbouring bounds, the marks over it, most telling first."""
+    """Find the marks over each range between two neighbouring bounds, the shortest first."""
     opening: dict[int, list[Mark]] = {}
     for mark in sorted(marks, key=lambda each: (each.behind, each.end - each.start, each.ref)):
         opening.setdefault(mark.start, []).append(mark)

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from mgl.lab import doctor
-from mgl.lab.doctor import Check, _import_trouble, examine
+from mgl.lab.doctor import Check, _import_error, examine
 
 SERVED = """\
 name: served
@@ -79,7 +79,7 @@ def tiny(mgl_home: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _engines_import(monkeypatch: pytest.MonkeyPatch) -> None:
     """Importing the real engines takes seconds; one test of its own does so."""
-    monkeypatch.setattr(doctor, "_import_trouble", lambda _modules: "")
+    monkeypatch.setattr(doctor, "_import_error", lambda _modules: "")
 
 
 def checks(model: str, **options: str) -> dict[str, Check]:
@@ -157,16 +157,16 @@ def test_an_engine_that_is_missing_or_broken(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(doctor._ENGINES, "openvino", (("no_such_module_here", "nothing"),))
     assert "missing: nothing" in checks("smollm2-135m")["engine openvino"].detail
     monkeypatch.setitem(doctor._ENGINES, "transformers", (("json", "json"),))
-    monkeypatch.setattr(doctor, "_import_trouble", lambda _modules: "ImportError: no symbol")
+    monkeypatch.setattr(doctor, "_import_error", lambda _modules: "ImportError: no symbol")
     found = checks("smollm2-135m")
     assert not found["engine transformers"].ok
     assert "no symbol" in found["engine transformers"].detail
 
 
 def test_imports_are_tried_in_a_process_of_their_own() -> None:
-    assert _import_trouble(["json", "zipfile"]) == ""
-    assert _import_trouble(["json", "no_such_module_here"]).startswith("ModuleNotFoundError")
-    assert _import_trouble(["os; os.abort()"]) == "exit code -6"
+    assert _import_error(["json", "zipfile"]) == ""
+    assert _import_error(["json", "no_such_module_here"]).startswith("ModuleNotFoundError")
+    assert _import_error(["os; os.abort()"]) == "exit code -6"
 
 
 def test_a_server_that_answers(server: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.types import Document
-from mgl.web.arrange import arranged, lasting
+from mgl.web.arrange import arrange, drop_unseen
 
 DOCUMENT = Document.from_text("a.txt", "a text")
 WHOLE = DOCUMENT.span(0, 6)
@@ -60,7 +60,7 @@ def test_a_step_shows_what_carrying_out_the_steps_leaves(
     then = view.at(step)
     assert ids(then) == replayed(view, step)
     assert then.steps == then.length == step
-    assert arranged(then)
+    assert arrange(then)
     assert then.at(step) == then
 
 
@@ -76,7 +76,7 @@ def test_an_earlier_step_of_a_step_has_nothing_that_the_later_one_did_not_know(
 @given(views())
 def test_what_lasts_is_what_some_step_shows(view: GraphView) -> None:
     shown = [ids(view.at(step)) for step in range(view.length + 1)]
-    assert ids(lasting(view)) == set().union(*shown)
+    assert ids(drop_unseen(view)) == set().union(*shown)
 
 
 def test_a_view_without_steps_that_take_away_ends_as_it_is(view: GraphView) -> None:

@@ -18,8 +18,7 @@ from typing import Final
 from urllib.parse import quote
 
 from mgl.evaluation.report.data import Cell, Chapter, Datum, Plot, Report, Table
-from mgl.web.escape import html_text, visible
-from mgl.web.pieces import asset
+from mgl.web.escape import asset, html_text, visible
 
 __all__ = ["to_csv", "to_html", "to_markdown"]
 
