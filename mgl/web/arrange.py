@@ -41,13 +41,10 @@ _USUAL: Final = ("entity", "event", "claim", "concept", "stat", "point")
 
 def arrange(view: GraphView) -> GraphView:
     """Sort nodes and edges by id; ValueError if the view contradicts itself."""
-    for noun, ids in (
-        ("node", Counter(node.id for node in view.nodes)),
-        ("edge", Counter(edge.id for edge in view.edges)),
-    ):
-        for each, count in ids.items():
+    for elements in (view.nodes, view.edges):
+        for name, count in Counter(each.id for each in elements).items():
             if count > 1:
-                raise ValueError(f"{noun} id {each!r} is in the view twice")
+                raise ValueError(f"the id {name!r} is in the view twice")
     known = {node.id: node for node in view.nodes}
     for node in view.nodes:
         if node.layer < 0 or (node.layer and node.hyperedge):

@@ -135,7 +135,9 @@ def _source(document: Document, span: Span) -> dict[str, Any]:
 
 def _flat_source(document: Document, span: Span) -> dict[str, str | int]:
     section = document.section_at(span.start)
-    place = {} if section is None else {section.kind: xml_text(section.label)}
+    place: dict[str, str] = {}
+    if section is not None:
+        place[section.kind] = xml_text(section.label)
     quote = xml_text(document.quote(span))
     return {"start": span.start, "end": span.end, "quote": quote, **place}
 
