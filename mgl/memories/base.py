@@ -390,6 +390,12 @@ class LogMemory(SourceMemory[ConfigT], Generic[ConfigT, EditT, StateT]):
         self._log.open(self._record)
         return self._log.state
 
+    @property
+    def _document(self) -> Document:
+        self._log.open(self._record)
+        source = self._log.source
+        return source.transcript if isinstance(source, Conversation) else source
+
 
 class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, StateT]):
     """A memory that takes in a conversation turn by turn and is asked in between.

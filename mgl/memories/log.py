@@ -253,7 +253,7 @@ class Log(Generic[EditT, StateT]):
         steps = self._store.steps(self.identity)
         if steps > self.step:
             rows = self._store.edits(self.identity, since=self.step)
-            if self.step and any(row.op in (FORGET, MASK) for row in rows):
+            if any(row.op in (FORGET, MASK) for row in rows):
                 self.turns.clear()
                 self._ends.clear()
                 rows, self.state = self.rows, self._vocabulary.empty

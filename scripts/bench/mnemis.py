@@ -56,6 +56,14 @@ from measuring import (
     read_verdicts,
     write_pairs,
 )
+from mnemis_figures import (
+    GROUPS,
+    Named,
+    describe_memory,
+    find_kept_apart,
+    find_merged,
+    quote_name,
+)
 
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
@@ -64,9 +72,7 @@ from mgl.lab import Lab
 from mgl.lab.talk import Talk
 from mgl.llm.concurrency import for_each
 from mgl.memories.mnemis import MnemisConfig
-from mgl.memories.mnemis.figures import GROUPS, figures
-from mgl.memories.mnemis.pairs import Named, kept_apart, merged, said
-from mgl.memories.mnemis.reading import Reading, of_the_graph
+from mgl.memories.mnemis.retrieval import Reading, rank_episodes
 from mgl.memories.mnemis.state import State
 from mgl.memories.options import read_settings
 from mgl.models.shipped import home
@@ -155,7 +161,7 @@ def ingest(lab: Lab, arguments: Arguments) -> None:
         tell_cost(lab, talk)
         sessions = len({turn.session for turn in sample.conversation.turns})
         say(f"{len(sample.conversation.turns)} turns in {sessions} sessions")
-        say(*figures(talk.memory.state, lab.edits(talk.id)))
+        say(*describe_memory(talk.memory.state, lab.edits(talk.id)))
 
 
 def tell_cost(lab: Lab, talk: Talk) -> None:
@@ -191,8 +197,8 @@ def pairs(lab: Lab, arguments: Arguments) -> None:
         talk = built(lab, sample, arguments)
         state, rows = talk.memory.state, lab.edits(talk.id)
         config = MnemisConfig.model_validate(lab.memory(talk.id).record.config)
-        alike = talk.run(partial(kept_apart, embedder, state, config))
-        named = merged(row for row in rows if row.op in ("add_entity", "repeat"))
+        alike = talk.run(partial(find_kept_apart, embedder, state, config))
+        named = find_merged(row for row in rows if row.op in ("add_entity", "repeat"))
         joined += [shown(sample.conversation, state, *pair, True) for pair in named]
         apart += [shown(sample.conversation, state, *pair, False) for pair in alike]
     drawn = draw(joined, apart, arguments.count, arguments.seed)
@@ -202,7 +208,7 @@ def pairs(lab: Lab, arguments: Arguments) -> None:
 
 
 def shown(conversation: Conversation, state: State, one: Named, other: Named, merged: bool) -> Pair:
-    lines = (said(conversation, state, named) for named in (one, other))
+    lines = (quote_name(conversation, state, named) for named in (one, other))
     return Pair(one.name, other.name, *lines, merged)
 
 
@@ -244,7 +250,7 @@ def selection(lab: Lab, arguments: Arguments) -> None:
 
 def episodes(setting: str, reading: Reading, state: State) -> Sequence[int]:
     """The episodes of a setting, the best first."""
-    return of_the_graph(reading.found, state) if setting == "S1 graph" else reading.episodes
+    return rank_episodes(reading.found, state) if setting == "S1 graph" else reading.episodes
 
 
 def evidence(lab: Lab, arguments: Arguments) -> None:

@@ -43,12 +43,12 @@ from mgl.llm.engines import open_engine
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Tools
 from mgl.memories.graph import DocumentGraph
+from mgl.memories.log import Draft
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.edits import resolved
+from mgl.memories.mnemis.edits import VOCABULARY
 from mgl.memories.mnemis.hierarchy import build_hierarchy
-from mgl.memories.mnemis.nodes import Entity, Episode, Mention
 from mgl.memories.mnemis.selection import select
-from mgl.memories.mnemis.state import State, replay
+from mgl.memories.mnemis.state import Entity, Episode, Mention, State, Table
 from mgl.models.profiles import load_profile
 from mgl.observer import SilentObserver
 from mgl.retrieval.fakes import WordEmbedder
@@ -256,7 +256,11 @@ def synthetic_entities(count: int) -> State:
         )
         for number in range(1, count + 1)
     ]
-    return State({0: Episode(0, span)}, {one.id: one for one in entities}, counts={"e": count})
+    return State(
+        Table({0: Episode(0, span)}),
+        Table({one.id: one for one in entities}),
+        counts=Table({"e": count}),
+    )
 
 
 class Topics(SchemaEngine):
@@ -290,12 +294,15 @@ async def build_topics(count: int, config: MnemisConfig, folder: Path) -> Figure
     with Store.open(folder / f"{count}.sqlite") as store:
         llm = Client(Topics(concurrency=64), store.call_log())
         began = time.perf_counter()
-        rows, state, stopped = await build_hierarchy(llm, WordEmbedder(256), before, config, step=0)
+        tools = Tools(llm, store, SilentObserver(), time.time, WordEmbedder(256))
+        draft = Draft(VOCABULARY, 0, before)
+        stopped = await build_hierarchy(tools, draft, config)
+        rows, state = draft.rows, draft.state
         built = time.perf_counter()
         calls = {stage: usage.calls for stage, usage in llm.usage().items()}
         held = resident_mib()
         start = time.perf_counter()
-        if replay((e for row in rows if (e := resolved(row)) is not None), before) != state:
+        if VOCABULARY.replay(rows, before) != state:
             raise AssertionError("the log does not lead to the hierarchy")
         folded = time.perf_counter()
         found = await select(llm, state, "Which?", config)

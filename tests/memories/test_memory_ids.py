@@ -237,18 +237,19 @@ def test_a_half_built_memory_is_left_by_other_prompts(making: tuple[Make, Listen
 def test_the_same_prompts_give_the_same_in_every_process() -> None:
     code = (
         "from mgl.memories.base import memory_id\n"
-        "from mgl.memories.mnemis.building import writing_prompts\n"
+        "from mgl.memories.mnemis.prompts import writing_prompts\n"
         "from mgl.memories.mnemis.config import MnemisConfig\n"
         "made = MnemisConfig()\n"
-        "print(memory_id('mnemis', made.of_the_log(), 'm', writing_prompts(made), document='d'))"
+        "own, prompts = made.writing_options(), writing_prompts(made)\n"
+        "print(memory_id('mnemis', own, 'm', prompts, document='d'))"
     )
-    from mgl.memories.mnemis.building import writing_prompts
     from mgl.memories.mnemis.config import MnemisConfig
+    from mgl.memories.mnemis.prompts import writing_prompts
 
     config = MnemisConfig()
     prompts = writing_prompts(config)
-    own = memory_id("mnemis", config.of_the_log(), "m", prompts, document="d")
-    assert own == memory_id("mnemis", config.of_the_log(), "m", prompts[::-1], document="d")
+    own = memory_id("mnemis", config.writing_options(), "m", prompts, document="d")
+    assert own == memory_id("mnemis", config.writing_options(), "m", prompts[::-1], document="d")
     for seed in ("1", "2"):
         done = subprocess.run(
             [sys.executable, "-c", code],

@@ -13,9 +13,8 @@ import pytest
 
 from mgl.lab.workplace import Workplace
 from mgl.llm.base import Completion, Request, TokenUsage
-from mgl.memories.mnemis.nodes import Entity, Fact, Mention
-from mgl.memories.mnemis.reading import Reading
-from mgl.memories.mnemis.state import State
+from mgl.memories.mnemis.retrieval import Reading
+from mgl.memories.mnemis.state import Entity, Fact, Mention, State, Table
 from mgl.types import Span
 from tests.memories.mnemis.ingesting import MARKS, RULES, named, sentences, stage_of
 from tests.memories.mnemis.sorting import Sorter
@@ -254,8 +253,8 @@ def test_what_cannot_be_is_told_with_a_hint(runs: Runs) -> None:
 def test_the_graphs_episodes_are_those_of_what_it_found(script: dict[str, Any]) -> None:
     mention = [Mention(number, Span("made up", 0, 1)) for number in range(10)]
     state = State(
-        facts={"f1": Fact("f1", "e1", "e2", "met", (mention[7], mention[8]))},
-        entities={"e1": Entity("e1", ("Ann",), (mention[1], mention[7], mention[2]))},
+        facts=Table({"f1": Fact("f1", "e1", "e2", "met", (mention[7], mention[8]))}),
+        entities=Table({"e1": Entity("e1", ("Ann",), (mention[1], mention[7], mention[2]))}),
     )
     found = {"episodes": ("1", "2"), "facts": ("f1",), "entities": ("e1",)}
     reading = Reading(found)  # type: ignore[arg-type]

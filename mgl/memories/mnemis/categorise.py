@@ -1,8 +1,9 @@
-"""The nodes of a layer are put into categories, batch by batch, with the prompt of Appendix E.
+"""The model's part in a hierarchy: putting nodes into categories, and describing these.
 
-Batches come one after the other, because each is shown the categories of those before it. A reply
-that breaks a rule (``rules``) is told which, once; of the two replies the one that leaves fewer
-nodes out is used, as far as it can be.
+Source: Mnemis §2.2, prompt in Appendix E; the paper prints none for descriptions. Batches of nodes
+come one after the other, because each is shown the categories of those before it. A reply that
+breaks a rule (``layers``) is told which, once; of the two replies the one that leaves fewer nodes
+out is used.
 """
 
 from __future__ import annotations
@@ -23,31 +24,46 @@ from pydantic import (
     create_model,
 )
 
-from mgl.errors import ReplyInvalid
-from mgl.llm.base import LLM, Message, Reply
+from mgl.llm.base import LLM, Message
+from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import index_set, max_chars
+from mgl.llm.prompting import fit_texts
 from mgl.llm.replies import REPAIR
+from mgl.memories.base import Tools
+from mgl.memories.log import Draft
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.edits import Failed, record
-from mgl.memories.mnemis.layers import Draft, Forming, Node, refusals
-from mgl.memories.mnemis.likeness import form_by_likeness
-from mgl.memories.mnemis.nodes import Category
-from mgl.memories.mnemis.printed import CATEGORIES, CATEGORIES_SYSTEM, GUIDANCE
-from mgl.memories.mnemis.rules import Group, broken, left_over, mended
-from mgl.memories.mnemis.state import State
-from mgl.observer import SILENT, Observer
+from mgl.memories.mnemis.edits import Describe, Edit
+from mgl.memories.mnemis.layers import (
+    SHOWN_CHILDREN,
+    CategoryDraft,
+    Forming,
+    Group,
+    find_left_over,
+    find_violations,
+    put_refused,
+    repair_groups,
+    summarize_node,
+)
+from mgl.memories.mnemis.prompts import (
+    CATEGORIES,
+    CATEGORIES_SYSTEM,
+    DESCRIBE,
+    DESCRIBE_SEVERAL,
+    GUIDANCE,
+)
+from mgl.memories.mnemis.state import Category, Node, State
+from mgl.memories.propose import Proposal, propose
 from mgl.prompt import one_line
-from mgl.retrieval.base import Embedder
-from mgl.store import EditRecord
 
-__all__ = ["form_layer", "told_of"]
+__all__ = ["describe_categories", "form_by_model"]
 
 NONE = "None"
-NAME_LENGTH, FEWEST, EXAMPLES, SHOWN_CHILDREN, SUMMARY_WORDS = 48, 4, 5, 3, 12
+NAME_LENGTH, FEWEST, EXAMPLES = 48, 4, 5
+CHILDREN, FEWER_CHILDREN, TAGS, TOKENS, AT_ONCE = 30, 12, 5, 200, 32
 
 
 class _Item(BaseModel):
-    """Appendix E's output format. The indexes are checked by ``rules``."""
+    """Appendix E's output format. The indexes are checked by ``layers``."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -55,122 +71,113 @@ class _Item(BaseModel):
     indexes: list[int]
 
 
+class _Described(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    summary: Annotated[str, Field(min_length=1), max_chars(320)]
+    tags: Annotated[
+        list[Annotated[str, Field(min_length=1), max_chars(32)]],
+        Field(min_length=1, max_length=TAGS),
+    ]
+
+
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Sorted:
+    """What can be used of a reply about a batch, and what is refused."""
+
     groups: list[Group]
     refused: list[tuple[Group, str]]
     call_key: str | None
-    failed: str | None = None
 
 
-async def form_layer(
-    llm: LLM,
-    embedder: Embedder,
-    state: State,
+# Categorising
+
+
+async def form_by_model(
+    tools: Tools,
+    draft: Draft[Edit, State],
     nodes: Sequence[Node],
     layer: int,
     config: MnemisConfig,
-    *,
-    step: int,
     again: Sequence[Node] = (),
-    observer: Observer = SILENT,
-) -> tuple[Forming, list[EditRecord]]:
-    """Categorise some nodes of the layer below, and offer some that have a place ``again``; the
-    rows are what could not be used.
+) -> Forming:
+    """Categorise nodes of the layer below, and offer some that have a place ``again``.
 
-    Raises the EngineError family, but for ReplyInvalid.
+    The draft gets rows of what could not be used. Raises what ``propose`` raises.
     """
-    if config.grouping == "likeness":
-        return await form_by_likeness(
-            llm, embedder, state, nodes, layer, config, step=step, again=again, observer=observer
-        )
-    forming = Forming(state, layer)
-    rows: list[EditRecord] = []
+    state, forming = draft.state, Forming(draft.state, layer)
     example = _example(state, layer - 1)
     placed = {node.id for node in again}
-    batches = _batches([*nodes, *again], config.batch)
+    batches = _split([*nodes, *again], config.batch)
     for done, batch in enumerate(batches, start=1):
         free = {index for index, node in enumerate(batch) if node.id in placed}
-        said = await _categorised(llm, batch, free, forming, layer, example, config)
-        if said.failed is not None:
-            rows.append(record(step, Failed("categorise", said.failed), rejected="reply_invalid"))
-        calls = {group.key: said.call_key for group, _ in said.refused}
-        rows += refusals(said.refused, batch, state, layer, step, calls)
-        forming.take(said.groups, batch, said.call_key)
-        observer.progress(f"categories of layer {layer}", done, len(batches))
-    return forming, rows
+        known = forming.find_similar(batch, config.shown)
+        messages = _build_messages(batch, known, layer, example)
+        first = await _propose_groups(tools.llm, messages, len(batch), config, "categorise")
+        if first.reply is None:
+            draft.fail(first.stage, first.problem)
+        else:
+            made = await _sort(tools.llm, first, messages, batch, free, forming, config)
+            keys = {group.key: made.call_key for group, _ in made.refused}
+            put_refused(draft, made.refused, batch, layer, keys)
+            forming.add(made.groups, batch, made.call_key)
+        tools.observer.progress(f"categories of layer {layer}", done, len(batches))
+    return forming
 
 
-def told_of(node: Node | Draft) -> str:
-    """What describes a node: its tags, or else how its summary begins; of a category that is not
-    described yet, its first children."""
-    told = ", ".join(node.tags)
-    if not told and isinstance(node, Draft):
-        told = ", ".join(list(node.added.values())[:SHOWN_CHILDREN])
-    elif not told and not isinstance(node, Draft):
-        words = node.summary.split()
-        told = " ".join(words[:SUMMARY_WORDS]) + (" …" if len(words) > SUMMARY_WORDS else "")
-    return one_line(told)
-
-
-async def _categorised(
+async def _sort(
     llm: LLM,
+    first: Proposal[Any],
+    messages: Sequence[Message],
     nodes: Sequence[Node],
     free: Collection[int],
     forming: Forming,
-    layer: int,
-    example: str,
     config: MnemisConfig,
-) -> _Said:
-    names, known = [node.name for node in nodes], frozenset(forming.offered)
-    shown = forming.like(nodes, config.shown)
-    messages = _asked(nodes, shown, layer, example)
-    try:
-        reply, groups = await _call(llm, messages, len(nodes), config, "categorise")
-    except ReplyInvalid as error:
-        return _Said([], [], None, error.message)
-    said = _Said(*mended(groups, names, known), reply.call_key)
-    problems = broken(groups, names, known, config.compression, free)
+) -> _Sorted:
+    """Return what can be used of a reply; one that breaks rules is asked for again, once."""
+    names, known = [node.name for node in nodes], forming.offered
+    groups = _groups(first)
+    made = _Sorted(*repair_groups(groups, names, known), first.call_key)
+    problems = find_violations(groups, names, known, config.compression, free)
     if not problems:
-        return said
-    told = REPAIR.render(reason="\n".join(problems))
-    again = [*messages, Message("assistant", reply.text), Message("user", told)]
-    try:
-        reply, groups = await _call(llm, again, len(nodes), config, "categorise_again")
-    except ReplyInvalid:
-        return said
-    second = _Said(*mended(groups, names, known), reply.call_key)
-    left, still_left = (left_over(each.groups, names, free) for each in (said, second))
-    return second if len(still_left) <= len(left) else said
+        return made
+    reason = REPAIR.render(reason="\n".join(problems))
+    messages = [*messages, Message("assistant", first.text), Message("user", reason)]
+    second = await _propose_groups(llm, messages, len(nodes), config, "categorise_again")
+    if second.reply is None:
+        return made
+    remade = _Sorted(*repair_groups(_groups(second), names, known), second.call_key)
+    left, still_left = (find_left_over(each.groups, names, free) for each in (made, remade))
+    return remade if len(still_left) <= len(left) else made
 
 
-async def _call(
-    llm: LLM, messages: Sequence[Message], count: int, config: MnemisConfig, stage: str
-) -> tuple[Reply[Any], list[Group]]:
+async def _propose_groups(
+    llm: LLM, messages: Sequence[Message], size: int, config: MnemisConfig, stage: str
+) -> Proposal[Any]:
     sampling = config.sampling(config.extraction_tokens)
-    reply = await llm.complete(messages, _schema(count), sampling=sampling, stage=stage)
-    items: list[_Item] = reply.parsed.root
-    return reply, [Group(one_line(item.category), tuple(item.indexes)) for item in items]
+    return await propose(llm, messages, _schema(size), sampling=sampling, stage=stage)
+
+
+def _groups(proposal: Proposal[Any]) -> list[Group]:
+    items: list[_Item] = proposal.reply.root  # type: ignore[union-attr]
+    return [Group(one_line(item.category), tuple(item.indexes)) for item in items]
 
 
 @cache
-def _schema(count: int) -> type[RootModel[Any]]:
-    """The reply about so many nodes: decoding is held to their indexes, validation is not."""
-    indexes = Annotated[list[int], WithJsonSchema(_indexes(count))]
+def _schema(size: int) -> type[RootModel[Any]]:
+    """Return the reply about so many nodes: decoding is held to their indexes, validation not."""
+    shape = TypeAdapter(index_set(size, least=1)).json_schema()
+    indexes = Annotated[list[int], WithJsonSchema(shape)]
     item: Any = create_model("category", __base__=_Item, indexes=(indexes, ...))
-    most = Field(max_length=max(FEWEST, count))
+    most = Field(max_length=max(FEWEST, size))
     return RootModel[Annotated[list[item], most]]
 
 
-def _indexes(count: int) -> dict[str, Any]:
-    return TypeAdapter(index_set(count, least=1)).json_schema()
-
-
-def _asked(
-    nodes: Sequence[Node], shown: Sequence[Draft], layer: int, example: str
+def _build_messages(
+    nodes: Sequence[Node], known: Sequence[CategoryDraft], layer: int, example: str
 ) -> list[Message]:
-    content = "\n".join(f"{index}. {_shown(node)}" for index, node in enumerate(nodes))
-    existing = "\n".join(f"- {_shown(draft)}" for draft in shown)
+    content = "\n".join(f"{index}. {_line(node)}" for index, node in enumerate(nodes))
+    existing = "\n".join(f"- {_line(category)}" for category in known)
     guidance = GUIDANCE.render(
         layer=str(layer), previous_layer=str(layer - 1), prev_example=example
     )
@@ -180,15 +187,15 @@ def _asked(
     return [Message("system", CATEGORIES_SYSTEM.text), Message("user", prompt)]
 
 
-def _shown(node: Node | Draft) -> str:
-    return f"{one_line(node.name)}: [{told_of(node)}]"
+def _line(node: Node | CategoryDraft) -> str:
+    return f"{one_line(node.name)}: [{summarize_node(node)}]"
 
 
 def _example(state: State, layer: int) -> str:
-    """Some categories of a layer with some children, as the prompt writes its examples."""
+    """Return some categories of a layer with some children, as the prompt writes its examples."""
     lines = []
-    for category in state.layer(layer):
-        if isinstance(category, Category) and not category.promoted:
+    for category in state.categories_of(layer):
+        if not category.is_promotion:
             names = [state.node(child).name for child in category.children[:SHOWN_CHILDREN]]
             listed = ", ".join(f'"{name}"' for name in names)
             lines.append(f'- {listed} -> "{category.name}"')
@@ -197,8 +204,85 @@ def _example(state: State, layer: int) -> str:
     return "\n".join(lines) or NONE
 
 
-def _batches(nodes: Sequence[Node], most: int) -> list[Sequence[Node]]:
-    """The nodes in batches of nearly one size."""
-    count = -(-len(nodes) // most)
-    bounds = [len(nodes) * place // max(1, count) for place in range(count + 1)]
+def _split(nodes: Sequence[Node], most: int) -> list[Sequence[Node]]:
+    """Split nodes into batches of nearly one size."""
+    size = -(-len(nodes) // most)
+    bounds = [len(nodes) * place // max(1, size) for place in range(size + 1)]
     return [nodes[begin:end] for begin, end in pairwise(bounds)]
+
+
+# Describing
+
+
+async def describe_categories(
+    tools: Tools,
+    draft: Draft[Edit, State],
+    ids: Sequence[str],
+    config: MnemisConfig,
+    *,
+    together: int = 1,
+) -> None:
+    """Describe categories of one layer, ``together`` so many in a call.
+
+    A promotion is described as its child is, without a call. A category whose reply cannot be used
+    keeps what was said of it. Raises what ``propose`` raises.
+    """
+    state, llm = draft.state, tools.llm
+    proposals: dict[str, Proposal[Any]] = {}
+    categories = [state.categories[identity] for identity in ids]
+    asked = [category for category in categories if not category.is_promotion]
+
+    async def work(some: Sequence[Category]) -> None:
+        made = await _propose_descriptions(llm, state, some, config)
+        proposals.update({category.id: made for category in some})
+        layer = f"descriptions of layer {some[0].layer}"
+        tools.observer.progress(layer, len(proposals), len(asked))
+
+    parts = (asked[place : place + together] for place in range(0, len(asked), together))
+    await for_each(parts, work, at_once=AT_ONCE)
+    for category in categories:
+        if category.is_promotion:
+            child = state.node(category.children[0])
+            if child.summary or child.tags:
+                draft.put(Describe(category.id, child.summary, child.tags))
+            continue
+        proposal = proposals[category.id]
+        if proposal.reply is None:
+            draft.fail(proposal.stage, f"{category.id}: {proposal.problem}")
+            continue
+        said = getattr(proposal.reply, category.id, proposal.reply)
+        tags = tuple(dict.fromkeys(filter(None, map(one_line, said.tags))))
+        edit = Describe(category.id, one_line(said.summary), tags)
+        draft.put(edit, call_key=proposal.call_key)
+
+
+async def _propose_descriptions(
+    llm: LLM, state: State, some: Sequence[Category], config: MnemisConfig
+) -> Proposal[Any]:
+    """Ask for the description of one category, or of several, each under its id."""
+    most = CHILDREN if len(some) == 1 else FEWER_CHILDREN
+    own = [_list_children(state, category, most) for category in some]
+    budget = TOKENS * len(some)
+    fit = iter(await fit_texts(llm, [line for lines in own for line in lines], reserve=budget))
+    nodes = ["\n".join(next(fit) for _ in lines) for lines in own]
+    schema: type[BaseModel] = _Described
+    if len(some) == 1:
+        prompt = DESCRIBE.render(name=one_line(some[0].name), nodes=nodes[0])
+    else:
+        blocks = "\n\n".join(
+            f"{one.id}, {one_line(one.name)}. Its nodes:\n{of}"
+            for one, of in zip(some, nodes, strict=True)
+        )
+        prompt = DESCRIBE_SEVERAL.render(categories=blocks)
+        fields: Any = {category.id: (_Described, ...) for category in some}
+        schema = create_model("described", __config__=ConfigDict(extra="forbid"), **fields)
+    sampling = config.sampling(budget)
+    return await propose(llm, prompt, schema, sampling=sampling, stage="describe_category")
+
+
+def _list_children(state: State, category: Category, most: int) -> list[str]:
+    """Return a line for each child; of many children, as many of the first as of the last."""
+    nodes = [state.node(child) for child in category.children]
+    if len(nodes) > most:
+        nodes = [*nodes[: most // 2], *nodes[-most // 2 :]]
+    return [one_line(f"- {node.name} [{', '.join(node.tags)}]: {node.summary}") for node in nodes]

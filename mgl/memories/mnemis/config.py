@@ -100,10 +100,10 @@ class MnemisConfig(PresetConfig):
     temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
     seed: int = 0
 
-    def of_the_log(self) -> dict[str, Any]:
-        """The options that decide what is in a memory, as plain JSON values."""
+    def writing_options(self) -> dict[str, Any]:
+        """Return the options that decide what is in a memory, as plain JSON values."""
         return self.model_dump(mode="json", exclude=set(self.READING))
 
     def sampling(self, tokens: int) -> Sampling:
-        """How tokens are drawn for a reply of at most so many."""
+        """Return how a reply of at most ``tokens`` is sampled."""
         return Sampling(self.temperature, max_tokens=tokens, seed=self.seed)

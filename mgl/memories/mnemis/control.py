@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from mgl.errors import InputError
-from mgl.memories.deletion import is_before, numbered
+from mgl.memories.deletion import Forgotten, is_before, numbered
 from mgl.memories.mnemis.state import State
 from mgl.types import Turn
 
-__all__ = ["Forgotten", "chosen"]
+__all__ = ["chosen", "compare_states"]
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """What is forgotten: ``turns`` (their ids), and the ``entities`` and ``facts`` (their ids)
-    that nothing else supports. ``stale`` entities and categories get another description."""
-
-    turns: tuple[str, ...] = ()
-    entities: tuple[str, ...] = ()
-    facts: tuple[str, ...] = ()
-    stale: tuple[str, ...] = ()
-
-    @classmethod
-    def between(cls, turns: Sequence[str], before: State, after: State) -> Forgotten:
-        """What the states before and after a deletion differ in."""
-        return cls(
-            tuple(turns),
-            tuple(each for each in before.entities if each not in after.entities),
-            tuple(each for each in before.facts if each not in after.facts),
-            tuple(sorted(after.stale)),
-        )
+def compare_states(turns: Sequence[str], before: State, after: State) -> Forgotten:
+    """Return what the states before and after a deletion of turns differ in."""
+    removed = (
+        *(each for each in before.entities if each not in after.entities),
+        *(each for each in before.facts if each not in after.facts),
+    )
+    return Forgotten(tuple(turns), removed, tuple(sorted(after.stale)))
 
 
 def chosen(

@@ -1,47 +1,283 @@
-"""Mnemis' edits as rows of the log.
+"""The edits of a Mnemis log, and what each does to the state.
 
-A step of the log is an episode that was taken in, a work on the hierarchy, or a deletion. A row
-``reply`` says that a reply of a model could not be used; what it was to tell is missing, and the
-rest goes on. Rows of ``EVENTS`` change nothing in the state: a turn was added, the hierarchy was
-seen to.
+Source: Mnemis §2.1-2.2; deletion is ours. A step of the log is one episode, one pass over the
+hierarchy, or a deletion.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import reduce
 from typing import Final
 
+from mgl.memories.log import FORGET, Vocabulary
+from mgl.memories.mnemis.pruning import Forget, without
 from mgl.memories.mnemis.state import (
-    AddEntity,
-    AddEpisode,
-    AddFact,
-    Assign,
-    Close,
-    Describe,
-    DropHierarchy,
-    Edit,
-    Forget,
-    PutCategory,
-    Repeat,
+    EMPTY,
+    Category,
+    Entity,
+    Episode,
+    Fact,
+    Mention,
+    State,
+    Table,
 )
-from mgl.store import EditRecord
-from mgl.store.vocabulary import Vocabulary
 from mgl.types import Span
 
-__all__ = ["EVENTS", "Failed", "record", "resolved"]
-
-EVENTS: Final = ("turn", "hierarchy")
+__all__ = [
+    "VOCABULARY",
+    "AddEntity",
+    "AddEpisode",
+    "AddFact",
+    "Assign",
+    "Close",
+    "Describe",
+    "DropHierarchy",
+    "Edit",
+    "FinishHierarchy",
+    "PutCategory",
+    "Repeat",
+    "apply",
+    "replay",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
-    """A reply that could not be used: at which stage, and why."""
+class AddEpisode:
+    """Take in an episode."""
 
-    what: str
-    problem: str
+    episode: Episode
 
 
-_WORDS: Final = Vocabulary[Edit | Failed](
+@dataclass(frozen=True, slots=True)
+class AddEntity:
+    """Add an entity under a name that no other has."""
+
+    id: str
+    name: str
+    mention: Mention
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Add a mention to a known entity or fact; to an entity perhaps under another name."""
+
+    id: str
+    mention: Mention
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """Replace the summary and the tags of an entity or a category."""
+
+    id: str
+    summary: str
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddFact:
+    """Add a fact between two entities."""
+
+    id: str
+    source: str
+    target: str
+    text: str
+    mention: Mention
+    valid_at: datetime | None = None
+    invalid_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """End a fact that was contradicted; it is kept."""
+
+    id: str
+    invalid_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PutCategory:
+    """Add a category over nodes of the layer below."""
+
+    id: str
+    layer: int
+    name: str
+    children: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """Add a child to a category."""
+
+    category: str
+    child: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropHierarchy:
+    """Drop all categories, before they are built anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishHierarchy:
+    """Say for how many entities the hierarchy was built or updated, and why that ended."""
+
+    stopped: str
+    entities: int
+    layers: int
+
+
+Edit = (
+    AddEpisode
+    | AddEntity
+    | Repeat
+    | Describe
+    | AddFact
+    | Close
+    | PutCategory
+    | Assign
+    | DropHierarchy
+    | FinishHierarchy
+    | Forget
+)
+
+
+def apply(state: State, edit: Edit) -> State:
+    """Return the state after one edit; ValueError for an edit that does not fit it."""
+    match edit:
+        case AddEpisode(episode=episode):
+            number = episode.number
+            _check(number >= state.counts.get("n", 0), f"episode {number} was there")
+            episodes = state.episodes.put(number, episode)
+            return replace(state, episodes=episodes, counts=state.counts.put("n", number + 1))
+        case AddEntity(id=new, name=name, mention=mention):
+            _check(new == state.next_id("e"), f"{new} is not the next entity")
+            _check(mention.episode in state.episodes, f"{new} is in no episode")
+            entities = state.entities.put(new, Entity(new, (name,), (mention,)))
+            return replace(state, entities=entities, counts=_count(state, "e"))
+        case Repeat():
+            return _repeat(state, edit)
+        case Describe():
+            return _describe(state, edit)
+        case AddFact():
+            return _add_fact(state, edit)
+        case Close(id=known, invalid_at=end):
+            _check(known in state.facts, f"there is no {known}")
+            fact = state.facts[known]
+            _check(_is_ordered(fact.valid_at, end), f"{known} would end before it begins")
+            return replace(state, facts=state.facts.put(known, replace(fact, invalid_at=end)))
+        case PutCategory():
+            return _put_category(state, edit)
+        case Assign(category=known, child=child):
+            _check(known in state.categories, f"there is no {known}")
+            category = state.categories[known]
+            _check(_are_below(state, category.layer, (child,)), f"{child} is not below {known}")
+            _check(child not in category.children, f"{child} is in {known}")
+            category = replace(category, children=(*category.children, child))
+            return replace(state, categories=state.categories.put(known, category))
+        case DropHierarchy():
+            left = state.stale - state.categories.keys()
+            return replace(state, categories=Table(), stale=left)
+        case FinishHierarchy(entities=count):
+            return replace(state, categorised=count)
+        case Forget():
+            return replace(without(state, edit), categorised=None)
+
+
+def replay(edits: Iterable[Edit], state: State = EMPTY) -> State:
+    """Return the state that edits lead to."""
+    return reduce(apply, edits, state)
+
+
+def _count(state: State, letter: str) -> Table[str, int]:
+    return state.counts.put(letter, state.counts.get(letter, 0) + 1)
+
+
+def _repeat(state: State, edit: Repeat) -> State:
+    known = edit.id
+    _check(edit.mention.episode in state.episodes, f"{known} is in no episode")
+    if known in state.facts:
+        fact = state.facts[known]
+        fact = replace(fact, mentions=_add_mention(fact.mentions, edit.mention))
+        return replace(state, facts=state.facts.put(known, fact))
+    _check(known in state.entities, f"there is no {known}")
+    entity = state.entities[known]
+    is_new = edit.name is not None and edit.name not in entity.names
+    names = (*entity.names, str(edit.name)) if is_new else entity.names
+    mentions = _add_mention(entity.mentions, edit.mention)
+    entity = replace(entity, names=names, mentions=mentions)
+    return replace(state, entities=state.entities.put(known, entity))
+
+
+def _describe(state: State, edit: Describe) -> State:
+    known = edit.id
+    state = replace(state, stale=state.stale - {known})
+    if known in state.entities:
+        entity = replace(state.entities[known], summary=edit.summary, tags=edit.tags)
+        return replace(state, entities=state.entities.put(known, entity))
+    _check(known in state.categories, f"there is no {known}")
+    category = replace(state.categories[known], summary=edit.summary, tags=edit.tags)
+    return replace(state, categories=state.categories.put(known, category))
+
+
+def _add_fact(state: State, edit: AddFact) -> State:
+    _check(edit.id == state.next_id("f"), f"{edit.id} is not the next fact")
+    _check(edit.mention.episode in state.episodes, f"{edit.id} is in no episode")
+    ends = {edit.source, edit.target}
+    _check(
+        len(ends) == 2 and all(end in state.entities for end in ends), "it joins no two entities"
+    )
+    _check(_is_ordered(edit.valid_at, edit.invalid_at), f"{edit.id} ends before it begins")
+    said = edit.text, (edit.mention,), edit.valid_at, edit.invalid_at
+    facts = state.facts.put(edit.id, Fact(edit.id, edit.source, edit.target, *said))
+    return replace(state, facts=facts, counts=_count(state, "f"))
+
+
+def _put_category(state: State, edit: PutCategory) -> State:
+    _check(edit.id == state.next_id("c"), f"{edit.id} is not the next category")
+    _check(edit.layer > 0 and bool(edit.children), f"{edit.id} has no children")
+    _check(len(set(edit.children)) == len(edit.children), f"{edit.id} has a child twice")
+    _check(_are_below(state, edit.layer, edit.children), f"{edit.id} has children of another layer")
+    category = Category(edit.id, edit.layer, edit.name, edit.children)
+    categories = state.categories.put(edit.id, category)
+    return replace(state, categories=categories, counts=_count(state, "c"))
+
+
+def _are_below(state: State, layer: int, children: Iterable[str]) -> bool:
+    if layer == 1:
+        return all(child in state.entities for child in children)
+    known = state.categories
+    return all(child in known and known[child].layer == layer - 1 for child in children)
+
+
+def _is_ordered(begin: datetime | None, end: datetime | None) -> bool:
+    return not (begin and end) or begin.replace(tzinfo=None) <= end.replace(tzinfo=None)
+
+
+def _add_mention(mentions: tuple[Mention, ...], mention: Mention) -> tuple[Mention, ...]:
+    return mentions if mention in mentions else (*mentions, mention)
+
+
+def _check(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)
+
+
+def _span(edit: Edit) -> Span | None:
+    """Return the place in the source that an edit stands on."""
+    match edit:
+        case AddEpisode(episode=episode):
+            return episode.span
+        case AddEntity(mention=mention) | AddFact(mention=mention) | Repeat(mention=mention):
+            return mention.span
+    return None
+
+
+VOCABULARY: Final = Vocabulary[Edit, State](
     {
         "add_episode": AddEpisode,
         "add_entity": AddEntity,
@@ -52,35 +288,10 @@ _WORDS: Final = Vocabulary[Edit | Failed](
         "put_category": PutCategory,
         "assign": Assign,
         "drop_hierarchy": DropHierarchy,
-        "forget": Forget,
-        "reply": Failed,
-    }
+        "hierarchy": FinishHierarchy,
+        FORGET: Forget,
+    },
+    apply,
+    EMPTY,
+    span=_span,
 )
-
-
-def record(
-    step: int,
-    edit: Edit | Failed,
-    *,
-    rejected: str | None = None,
-    repaired: str | None = None,
-    call_key: str | None = None,
-    span: Span | None = None,
-) -> EditRecord:
-    """An edit as a row: applied, or ``rejected`` or ``repaired`` with the reason.
-
-    ``span`` is the place in the source that it stands on, by default the edit's own.
-    """
-    if span is None and isinstance(edit, AddEntity | AddFact | Repeat):
-        span = edit.mention.span
-    elif span is None and isinstance(edit, AddEpisode):
-        span = edit.episode.span
-    return _WORDS.record(
-        step, edit, rejected=rejected, repaired=repaired, call_key=call_key, span=span
-    )
-
-
-def resolved(row: EditRecord) -> Edit | None:
-    """The edit of a row; None where it was rejected, or tells of a reply or an event alone."""
-    edit = None if row.op in EVENTS else _WORDS.read(row)
-    return None if isinstance(edit, Failed) else edit

@@ -1,9 +1,9 @@
-"""A source in episodes: the pieces in which a memory takes it in.
+"""A source split into episodes, the pieces in which a memory takes it in.
 
-Source: Mnemis §2.1, which leaves open how much an episode is. Of a conversation it is a turn, or a
-session; of a document, paragraphs of so many tokens together, and of a longer paragraph some
-sentences. An episode that is there stays as it is when a conversation grows. Where turns were
-deleted, those that are left of their episodes make new ones.
+Source: Mnemis §2.1, which leaves open how much an episode is. In a conversation it is a turn or a
+session; in a document, paragraphs up to a number of tokens, or sentences of a longer paragraph.
+Episodes stay as they are when a conversation grows. After a deletion, the turns that are left of
+an episode make new ones.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from datetime import datetime
 from itertools import groupby
 
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.nodes import Episode
+from mgl.memories.mnemis.state import Episode
 from mgl.text import sentence_spans
 from mgl.text.chunks import Counter, Piece, count_pieces, divide, label_ranges, refine
 from mgl.text.sentences import paragraph_starts
 from mgl.types import Conversation, Document, Source, Span
 
-__all__ = ["Passage", "episodes_of", "shown"]
+__all__ = ["Passage", "clip", "render_episode", "split_source"]
 
 _PARAGRAPH, _SENTENCE = 2, 1
 
 
-async def episodes_of(
+async def split_source(
     source: Source,
     config: MnemisConfig,
     count: Counter,
@@ -36,30 +36,29 @@ async def episodes_of(
     forgotten: Collection[int] = (),
     first: int = 0,
 ) -> list[Episode]:
-    """The episodes of a source in its order, numbered from 0.
+    """Return the episodes of a source in order: those ``known`` of a conversation, then new ones.
 
-    ``known`` are those of a conversation that were made before: they come first, as they are. The
-    next are made of the turns that are in none of them, but for those that are ``forgotten``; they
-    are numbered from ``first`` on, or from where the known ones end. A session is an episode once
-    another has begun, or with ``ended``, which says that nothing follows. Turns and paragraphs
-    without a visible character are in none. ``count`` gives the tokens of texts.
+    New ones are made of the turns that are in no known one and not ``forgotten``; their numbers
+    begin at ``first`` or after the last known. A session is an episode once another has begun, or
+    with ``ended``, which says that nothing follows. Turns and paragraphs without a visible
+    character are left out. ``count`` gives the tokens of texts.
     """
     if isinstance(source, Document):
-        return await _of_document(source, config.episode_tokens, count)
+        return await _split_document(source, config.episode_tokens, count)
     episodes = list(known)
     taken = sorted(turn for episode in known for turn in episode.turns)
     fresh = sorted(set(range(len(source.turns))).difference(taken, forgotten))
-    for numbers in _groups(source, config, fresh, taken, ended=ended):
-        said = tuple(number for number in numbers if source.turns[number].text.strip())
-        if said:
-            span = Span(source.id, source.span(said[0]).start, source.span(said[-1]).end)
+    for numbers in _group_turns(source, config, fresh, taken, ended=ended):
+        turns = tuple(number for number in numbers if source.turns[number].text.strip())
+        if turns:
+            span = Span(source.id, source.span(turns[0]).start, source.span(turns[-1]).end)
             number = max(first, episodes[-1].number + 1 if episodes else 0)
-            episodes.append(Episode(number, span, said, _last_time(source, said)))
+            episodes.append(Episode(number, span, turns, _last_time(source, turns)))
     return episodes
 
 
-def shown(source: Source, episode: Episode) -> str:
-    """What a model reads of an episode: turns, a line each with speaker and time, or the text."""
+def render_episode(source: Source, episode: Episode) -> str:
+    """Return what a model reads: a line for each turn, with speaker and time, or the text."""
     if isinstance(source, Document):
         return source.quote(episode.span).strip()
     return "\n".join(
@@ -68,14 +67,19 @@ def shown(source: Source, episode: Episode) -> str:
     )
 
 
+def clip(text: str, most: int) -> str:
+    """Return a text that a model wrote on one line, of at most ``most`` characters."""
+    line = " ".join(text.encode("utf-8", "replace").decode().split())
+    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+
+
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """An episode as something is read off it: its sentences, numbered from 1.
+    """The sentences of an episode, numbered from 1.
 
-    ``sentences`` are ranges of the text, none reaches from one turn into another. For each there
-    is whose words it is (``speakers``, "" where that is not known), when it was said (``times``)
-    and what stands before the line that it begins or goes on with (``heads``; ``lines`` numbers
-    these).
+    ``sentences`` are ranges of the text; none spans two turns. For each sentence there is its
+    speaker ("" if unknown), its time, and the head of its line (``heads``; ``lines`` numbers the
+    lines).
     """
 
     document: Document
@@ -87,11 +91,12 @@ class Passage:
 
     @classmethod
     def of(cls, source: Source, episode: Episode) -> Passage:
+        """Split an episode into sentences."""
         if isinstance(source, Document):
             spans = sentence_spans(source.text, episode.span.start, episode.span.end)
             none, never = ("",) * len(spans), (None,) * len(spans)
             return cls(source, tuple(spans), none, never, none, tuple(range(len(spans))))
-        said = [
+        spoken = [
             (sentence, number)
             for number in episode.turns
             for sentence in sentence_spans(
@@ -100,43 +105,43 @@ class Passage:
         ]
         return cls(
             source.transcript,
-            tuple(sentence for sentence, _ in said),
-            tuple(source.turns[number].speaker for _, number in said),
-            tuple(source.turns[number].time for _, number in said),
-            tuple(_head(source, number) for _, number in said),
-            tuple(number for _, number in said),
+            tuple(sentence for sentence, _ in spoken),
+            tuple(source.turns[number].speaker for _, number in spoken),
+            tuple(source.turns[number].time for _, number in spoken),
+            tuple(_head(source, number) for _, number in spoken),
+            tuple(number for _, number in spoken),
         )
 
     def numbered(self, first: int = 1, last: int | None = None) -> str:
-        """The sentences from ``first`` to ``last``, with ``[n]`` before each."""
-        return self._written(first, last or len(self.sentences), "[{}] {}")
+        """Return the sentences from ``first`` to ``last``, with ``[n]`` before each."""
+        return self._write(first, last or len(self.sentences), "[{}] {}")
 
     def plain(self, first: int, last: int) -> str:
-        """The same without numbers."""
-        return self._written(first, last, "{1}")
+        """Return the same without numbers."""
+        return self._write(first, last, "{1}")
 
     @property
-    def said(self) -> tuple[str, ...]:
-        """Who speaks, and each sentence."""
+    def texts(self) -> tuple[str, ...]:
+        """The speakers, then the sentences."""
         quotes = (self.quote(number) for number in range(1, len(self.sentences) + 1))
         return (*dict.fromkeys(self.speakers), *quotes)
 
-    def _written(self, first: int, last: int, form: str) -> str:
-        written: list[str] = []
+    def _write(self, first: int, last: int, form: str) -> str:
+        parts: list[str] = []
         for number in range(first, last + 1):
             at = number - 1
             begins = number == first or self.lines[at] != self.lines[at - 1]
-            before = ("\n" if written else "") + self.heads[at] if begins else " "
-            written.append(before + form.format(number, self.quote(number)))
-        return "".join(written)
+            before = ("\n" if parts else "") + self.heads[at] if begins else " "
+            parts.append(before + form.format(number, self.quote(number)))
+        return "".join(parts)
 
     def span(self, first: int, last: int | None = None) -> Span:
-        """The characters of a sentence, or from one to another."""
+        """Return the characters of a sentence, or from one to another."""
         end = self.sentences[(last or first) - 1][1]
         return self.document.span(self.sentences[first - 1][0], end)
 
     def quote(self, number: int) -> str:
-        """What a sentence says, on one line."""
+        """Return a sentence on one line."""
         return " ".join(self.document.quote(self.span(number)).split())
 
 
@@ -146,7 +151,7 @@ def _head(source: Conversation, number: int) -> str:
     return f"{time}{' '.join(turn.speaker.split())}: " if turn.speaker else time
 
 
-def _groups(
+def _group_turns(
     source: Conversation,
     config: MnemisConfig,
     fresh: Sequence[int],
@@ -154,8 +159,7 @@ def _groups(
     *,
     ended: bool,
 ) -> list[tuple[int, ...]]:
-    """The numbers of the turns that belong together, of those that are fresh; no turn that is
-    taken lies between them."""
+    """Return the fresh turns that belong together; no taken turn lies between them."""
     if config.episode == "turn":
         return [(number,) for number in fresh]
     sessions = [
@@ -170,28 +174,28 @@ def _last_time(source: Conversation, turns: Sequence[int]) -> datetime | None:
     return next((time for time in times if time is not None), None)
 
 
-async def _of_document(document: Document, limit: int, count: Counter) -> list[Episode]:
+async def _split_document(document: Document, limit: int, count: Counter) -> list[Episode]:
     text = document.text
     if not text.strip():
         return []
     bounds = [*paragraph_starts(text), len(text)]
     pieces = await count_pieces(text, label_ranges(bounds, _PARAGRAPH, _PARAGRAPH), count)
-    pieces = await refine(text, pieces, limit, count, _sentences)
+    pieces = await refine(text, pieces, limit, count, _split_sentences)
     while any(piece.tokens > limit for piece in pieces):
         pieces = await refine(text, pieces, limit, count, lambda t, p: divide(t, p, limit))
-    groups = await _recounted(text, _packed(pieces, limit), limit, count)
+    groups = await _recount(text, _pack(pieces, limit), limit, count)
     spans = [document.span(group[0].start, group[-1].end) for group in groups]
     visible = [span for span in spans if document.quote(span).strip()]
     return [Episode(number, span) for number, span in enumerate(visible)]
 
 
-def _sentences(text: str, piece: Piece) -> list[tuple[int, int, int]]:
+def _split_sentences(text: str, piece: Piece) -> list[tuple[int, int, int]]:
     spans = sentence_spans(text, piece.start, piece.end)
     bounds = [piece.start, *(start for start, _ in spans[1:]), piece.end]
     return label_ranges(bounds, _SENTENCE, piece.ends)
 
 
-def _packed(pieces: Sequence[Piece], limit: int) -> list[list[Piece]]:
+def _pack(pieces: Sequence[Piece], limit: int) -> list[list[Piece]]:
     groups: list[list[Piece]] = []
     tokens = 0
     for piece in pieces:
@@ -204,10 +208,10 @@ def _packed(pieces: Sequence[Piece], limit: int) -> list[list[Piece]]:
     return groups
 
 
-async def _recounted(
+async def _recount(
     text: str, groups: list[list[Piece]], limit: int, count: Counter
 ) -> list[list[Piece]]:
-    """The groups, those divided that have more tokens together than their pieces have alone."""
+    """Halve the groups that have more tokens together than their pieces have alone."""
     while True:
         counts = await count([text[group[0].start : group[-1].end] for group in groups])
         parts: list[list[Piece]] = []

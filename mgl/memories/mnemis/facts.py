@@ -1,39 +1,76 @@
-"""The facts of an episode, as the model states them between two of its entities.
+"""The facts of an episode: stated between two of its entities, dated, and matched with known ones.
 
-Source: Mnemis §2.1. Times are given in words, and resolved against the time of the turn that states
-the fact.
+Source: Mnemis §2.1, which de-duplicates edges as it does entities. Times are given in words and
+resolved against the time of the turn that states the fact. That the model decides among the known
+facts of the same two entities that are most similar by embeddings, and that a contradicted fact is
+closed with the time of the new one and kept, is our reading. A fact that repeats a known one letter
+for letter costs no call, nor does one that none is similar to.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Final
+from datetime import datetime, time
+from typing import Annotated, Any, Final
 
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from mgl.llm.constraints import max_chars, number, one_of, several
 from mgl.memories.graph.names import mentions
-from mgl.memories.mnemis.asking import Asker, Part, Said, batches, clipped
-from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.ingest_prompts import FACTS, MORE_FACTS
-from mgl.memories.mnemis.ledger import Ledger, naive
-from mgl.memories.mnemis.moments import moment, says_nothing
-from mgl.memories.mnemis.naming import key_of, keys_of
-from mgl.memories.mnemis.nodes import Entity, Mention
-from mgl.memories.mnemis.proposals import Facts, StatedFact, facts_schema
-from mgl.memories.mnemis.state import AddFact
+from mgl.memories.log import Draft
+from mgl.memories.mnemis.edits import AddFact, Close, Edit, Repeat
+from mgl.memories.mnemis.entities import compare, key_of, keys_of
+from mgl.memories.mnemis.episodes import clip
+from mgl.memories.mnemis.extract import EpisodeReader, Part, in_batches
+from mgl.memories.mnemis.prompts import FACTS, MORE_FACTS, SAME_FACTS
+from mgl.memories.mnemis.state import Entity, Fact, Mention, State
+from mgl.memories.propose import Proposal
+from mgl.retrieval.base import Embedder
+from mgl.text.times import time_mentions
 
-__all__ = ["Stated", "find_facts"]
+__all__ = ["find_facts", "group_by_ends", "match_facts", "parse_moment"]
 
 ENTITIES: Final = 40
 """Entities that a list of facts is asked for at a time."""
 
 MOST_CHARS, SHOWN_CHARS, ALIASES = 500, 200, 4
+NONE: Final = "none"
+
+_FACT_CHARS, _TIME_CHARS, _WORDS_CHARS = 200, 40, 200
+_NO_TIME: Final = frozenset({"", "none", "null", "n/a", "na", "unknown", "not stated", "..."})
+_YEAR: Final = re.compile(r"\d{4}")
+_Time = Annotated[str, max_chars(_TIME_CHARS)] | None
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Item(_Reply):
+    src: int
+    source: str
+    target: str
+    fact: Annotated[str, max_chars(_FACT_CHARS)]
+    valid_at: _Time = None
+    invalid_at: _Time = None
+
+
+class _Facts(_Reply):
+    facts: list[_Item]
+
+
+class _Same(_Reply):
+    same: str
+    contradicts: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A fact that an episode states, its entities by id; ``said_at`` is when it was stated."""
+    """A fact that an episode states between two entities, by their ids, at ``said_at``."""
 
     source: str
     target: str
@@ -50,99 +87,278 @@ class Stated:
         return frozenset((self.source, self.target))
 
     def edit(self, identity: str) -> AddFact:
-        """What puts it into the state."""
-        return AddFact(
-            identity,
-            self.source,
-            self.target,
-            self.text,
-            self.mention,
-            self.valid_at,
-            self.invalid_at,
-        )
+        """Return the edit that adds it under an id."""
+        times = self.valid_at, self.invalid_at
+        return AddFact(identity, self.source, self.target, self.text, self.mention, *times)
+
+
+# Stating
 
 
 async def find_facts(
-    asker: Asker,
-    ledger: Ledger,
-    number: int,
-    ids: Mapping[str, Part],
-    config: MnemisConfig,
+    reader: EpisodeReader, draft: Draft[Edit, State], episode: int, ids: Mapping[str, Part]
 ) -> list[Stated]:
-    """The facts of the episode of this number; ``ids`` are its entities, each with the sentences
-    that name it."""
-    asked = [(part, some) for part in asker.parts for some in _together(asker, part, ledger, ids)]
-    made = await asyncio.gather(*(_listed(asker, part, some, config) for part, some in asked))
+    """Ask for the facts of an episode; ``ids`` are its entities and where they are named."""
+    asked = [(part, some) for part in reader.parts for some in _group(reader, part, draft, ids)]
+    replies = await asyncio.gather(*(_ask_facts(reader, part, some) for part, some in asked))
     found: dict[tuple[frozenset[str], str], Stated] = {}
-    for (_, some), replies in zip(asked, made, strict=True):
+    for (_, some), proposals in zip(asked, replies, strict=True):
         by_name = {entity.name: entity.id for entity in some}
-        for said in replies:
-            if said.proposal is None:
-                ledger.fail(said.stage, said.problem)
+        for proposal in proposals:
+            if proposal.reply is None:
+                draft.fail(proposal.stage, proposal.problem)
                 continue
-            for item in said.proposal.facts:
-                mention = Mention(number, asker.passage.span(item.src))
-                ends = by_name[item.source], by_name[item.target]
-                text = clipped(item.fact, MOST_CHARS)
-                at = asker.passage.times[item.src - 1]
-                fact = Stated(*ends, text, mention, at, call_key=said.call_key)
-                if text and len(fact.ends) == 2:
-                    found.setdefault((fact.ends, text.casefold()), _dated(fact, item))
+            for item in proposal.reply.facts:
+                fact = Stated(
+                    by_name[item.source],
+                    by_name[item.target],
+                    clip(item.fact, MOST_CHARS),
+                    Mention(episode, reader.passage.span(item.src)),
+                    reader.passage.times[item.src - 1],
+                    call_key=proposal.call_key,
+                )
+                if fact.text and len(fact.ends) == 2:
+                    found.setdefault((fact.ends, fact.text.casefold()), _date(fact, item))
                 else:
-                    reason = "same_ends" if text else "empty"
-                    ledger.put(fact.edit(""), rejected=reason, call_key=said.call_key)
+                    reason = "same_ends" if fact.text else "empty"
+                    draft.put(fact.edit(""), rejected=reason, call_key=proposal.call_key)
     return list(found.values())
 
 
-async def _listed(
-    asker: Asker, part: Part, entities: Sequence[Entity], config: MnemisConfig
-) -> list[Said[Facts]]:
-    names = [entity.name for entity in entities]
+async def _ask_facts(
+    reader: EpisodeReader, part: Part, entities: Sequence[Entity]
+) -> list[Proposal[_Facts]]:
     listed = "\n".join(f"- {_line(entity)}" for entity in entities)
-    schema = facts_schema(names, *part, config.most_facts)
-    return await asker.listed(FACTS, MORE_FACTS, part, schema, "edges", entities=listed)
+    end = one_of([entity.name for entity in entities])
+    item = create_model(
+        "fact",
+        __base__=_Item,
+        src=(number(*part), ...),
+        source=(end, ...),
+        target=(end, ...),
+    )
+    most = reader.config.most_facts
+    schema = create_model("facts", __base__=_Facts, facts=(several(item, most), ...))
+    return await reader.ask_list((FACTS, MORE_FACTS), part, schema, "edges", entities=listed)
 
 
 def _line(entity: Entity) -> str:
     name, *others = entity.names[:ALIASES]
     known = f"{name} ({', '.join(others)})" if others else name
-    return f"{known}: {clipped(entity.summary, SHOWN_CHARS)}" if entity.summary else known
+    return f"{known}: {clip(entity.summary, SHOWN_CHARS)}" if entity.summary else known
 
 
-def _together(
-    asker: Asker, part: Part, ledger: Ledger, ids: Mapping[str, Part]
+def _group(
+    reader: EpisodeReader, part: Part, draft: Draft[Edit, State], ids: Mapping[str, Part]
 ) -> Iterator[list[Entity]]:
-    """The entities that a part of the episode may join: those that it names, and who speaks."""
+    """Yield the entities that a part may join: its speakers with some of those that it names."""
     first, last = part
-    passage = asker.passage
-    entities = [ledger.state.entities[each] for each in ids]
+    passage = reader.passage
+    entities = [draft.state.entities[each] for each in ids]
     speakers = {key_of(passage.speakers[number - 1]) for number in range(first, last + 1)}
     speaking = [entity for entity in entities if keys_of(entity) & speakers]
     others = [entity for entity in entities if entity not in speaking]
-    if len(asker.parts) > 1:
+    if len(reader.parts) > 1:
         text = passage.numbered(first, last)
         others = [
             entity
             for entity in others
-            if _meet(ids[entity.id], part) or mentions(entity.name, text)
+            if _overlap(ids[entity.id], part) or mentions(entity.name, text)
         ]
-    for some in batches(others, ENTITIES) or [[]]:
+    for some in in_batches(others, ENTITIES) or [[]]:
         if len(speaking) + len(some) > 1:
             yield [*speaking, *some]
 
 
-def _meet(one: Part, other: Part) -> bool:
+def _overlap(one: Part, other: Part) -> bool:
     return one[0] <= other[1] and other[0] <= one[1]
 
 
-def _dated(fact: Stated, item: StatedFact) -> Stated:
-    """A fact with the times that are given for it; those that cannot be are dropped."""
-    at = fact.said_at
-    begin = None if says_nothing(item.valid_at) else moment(str(item.valid_at), at)
-    end = None if says_nothing(item.invalid_at) else moment(str(item.invalid_at), at, end=True)
-    if begin is not None and end is not None and naive(end) < naive(begin):
+# Dating
+
+
+def parse_moment(said: str, at: datetime | None, *, end: bool = False) -> datetime | None:
+    """Return the first day that words speak of (the last with ``end``); None if unreadable.
+
+    ``at`` is when they were said; the result is in its zone, if it has one.
+
+    >>> parse_moment("last week", datetime(2023, 5, 8, 13, 56))
+    datetime.datetime(2023, 5, 1, 0, 0)
+    >>> parse_moment("31 February 2023", None) is None
+    True
+    """
+    words = said.strip()[:_WORDS_CHARS]
+    zone = None if at is None else at.tzinfo
+    if _YEAR.fullmatch(words):
+        words = f"in {words}"
+    found = time_mentions(words, at)
+    if found:
+        day = found[0].until if end else found[0].begin
+        return datetime.combine(day, time(), zone)
+    try:
+        read = datetime.fromisoformat(words)
+    except ValueError:
+        return None
+    return read if read.tzinfo is not None else read.replace(tzinfo=zone)
+
+
+def _date(fact: Stated, item: _Item) -> Stated:
+    """Return a fact with its times; those that cannot be read, or are out of order, are dropped."""
+    begin, end = (
+        _parse(item.valid_at, fact.said_at),
+        _parse(item.invalid_at, fact.said_at, end=True),
+    )
+    if begin is not None and end is not None and _clock(end) < _clock(begin):
         end = None
-    dropped = (begin is None) != says_nothing(item.valid_at)
-    dropped = dropped or (end is None) != says_nothing(item.invalid_at)
-    repaired = "time_dropped" if dropped else None
+    is_dropped = (begin is None) != _is_empty(item.valid_at)
+    is_dropped = is_dropped or (end is None) != _is_empty(item.invalid_at)
+    repaired = "time_dropped" if is_dropped else None
     return replace(fact, valid_at=begin, invalid_at=end, repaired=repaired)
+
+
+def _parse(said: str | None, at: datetime | None, *, end: bool = False) -> datetime | None:
+    return None if said is None or _is_empty(said) else parse_moment(said, at, end=end)
+
+
+def _is_empty(said: str | None) -> bool:
+    return said is None or said.strip().strip(".").casefold() in _NO_TIME
+
+
+def _clock(time: datetime) -> datetime:
+    """Return a time as it is compared: one source may have times with a zone and without."""
+    return time.replace(tzinfo=None)
+
+
+# Matching
+
+
+async def match_facts(
+    reader: EpisodeReader,
+    embedder: Embedder,
+    draft: Draft[Edit, State],
+    stated: Sequence[Stated],
+) -> None:
+    """Put facts into the state, as known ones or as new ones that close what they contradict."""
+    between = group_by_ends(draft.state)
+    labelled = {f"n{place}": fact for place, fact in enumerate(stated, 1)}
+    possible: dict[str, list[Fact]] = {}
+    verdicts: dict[str, tuple[_Same, str | None]] = {}
+    for label, fact in labelled.items():
+        known = between.get(fact.ends, [])
+        exact = [other for other in known if other.text.casefold() == fact.text.casefold()]
+        if exact:
+            verdicts[label] = _Same(same=exact[0].id, contradicts=[]), fact.call_key
+        elif known:
+            possible[label] = known
+    rivals = await _find_rivals(reader, embedder, labelled, possible)
+
+    async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
+        shown = "\n".join(_show(label, labelled[label], rivals[label]) for label in some)
+        schema = _same_schema({label: [each.id for each in rivals[label]] for label in some})
+        return await reader.ask(SAME_FACTS, {"facts": shown}, schema, "edge_deduplication")
+
+    for proposal in await asyncio.gather(*map(ask, in_batches(list(rivals)))):
+        if proposal.reply is None:
+            draft.fail(proposal.stage, proposal.problem)
+        else:
+            verdicts |= {label: (verdict, proposal.call_key) for label, verdict in proposal.reply}
+    for label, fact in labelled.items():
+        verdict, call_key = verdicts.get(label, (_Same(same=NONE, contradicts=[]), None))
+        _put(draft, fact, verdict, call_key)
+
+
+def group_by_ends(state: State) -> dict[frozenset[str], list[Fact]]:
+    """Map each two entities that any fact joins to their facts, in the order of the log."""
+    between: defaultdict[frozenset[str], list[Fact]] = defaultdict(list)
+    for fact in state.facts.values():
+        between[frozenset((fact.source, fact.target))].append(fact)
+    return between
+
+
+def _same_schema(candidates: Mapping[str, Sequence[str]]) -> type[BaseModel]:
+    fields: dict[str, Any] = {}
+    for label, known in candidates.items():
+        each: Any = one_of(known)
+        ended: Any = Annotated[list[each], Field(max_length=len(known))]
+        item = create_model(
+            "same", __base__=_Same, same=(one_of((*known, NONE)), ...), contradicts=(ended, ...)
+        )
+        fields[label] = (item, ...)
+    return create_model("same_facts", __base__=_Reply, **fields)
+
+
+async def _find_rivals(
+    reader: EpisodeReader,
+    embedder: Embedder,
+    labelled: Mapping[str, Stated],
+    possible: Mapping[str, Sequence[Fact]],
+) -> dict[str, list[Fact]]:
+    """For each label return the known facts that are similar, the most similar first."""
+    if not possible:
+        return {}
+    known = list({fact.id: fact for facts in possible.values() for fact in facts}.values())
+    places = {fact.id: place for place, fact in enumerate(known)}
+    texts = [labelled[label].text for label in possible]
+    cosines = await compare(embedder, texts, [fact.text for fact in known])
+    found: dict[str, list[Fact]] = {}
+    for (label, facts), row in zip(possible.items(), cosines, strict=True):
+        cosine = {fact.id: float(row[places[fact.id]]) for fact in facts}
+        near = [fact for fact in facts if cosine[fact.id] > reader.config.fact_likeness]
+        near.sort(key=lambda fact: -cosine[fact.id])
+        if near:
+            found[label] = near[: reader.config.candidates]
+    return found
+
+
+def _put(draft: Draft[Edit, State], fact: Stated, verdict: _Same, call_key: str | None) -> None:
+    """Add or repeat a fact, and close what it contradicts.
+
+    A fact that began before one that it contradicts is itself ended by that one.
+    """
+    ended = [each for each in dict.fromkeys(verdict.contradicts) if each != verdict.same]
+    if verdict.same != NONE:
+        draft.put(Repeat(verdict.same, fact.mention), call_key=call_key)
+    else:
+        later = _first_later(draft.state, fact, ended)
+        if later is not None and fact.invalid_at is None:
+            fact = replace(fact, invalid_at=later, repaired=fact.repaired or "ended_by_later")
+        new = fact.edit(draft.state.next_id("f"))
+        draft.put(new, repaired=fact.repaired, call_key=fact.call_key)
+    for identity in ended:
+        _close(draft, draft.state.facts[identity], fact, call_key)
+
+
+def _first_later(state: State, fact: Stated, contradicted: Sequence[str]) -> datetime | None:
+    """Return when the first contradicted fact that began after this one began."""
+    if fact.valid_at is None:
+        return None
+    begins = [state.facts[each].valid_at for each in contradicted]
+    begun = _clock(fact.valid_at)
+    later = (each for each in begins if each and _clock(each) > begun)
+    return min(later, key=_clock, default=None)
+
+
+def _close(draft: Draft[Edit, State], known: Fact, by: Stated, call_key: str | None) -> None:
+    """Close a fact at the time of what contradicts it: when that began, or else was said."""
+    end = by.valid_at or by.said_at
+    if end is None:
+        draft.fail(f"close {known.id}", "no time is known", reason="no_time")
+        return
+    if known.valid_at is not None and _clock(end) < _clock(known.valid_at):
+        if by.valid_at is not None:
+            return
+        end = known.valid_at
+    if known.invalid_at is None or _clock(end) < _clock(known.invalid_at):
+        draft.put(Close(known.id, end), call_key=call_key)
+
+
+def _show(label: str, fact: Stated, rivals: Sequence[Fact]) -> str:
+    lines = [f"{label} {fact.text}{_since(fact.valid_at, fact.invalid_at)}"]
+    lines += [f"  {each.id} {each.text}{_since(each.valid_at, each.invalid_at)}" for each in rivals]
+    return "\n".join(lines)
+
+
+def _since(begin: datetime | None, end: datetime | None) -> str:
+    times = [f"from {begin:%d %B %Y}"] if begin else []
+    times += [f"until {end:%d %B %Y}"] if end else []
+    return f" ({' '.join(times)})" if times else ""

@@ -21,11 +21,8 @@ from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from mgl.memories.mnemis.edits import EVENTS, record, resolved
-from mgl.memories.mnemis.likeness import grouped_as
-from mgl.memories.mnemis.losses import Losses
-from mgl.memories.mnemis.similarity import node_text
-from mgl.memories.mnemis.state import (
+from mgl.memories.mnemis.edits import (
+    VOCABULARY,
     AddEntity,
     AddEpisode,
     AddFact,
@@ -33,12 +30,14 @@ from mgl.memories.mnemis.state import (
     Close,
     Describe,
     Edit,
-    Forget,
     PutCategory,
     Repeat,
-    State,
     replay,
 )
+from mgl.memories.mnemis.losses import Losses
+from mgl.memories.mnemis.pruning import Forget
+from mgl.memories.mnemis.small.likeness import grouping_texts
+from mgl.memories.mnemis.state import State, node_text
 from mgl.store import EditRecord
 from mgl.store.redaction import Redaction, Treated
 from mgl.store.traces import TELLING, strings, words_of
@@ -63,22 +62,22 @@ _SHOWN_CHILDREN: Final = 2
 
 def after(log: Sequence[EditRecord]) -> State:
     """The state that a log leads to."""
-    return replay(edit for row in log if (edit := resolved(row)) is not None)
+    return replay(edit for row in log if (edit := VOCABULARY.edit(row)) is not None)
 
 
 def treated(
     what: Redaction, least: int, step: int, log: Sequence[EditRecord], turns: Sequence[Turn]
 ) -> Treated:
     """What becomes of a log; ``least`` is how many children a category has."""
-    edits = [edit for row in log if (edit := resolved(row)) is not None]
+    edits = [edit for row in log if (edit := VOCABULARY.edit(row)) is not None]
     losses = Losses(what, edits, replay(edits), turns)
     rewriting = _Rewriting(losses)
     rows = [rewriting.row(row) for row in log]
     edit = Forget(tuple(sorted(losses.episodes)), losses.nameless, tuple(rewriting.stale), least)
-    said = [record(step, edit)]
+    said = [VOCABULARY.record(step, edit)]
     state = after([*rows, *said])
     rows = _labelled(rows, state)
-    left = [edit for row in rows if (edit := resolved(row)) is not None]
+    left = [edit for row in rows if (edit := VOCABULARY.edit(row)) is not None]
     dropped = {text for text in rewriting.dropped if text}
     words = {word for text in dropped for word in words_of(text)} & losses.words
     made = {text for text in dropped if len(text) >= TELLING}
@@ -120,9 +119,9 @@ class _Rewriting:
 
     def row(self, row: EditRecord) -> EditRecord:
         """What becomes of a row."""
-        if row.op in EVENTS:
+        if row.op in ("append", "hierarchy"):
             return row
-        edit = resolved(row)
+        edit = VOCABULARY.edit(row)
         if isinstance(edit, AddEpisode) and edit.episode.number in self._losses.episodes:
             self._going.add(row.chunk)
         if row.chunk in self._going and row.call_key is not None:
@@ -136,7 +135,7 @@ class _Rewriting:
         new = self._rewritten(row, edit)
         if new == edit:
             return row
-        payload = record(row.chunk, new).payload
+        payload = VOCABULARY.record(row.chunk, new).payload
         self._drop(*set(strings(asdict(edit))) - set(strings(asdict(new))))
         if row.reason == "ended_by_later" and isinstance(new, AddFact) and new.invalid_at is None:
             return replace(row, payload=payload, outcome="applied", reason=None)
@@ -239,9 +238,9 @@ def _grouped(edits: Sequence[Edit], state: State) -> set[str]:
         match edit:
             case AddEntity(id=own, name=name) | PutCategory(id=own, name=name):
                 names[own] = name
-                texts |= grouped_as(name, "", ())
+                texts |= grouping_texts(name, "", ())
             case Describe(id=own, summary=summary, tags=tags) if own in names:
-                texts |= grouped_as(names[own], summary, tags)
+                texts |= grouping_texts(names[own], summary, tags)
     return texts
 
 
@@ -259,7 +258,9 @@ def _labelled(rows: Sequence[EditRecord], state: State) -> list[EditRecord]:
 
 
 def _named(row: EditRecord, names: Mapping[str, str]) -> EditRecord:
-    edit: Any = resolved(row) if row.op == "put_category" else None
+    edit: Any = VOCABULARY.edit(row) if row.op == "put_category" else None
     if edit is None or edit.name or edit.id not in names:
         return row
-    return replace(row, payload=record(row.chunk, replace(edit, name=names[edit.id])).payload)
+    return replace(
+        row, payload=VOCABULARY.record(row.chunk, replace(edit, name=names[edit.id])).payload
+    )

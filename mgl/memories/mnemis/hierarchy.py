@@ -1,76 +1,169 @@
-"""The hierarchy is built from the entities upwards, layer by layer, until it is told to stop.
+"""The hierarchy over the entities: built anew, or updated when the base graph has grown.
 
-Source: Mnemis §2.2. Why it stopped:
+Source: Mnemis §2.2; what becomes of a hierarchy when the graph grows, the paper leaves open. It is
+built from the entities upwards, layer by layer. Why that stopped:
 
     no_entities   there is nothing to categorise
     too_few       the layer has fewer nodes than a category must have
     one_node      the layer is one category
     layer_limit   there are as many layers as there may be
     compression   the next layer would have more nodes than this one (from layer 2 on), or no
-                  category at all, promotions alone: it is not kept
+                  category at all, only promotions: it is not kept
+
+An update (ours) puts new entities into the categories of layer 1, or into new ones, by the same
+prompt; what is new in a layer is put into the next in the same way. Where a batch has room, nodes
+that merged with none so far are offered again. A category is described again when its children have
+become half as many again (2, 3, 4, 6, 9, 13 …), so the number of its descriptions grows with the
+logarithm of its size. Over time nodes gather that merge with none, since existing categories are
+not regrouped: ``needs_rebuild`` says when they are too many.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Final, Literal
 
-from mgl.llm.base import LLM
-from mgl.memories.mnemis.categorise import form_layer
+from mgl.memories.base import Tools
+from mgl.memories.log import Draft
+from mgl.memories.mnemis.categorise import describe_categories, form_by_model
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.describing import describe
-from mgl.memories.mnemis.edits import record
-from mgl.memories.mnemis.layers import carried_out
-from mgl.memories.mnemis.state import DropHierarchy, State, apply
-from mgl.observer import SILENT, Observer
-from mgl.retrieval.base import Embedder
-from mgl.store import EditRecord
+from mgl.memories.mnemis.edits import DropHierarchy, Edit, FinishHierarchy
+from mgl.memories.mnemis.layers import Forming, carry_out, is_first_person
+from mgl.memories.mnemis.small.likeness import form_by_likeness
+from mgl.memories.mnemis.state import Node, State
 
-__all__ = ["Stopped", "build_hierarchy"]
+__all__ = [
+    "TOGETHER",
+    "Stopped",
+    "build_hierarchy",
+    "needs_rebuild",
+    "renew_hierarchy",
+    "update_hierarchy",
+]
+
+TOGETHER: Final = 6
+"""Categories that an update describes in one call."""
 
 Stopped = Literal["no_entities", "too_few", "one_node", "layer_limit", "compression"]
 
 
-async def build_hierarchy(
-    llm: LLM,
-    embedder: Embedder,
-    state: State,
-    config: MnemisConfig,
-    *,
-    step: int,
-    observer: Observer = SILENT,
-) -> tuple[list[EditRecord], State, Stopped]:
-    """Build all categories anew: the rows, the state after them, and why it stopped.
+async def renew_hierarchy(tools: Tools, draft: Draft[Edit, State], config: MnemisConfig) -> None:
+    """Build the hierarchy anew or update it, as the configuration has it."""
+    stopped = "updated"
+    is_rebuilt = config.hierarchy == "rebuild" or not draft.state.categories
+    if is_rebuilt or needs_rebuild(draft.state, config):
+        stopped = await build_hierarchy(tools, draft, config)
+    else:
+        await update_hierarchy(tools, draft, config)
+    state = draft.state
+    draft.put(FinishHierarchy(stopped, len(state.entities), state.top))
 
-    Raises the EngineError family, but for ReplyInvalid: the nodes of such a reply are promoted.
+
+async def build_hierarchy(tools: Tools, draft: Draft[Edit, State], config: MnemisConfig) -> Stopped:
+    """Build all categories anew, and return why it stopped.
+
+    Nodes of a reply that cannot be used are promoted. Raises what ``propose`` raises.
     """
-    rows: list[EditRecord] = []
-    if state.categories:
-        rows.append(record(step, DropHierarchy()))
-        state = apply(state, DropHierarchy())
+    if draft.state.categories:
+        draft.put(DropHierarchy())
     layer = 0
-    while (stopped := _stopped(state, layer, config)) is None:
-        nodes = state.layer(layer)
-        forming, made = await form_layer(
-            llm, embedder, state, nodes, layer + 1, config, step=step, observer=observer
-        )
-        rows += made
-        plan = forming.settled(nodes, config.compression)
-        if not plan.groups or (layer and plan.count > len(nodes)):
-            return rows, state, "compression"
+    while (stopped := _find_stop(draft.state, layer, config)) is None:
+        nodes = draft.state.layer(layer)
+        forming = await _form_layer(tools, draft, nodes, layer + 1, config)
+        plan = forming.settle(nodes, config.compression)
+        if not plan.has_groups or (layer and plan.size > len(nodes)):
+            return "compression"
         layer += 1
-        made, state, changed = carried_out(plan, state, layer, step)
-        rows += made
-        made, state = await describe(llm, state, changed, config, step=step, observer=observer)
-        rows += made
-    return rows, state, stopped
+        changed = carry_out(plan, draft, layer)
+        await describe_categories(tools, draft, changed, config)
+    return stopped
 
 
-def _stopped(state: State, layer: int, config: MnemisConfig) -> Stopped | None:
-    count = len(state.layer(layer))
-    if not count:
+async def update_hierarchy(tools: Tools, draft: Draft[Edit, State], config: MnemisConfig) -> None:
+    """Put the entities that are in no category into the hierarchy, if there is one.
+
+    From layer 2 on a layer never comes to have more nodes than the one below: new categories that
+    would make it so are refused, and their nodes promoted. Raises what ``propose`` raises.
+    """
+    for layer in range(1, draft.state.top + 1):
+        fresh, alone = _find_unplaced(draft.state, layer)
+        if not fresh:
+            break
+        room = -len(fresh) % config.batch
+        again = alone[max(0, len(alone) - room) :]
+        forming = await _form_layer(tools, draft, fresh, layer, config, again)
+        plan = forming.settle(fresh, config.compression)
+        if layer > 1 and plan.size > len(draft.state.layer(layer - 1)):
+            plan = forming.settle(fresh, config.compression, only_known=True)
+        before = draft.state
+        changed = carry_out(plan, draft, layer)
+        outgrown = [each for each in changed if _has_outgrown(each, before, draft.state)]
+        await describe_categories(tools, draft, outgrown, config, together=TOGETHER)
+
+
+def needs_rebuild(state: State, config: MnemisConfig) -> bool:
+    """Whether too many entities are in no category, or only in a promotion that came by an update.
+
+    That is where their share of all is above ``drift``. What an update brought is known by the
+    order of the categories: a build makes one layer after the other. In a hierarchy of one layer it
+    cannot be known, and only entities in no category count.
+    """
+    if not state.entities:
+        return False
+    held: set[str] = set()
+    alone: set[str] = set()
+    is_above = False
+    for category in state.categories.values():
+        is_above = is_above or category.layer > 1
+        if category.layer > 1:
+            continue
+        (alone if is_above and category.is_promotion else held).update(category.children)
+    loose = sum(entity in alone or entity not in held for entity in state.entities)
+    return loose > config.drift * len(state.entities)
+
+
+async def _form_layer(
+    tools: Tools,
+    draft: Draft[Edit, State],
+    nodes: Sequence[Node],
+    layer: int,
+    config: MnemisConfig,
+    again: Sequence[Node] = (),
+) -> Forming:
+    form = form_by_likeness if config.grouping == "likeness" else form_by_model
+    return await form(tools, draft, nodes, layer, config, again)
+
+
+def _find_stop(state: State, layer: int, config: MnemisConfig) -> Stopped | None:
+    size = len(state.layer(layer))
+    if not size:
         return "no_entities"
-    if layer and count == 1:
+    if layer and size == 1:
         return "one_node"
-    if count < config.compression:
+    if size < config.compression:
         return "too_few"
     return "layer_limit" if layer == config.layers else None
+
+
+def _has_outgrown(identity: str, before: State, after: State) -> bool:
+    """Whether a category needs a description: it is new, has none, or has grown by half."""
+    known = before.categories.get(identity)
+    if known is None or not known.summary:
+        return True
+    size = 1
+    while size <= len(known.children):
+        size += max(1, size // 2)
+    return len(after.categories[identity].children) >= size
+
+
+def _find_unplaced(state: State, layer: int) -> tuple[list[Node], list[Node]]:
+    """Return the nodes below a layer that are in no category, and those in a promotion alone."""
+    held: set[str] = set()
+    alone: set[str] = set()
+    for category in state.categories_of(layer):
+        (alone if category.is_promotion else held).update(category.children)
+    below = state.layer(layer - 1)
+    return (
+        [node for node in below if node.id not in held and node.id not in alone],
+        [n for n in below if n.id in alone and n.id not in held and not is_first_person(n.name)],
+    )

@@ -1,78 +1,132 @@
-"""An episode taken into the base graph.
+"""Take the next episodes of a source into the base graph.
 
-Source: Mnemis §2.1, in its order: names, reflection, de-duplication of entities, their summaries
-and tags, facts, reflection, de-duplication of facts. With ``extraction = terms`` it costs no call
-(``terms``). What a reply that stays invalid was to tell is missing, and said so in a row; all else
-goes on.
+Source: Mnemis §2.1, in its order: names, reflection, matching of names, summaries and tags, facts,
+reflection, matching of facts. With ``extraction = terms`` code reads the episode (``small.terms``)
+and no call is made. What a reply that stays invalid was to say is missing, and a row says so.
 """
 
 from __future__ import annotations
 
-from mgl.llm.base import LLM
-from mgl.memories.graph.names import entity_key
-from mgl.memories.mnemis.asking import Asker
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, Generic, Self, TypeVar
+
+from mgl.memories.base import Tools
+from mgl.memories.log import Draft
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.entities import Named, ask_names, describe, find, settle
-from mgl.memories.mnemis.facts import find_facts
-from mgl.memories.mnemis.joining import join
-from mgl.memories.mnemis.ledger import Ledger
-from mgl.memories.mnemis.nodes import Entity, Episode
-from mgl.memories.mnemis.places import Places
-from mgl.memories.mnemis.state import AddEpisode, State
-from mgl.memories.mnemis.terms import take_terms
-from mgl.retrieval.base import Embedder
-from mgl.store import EditRecord
+from mgl.memories.mnemis.edits import AddEpisode, Edit
+from mgl.memories.mnemis.entities import (
+    NamesOfParts,
+    ask_names,
+    describe_entities,
+    find_names,
+    key_of,
+    match_names,
+)
+from mgl.memories.mnemis.extract import EpisodeReader
+from mgl.memories.mnemis.facts import find_facts, match_facts
+from mgl.memories.mnemis.small.terms import Places, read_terms
+from mgl.memories.mnemis.state import Entity, Episode, State
 from mgl.types import Document, Source
 
-__all__ = ["ingest"]
+__all__ = ["Ahead", "Ingestion"]
+
+AT_ONCE: Final = 8
+"""Episodes whose names are asked for at once, the awaited one among them."""
+
+ResultT = TypeVar("ResultT")
 
 
-async def ingest(
-    llm: LLM,
-    embedder: Embedder,
-    source: Source,
-    state: State,
-    episode: Episode,
-    config: MnemisConfig,
-    *,
-    step: int,
-    places: Places | None = None,
-    named: Named | None = None,
-) -> tuple[list[EditRecord], State]:
-    """The rows of an episode, and the state with it. One that is there already gives no row.
-    ``places`` are those of the source's terms as far as they were read (``terms``); ``named`` is
-    what the model named, where it was asked beforehand.
+class Ingestion:
+    """Takes the ``fresh`` episodes of a source in, one after the other.
 
-    Raises the EngineError family, but for ReplyInvalid.
+    The names of the next episodes are asked for while one is taken in (ours): they are read off the
+    source alone, where all else needs the state before. Used as a context manager, which cancels
+    what nobody awaited. ``places`` are those of the source's terms, as far as they were read.
     """
-    if episode.number in state.episodes:
-        return [], state
-    ledger = Ledger(step, state)
-    ledger.put(AddEpisode(episode))
-    if config.extraction == "terms":
-        take_terms(ledger, source, episode, places or Places())
-        return ledger.rows, ledger.state
-    asker = Asker(llm, source, state.episodes.values(), episode, config)
-    replies = named if named is not None else await ask_names(asker, config)
-    found = find(asker, ledger, episode.number, replies)
-    speakers = _speakers(source, episode)
-    ids = await settle(asker, embedder, ledger, episode.number, found, config, speakers=speakers)
-    if due := [each for each in ids if _is_due(ledger.state.entities[each], config)]:
-        await describe(asker, ledger, due)
-    stated = await find_facts(asker, ledger, episode.number, ids, config)
-    await join(asker, embedder, ledger, stated, config)
-    return ledger.rows, ledger.state
+
+    def __init__(
+        self,
+        tools: Tools,
+        source: Source,
+        episodes: Sequence[Episode],
+        fresh: Sequence[Episode],
+        config: MnemisConfig,
+        places: Places,
+    ) -> None:
+        """``episodes`` are all of the source in order, of which ``fresh`` are the last."""
+        self._tools = tools
+        self._source = source
+        self._episodes = episodes
+        self._config = config
+        self._places = places
+        is_asked = config.extraction == "model"
+        self._names = Ahead(fresh if is_asked else (), self._ask_names)
+
+    async def take_in(self, draft: Draft[Edit, State], episode: Episode) -> None:
+        """Put the next episode into the draft. Raises the EngineError family."""
+        draft.put(AddEpisode(episode))
+        if self._config.extraction == "terms":
+            read_terms(draft, self._source, episode, self._places)
+            return
+        embedder = self._tools.required_embedder
+        replies = await self._names.get(episode)
+        reader = self._reader(episode)
+        found = find_names(reader, draft, episode.number, replies)
+        speakers = self._speakers(episode)
+        ids = await match_names(reader, embedder, draft, episode.number, found, speakers)
+        if due := [each for each in ids if self._is_due(draft.state.entities[each])]:
+            await describe_entities(reader, draft, due)
+        stated = await find_facts(reader, draft, episode.number, ids)
+        await match_facts(reader, embedder, draft, stated)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._names.cancel()
+
+    async def _ask_names(self, episode: Episode) -> NamesOfParts:
+        return await ask_names(self._reader(episode))
+
+    def _reader(self, episode: Episode) -> EpisodeReader:
+        llm, config = self._tools.llm, self._config
+        return EpisodeReader(llm, self._source, self._episodes, episode, config)
+
+    def _is_due(self, entity: Entity) -> bool:
+        """Whether an entity that the episode names is described there."""
+        named = len(entity.episodes)
+        is_doubled = named.bit_count() == 1
+        return self._config.described == "always" or not entity.summary or is_doubled
+
+    def _speakers(self, episode: Episode) -> frozenset[str]:
+        """Return the keys of all who spoke up to an episode's end."""
+        if isinstance(self._source, Document):
+            return frozenset()
+        turns = self._source.turns[: episode.turns[-1] + 1]
+        return frozenset(key_of(turn.speaker) for turn in turns) - {""}
 
 
-def _is_due(entity: Entity, config: MnemisConfig) -> bool:
-    """Whether an entity that an episode names is described there."""
-    named = len(entity.episodes)
-    return config.described == "always" or not entity.summary or named.bit_count() == 1
+class Ahead(Generic[ResultT]):
+    """Asks about some episodes in their order, ahead of what is awaited."""
 
+    def __init__(
+        self, episodes: Sequence[Episode], ask: Callable[[Episode], Coroutine[Any, Any, ResultT]]
+    ) -> None:
+        self._rest = iter(episodes)
+        self._ask = ask
+        self._tasks: dict[int, asyncio.Task[ResultT]] = {}
 
-def _speakers(source: Source, episode: Episode) -> frozenset[str]:
-    """The keys of all who spoke up to an episode's end."""
-    if isinstance(source, Document):
-        return frozenset()
-    said = source.turns[: episode.turns[-1] + 1]
-    return frozenset(entity_key(turn.speaker) for turn in said) - {""}
+    async def get(self, episode: Episode) -> ResultT:
+        """Return the result for the next episode, or raise what was raised."""
+        for following in self._rest:
+            self._tasks[following.number] = asyncio.create_task(self._ask(following))
+            if len(self._tasks) == AT_ONCE:
+                break
+        return await self._tasks.pop(episode.number)
+
+    async def cancel(self) -> None:
+        """Cancel what nobody awaited."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)

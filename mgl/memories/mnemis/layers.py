@@ -1,8 +1,22 @@
-"""A layer of categories as it forms, and what is left of it when it is complete.
+"""A layer of categories as it forms: the rules for a reply, and what is kept when it is complete.
 
-Source: Mnemis §2.2. The nodes of a layer are categorised in batches, so that a category may get
-one child of one batch and one of the next; how many it has is judged at the end. Each category has
-n children at least; a node that is in none is promoted: it goes on as a category of its own.
+Source: Mnemis §2.2 and the rules of Appendix E. The nodes of a layer are categorised in batches, so
+a category may get one child of one batch and one of the next; how many it has is judged at the end.
+Each category has at least n children; a node that is in none is promoted: it becomes a category of
+its own in the next layer.
+
+A reply names categories and, for each, the indexes of its nodes. ``find_violations`` says in
+sentences which rules it breaks, for the call that asks again; ``repair_groups`` is what can be used
+of it:
+
+    bad_index         an index that no node has: left out
+    and_in_name       a name with the word "and": the category is refused
+    no_name           a name without a word, or too long for one: refused
+    not_the_speaker   "user" and first persons elsewhere than under "Speaker": taken out
+    same_children     the same nodes as an earlier category has: refused
+    empty             a category without nodes: refused
+
+Categories of one name are one.
 """
 
 from __future__ import annotations
@@ -10,92 +24,264 @@ from __future__ import annotations
 import heapq
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
-from mgl.memories.graph.names import entity_key
-from mgl.memories.mnemis.edits import record
-from mgl.memories.mnemis.nodes import Category, Entity
-from mgl.memories.mnemis.rules import SPEAKER_KEY, Group
-from mgl.memories.mnemis.state import Assign, Edit, PutCategory, State, replay
-from mgl.store import EditRecord
+from mgl.memories.graph.names import NAME_CHARS, clean_name, entity_key
+from mgl.memories.log import Draft
+from mgl.memories.mnemis.edits import Assign, Edit, PutCategory
+from mgl.memories.mnemis.state import SPEAKER, SPEAKER_KEY, Node, State
+from mgl.prompt import one_line
 
-__all__ = ["Draft", "Forming", "Node", "Plan", "carried_out", "refusals"]
+__all__ = [
+    "CategoryDraft",
+    "Forming",
+    "Group",
+    "Plan",
+    "carry_out",
+    "find_left_over",
+    "find_violations",
+    "is_first_person",
+    "put_refused",
+    "repair_groups",
+    "summarize_node",
+]
 
-Node = Entity | Category
-
+SHOWN_CHILDREN, SUMMARY_WORDS = 3, 12
+_FIRST_PERSONS: Final = frozenset({"user", "i", "me"})
+_AND: Final = re.compile(r"\band\b", re.IGNORECASE)
+_LISTED: Final = 12
 _WORD: Final = re.compile(r"\w{3,}")
-_HOLDERS = 200  # categories that are remembered for a word, the latest of them
+_HOLDERS: Final = 200
+"""Categories that are remembered for a word, the latest of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A category as it is proposed: its name, and the indexes of its nodes in the batch."""
+
+    name: str
+    indexes: tuple[int, ...]
+
+    @property
+    def key(self) -> str:
+        """The key of its name, the same for other spellings of it."""
+        return entity_key(self.name)
+
+
+# Rules
+
+
+def is_first_person(name: str) -> bool:
+    """Whether a node's name is "user" or a first person."""
+    return entity_key(name) in _FIRST_PERSONS
+
+
+def find_violations(
+    groups: Sequence[Group],
+    names: Sequence[str],
+    known: Collection[str],
+    least: int,
+    free: Collection[int] = (),
+) -> list[str]:
+    """Return what breaks a rule in a reply about nodes of these ``names``, a sentence each.
+
+    ``known`` are the keys of existing categories, which may take a single node more; a new one has
+    ``least`` nodes, or one alone. ``free`` nodes may be left out.
+    """
+    merged = _merge_names(groups)
+    missing = find_left_over(merged, names, free)
+    return [
+        *_check_indexes(merged, len(names)),
+        *_check_names(merged),
+        *_check_speakers(merged, names, known),
+        *_check_sizes(merged, known, least),
+        *([f"{_list(missing)} are in no category."] if missing else []),
+    ]
+
+
+def find_left_over(
+    groups: Sequence[Group], names: Sequence[str], free: Collection[int] = ()
+) -> tuple[int, ...]:
+    """Return the indexes of nodes in no category, but for first persons and those ``free``."""
+    held = {index for group in groups for index in group.indexes} | set(free)
+    return tuple(
+        index for index, name in enumerate(names) if index not in held and not is_first_person(name)
+    )
+
+
+def repair_groups(
+    groups: Sequence[Group], names: Sequence[str], known: Collection[str]
+) -> tuple[list[Group], list[tuple[Group, str]]]:
+    """Return the categories that can be used, and those that are refused with the reason."""
+    kept: list[Group] = []
+    refused: list[tuple[Group, str]] = []
+    seen: set[tuple[int, ...]] = set()
+    speakers = frozenset(index for index, name in enumerate(names) if is_first_person(name))
+    merged = _merge_names(groups)
+    if speakers and SPEAKER_KEY in known:
+        merged = _merge_names([*merged, Group(SPEAKER, ())])
+    for group in merged:
+        valid = {index for index in group.indexes if 0 <= index < len(names)}
+        valid = valid | speakers if group.key == SPEAKER_KEY else valid - speakers
+        usable = Group(clean_name(group.name), tuple(sorted(valid)))
+        reason = _refusal(usable)
+        if reason is None and usable.key not in known:
+            reason = "same_children" if usable.indexes in seen else None
+            seen.add(usable.indexes)
+        if reason is None:
+            kept.append(usable)
+        else:
+            refused.append((usable, reason))
+    return kept, refused
+
+
+def _refusal(group: Group) -> str | None:
+    if not group.key or len(group.name) > NAME_CHARS:
+        return "no_name"
+    if _AND.search(group.name):
+        return "and_in_name"
+    return None if group.indexes else "empty"
+
+
+def _merge_names(groups: Sequence[Group]) -> list[Group]:
+    """Merge categories of one name, under the first spelling."""
+    held: dict[str, Group] = {}
+    for group in groups:
+        key = group.key or group.name
+        first = held.get(key, Group(group.name, ()))
+        held[key] = Group(first.name, tuple(dict.fromkeys((*first.indexes, *group.indexes))))
+    return list(held.values())
+
+
+def _check_indexes(groups: Sequence[Group], size: int) -> Iterator[str]:
+    for group in groups:
+        wrong = [index for index in group.indexes if not 0 <= index < size]
+        if wrong:
+            yield f'"{group.name}" has {_list(wrong)}, but the indexes are 0 to {size - 1}.'
+
+
+def _check_names(groups: Sequence[Group]) -> Iterator[str]:
+    for group in groups:
+        if _AND.search(group.name):
+            yield f'"{group.name}" has the word "and": name what its nodes share, or split it.'
+        elif not group.key or len(group.name) > NAME_CHARS:
+            yield f'"{group.name[:NAME_CHARS]}" is no name of a category.'
+
+
+def _check_speakers(
+    groups: Sequence[Group], names: Sequence[str], known: Collection[str]
+) -> Iterator[str]:
+    speakers = {index for index, name in enumerate(names) if is_first_person(name)}
+    under: set[int] = set()
+    elsewhere: set[int] = set()
+    for group in groups:
+        is_speakers = group.key == SPEAKER_KEY
+        (under if is_speakers else elsewhere).update(speakers.intersection(group.indexes))
+    if elsewhere:
+        yield f'{_list(sorted(elsewhere))} may be in "{SPEAKER}" alone.'
+    has_speaker = SPEAKER_KEY in known or any(group.key == SPEAKER_KEY for group in groups)
+    if has_speaker and (missing := sorted(speakers - under - elsewhere)):
+        yield f'{_list(missing)} must be in "{SPEAKER}".'
+
+
+def _check_sizes(groups: Sequence[Group], known: Collection[str], least: int) -> Iterator[str]:
+    holders: dict[frozenset[int], str] = {}
+    for group in groups:
+        if group.key in known:
+            continue
+        if 1 < len(group.indexes) < least:
+            yield f'"{group.name}" has fewer than {least} nodes.'
+        same = holders.setdefault(frozenset(group.indexes), group.name)
+        if same != group.name:
+            yield f'"{same}" and "{group.name}" have the same nodes.'
+
+
+def _list(indexes: Sequence[int]) -> str:
+    shown = ", ".join(map(str, indexes[:_LISTED]))
+    return shown if len(indexes) <= _LISTED else f"{shown} and {len(indexes) - _LISTED} more"
+
+
+# Forming
 
 
 @dataclass(slots=True)
-class Draft:
-    """A category that is there (``id``) or is to be; ``added`` are its new children."""
+class CategoryDraft:
+    """A category that exists (``id``) or is to be; ``added`` has new children, names by id."""
 
     name: str
     id: str | None = None
-    there: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    added: dict[str, str] = field(default_factory=dict)  # ids and names
+    added: dict[str, str] = field(default_factory=dict)
     call_key: str | None = None
 
     @property
     def size(self) -> int:
-        return len(self.there) + len(self.added)
+        return len(self.kept) + len(self.added)
 
     @property
     def children(self) -> tuple[str, ...]:
-        return (*self.there, *self.added)
+        return (*self.kept, *self.added)
 
     def add(self, node: Node) -> None:
-        if node.id not in self.there:
+        """Add a child, unless it is one."""
+        if node.id not in self.kept:
             self.added[node.id] = node.name
+
+    def edits(self, identity: str, layer: int) -> list[Edit]:
+        """Return the edits that put it into the state."""
+        if self.id is None:
+            return [PutCategory(identity, layer, self.name, self.children)]
+        return [Assign(identity, child) for child in self.added]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What becomes of a layer: the categories that are kept, those that are refused with the
-    reason, and the nodes that are promoted. ``count`` is how many nodes the layer then has."""
+    """What becomes of a layer: categories that are kept, those refused and nodes promoted, with
+    the reasons. ``size`` is how many nodes the layer then has."""
 
-    kept: tuple[Draft, ...]
-    refused: tuple[tuple[Draft, str], ...]
+    kept: tuple[CategoryDraft, ...]
+    refused: tuple[tuple[CategoryDraft, str], ...]
     promoted: tuple[tuple[Node, str], ...]
-    count: int
+    size: int
 
     @property
-    def groups(self) -> bool:
+    def has_groups(self) -> bool:
         """Whether any category is more than a promotion."""
         return any(draft.size > 1 for draft in self.kept)
 
 
 class Forming:
-    """The categories of a layer: those that are there, and those to come.
+    """The categories of a layer, existing ones and those to come.
 
-    Promotions are not offered for more children; one that is named gets them all the same.
+    Promotions are not offered for more children; one that a reply names gets them all the same.
     """
 
     def __init__(self, state: State, layer: int) -> None:
-        self._there = tuple(each for each in state.layer(layer) if isinstance(each, Category))
-        self._drafts: dict[str, Draft] = {}
+        self._existing = state.categories_of(layer)
+        self._drafts: dict[str, CategoryDraft] = {}
         self._offered: dict[str, None] = {}
         self._holders: dict[str, dict[str, None]] = {}
-        for category in self._there:
+        for category in self._existing:
             key = entity_key(category.name)
-            draft = Draft(category.name, category.id, category.children, category.tags)
+            draft = CategoryDraft(category.name, category.id, category.children, category.tags)
             self._drafts.setdefault(key, draft)
-            if not category.promoted or key == SPEAKER_KEY:
+            if not category.is_promotion or key == SPEAKER_KEY:
                 self._offer(key, (category.name, *category.tags))
 
     @property
-    def offered(self) -> Collection[str]:
+    def offered(self) -> frozenset[str]:
         """The keys of the names of those that may have more children."""
-        return self._offered.keys()
+        return frozenset(self._offered)
 
-    def like(self, nodes: Iterable[Node], most: int) -> list[Draft]:
-        """The categories to show beside some nodes, ``most`` of them, in the order in which they
-        came: first those that share words with the nodes, then the largest."""
+    def find_similar(self, nodes: Iterable[Node], most: int) -> list[CategoryDraft]:
+        """Return the categories to show beside some nodes, ``most`` of them, in their order.
+
+        First come those that share words with the nodes, then the largest.
+        """
         chosen = set(self._offered)
         if len(chosen) > most:
             words = {word for node in nodes for word in _words((node.name, *node.tags))}
@@ -105,24 +291,25 @@ class Forming:
             chosen |= {key for _, key in heapq.nlargest(most - len(chosen), rest)}
         return [self._drafts[key] for key in self._offered if key in chosen]
 
-    def take(self, groups: Iterable[Group], nodes: Sequence[Node], call_key: str | None) -> None:
+    def add(self, groups: Iterable[Group], nodes: Sequence[Node], call_key: str | None) -> None:
         """Add what a reply says of a batch of nodes."""
         for group in groups:
-            draft = self._drafts.setdefault(group.key, Draft(group.name, call_key=call_key))
+            new = CategoryDraft(group.name, call_key=call_key)
+            draft = self._drafts.setdefault(group.key, new)
             for index in group.indexes:
                 draft.add(nodes[index])
             tags = (tag for index in group.indexes for tag in nodes[index].tags)
             self._offer(group.key, (group.name, *tags))
 
-    def settled(self, nodes: Iterable[Node], least: int, *, only_known: bool = False) -> Plan:
-        """The plan for the layer above some nodes; ``only_known`` refuses new categories.
+    def settle(self, nodes: Iterable[Node], least: int, *, only_known: bool = False) -> Plan:
+        """Return the plan for the layer above some nodes; ``only_known`` refuses new categories.
 
-        A node that is left goes to the category of its own name, if there is one, or is promoted.
+        A node that is left over goes to the category of its own name, if any, or is promoted.
         """
-        kept: dict[str, Draft] = {}
-        refused: list[tuple[Draft, str]] = []
+        kept: dict[str, CategoryDraft] = {}
+        refused: list[tuple[CategoryDraft, str]] = []
         single: set[str] = set()
-        seen = {frozenset(category.children) for category in self._there}
+        seen = {frozenset(category.children) for category in self._existing}
         for key, draft in self._drafts.items():
             if not draft.added:
                 continue
@@ -151,8 +338,8 @@ class Forming:
             else:
                 promoted.append((node, "single_child" if node.id in single else "left_over"))
         new = sum(draft.id is None for draft in kept.values())
-        total = len(self._there) + new + len(promoted)
-        return Plan(tuple(kept.values()), tuple(refused), tuple(promoted), total)
+        size = len(self._existing) + new + len(promoted)
+        return Plan(tuple(kept.values()), tuple(refused), tuple(promoted), size)
 
     def _offer(self, key: str, texts: Iterable[str]) -> None:
         self._offered.setdefault(key)
@@ -164,59 +351,51 @@ class Forming:
                 holders.pop(next(iter(holders)))
 
 
-def refusals(
+def put_refused(
+    draft: Draft[Edit, State],
     refused: Iterable[tuple[Group, str]],
     nodes: Sequence[Node],
-    state: State,
     layer: int,
-    step: int,
     call_keys: Mapping[str, str | None],
-) -> list[EditRecord]:
-    """The rows of groups of some nodes that cannot be categories of a layer, each with the reason
-    and the call that proposed it, by the key of its name."""
-    return [
-        record(
-            step,
-            PutCategory(
-                state.next_id("c"), layer, group.name, tuple(nodes[i].id for i in group.indexes)
-            ),
-            rejected=reason,
-            call_key=call_keys.get(group.key),
-        )
-        for group, reason in refused
-    ]
+) -> None:
+    """Put rows of refused groups of nodes; ``call_keys`` by the keys of their names."""
+    for group, reason in refused:
+        children = tuple(nodes[index].id for index in group.indexes)
+        edit = PutCategory(draft.state.next_id("c"), layer, group.name, children)
+        draft.put(edit, rejected=reason, call_key=call_keys.get(group.key))
 
 
-def carried_out(
-    plan: Plan, state: State, layer: int, step: int
-) -> tuple[list[EditRecord], State, list[str]]:
-    """The rows of a plan, the state after it, and the categories whose children changed."""
-    rows: list[EditRecord] = []
-    edits: list[Edit] = []
+def carry_out(plan: Plan, draft: Draft[Edit, State], layer: int) -> list[str]:
+    """Put a plan into the state; returns the categories whose children changed."""
     changed: list[str] = []
-    ids = (f"c{number}" for number in count(state.counts.get("c", 0) + 1))
-    for draft in plan.kept:
-        own = draft.id or next(ids)
+    ids = (f"c{number}" for number in count(draft.state.counts.get("c", 0) + 1))
+    for category in plan.kept:
+        own = category.id or next(ids)
         changed.append(own)
-        for edit in _edits(draft, own, layer):
-            edits.append(edit)
-            rows.append(record(step, edit, call_key=draft.call_key))
+        for edit in category.edits(own, layer):
+            draft.put(edit, call_key=category.call_key)
     for node, reason in plan.promoted:
         promotion = PutCategory(next(ids), layer, node.name, (node.id,))
         changed.append(promotion.id)
-        edits.append(promotion)
-        rows.append(record(step, promotion, repaired=reason))
-    for draft, reason in plan.refused:
-        key = draft.call_key
-        for refused in _edits(draft, draft.id or next(ids), layer):
-            rows.append(record(step, refused, rejected=reason, call_key=key))
-    return rows, replay(edits, state), changed
+        draft.put(promotion, repaired=reason)
+    for category, reason in plan.refused:
+        for edit in category.edits(category.id or next(ids), layer):
+            draft.put(edit, rejected=reason, call_key=category.call_key)
+    return changed
 
 
-def _edits(draft: Draft, own: str, layer: int) -> list[Edit]:
-    if draft.id is None:
-        return [PutCategory(own, layer, draft.name, draft.children)]
-    return [Assign(own, child) for child in draft.added]
+def summarize_node(node: Node | CategoryDraft) -> str:
+    """Return what a prompt shows beside a name: tags, or the beginning of the summary.
+
+    Of a category that is not described yet, it is the first children.
+    """
+    text = ", ".join(node.tags)
+    if not text and isinstance(node, CategoryDraft):
+        text = ", ".join(list(node.added.values())[:SHOWN_CHILDREN])
+    elif not text and not isinstance(node, CategoryDraft):
+        words = node.summary.split()
+        text = " ".join(words[:SUMMARY_WORDS]) + (" …" if len(words) > SUMMARY_WORDS else "")
+    return one_line(text)
 
 
 def _words(texts: Iterable[str]) -> set[str]:

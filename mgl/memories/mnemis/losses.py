@@ -13,20 +13,13 @@ from itertools import groupby, pairwise
 from typing import Final
 
 from mgl.memories.graph.names import clean_name, mentions
-from mgl.memories.mnemis import (
-    answering,
-    describing,
-    ingest_prompts,
-    printed,
-)
-from mgl.memories.mnemis.asking import clipped
-from mgl.memories.mnemis.episodes import Passage, shown
-from mgl.memories.mnemis.naming import key_of
-from mgl.memories.mnemis.nodes import Entity, Episode, Fact, Mention
-from mgl.memories.mnemis.printed import SELECTION
-from mgl.memories.mnemis.selection import SELECT_NAMES
-from mgl.memories.mnemis.state import AddEntity, Edit, Repeat, State
-from mgl.memories.mnemis.terms import FACT_CHARS
+from mgl.memories.mnemis import prompts
+from mgl.memories.mnemis.edits import AddEntity, Edit, Repeat
+from mgl.memories.mnemis.entities import key_of
+from mgl.memories.mnemis.episodes import Passage, clip, render_episode
+from mgl.memories.mnemis.prompts import SELECT_NAMES, SELECTION
+from mgl.memories.mnemis.small.terms import FACT_CHARS
+from mgl.memories.mnemis.state import Entity, Episode, Fact, Mention, State
 from mgl.prompt import Prompt
 from mgl.retrieval.rerankers import HELPS
 from mgl.retrieval.turns import with_previous
@@ -116,7 +109,7 @@ class Losses:
         """What is said there, with who says it."""
         speaker = self._speaker(mention)
         said = " ".join(self._source.transcript.quote(mention.span).split())
-        return clipped(f"{speaker}: {said}" if speaker else said, FACT_CHARS)
+        return clip(f"{speaker}: {said}" if speaker else said, FACT_CHARS)
 
     def traces(self) -> Iterator[str]:
         """What goes, as prompts show it."""
@@ -128,7 +121,10 @@ class Losses:
     def shown(self) -> Iterator[str]:
         """The texts under which the episodes that go were searched for: alone, and with the one
         before (``mgl.retrieval.turns``)."""
-        texts = {number: shown(self._source, each) for number, each in self.before.episodes.items()}
+        texts = {
+            number: render_episode(self._source, each)
+            for number, each in self.before.episodes.items()
+        }
         yield from (texts[number] for number in self.episodes)
         for (one, other), both in zip(
             pairwise(texts), with_previous(list(texts.values()))[1:], strict=True
@@ -213,7 +209,6 @@ def _spelled(key: str, quotes: Sequence[str]) -> str:
 
 @cache
 def _own_words() -> frozenset[str]:
-    modules = (answering, describing, ingest_prompts, printed)
-    prompts = (each for module in modules for each in vars(module).values())
-    texts = (prompt.text for prompt in prompts if isinstance(prompt, Prompt))
+    known = (each for each in vars(prompts).values() if isinstance(each, Prompt))
+    texts = (prompt.text for prompt in known)
     return frozenset(word for text in texts for word in words_of(text))

@@ -4,61 +4,65 @@
     await memory.build()
     answer = await memory.answer(Question("Which cities did Dave travel to in 2023?"))
 
-Each episode is a step of the log, and so is each time that the hierarchy is built or taken further:
-a process killed at any moment goes on with the next step. The hierarchy follows the base graph at
-the end of a build and of a session; with ``routes`` system1 alone, which does not read it, it waits
-until another route does.
+Each episode is a step of the log, and so is each pass over the hierarchy: a process that is killed
+at any moment resumes with the next step. The hierarchy follows the base graph at the end of a build
+and of a session; with ``routes`` system1, which does not read it, it waits for another route.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
-from mgl.errors import InputError, UsageError
-from mgl.memories.base import Tools, check_ids, memory_id
-from mgl.memories.calls import answer_from_turns, reply_to_turn
-from mgl.memories.mnemis.answering import answer_from_document, as_memories, context, ranked
-from mgl.memories.mnemis.building import categorise, take_in, writing_prompts
+from mgl.errors import InputError
+from mgl.llm.base import Sampling
+from mgl.memories.base import Recall, TalkMemory, Tools
+from mgl.memories.calls import answer_from_lines
+from mgl.memories.deletion import Forgotten
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.control import Forgotten, chosen
-from mgl.memories.mnemis.episodes import shown
-from mgl.memories.mnemis.export import exported
+from mgl.memories.mnemis.control import chosen, compare_states
+from mgl.memories.mnemis.edits import VOCABULARY, AddEntity, AddFact, Assign, Edit, PutCategory
+from mgl.memories.mnemis.episodes import split_source
 from mgl.memories.mnemis.forgetting import DERIVED, after, treated
-from mgl.memories.mnemis.log import Log
+from mgl.memories.mnemis.hierarchy import renew_hierarchy
+from mgl.memories.mnemis.ingest import Ingestion
 from mgl.memories.mnemis.losses import as_prompted
-from mgl.memories.mnemis.reading import Reading, read, trace
-from mgl.memories.mnemis.similarity import Similarity, Texts
-from mgl.memories.mnemis.state import State
-from mgl.memories.mnemis.view import viewed
-from mgl.memories.view import GraphView
+from mgl.memories.mnemis.prompts import ANSWER, writing_prompts
+from mgl.memories.mnemis.renewing import renew
+from mgl.memories.mnemis.retrieval import Index, Item, Reading, find
+from mgl.memories.mnemis.small.terms import Places
+from mgl.memories.mnemis.state import Category, State
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
+from mgl.prompt import Prompt
 from mgl.store import EditRecord, MemoryRecord
-from mgl.store.redaction import Redaction, Treated
-from mgl.types import Answer, Conversation, Document, Question, Source, Turn
+from mgl.store.redaction import Fate, Redaction, Treated
+from mgl.types import Answer, Citation, Document, Question, Source, Span, Turn
 
-__all__ = ["KIND", "Mnemis"]
+__all__ = ["Mnemis"]
 
-KIND = "mnemis"
-RECENT = 6  # turns shown as they are
+NOTHING = "The document says nothing about this."
+HOLDS = "holds"
 
 
-class Mnemis:
+class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     """The memory of one source.
 
-    ``id`` is a hash of all that decides its log, the embedder too where the model is shown the
-    candidates that it proposes. Options of reading are no part of it: one build serves all routes.
-    ``identity`` stands for it where a memory that is in the store is opened again.
+    Options of reading are no part of its id: one build serves all routes. The embedder is, where
+    the model is shown the candidates that it proposes.
     """
 
-    reads: Final = "either"
-    retrieves: Final = True
-    per_question: Final = False
-    question_aware: Final = False
+    kind = "mnemis"
+    reads = "either"
+    retrieves = True
     Config = MnemisConfig
+    vocabulary = VOCABULARY
+    derived: ClassVar = DERIVED
+    shown = staticmethod(as_prompted)
 
     def __init__(
         self,
@@ -70,75 +74,93 @@ class Mnemis:
         identity: str | None = None,
     ) -> None:
         del questions  # it is built for whatever may be asked
-        if isinstance(source, Conversation):
-            check_ids(source)
-        self._tools = tools
-        self._source = source
-        self._config = config or MnemisConfig()
-        self._identity = identity
-        self._log = Log(tools.store, self.id, source, tools.observer)
-        self._writing = asyncio.Lock()
-        self._indexed: tuple[int, State, Texts, Similarity] | None = None
-
-    @property
-    def id(self) -> str:
-        if self._identity is not None:
-            return self._identity
-        decided = {"document": self._source.id}
-        if self._config.extraction == "model":
-            decided["embedder"] = self._tools.required_embedder.model_id
-        config = self._config
-        return memory_id(
-            KIND, config.of_the_log(), self._tools.llm.model_id, writing_prompts(config), **decided
-        )
-
-    @property
-    def state(self) -> State:
-        """The state as the log has it now."""
-        self._log.catch_up()
-        return self._log.state
-
-    @property
-    def conversation(self) -> Conversation:
-        """The conversation as the store has it now. UsageError over a document."""
-        source = self._log.source
-        if isinstance(source, Conversation):
-            return source
-        raise UsageError("this memory is of a document", hint="ask it, or look at it")
+        super().__init__(tools, source, (), config, identity=identity)
+        self._places = Places()
+        self._index: Index | None = None
+        self._deleted: dict[int, Fate] = {}
 
     @property
     def forgotten(self) -> frozenset[int]:
         """The numbers of the turns that were deleted."""
+        self._log.open(self._record)
         return self._log.forgotten
+
+    def _recorded_config(self) -> dict[str, Any]:
+        return self._config.writing_options()
+
+    def _writing_prompts(self) -> Sequence[Prompt]:
+        return writing_prompts(self._config)
+
+    def _scope(self) -> dict[str, Any]:
+        scope = {"document": self._source.id}
+        if self._config.extraction == "model":
+            scope["embedder"] = self._tools.required_embedder.model_id
+        return scope
+
+    def _sampling(self) -> Sampling:
+        return self._config.sampling(self._config.answer_tokens)
 
     # Writing
 
-    async def build(self) -> None:
-        """Take in the episodes that the log lacks, then see to descriptions and hierarchy."""
-        async with self._opened() as log:
-            await take_in(self._tools, log, self._config, ended=True)
-            await categorise(self._tools, log, self._config)
+    async def _settle(self, *, ended: bool) -> None:
+        """Take in the episodes that are complete; at the end see to descriptions and hierarchy."""
+        while not await self._take_in(ended=ended):
+            pass
+        while ended and not (await self._renew_descriptions() and await self._renew_hierarchy()):
+            pass
 
-    async def append(self, turn: Turn) -> None:
-        """Take in the next turn; one that is there already, by id and text, changes nothing.
+    async def _take_in(self, *, ended: bool) -> bool:
+        """Take in new episodes; False if the log grew by other steps, and must be looked at again.
 
-        What it completes is ingested before this returns; the hierarchy waits for the session's
-        end. InputError for a turn without text, or with the id of another.
+        With ``ended`` a session is an episode though no other has begun.
         """
-        if not turn.text.strip():
-            raise InputError("a turn has no text", hint="leave it out")
-        async with self._opened() as log:
-            while not log.holds(turns := self.conversation.turns, turn):
-                log.add(turn, turns)
-            await take_in(self._tools, log, self._config, ended=False)
+        log, tools, config = self._log, self._tools, self._config
+        source, known = log.source, log.state.episodes
+        episodes = await split_source(
+            source,
+            config,
+            tools.llm.count_tokens,
+            known=tuple(known.values()),
+            ended=ended,
+            forgotten=log.forgotten,
+            first=log.state.counts.get("n", 0),
+        )
+        fresh = [episode for episode in episodes if episode.number not in known]
+        first, step = len(episodes) - len(fresh), log.step
+        tools.observer.progress("episodes", first, len(episodes))
+        asks = config.extraction == "model"
+        with log.showing() if asks else nullcontext():
+            async with Ingestion(tools, source, episodes, fresh, config, self._places) as ingestion:
+                for done, episode in enumerate(fresh, first + 1):
+                    if log.step != step:
+                        return False
+                    draft = log.draft()
+                    await ingestion.take_in(draft, episode)
+                    if not log.write(draft):
+                        return False
+                    step += 1
+                    tools.observer.progress("episodes", done, len(episodes))
+        return True
 
-    async def end_session(self) -> None:
-        """The session has ended: its last episode is taken in, and the hierarchy seen to."""
-        await self.build()
+    async def _renew_descriptions(self) -> bool:
+        """Describe again what lost its description to a deletion; False as ``_take_in``."""
+        log = self._log
+        if not log.state.stale:
+            return True
+        with log.showing():
+            draft = log.draft()
+            await renew(self._tools, log.source, draft, self._config)
+            return log.write(draft)
 
-    async def flush(self) -> None:
-        """The stream has ended; as ``end_session``."""
-        await self.build()
+    async def _renew_hierarchy(self) -> bool:
+        """Let the hierarchy follow the entities, if a route reads it; False as ``_take_in``."""
+        log, state = self._log, self._log.state
+        if self._config.routes == "system1" or len(state.entities) == state.categorised:
+            return True
+        with log.showing():
+            draft = log.draft()
+            await renew_hierarchy(self._tools, draft, self._config)
+            return log.write(draft)
 
     # Deleting
 
@@ -161,19 +183,16 @@ class Mnemis:
         is found here, too, as long as these alone show that it is one; a noun that was a term for
         having been said twice stays one when it is left but once.
         """
-        async with self._opened() as log:
+        async with self._writer() as log:
             known, state = self.conversation.turns, log.state
             gone = chosen(known, log.forgotten, ids=turns, before=before)
             what, ids = Redaction(gone), [known[number].id for number in sorted(gone)]
             if dry_run or not gone:
                 least = self._config.compression
-                made = treated(what, least, log.step, log.log, known)
-                return Forgotten.between(ids, state, after([*made.log, *made.step]))
-            log.redact(what)
-            return Forgotten.between(ids, state, log.state)
-
-    derived: Final = DERIVED
-    shown: Final = staticmethod(as_prompted)
+                made = treated(what, least, log.step, log.rows, known)
+                return compare_states(ids, state, after([*made.log, *made.step]))
+            log.delete(what)
+            return compare_states(ids, state, log.state)
 
     @staticmethod
     def treated(
@@ -190,141 +209,151 @@ class Mnemis:
     # Reading
 
     async def read(self, question: Question) -> Reading:
-        """What the configured routes find, by kind; all of it is in the state when this returns."""
+        """Find what the configured routes give; all of it is in the state when this returns."""
         if not question.text.strip():
             raise InputError("the question is empty", hint="say what you want to know")
         self._log.open(self._record)
-        state, texts, similarity = await self._similarity()
-        reading = await read(
-            self._tools.llm,
-            self._tools.required_reranker,
-            similarity,
-            texts,
-            state,
-            question.text,
-            self._config,
-        )
+        index, source = await self._update_index(), self._log.source
+        reading = await find(self._tools, index, source, question.text, self._config)
         return reading.within(self._log.state)
+
+    async def recall(self, question: Question, *, recent: Sequence[int] = ()) -> Recall:
+        """Find facts, entities and episodes; they stand on the turns that mention them."""
+        reading = await self.read(question)
+        log, state = self._log, self._log.state
+        if recent:
+            reading = reading.until(recent[-1], state, shown=recent[0])
+        items = reading.items(state, log.source)
+        return Recall(
+            [(_turns(state, item), item.text) for item in items],
+            [
+                turn
+                for mention in reading.rank_mentions(items)
+                for turn in state.episodes[mention.episode].turns
+            ],
+            reading.trace(state),
+            reading.paths,
+        )
 
     async def answer(self, question: Question) -> Answer:
         """Answer from what is remembered, citing turns, or passages of a document."""
         await self.build()
-        with self._log.minding(self._log.source):
-            reading = await self.read(question)
-            source, state = self._log.source, self._log.state
-            items = context(reading, state, self._shown())
-            best = ranked(items, reading)
-            told = (self._judged_by, *trace(reading, state))
-            if isinstance(source, Document):
-                answer = await answer_from_document(
-                    self._tools.llm, source, items, question, self._config, told
-                )
-                places = dict.fromkeys(mention.span.place for mention in best)
-                return replace(answer, retrieved=tuple(places), paths=reading.paths)
-            answer = await answer_from_turns(
+        document = self._source
+        if not isinstance(document, Document):
+            return await super().answer(question)
+        reading = await self.read(question)
+        state = self._log.state
+        items = reading.items(state, document)
+        trace = (self._judged_by, *reading.trace(state))
+        answer = Answer(question.text, NOTHING, "low", (), trace)
+        if items:
+            answer = await answer_from_lines(
                 self._tools.llm,
-                source,
-                as_memories(items, state),
+                [item.text for item in items],
+                lambda places: [
+                    _cite(document, items[place]) for place in places if items[place].mentions
+                ],
                 question,
-                sampling=self._config.sampling(self._config.answer_tokens),
-                trace=told,
-                ranked=[turn for each in best for turn in state.episodes[each.episode].turns],
+                partial(ANSWER.render, question=question.text),
+                self._sampling(),
+                trace,
             )
-            return replace(answer, paths=reading.paths)
+        places = dict.fromkeys(mention.span.place for mention in reading.rank_mentions(items))
+        return replace(answer, retrieved=tuple(places), paths=reading.paths)
 
-    async def reply(self, turn: Turn, name: str) -> Answer:
-        """Take in what somebody says, reply as ``name``, and take that in, too.
+    async def _update_index(self) -> Index:
+        """Return the index, grown to the state; built anew after a deletion."""
+        log, config = self._log, self._config
+        async with self._indexing:
+            if self._index is None or self._deleted != log.fates:
+                self._deleted = dict(log.fates)
+                is_ranked = config.ranking == "context"
+                self._index = Index(self._tools.required_embedder, in_context=is_ranked)
+            index = self._index
+            await asyncio.to_thread(index.update, log.state, log.source)
+            return index
 
-        What came after the turn is left out of it. One that was replied to has that reply.
-        """
-        await self.append(turn)
-        talk, own = self.conversation, f"{turn.id}+"
-        numbers = {each.id: number for number, each in enumerate(talk.turns)}
-        last, given = numbers[turn.id], numbers.get(own)
-        heard = talk.turns[last]
-        if given is not None and given not in self._log.forgotten:
-            return Answer(heard.text, talk.turns[given].text, "low", (), ("replied to before",))
-        with self._log.minding(talk):
-            reading = await self.read(Question(heard.text, heard.time, heard.speaker or None))
-            talk, state, forgotten = self.conversation, self._log.state, self._log.forgotten
-            before = [number for number in range(last) if number not in forgotten]
-            recent = [*before[1 - RECENT :], last]
-            reading = reading.until(last, state, shown=recent[0])
-            said = await reply_to_turn(
-                self._tools.llm,
-                talk,
-                as_memories(context(reading, state, self._shown()), state),
-                recent,
-                name=name,
-                sampling=self._config.sampling(self._config.answer_tokens),
-                trace=trace(reading, state),
-            )
-        await self.append(Turn(own, name, said.text, turn.time, turn.session))
-        return replace(said, paths=reading.paths)
+    @cached_property
+    def _indexing(self) -> asyncio.Lock:
+        return asyncio.Lock()
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
-        """The categories over the entities, and the facts between these."""
-        self._log.catch_up()
-        record, log = self._tools.store.memory(self.id), self._log
-        return viewed(record, log.source, log.state, log.rows, answers)
+        """The categories over the entities, and the facts between these.
 
-    def export(self) -> dict[str, Any]:
-        """All that the memory of a conversation holds, as plain JSON values."""
-        self._log.catch_up()
-        log = self._log
-        return exported(self.id, self.conversation, log.forgotten, log.state, log.log)
+        A category stands on the first mention of its first entity, and its kind is its layer.
+        """
+        state, rows = self.state, self._log.rows
+        steps = dict(_find_steps(rows))
+        deleted = max((row.chunk for row in rows if row.op == "forget"), default=0)
+        nodes = [
+            ViewNode(
+                entity.id,
+                "entity",
+                entity.name,
+                entity.summary or entity.name,
+                entity.mentions[0].span,
+                steps[entity.id],
+            )
+            for entity in state.entities.values()
+        ]
+        edges = [
+            ViewEdge(
+                fact.id, fact.source, fact.target, fact.text, fact.mentions[0].span, steps[fact.id]
+            )
+            for fact in state.facts.values()
+        ]
+        for category in state.categories.values():
+            # a category that a deletion left in place of another came with the deletion
+            span, step = _span(state, category), steps.get(category.id, deleted)
+            nodes.append(
+                ViewNode(
+                    category.id,
+                    f"layer {category.layer}",
+                    category.name,
+                    category.summary or category.name,
+                    span,
+                    step,
+                    layer=category.layer,
+                )
+            )
+            for child in category.children:
+                identity = f"{category.id}|{child}"
+                begun = steps.get(identity, step)
+                edges.append(ViewEdge(identity, category.id, child, HOLDS, span, begun))
+        length = max((row.chunk + 1 for row in rows), default=0)
+        return self._view(nodes, edges, steps=length, answers=answers)
 
-    # Inside
 
-    @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[Log]:
-        """What is known now, for one who writes."""
-        async with self._writing:
-            self._log.open(self._record)
-            yield self._log
+def _turns(state: State, item: Item) -> tuple[int, ...]:
+    """Return the turns that an item stands on, each once."""
+    episodes = (state.episodes[mention.episode] for mention in item.mentions)
+    return tuple(dict.fromkeys(turn for episode in episodes for turn in episode.turns))
 
-    def _record(self) -> MemoryRecord:
-        """As the store has it: its options of reading are those that it was begun with."""
-        store = self._tools.store
-        if self._identity is not None or any(each.id == self.id for each in store.memories()):
-            return store.memory(self.id)
-        return MemoryRecord(
-            id=self.id,
-            kind=KIND,
-            document_id=self._source.id,
-            questions=(),
-            model_id=self._tools.llm.model_id,
-            config=self._config.model_dump(mode="json"),
-            chunks=0,
-            tokens=0,
-        )
 
-    def _shown(self) -> dict[int, str]:
-        source = self._log.source
-        return {n: shown(source, episode) for n, episode in self._log.state.episodes.items()}
+def _cite(document: Document, item: Item) -> Citation:
+    span = item.mentions[0].span
+    return Citation(
+        node_id=item.id,
+        document=document.name,
+        span=span,
+        quote=document.quote(span),
+        section=document.section_at(span.start),
+    )
 
-    def _speakers(self) -> dict[int, str]:
-        source = self._log.source
-        if isinstance(source, Document):
-            return {}
-        said = {
-            number: {source.turns[turn].speaker for turn in episode.turns}
-            for number, episode in self._log.state.episodes.items()
-        }
-        return {number: min(own) for number, own in said.items() if len(own) == 1}
 
-    async def _similarity(self) -> tuple[State, Texts, Similarity]:
-        """The state with the index of it, which is made once a step."""
-        indexed = self._indexed
-        if indexed is None or indexed[0] != self._log.step:
-            step, state = self._log.step, self._log.state
-            texts = Texts.of(state, self._shown(), self._speakers())
-            opened = await Similarity.open(self._tools.required_embedder, texts)
-            self._indexed = indexed = step, state, texts, opened
-        return indexed[1:]
+def _find_steps(rows: Sequence[EditRecord]) -> Iterator[tuple[str, int]]:
+    """Yield the step at which each element came."""
+    for row in rows:
+        edit = VOCABULARY.edit(row)
+        if isinstance(edit, AddEntity | AddFact | PutCategory):
+            yield edit.id, row.chunk
+        elif isinstance(edit, Assign):
+            yield f"{edit.category}|{edit.child}", row.chunk
 
-    @property
-    def _judged_by(self) -> str:
-        tools = self._tools
-        alike, judged = tools.required_embedder.model_id, tools.required_reranker.model_id
-        return f"alike by {alike}, judged by {judged}"
+
+def _span(state: State, category: Category) -> Span:
+    """Return the first mention of the first entity below a category."""
+    first = category.children[0]
+    while first in state.categories:
+        first = state.categories[first].children[0]
+    return state.entities[first].mentions[0].span

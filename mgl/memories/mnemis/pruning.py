@@ -12,14 +12,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 from mgl.memories.graph.names import entity_key
-from mgl.memories.mnemis.nodes import Category, Entity, Fact
-from mgl.memories.mnemis.rules import SPEAKER_KEY
-
-if TYPE_CHECKING:
-    from mgl.memories.mnemis.state import State
+from mgl.memories.mnemis.state import SPEAKER_KEY, Category, Entity, Fact, State, Table
 
 __all__ = ["Forget", "without"]
 
@@ -55,18 +51,13 @@ def without(state: State, edit: Forget) -> State:
     stale = (state.stale | set(edit.stale)) & (entities.keys() | categories.keys())
     return replace(
         state,
-        episodes=_as(state.episodes, left),
-        entities=_as(state.entities, entities),
-        facts=_as(state.facts, facts),
-        categories=_as(state.categories, categories),
-        counts=_as(state.counts, {**state.counts, "c": next(ids) - 1}),
+        episodes=Table(left),
+        entities=Table(entities),
+        facts=Table(facts),
+        categories=Table(categories),
+        counts=state.counts.put("c", next(ids) - 1),
         stale=stale,
     )
-
-
-def _as(known: Mapping[Any, Any], left: dict[Any, Any]) -> Mapping[Any, Any]:
-    made: Mapping[Any, Any] = type(known)(left)  # type: ignore[call-arg]
-    return made
 
 
 def _mentioned(

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from mgl.llm.base import LLM
-from mgl.memories.mnemis import describing
-from mgl.memories.mnemis.asking import Asker
+from mgl.memories.base import Tools
+from mgl.memories.log import Draft
+from mgl.memories.mnemis.categorise import describe_categories
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.entities import describe
-from mgl.memories.mnemis.ledger import Ledger
-from mgl.memories.mnemis.nodes import Entity, Episode
-from mgl.memories.mnemis.state import Describe, State
-from mgl.memories.mnemis.terms import told
-from mgl.memories.mnemis.update import TOGETHER
-from mgl.store import EditRecord
+from mgl.memories.mnemis.edits import Describe, Edit
+from mgl.memories.mnemis.entities import describe_entities
+from mgl.memories.mnemis.extract import EpisodeReader
+from mgl.memories.mnemis.hierarchy import TOGETHER
+from mgl.memories.mnemis.small.terms import describe_by_sentences
+from mgl.memories.mnemis.state import Entity, Episode, State
 from mgl.types import Source, Span
 
 __all__ = ["renew"]
@@ -28,48 +27,46 @@ LAST: Final = 6
 
 
 async def renew(
-    llm: LLM, source: Source, state: State, config: MnemisConfig, *, step: int
-) -> list[EditRecord]:
-    """The rows of one step: a description for each stale node; where none can be had, the one that
-    is there. A hierarchy that is rebuilt is left to that.
+    tools: Tools, source: Source, draft: Draft[Edit, State], config: MnemisConfig
+) -> None:
+    """Describe each stale node; one that cannot be described keeps what is said of it.
 
-    Raises the EngineError family, but for ReplyInvalid.
+    A hierarchy that is rebuilt is left to that. Raises what ``propose`` raises.
     """
-    ledger = Ledger(step, state)
-    entities = [entity for entity in state.entities.values() if entity.id in state.stale]
+    state = draft.state
+    stale = [entity for entity in state.entities.values() if entity.id in state.stale]
     if config.extraction == "terms":
-        for entity in entities:
-            ledger.put(told(source, state, entity))
+        for entity in stale:
+            draft.put(describe_by_sentences(source, draft.state, entity))
     else:
-        await _asked(llm, source, ledger, entities, config)
-    rows, state = ledger.rows, ledger.state
+        await _describe(tools, source, draft, stale, config)
     if config.hierarchy != "rebuild":
-        for layer in range(1, state.top + 1):
-            ids = [node.id for node in state.layer(layer) if node.id in state.stale]
-            made, state = await describing.describe(
-                llm, state, ids, config, step=step, together=TOGETHER
-            )
-            rows += made
-    rest = Ledger(step, state)
-    for identity in sorted(state.stale):
-        node = state.node(identity)
-        rest.put(Describe(identity, node.summary, node.tags))
-    return [*rows, *rest.rows]
+        for layer in range(1, draft.state.top + 1):
+            ids = [each.id for each in draft.state.layer(layer) if each.id in draft.state.stale]
+            await describe_categories(tools, draft, ids, config, together=TOGETHER)
+    for identity in sorted(draft.state.stale):
+        node = draft.state.node(identity)
+        draft.put(Describe(identity, node.summary, node.tags))
 
 
-async def _asked(
-    llm: LLM, source: Source, ledger: Ledger, entities: list[Entity], config: MnemisConfig
+async def _describe(
+    tools: Tools,
+    source: Source,
+    draft: Draft[Edit, State],
+    entities: list[Entity],
+    config: MnemisConfig,
 ) -> None:
     together: dict[tuple[int, ...], list[str]] = {}
     for entity in entities:
         together.setdefault(entity.episodes[-LAST:], []).append(entity.id)
     for numbers, ids in together.items():
-        episodes = ledger.state.episodes.values()
-        asker = Asker(llm, source, episodes, _joined(ledger.state, numbers), config)
-        await describe(asker, ledger, ids)
+        episodes = draft.state.episodes.values()
+        episode = _join(draft.state, numbers)
+        reader = EpisodeReader(tools.llm, source, episodes, episode, config)
+        await describe_entities(reader, draft, ids)
 
 
-def _joined(state: State, numbers: tuple[int, ...]) -> Episode:
+def _join(state: State, numbers: tuple[int, ...]) -> Episode:
     """Some episodes as one that is shown."""
     some = [state.episodes[number] for number in numbers]
     turns = sorted(turn for episode in some for turn in episode.turns)

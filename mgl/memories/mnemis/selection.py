@@ -1,11 +1,11 @@
-"""System-2: from the top layer down, the model selects what could help, to the entities themselves.
+"""System-2: from the top layer down, the model selects nodes that could help, to the entities.
 
 Source: Mnemis §2.3, prompt in Appendix E. A selected category offers its children in the layer
-below; with ``get_all_children`` all below it is taken, without being offered. The entities are the
-last layer that is offered (the released loop never offers them: the paper does). A promotion is
-the node below it under the same name: one that is selected is not asked about again. A model that
+below; with ``get_all_children`` all below it is taken without being offered. The entities are the
+last layer that is offered (the released loop never offers them: the paper does). A promotion is the
+node below it under the same name: one that is selected is not asked about again. A model that
 selects everything is stopped after ``selection_calls`` (ours). With ``selecting = names`` (ours) a
-small model is asked for some names in place of objects.
+small model is asked for some names instead of objects.
 """
 
 from __future__ import annotations
@@ -17,34 +17,19 @@ from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, WithJsonSchema, create_model
 
-from mgl.errors import ReplyInvalid
-from mgl.llm.base import LLM, Message
+from mgl.llm.base import LLM
 from mgl.llm.constraints import one_of
-from mgl.memories.mnemis.categorise import told_of
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.layers import Node
-from mgl.memories.mnemis.printed import SELECTION
-from mgl.memories.mnemis.state import State
-from mgl.prompt import Prompt, one_line
+from mgl.memories.mnemis.layers import summarize_node
+from mgl.memories.mnemis.prompts import SELECT_NAMES, SELECTION
+from mgl.memories.mnemis.state import Node, State
+from mgl.memories.propose import propose
+from mgl.prompt import one_line
 
-__all__ = ["SELECT_NAMES", "LayerCount", "Selection", "select"]
+__all__ = ["LayerCount", "Selection", "select"]
 
-WITHOUT_HIERARCHY = 4  # calls over entities that no category holds together
-
-SELECT_NAMES: Final = Prompt(
-    "mnemis.select_names",
-    source="ours, after the selection of Appendix E",
-    text="""Nodes of a knowledge graph, with what they are:
-{nodes}
-
-A question: {query}
-
-Which of these nodes would help to answer the question, or lead to what does? Give the names of up \
-to {most} of them, the most helpful first.
-
-{"nodes": ["...", ...]}""",
-    variables=("nodes", "query", "most"),
-)
+WITHOUT_HIERARCHY: Final = 4
+"""Calls over entities that no category holds together, at most."""
 
 SchemaT = TypeVar("SchemaT", bound=BaseModel)
 Path = tuple[str, ...]
@@ -54,8 +39,7 @@ Picks = list[tuple[str, bool]]
 
 @dataclass(frozen=True, slots=True)
 class LayerCount:
-    """A layer of a selection: how many nodes were offered, how many of them were selected, and
-    how many of these with all below them."""
+    """How many nodes of a layer were offered, selected, and selected with all below them."""
 
     layer: int
     offered: int
@@ -65,10 +49,11 @@ class LayerCount:
 
 @dataclass(frozen=True)
 class Selection:
-    """The entities that were reached, in the order of the state, and the path to each: the
-    categories from the top, none where there is no hierarchy. ``failed`` counts replies that could
-    not be used: what they were asked about is not selected. ``cut`` counts nodes that were not
-    offered, because all calls that a selection may make were made."""
+    """The entities that were reached, and the path to each: categories from the top, if any.
+
+    ``failed`` counts replies that could not be used: nothing they were asked about is selected.
+    ``cut`` counts nodes that were not offered because the calls had run out.
+    """
 
     entities: tuple[str, ...] = ()
     paths: Mapping[str, Path] = field(default_factory=dict)
@@ -96,9 +81,9 @@ class _Selected(BaseModel):
 
 
 async def select(llm: LLM, state: State, query: str, config: MnemisConfig) -> Selection:
-    """Select entities for a query. Raises the EngineError family, but for ReplyInvalid.
+    """Select entities for a query. Raises what ``propose`` raises.
 
-    Without a hierarchy the entities alone are offered, where they are few.
+    Without a hierarchy only the entities are offered, if they are few.
     """
     top = state.top
     if not top and len(state.entities) > WITHOUT_HIERARCHY * config.shown:
@@ -114,7 +99,7 @@ async def select(llm: LLM, state: State, query: str, config: MnemisConfig) -> Se
         asked = due[: calls * config.shown]
         calls -= -(-len(asked) // config.shown)
         cut += len(due) - len(asked)
-        picked, lost = await _picked(llm, asked, query, config)
+        picked, lost = await _pick(llm, asked, query, config)
         failed += lost
         if asked:
             whole = sum(picked.values()) if layer else 0
@@ -127,12 +112,12 @@ async def select(llm: LLM, state: State, query: str, config: MnemisConfig) -> Se
     return Selection(tuple(found), found, tuple(counts), failed, cut)
 
 
-async def _picked(
+async def _pick(
     llm: LLM, nodes: Sequence[Node], query: str, config: MnemisConfig
 ) -> tuple[dict[str, bool], int]:
-    """The selected nodes, each with whether all below it is taken, and how many replies failed."""
+    """Return the selected nodes, with whether all below is taken, and how many replies failed."""
     parts = [nodes[place : place + config.shown] for place in range(0, len(nodes), config.shown)]
-    ask = _asked if config.selecting == "printed" else _asked_for_names
+    ask = _ask_printed if config.selecting == "printed" else _ask_names
     replies = await asyncio.gather(*(ask(llm, part, query, config) for part in parts))
     picked: dict[str, bool] = {}
     for uuid, whole in (pick for reply in replies for pick in reply or ()):
@@ -140,57 +125,56 @@ async def _picked(
     return picked, sum(reply is None for reply in replies)
 
 
-async def _asked_for_names(
+async def _ask_names(
     llm: LLM, nodes: Sequence[Node], query: str, config: MnemisConfig
 ) -> Picks | None:
-    """The nodes come first, so that a server reads them once for all questions."""
+    """Ask for names. The nodes come first, so that a server reads them once for all questions."""
     by_name: dict[str, list[str]] = {}
     for node in nodes:
         by_name.setdefault(one_line(node.name), []).append(node.id)
     prompt = SELECT_NAMES.render(
-        nodes="\n".join(f"- {one_line(node.name)} ({told_of(node)})" for node in nodes),
+        nodes="\n".join(f"- {one_line(node.name)} ({summarize_node(node)})" for node in nodes),
         query=query,
         most=str(config.most_selected),
     )
     name: Any = one_of(list(by_name))
     names = Annotated[list[name], Field(max_length=config.most_selected)]
     schema: type[_Selected] = create_model("selected", __base__=_Selected, nodes=(names, ...))
-    said = await _said(llm, prompt, schema, config)
-    if said is None:
+    reply = await _propose(llm, prompt, schema, config)
+    if reply is None:
         return None
-    return [(uuid, False) for chosen in said.nodes for uuid in by_name[chosen]]
+    return [(uuid, False) for chosen in reply.nodes for uuid in by_name[chosen]]
 
 
-async def _asked(llm: LLM, nodes: Sequence[Node], query: str, config: MnemisConfig) -> Picks | None:
+async def _ask_printed(
+    llm: LLM, nodes: Sequence[Node], query: str, config: MnemisConfig
+) -> Picks | None:
     info = "\n".join(
-        f'- name: "{one_line(node.name)}", uuid: "{node.id}", tag: [{told_of(node)}]'
+        f'- name: "{one_line(node.name)}", uuid: "{node.id}", tag: [{summarize_node(node)}]'
         for node in nodes
     )
     prompt = SELECTION.render(query=query, nodes_info=info)
-    said = await _said(llm, prompt, _schema(nodes), config)
-    if said is None:
+    reply = await _propose(llm, prompt, _schema(nodes), config)
+    if reply is None:
         return None
-    picked: list[_Picked] = said.root
+    picked: list[_Picked] = reply.root
     return [(node.uuid, node.get_all_children) for node in picked]
 
 
-async def _said(
+async def _propose(
     llm: LLM, prompt: str, schema: type[SchemaT], config: MnemisConfig
 ) -> SchemaT | None:
-    """The reply of a selection, None where it cannot be used."""
     sampling = config.sampling(config.selection_tokens)
-    try:
-        reply = await llm.complete(
-            [Message("user", prompt)], schema, sampling=sampling, stage="select"
-        )
-    except ReplyInvalid:
-        return None
-    return reply.parsed
+    proposal = await propose(llm, prompt, schema, sampling=sampling, stage="select")
+    return proposal.reply
 
 
 def _schema(nodes: Sequence[Node]) -> type[RootModel[Any]]:
-    """A list of the offered nodes. The grammar ties each name to its uuid, so that a model which
-    writes a name has chosen; validation asks for a uuid that was offered, whatever the name."""
+    """Return the schema of a list of the offered nodes.
+
+    The grammar ties each name to its uuid, so that a model which writes a name has chosen;
+    validation asks for a uuid that was offered, whatever the name.
+    """
     kind: Any = create_model(
         "node", __base__=_Picked, uuid=(one_of([node.id for node in nodes]), ...)
     )
@@ -214,8 +198,7 @@ def _option(node: Node) -> dict[str, Any]:
 def _children(
     state: State, chosen: Mapping[str, Path], *, but: Collection[str]
 ) -> tuple[dict[str, Path], set[str]]:
-    """The children of the chosen categories with their paths, and those that are chosen with their
-    promotion."""
+    """Return the children of chosen categories with their paths, and those of chosen promotions."""
     offered: dict[str, Path] = {}
     certain: set[str] = set()
     for parent, path in chosen.items():
@@ -225,13 +208,13 @@ def _children(
         for child in category.children:
             if child not in but:
                 offered.setdefault(child, (*path, parent))
-                if category.promoted:
+                if category.is_promotion:
                     certain.add(child)
     return offered, certain
 
 
 def _below(state: State, taken: Mapping[str, Path]) -> dict[str, Path]:
-    """All nodes below some, and these themselves, each with a path to it."""
+    """Return some nodes and all below them, each with a path to it."""
     found: dict[str, Path] = {}
     stack = list(taken.items())[::-1]
     while stack:

@@ -16,13 +16,17 @@ from mgl.llm.base import Request
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
 from mgl.llm.fakes import ScriptedEngine
+from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.episodes import episodes_of
-from mgl.memories.mnemis.ingest import ingest
+from mgl.memories.mnemis.episodes import split_source
+from mgl.memories.mnemis.ingest import Ingestion
+from mgl.memories.mnemis.small.terms import Places
 from mgl.memories.mnemis.state import EMPTY, State
+from mgl.observer import SILENT
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import EditRecord
 from mgl.types import Conversation, Source, Turn
+from tests.memories.mnemis.sorting import draft_of
 
 MARKS = {
     "entities": "Which entities does the numbered text tell of",
@@ -126,19 +130,16 @@ async def taken_in(
     ingestor: Ingestor, source: Source, state: State = EMPTY, **config: Any
 ) -> tuple[list[EditRecord], State]:
     """All episodes of a source that the state has not, one after the other."""
-    settings = MnemisConfig.model_validate(config)
+    settings, store = MnemisConfig.model_validate(config), None
+    tools = Tools(ingestor.llm, store, SILENT, lambda: 0.0, WordEmbedder())  # type: ignore[arg-type]
     rows: list[EditRecord] = []
     known = list(state.episodes.values())
     count = ingestor.llm.count_tokens
-    for episode in await episodes_of(source, settings, count, known=known, ended=True):
-        made, state = await ingest(
-            ingestor.llm,
-            WordEmbedder(),
-            source,
-            state,
-            episode,
-            settings,
-            step=episode.number,
-        )
-        rows += made
+    episodes = await split_source(source, settings, count, known=known, ended=True)
+    fresh = [episode for episode in episodes if episode.number not in state.episodes]
+    async with Ingestion(tools, source, episodes, fresh, settings, Places()) as ingestion:
+        for episode in fresh:
+            draft = draft_of(state, episode.number)
+            await ingestion.take_in(draft, episode)
+            rows, state = rows + draft.rows, draft.state
     return rows, state

@@ -11,8 +11,16 @@ from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
-from mgl.memories.mnemis.nodes import Episode, Mention
-from mgl.memories.mnemis.state import EMPTY, AddEntity, AddEpisode, Describe, State, replay
+from mgl.memories.base import Tools
+from mgl.memories.log import Draft
+from mgl.memories.mnemis import hierarchy
+from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.edits import VOCABULARY, AddEntity, AddEpisode, Describe, Edit, replay
+from mgl.memories.mnemis.state import EMPTY, Episode, Mention, State
+from mgl.observer import SILENT, Observer
+from mgl.retrieval.base import Embedder
+from mgl.retrieval.fakes import WordEmbedder
+from mgl.store import EditRecord
 from mgl.types import Span
 
 NODE = re.compile(r"(?m)^(\d+)\. (.*): \[(.*)\]$")
@@ -124,3 +132,35 @@ def _given(prompt: str) -> tuple[int, list[str], list[str]]:
 
 def client(engine: SchemaEngine) -> Client:
     return Client(engine, MemoryCallLog())
+
+
+Written = tuple[list[EditRecord], State]
+
+
+def tools_of(
+    engine: SchemaEngine, *, observer: Observer = SILENT, embedder: Embedder | None = None
+) -> Tools:
+    """What a hierarchy is built with: no store is needed."""
+    store: Any = None
+    return Tools(client(engine), store, observer, lambda: 0.0, embedder or WordEmbedder(64))
+
+
+def draft_of(state: State, step: int = 0) -> Draft[Edit, State]:
+    return Draft(VOCABULARY, step, state)
+
+
+async def build_hierarchy(
+    tools: Tools, state: State, config: MnemisConfig, step: int = 0
+) -> tuple[list[EditRecord], State, str]:
+    """The rows, the state after them, and why it stopped."""
+    draft = draft_of(state, step)
+    stopped = await hierarchy.build_hierarchy(tools, draft, config)
+    return draft.rows, draft.state, stopped
+
+
+async def update_hierarchy(
+    tools: Tools, state: State, config: MnemisConfig, step: int = 0
+) -> Written:
+    draft = draft_of(state, step)
+    await hierarchy.update_hierarchy(tools, draft, config)
+    return draft.rows, draft.state

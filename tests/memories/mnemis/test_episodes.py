@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.episodes import Passage, episodes_of, shown
+from mgl.memories.mnemis.episodes import Passage, clip, render_episode, split_source
 from mgl.types import Conversation, Document, Turn
 
 PLAIN = MnemisConfig()
@@ -34,7 +34,7 @@ def talk(count: int = len(TURNS)) -> Conversation:
 
 
 async def test_a_turn_is_an_episode_and_one_that_says_nothing_is_none() -> None:
-    made = await episodes_of(talk(), PLAIN, words)
+    made = await split_source(talk(), PLAIN, words)
     assert [each.turns for each in made] == [(0,), (1,), (3,), (4,)]
     assert [each.number for each in made] == [0, 1, 2, 3]
     assert [each.valid_at for each in made] == [MAY, MAY, JUNE, None]
@@ -42,40 +42,40 @@ async def test_a_turn_is_an_episode_and_one_that_says_nothing_is_none() -> None:
 
 
 async def test_a_session_is_an_episode_when_it_is_over() -> None:
-    made = await episodes_of(talk(), SESSIONS, words)
+    made = await split_source(talk(), SESSIONS, words)
     assert [each.turns for each in made] == [(0, 1), (3,)]
-    assert [each.turns for each in await episodes_of(talk(), SESSIONS, words, ended=True)] == [
+    assert [each.turns for each in await split_source(talk(), SESSIONS, words, ended=True)] == [
         (0, 1),
         (3,),
         (4,),
     ]
-    assert await episodes_of(talk(2), SESSIONS, words) == []
-    assert await episodes_of(Conversation.named("new"), SESSIONS, words, ended=True) == []
+    assert await split_source(talk(2), SESSIONS, words) == []
+    assert await split_source(Conversation.named("new"), SESSIONS, words, ended=True) == []
 
 
 async def test_what_was_an_episode_stays_one_when_the_conversation_goes_on() -> None:
-    before = await episodes_of(talk(1), SESSIONS, words, ended=True)
-    after = await episodes_of(talk(), SESSIONS, words, known=before)
+    before = await split_source(talk(1), SESSIONS, words, ended=True)
+    after = await split_source(talk(), SESSIONS, words, known=before)
     assert after[0] == before[0]
     assert [each.turns for each in after] == [(0,), (1,), (3,)]
     for config in (PLAIN, SESSIONS):
-        whole = await episodes_of(talk(), config, words)
+        whole = await split_source(talk(), config, words)
         for count in range(len(TURNS)):
-            part = await episodes_of(talk(count), config, words)
+            part = await split_source(talk(count), config, words)
             assert whole[: len(part)] == part
 
 
 async def test_an_episode_that_was_forgotten_is_not_made_again() -> None:
-    whole = await episodes_of(talk(), PLAIN, words)
+    whole = await split_source(talk(), PLAIN, words)
     left = [whole[0], whole[2]]
     forgotten = {turn for each in whole if each not in (*left, whole[3]) for turn in each.turns}
-    made = await episodes_of(talk(), PLAIN, words, known=left, forgotten=forgotten)
+    made = await split_source(talk(), PLAIN, words, known=left, forgotten=forgotten)
     assert made == [*left, whole[3]]
 
 
 async def test_what_a_model_reads_of_turns() -> None:
-    (first, *_), last = await episodes_of(talk(), SESSIONS, words), TURNS[4]
-    assert shown(talk(), first) == (
+    (first, *_), last = await split_source(talk(), SESSIONS, words), TURNS[4]
+    assert render_episode(talk(), first) == (
         "(Monday, 08 May 2023, 13:56) Ann: Hi Bo! I went to Rome.\n"
         "(Monday, 08 May 2023, 13:56) Bo: Lovely."
     )
@@ -86,23 +86,23 @@ async def test_what_a_model_reads_of_turns() -> None:
     )
     assert passage.speakers == ("Ann", "Ann", "Bo")
     assert passage.quote(2) == "I went to Rome."
-    unknown = (await episodes_of(talk(), PLAIN, words))[-1]
-    assert shown(talk(), unknown) == last.text
+    unknown = (await split_source(talk(), PLAIN, words))[-1]
+    assert render_episode(talk(), unknown) == last.text
 
 
 async def test_times_with_a_zone_are_shown_as_they_are() -> None:
     turn = Turn("1", "Ann", "Hi.", datetime(2023, 5, 8, 13, 56, tzinfo=UTC))
     source = Conversation.from_turns("zone", [turn])
-    (episode,) = await episodes_of(source, PLAIN, words)
-    assert shown(source, episode) == "(Monday, 08 May 2023, 13:56) Ann: Hi."
+    (episode,) = await split_source(source, PLAIN, words)
+    assert render_episode(source, episode) == "(Monday, 08 May 2023, 13:56) Ann: Hi."
 
 
 async def test_paragraphs_stay_whole_where_they_fit_and_longer_ones_are_cut_at_sentences() -> None:
     text = "One two three.\n\nFour five six seven.\n\nEight nine ten more.\n\n"
     text += "This is long. " * 12
     document = Document.from_text("note.txt", text)
-    made = await episodes_of(document, MnemisConfig(episode_tokens=16), words)
-    said = [shown(document, each) for each in made]
+    made = await split_source(document, MnemisConfig(episode_tokens=16), words)
+    said = [render_episode(document, each) for each in made]
     assert said[0] == "One two three.\n\nFour five six seven.\n\nEight nine ten more."
     assert said[1].startswith("This is long.")
     assert all(each.endswith(".") for each in said)
@@ -115,11 +115,11 @@ async def test_paragraphs_stay_whole_where_they_fit_and_longer_ones_are_cut_at_s
 
 async def test_a_document_is_cut_the_same_each_time_and_none_where_it_says_nothing() -> None:
     for text in ("", " \n\n "):
-        assert await episodes_of(Document.from_text("empty", text), PLAIN, words) == []
+        assert await split_source(Document.from_text("empty", text), PLAIN, words) == []
     document = Document.from_text("two", "One two three.\n\n" * 12)
     config = MnemisConfig(episode_tokens=16)
-    made = await episodes_of(document, config, words)
-    assert await episodes_of(document, config, words, known=made[:1]) == made
+    made = await split_source(document, config, words)
+    assert await split_source(document, config, words, known=made[:1]) == made
 
 
 @given(st.text(alphabet="ab. \n", max_size=400), st.integers(16, 40))
@@ -127,7 +127,7 @@ async def test_episodes_of_a_document_hold_all_of_it_within_their_size(
     text: str, limit: int
 ) -> None:
     document = Document.from_text("any", text)
-    made = await episodes_of(document, MnemisConfig(episode_tokens=limit), words)
+    made = await split_source(document, MnemisConfig(episode_tokens=limit), words)
     joined = "".join(document.quote(each.span) for each in made)
     assert joined.split() == text.split()
     for each in made:
@@ -135,3 +135,10 @@ async def test_episodes_of_a_document_hold_all_of_it_within_their_size(
         assert tokens <= limit
         held = Passage.of(document, each)
         assert all(each.span.start <= start < end <= each.span.end for start, end in held.sentences)
+
+
+def test_a_text_is_clipped_where_it_is_too_long() -> None:
+    assert clip("one\n two", 9) == "one two"
+    assert clip("one two three", 9) == "one two…"
+    assert clip("東" * 20, 9) == "東" * 8 + "…"
+    assert clip("a\ud800", 9) == "a?"

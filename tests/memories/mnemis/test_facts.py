@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.memories.mnemis.edits import resolved
-from mgl.memories.mnemis.nodes import Fact
-from mgl.memories.mnemis.state import State, replay
+from mgl.memories.mnemis.edits import VOCABULARY
+from mgl.memories.mnemis.facts import parse_moment
+from mgl.memories.mnemis.state import Fact, State
 from mgl.store import EditRecord
 from mgl.types import Document, Turn
 from tests.memories.mnemis.ingesting import Ingestor, taken_in, talk
@@ -49,7 +49,7 @@ async def changed(
     texts = ("I live in Rome.", "I left Rome.")
     turns = [turn(text, at, n) for n, (text, at) in enumerate(zip(texts, times, strict=True))]
     rows, state = await taken_in(ingestor, talk(*turns))
-    assert replay(filter(None, map(resolved, rows))) == state
+    assert VOCABULARY.replay(rows) == state
     return rows, list(state.facts.values())
 
 
@@ -254,3 +254,22 @@ async def test_a_fact_is_held_against_the_likest_known_ones_alone() -> None:
     assert len(shown) == 2
     assert shown[0].startswith("Ann saw the walls of Rome.")
     assert other not in asked
+
+
+@pytest.mark.parametrize(
+    ("words", "begin", "end"),
+    [
+        ("2021", datetime(2021, 1, 1), datetime(2021, 12, 31)),
+        ("2023-05-07", datetime(2023, 5, 7), datetime(2023, 5, 7)),
+        ("2023-05-07T10:30:00", datetime(2023, 5, 7, 10, 30), datetime(2023, 5, 7, 10, 30)),
+        ("last week", datetime(2023, 5, 1), datetime(2023, 5, 7)),
+        ("for three years", datetime(2020, 5, 8), datetime(2023, 5, 8)),
+        ("31 February 2023", None, None),
+        ("soon " * 1000, None, None),
+    ],
+)
+def test_a_moment_is_the_first_day_or_the_last(
+    words: str, begin: datetime | None, end: datetime | None
+) -> None:
+    assert parse_moment(words, MAY) == begin
+    assert parse_moment(words, MAY, end=True) == end

@@ -21,19 +21,18 @@ from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Tools
 from mgl.memories.gam import Gam, GamConfig
 from mgl.memories.mnemis import Mnemis, MnemisConfig
-from mgl.memories.mnemis.edits import resolved
-from mgl.memories.mnemis.nodes import Category, Entity, Episode, Fact, Mention
-from mgl.memories.mnemis.rules import is_speaker
-from mgl.memories.mnemis.state import (
+from mgl.memories.mnemis.edits import (
+    VOCABULARY,
     AddEntity,
     AddEpisode,
     Edit,
-    Forget,
     PutCategory,
-    State,
     apply,
     replay,
 )
+from mgl.memories.mnemis.layers import is_first_person
+from mgl.memories.mnemis.pruning import Forget
+from mgl.memories.mnemis.state import Category, Entity, Episode, Fact, Mention, State
 from mgl.observer import SilentObserver
 from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
@@ -141,8 +140,7 @@ def held(store: Store, words: Iterable[str]) -> list[str]:
 def check(memory: Mnemis, store: Store, least: int = 2) -> None:
     """No orphan, the log alone gives the state, and the hierarchy holds together."""
     state = memory.state
-    edits = (resolved(row) for row in store.edits(memory.id))
-    assert replay(edit for edit in edits if edit is not None) == state
+    assert VOCABULARY.replay(store.edits(memory.id)) == state
     nodes: list[Entity | Fact] = [*state.entities.values(), *state.facts.values()]
     assert all(node.mentions for node in nodes)
     mentions = [mention for node in nodes for mention in node.mentions]
@@ -168,7 +166,7 @@ def check_hierarchy(state: State, least: int = 2) -> None:
             assert category.name
             size = len(category.children)
             assert size == 1 or size >= least
-            if size == 1 and not is_speaker(category.name):
+            if size == 1 and not is_first_person(category.name):
                 assert category.name == state.node(category.children[0]).name
         if layer > 1:
             assert set(children) == below
@@ -197,12 +195,14 @@ async def test_what_one_episode_says_goes_and_what_others_say_stays(
     check(memory, store)
     assert held(store, ["Zanzibar", "Quentin", "hot"]) == []
     assert gone.turns == ("t2",)
-    assert {before.entities[each].name for each in gone.entities} == {"Zanzibar", "Quentin"}
-    assert {before.facts[each].episodes for each in gone.facts} == {(2,)}
+    facts = {each for each in gone.removed if each in before.facts}
+    entities = {before.entities[each].name for each in {*gone.removed} - facts}
+    assert entities == {"Zanzibar", "Quentin"}
+    assert {before.facts[each].episodes for each in facts} == {(2,)}
     names = {entity.name: entity.episodes for entity in state.entities.values()}
     assert names["Rome"] == (0, 1, 3)
     assert names["Ann"] == (0,)
-    assert set(state.facts) == set(before.facts) - set(gone.facts)
+    assert set(state.facts) == set(before.facts) - facts
     await memory.build()
     assert memory.state.stale == frozenset()
     check(memory, store)

@@ -1,10 +1,12 @@
-"""An episode taken into the base graph by a model: what is asked, and what becomes of the replies.
+"""Episodes taken into the base graph by a model: what is asked, and what becomes of the replies.
 
 The engine follows rules (``ingesting``): capitalised words are entities.
 """
 
 from __future__ import annotations
 
+import asyncio
+import re
 from datetime import datetime
 from typing import Any
 
@@ -13,15 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import EngineUnavailable
-from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.edits import resolved
-from mgl.memories.mnemis.episodes import episodes_of
-from mgl.memories.mnemis.ingest import ingest
-from mgl.memories.mnemis.nodes import Entity, Fact
-from mgl.memories.mnemis.state import EMPTY, State, replay
-from mgl.retrieval.fakes import WordEmbedder
-from mgl.types import Turn
-from tests.memories.mnemis.ingesting import Ingestor, named, taken_in, talk
+from mgl.memories.mnemis.edits import VOCABULARY
+from mgl.memories.mnemis.ingest import AT_ONCE, Ahead
+from mgl.memories.mnemis.state import EMPTY, Entity, Episode, Fact, State
+from mgl.types import Document, Span, Turn
+from tests.memories.mnemis.ingesting import Ingestor, named, sentences, taken_in, talk
 
 TALK = talk(
     ("Ann", "I went to Rome with Cy. Cy saw the Louvre in Paris."),
@@ -197,17 +195,6 @@ async def test_an_episode_without_an_entity_asks_for_no_facts() -> None:
     assert stages == {"entities", "entities_reflection", "entity_summaries"}
 
 
-async def test_the_same_episode_twice_changes_nothing() -> None:
-    ingestor = Ingestor()
-    _, state = await taken_in(ingestor, TALK)
-    config = MnemisConfig()
-    (first, *_) = await episodes_of(TALK, config, ingestor.llm.count_tokens)
-    calls = len(ingestor.asked)
-    again = await ingest(ingestor.llm, WordEmbedder(), TALK, state, first, config, step=9)
-    assert again == ([], state)
-    assert len(ingestor.asked) == calls
-
-
 async def test_the_same_text_again_adds_no_entity_and_no_fact() -> None:
     turn = ("Ann", "I went to Rome with Cy.")
     _, once = await taken_in(Ingestor(), talk(turn))
@@ -243,7 +230,7 @@ async def test_a_reply_that_stays_invalid_leaves_the_rest(stage: str) -> None:
     assert "Ann" in names(state)
     assert ("Rome" in names(state)) == (stage != "entities")
     assert bool(state.facts) == (stage not in ("entities", "edges"))
-    assert replay(filter(None, map(resolved, rows))) == state
+    assert VOCABULARY.replay(rows) == state
 
 
 async def test_an_engine_that_is_not_there_is_no_invalid_reply() -> None:
@@ -268,7 +255,7 @@ async def test_a_log_replayed_gives_the_state_and_all_it_says_lies_in_its_episod
 ) -> None:
     source = talk(*((speaker, " ".join(words)) for speaker, words in turns))
     rows, state = await taken_in(Ingestor(), source, episode=episode, extraction=extraction)
-    assert replay(filter(None, map(resolved, rows))) == state
+    assert VOCABULARY.replay(rows) == state
     nodes: list[Entity | Fact] = [*state.entities.values(), *state.facts.values()]
     for node in nodes:
         for mention in node.mentions:
@@ -276,3 +263,115 @@ async def test_a_log_replayed_gives_the_state_and_all_it_says_lies_in_its_episod
             assert held.start <= mention.span.start < mention.span.end <= held.end
     speakers = {source.turns[n].speaker for each in state.episodes.values() for n in each.turns}
     assert speakers - {""} <= {name for each in state.entities.values() for name in each.names}
+
+
+async def test_five_hundred_entities_are_taken_in_by_bounded_calls() -> None:
+    text = " ".join(f"Name{n:03} met Name{n + 1:03}." for n in range(0, 500, 2))
+    document = Document.from_text("many", text)
+    ingestor = Ingestor()
+    _, state = await taken_in(
+        ingestor, document, most_entities=40, episode_tokens=100_000, most_facts=20
+    )
+    assert len(state.episodes) == 1
+    assert len(state.entities) == 500
+    assert len(state.facts) == 250
+    for stage, prompt in ingestor.asked:
+        if stage in ("entities", "edges"):
+            assert len(sentences(prompt)) <= 20
+        if stage == "entity_summaries":
+            assert len(re.findall(r"^e\d+ ", prompt, re.MULTILINE)) <= 12
+    assert len(ingestor.prompts("entity_summaries")) == 42
+
+
+async def test_a_long_episode_is_asked_about_part_by_part() -> None:
+    document = Document.from_text("long", "Ann saw Bo. " * 25)
+    ingestor = Ingestor()
+    await taken_in(ingestor, document, episode_tokens=1000, reflect=False)
+    first, second = ingestor.prompts("entities")
+    assert "(nothing)" in first
+    context, rest = second.split("The text,")
+    assert context.count("Ann saw Bo.") == 20
+    assert [number for number, _ in sentences(rest)] == [21, 22, 23, 24, 25]
+    assert len(ingestor.prompts("edges")) == 2
+
+
+async def test_whoever_speaks_in_a_part_is_offered_for_its_facts() -> None:
+    turns = [(" Ann\n", "so it goes. " * 22), ("Bo", "Rome is old.")]
+    ingestor = Ingestor()
+    _, state = await taken_in(ingestor, talk(*turns), episode="session", reflect=False)
+    assert names(state) == ["Ann", "Bo", "Rome"]
+    first, second = ingestor.prompts("entities")
+    assert "\nAnn: [1] so it goes." in first
+    assert "\nAnn: [21] so it goes. [22] so it goes.\nBo: [23] Rome is old." in second
+    (asked,) = ingestor.prompts("edges")
+    assert "- Ann: Ann is told of.\n- Bo: Bo is told of.\n- Rome: Rome is told of.\n" in asked
+
+
+async def test_of_long_recent_episodes_the_end_is_shown() -> None:
+    source = talk(("Ann", "Begin. " + "word " * 1000), ("Bo", "End."), ("Ann", "Now."))
+    ingestor = Ingestor()
+    await taken_in(ingestor, source, reflect=False)
+    context = ingestor.prompts("entities")[2].split("The text,")[0]
+    assert "Bo: End." in context
+    assert "Begin." not in context
+
+
+async def test_a_text_that_does_not_fit_the_context_is_cut() -> None:
+    ingestor = Ingestor(context_tokens=1500, edges=[{"facts": []}])
+    source = talk(("Ann", "Rome and Cy, " * 2000))
+    _, state = await taken_in(ingestor, source, extraction_tokens=64)
+    assert {"Ann", "Rome", "Cy"} == set(names(state))
+    counts = await ingestor.llm.count_tokens([prompt for _, prompt in ingestor.asked])
+    assert max(counts) < 1500
+
+
+EPISODES = [
+    Episode(number, Span("talk", number, number + 1)) for number in range(3, 3 + 3 * AT_ONCE)
+]
+
+
+async def test_each_gets_its_own_and_no_more_than_some_are_under_way() -> None:
+    running = most = 0
+
+    async def ask(episode: Episode) -> int:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.001 * (episode.number % 3))
+        running -= 1
+        return episode.number
+
+    ahead = Ahead(EPISODES, ask)
+    given = [await ahead.get(episode) for episode in EPISODES]
+    assert given == [episode.number for episode in EPISODES]
+    assert most == AT_ONCE
+
+
+async def test_what_nobody_waited_for_is_cancelled() -> None:
+    begun: list[int] = []
+    ended: list[int] = []
+
+    async def ask(episode: Episode) -> None:
+        begun.append(episode.number)
+        if episode is not EPISODES[0]:
+            await asyncio.sleep(60)
+        ended.append(episode.number)
+
+    ahead = Ahead(EPISODES, ask)
+    await ahead.get(EPISODES[0])
+    await ahead.cancel()
+    assert len(begun) == AT_ONCE
+    assert ended == [EPISODES[0].number]
+
+
+async def test_a_failure_comes_with_its_own_episode() -> None:
+    async def ask(episode: Episode) -> int:
+        if episode.number > EPISODES[0].number:
+            raise RuntimeError(episode.number)
+        return episode.number
+
+    ahead = Ahead(EPISODES, ask)
+    assert await ahead.get(EPISODES[0]) == EPISODES[0].number
+    with pytest.raises(RuntimeError, match=str(EPISODES[1].number)):
+        await ahead.get(EPISODES[1])
+    await ahead.cancel()

@@ -18,14 +18,11 @@ from mgl.errors import InputError, UsageError
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.client import Client
 from mgl.memories.base import Tools
+from mgl.memories.log import Log
 from mgl.memories.mnemis import Mnemis, MnemisConfig
-from mgl.memories.mnemis.edits import record
-from mgl.memories.mnemis.log import Log
-from mgl.memories.mnemis.reading import of_the_graph
-from mgl.memories.mnemis.similarity import Kind, Similarity, Texts
-from mgl.memories.mnemis.state import AddEpisode
+from mgl.memories.mnemis.edits import VOCABULARY, AddEpisode
+from mgl.memories.mnemis.retrieval import Index, Kind, rank_episodes
 from mgl.observer import SilentObserver
-from mgl.retrieval.base import Embedder
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Answer, Conversation, Document, Question, Source, Turn
@@ -187,7 +184,7 @@ READING: dict[str, Any] = {
 async def test_what_decides_how_a_memory_is_read_is_no_part_of_its_id(memory_of: Open) -> None:
     assert set(READING) == MnemisConfig.READING
     memory = memory_of()
-    async with memory._opened():
+    async with memory._writer():
         pass  # a process that was killed before its first step
     for option, value in READING.items():
         other = memory_of(**{option: value})
@@ -237,8 +234,8 @@ async def test_episodes_of_the_graph_are_those_of_facts_and_entities_rank_by_ran
     fact, entity = next(iter(state.facts)), next(iter(state.entities))
     found: dict[Kind, tuple[str, ...]] = {"facts": (fact,), "entities": (entity,)}
     wanted = [*state.facts[fact].episodes, *state.entities[entity].episodes]
-    assert of_the_graph(found, state) == list(dict.fromkeys(wanted))
-    assert of_the_graph({}, state) == []
+    assert rank_episodes(found, state) == list(dict.fromkeys(wanted))
+    assert rank_episodes({}, state) == []
 
 
 async def test_both_routes_find_what_either_does(memory_of: Open) -> None:
@@ -337,6 +334,10 @@ async def test_the_view_has_categories_over_entities(memory_of: Open) -> None:
     held = {edge.target for edge in view.edges if edge.relation == "holds"}
     assert set(memory.state.entities) <= held
     assert all(view.document.quote(node.span) for node in view.nodes)
+    grown = memory_of(Conversation.named("grown"))
+    for turn in TURNS:
+        await grown.append(turn)
+    assert grown.view().document.text == view.document.text
 
 
 async def test_an_answer_carries_the_paths_to_what_was_read(memory_of: Open) -> None:
@@ -450,13 +451,13 @@ async def test_what_is_forgotten_while_it_is_indexed_is_not_answered_from(
 ) -> None:
     memory = memory_of(engine=Teller(everything), k=50)
     await memory.build()
-    opened = Similarity.open
+    embed = Index.embed
 
-    async def forgetting(embedder: Embedder, texts: Texts) -> Similarity:
+    async def forget_and_embed(index: Index, query: str) -> Any:
         await memory.forget(["t2"])
-        return await opened(embedder, texts)
+        return await embed(index, query)
 
-    monkeypatch.setattr(Similarity, "open", forgetting)
+    monkeypatch.setattr(Index, "embed", forget_and_embed)
     reading = await memory.read(QUESTION)
     assert reading.episodes
     assert set(reading.episodes) <= memory.state.episodes.keys()
@@ -474,13 +475,13 @@ async def test_a_step_written_while_the_log_is_read_is_taken_once(
     memory = memory_of()
     await memory.build()
     first = memory.state.episodes[0]
-    log = Log(store, memory.id, TALK, SilentObserver())
+    log = Log(store, memory.id, TALK, VOCABULARY, SilentObserver())
     steps = store.steps
 
     def steps_then_another(identity: str) -> int:
         known = steps(identity)
         edit = AddEpisode(replace(first, number=known))
-        store.append_edits(identity, known, [record(known, edit)])
+        store.append_edits(identity, known, [VOCABULARY.record(known, edit)])
         return known
 
     monkeypatch.setattr(store, "steps", steps_then_another)

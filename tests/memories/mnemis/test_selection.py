@@ -15,11 +15,18 @@ from mgl.errors import EngineRejected
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.grammar import to_regex
 from mgl.llm.schemas import compile_schema
-from mgl.memories.mnemis.hierarchy import build_hierarchy
-from mgl.memories.mnemis.selection import SELECT_NAMES, LayerCount, Selection, select
-from mgl.memories.mnemis.state import PutCategory, State, replay
-from mgl.retrieval.fakes import WordEmbedder
-from tests.memories.mnemis.sorting import OFFERED, Select, Sorter, client, state_of
+from mgl.memories.mnemis.edits import PutCategory, replay
+from mgl.memories.mnemis.selection import LayerCount, Selection, select
+from mgl.memories.mnemis.state import State
+from tests.memories.mnemis.sorting import (
+    OFFERED,
+    Select,
+    Sorter,
+    build_hierarchy,
+    client,
+    state_of,
+    tools_of,
+)
 from tests.memories.mnemis.test_hierarchy import ANIMALS, NAMES, Careless, config
 
 Tree = Mapping[str, tuple[int, tuple[str, ...]]]
@@ -98,9 +105,7 @@ async def test_nothing_selected_is_nothing_found() -> None:
 
 
 async def test_large_layers_are_offered_in_parts() -> None:
-    _, state, _ = await build_hierarchy(
-        client(Sorter()), WordEmbedder(), state_of(ANIMALS), config(), step=0
-    )
+    _, state, _ = await build_hierarchy(tools_of(Sorter()), state_of(ANIMALS), config(), 0)
     engine = Sorter(select=lambda _: False)
     found = await select(client(engine), state, "Which?", config(shown=6))
     assert found.entities == tuple(state.entities)
@@ -183,7 +188,7 @@ async def test_each_selected_entity_has_a_path_from_the_top(
 ) -> None:
     own = config(batch=9, shown=shown)
     state = state_of(NAMES[:count])
-    _, state, _ = await build_hierarchy(client(Careless(seed)), WordEmbedder(), state, own, step=0)
+    _, state, _ = await build_hierarchy(tools_of(Careless(seed)), state, own, 0)
 
     def pick(name: str) -> bool | None:
         return [None, False, True][crc32(f"{name} {seed}".encode()) % 3]
@@ -203,9 +208,7 @@ async def test_each_selected_entity_has_a_path_from_the_top(
 
 
 async def test_a_selection_makes_no_more_calls_than_it_may() -> None:
-    _, state, _ = await build_hierarchy(
-        client(Sorter()), WordEmbedder(), state_of(ANIMALS), config(), step=0
-    )
+    _, state, _ = await build_hierarchy(tools_of(Sorter()), state_of(ANIMALS), config(), 0)
     engine = Sorter(select=lambda _: False)
     found = await select(client(engine), state, "Which?", config(shown=6, selection_calls=5))
     assert len(engine.asked) == 5
@@ -217,11 +220,6 @@ async def test_a_selection_makes_no_more_calls_than_it_may() -> None:
     )
     assert [count.offered for count in at_the_top.layers] == [1]
     assert (at_the_top.entities, at_the_top.cut) == ((), 3)
-
-
-def test_the_prompt_for_names_is_pinned() -> None:
-    assert SELECT_NAMES.hash[:16] == "26b7c91cc959416f"
-    assert SELECT_NAMES.source.startswith("ours")
 
 
 async def test_names_are_selected_the_most_helpful_alone() -> None:

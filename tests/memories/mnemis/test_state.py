@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pytest
 
-from mgl.memories.mnemis.nodes import Episode, Mention
-from mgl.memories.mnemis.state import (
-    EMPTY,
+from mgl.memories.log import Failed
+from mgl.memories.mnemis.edits import (
+    VOCABULARY,
     AddEntity,
     AddEpisode,
     AddFact,
@@ -17,12 +18,13 @@ from mgl.memories.mnemis.state import (
     Describe,
     DropHierarchy,
     Edit,
-    Forget,
     PutCategory,
     Repeat,
     apply,
     replay,
 )
+from mgl.memories.mnemis.pruning import Forget
+from mgl.memories.mnemis.state import EMPTY, Episode, Mention
 from mgl.types import Span
 
 
@@ -48,7 +50,7 @@ def test_a_log_gives_the_graph_and_the_hierarchy() -> None:
     assert state.entities["e1"].episodes == (0,)
     assert [fact.id for fact in state.facts_of("e2")] == ["f1"]
     assert (state.top, [node.id for node in state.layer(1)]) == (2, ["c1", "c2"])
-    assert state.categories["c2"].promoted
+    assert state.categories["c2"].is_promotion
     assert state.node("c1").name == "Cities"
     assert [state.next_id(letter) for letter in "efc"] == ["e4", "f2", "c4"]
 
@@ -127,3 +129,46 @@ def test_a_category_of_speakers_keeps_its_name_and_its_one_child_when_another_go
 
 def test_nothing_is_there_before_the_first_edit() -> None:
     assert (EMPTY.top, EMPTY.layer(0), EMPTY.next_id("e")) == (0, (), "e1")
+
+
+SPAN = Span("talk", 3, 9)
+MENTION = Mention(0, SPAN)
+EDITS: list[Edit] = [
+    AddEpisode(Episode(0, SPAN, (1, 2), datetime(2023, 5, 8, 13, 56, tzinfo=UTC))),
+    AddEntity("e1", "Ann", MENTION),
+    Repeat("e1", MENTION, "Annie"),
+    Describe("e1", "Ann paints.", ("person", "painter")),
+    AddFact("f1", "e1", "e2", "Ann met Bo.", MENTION, datetime(2023, 5, 1), None),
+    Close("f1", datetime(2023, 6, 1)),
+    PutCategory("c1", 1, "People", ("e1", "e2")),
+    Assign("c1", "e3"),
+    DropHierarchy(),
+]
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: type(edit).__name__)
+def test_an_edit_comes_back_from_its_row(edit: Edit) -> None:
+    row = VOCABULARY.record(4, edit)
+    stored = json.loads(json.dumps(row.payload))
+    assert row.outcome == "applied"
+    assert VOCABULARY.edit(row) == edit
+    assert VOCABULARY.edit(type(row)(row.chunk, row.op, stored, row.outcome)) == edit
+
+
+def test_a_row_stands_on_the_place_of_its_edit() -> None:
+    assert VOCABULARY.record(0, EDITS[0]).span == VOCABULARY.record(0, EDITS[1]).span == SPAN
+    assert VOCABULARY.record(0, EDITS[3]).span is None
+    assert VOCABULARY.record(0, EDITS[3], span=SPAN).span == SPAN
+
+
+def test_rejected_edits_and_failed_replies_change_nothing() -> None:
+    assert VOCABULARY.edit(VOCABULARY.record(0, EDITS[1], rejected="pronoun")) is None
+    assert (
+        VOCABULARY.edit(VOCABULARY.record(0, Failed("names", "no JSON"), rejected="reply_invalid"))
+        is None
+    )
+
+
+def test_a_repaired_edit_counts() -> None:
+    row = VOCABULARY.record(0, EDITS[1], repaired="name_cleaned")
+    assert (row.outcome, row.reason, VOCABULARY.edit(row)) == ("repaired", "name_cleaned", EDITS[1])

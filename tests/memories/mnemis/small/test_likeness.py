@@ -1,4 +1,4 @@
-"""Nodes grouped by likeness: the groups, what they are called, and what becomes of bad names."""
+"""Nodes grouped by similarity: the groups, their names, and what becomes of bad names."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.llm.base import Completion, Request, TokenUsage
-from mgl.memories.mnemis import likeness
-from mgl.memories.mnemis.hierarchy import build_hierarchy
-from mgl.memories.mnemis.likeness import NAME_CATEGORY, groups_of, homes_of
-from mgl.memories.mnemis.nodes import Category
-from mgl.memories.mnemis.state import State
-from mgl.memories.mnemis.update import update_hierarchy
+from mgl.memories.mnemis.small import likeness
+from mgl.memories.mnemis.small.likeness import find_homes, group_vectors
+from mgl.memories.mnemis.state import Category, State
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import EditRecord
-from tests.memories.mnemis.sorting import Sorter, client, state_of
+from tests.memories.mnemis.sorting import (
+    Sorter,
+    build_hierarchy,
+    state_of,
+    tools_of,
+    update_hierarchy,
+)
 from tests.memories.mnemis.test_hierarchy import ANIMALS, NAMES, check, config, tree
 
 EMBEDDER = WordEmbedder(64)
@@ -49,12 +52,7 @@ async def built(
     names: list[str], engine: Namer, **options: Any
 ) -> tuple[list[EditRecord], State, str]:
     own = config(grouping="likeness", **options)
-    return await build_hierarchy(client(engine), EMBEDDER, state_of(names), own, step=1)
-
-
-def test_the_prompt_is_pinned() -> None:
-    assert NAME_CATEGORY.hash[:16] == "f3f87607db3c44c4"
-    assert NAME_CATEGORY.source.startswith("ours")
+    return await build_hierarchy(tools_of(engine), state_of(names), own, 1)
 
 
 @settings(max_examples=50, deadline=None)
@@ -63,7 +61,7 @@ def test_every_vector_is_in_one_group_and_there_are_as_many_as_asked_at_most(
     count: int, size: int, seed: int
 ) -> None:
     vectors = np.random.default_rng(seed).normal(size=(count, 8)).astype(np.float32)
-    groups = groups_of(vectors, size)
+    groups = group_vectors(vectors, size)
     assert sorted(place for group in groups for place in group) == list(range(count))
     assert all(groups)
     assert len(groups) <= -(-count // size)
@@ -74,7 +72,7 @@ def test_like_vectors_are_together_also_where_there_are_many(
 ) -> None:
     monkeypatch.setattr(likeness, "MOST_AT_ONCE", 6)
     vectors = np.eye(2, dtype=np.float32)[[0, 1, 0, 1, 0, 1, 1, 1, 0, 0]]
-    assert sorted(map(sorted, groups_of(vectors, 3))) == [[0, 2, 4], [1, 3, 5], [6, 7], [8, 9]]
+    assert sorted(map(sorted, group_vectors(vectors, 3))) == [[0, 2, 4], [1, 3, 5], [6, 7], [8, 9]]
 
 
 async def test_what_is_alike_is_one_category_named_by_the_model() -> None:
@@ -99,7 +97,7 @@ async def test_groups_of_one_name_are_one_category() -> None:
 async def test_nodes_of_a_group_without_a_usable_name_are_promoted(said: str, reason: str) -> None:
     engine = Namer(said, *(f"Kind {n}" for n in range(9)))
     rows, state, _ = await built(ANIMALS, engine, cluster=4, layers=1)
-    promoted = [each for each in state.categories.values() if each.promoted]
+    promoted = [each for each in state.categories.values() if each.is_promotion]
     assert len(promoted) == 4
     refused = [row.reason for row in rows if row.outcome == "rejected"]
     assert refused == [reason]
@@ -117,7 +115,7 @@ async def test_a_new_node_joins_the_category_that_it_is_likest_to_without_a_call
     grown = state_of(["Cat 9|animal", "Harbour|place", "Old harbour|place"], state)
     engine = Namer()
     own = config(grouping="likeness", hierarchy="incremental")
-    _, grown = await update_hierarchy(client(engine), EMBEDDER, grown, own, step=2)
+    _, grown = await update_hierarchy(tools_of(engine), grown, own, 2)
     assert len(tree(grown, 1)["Cat"]) == 5
     (asked,) = engine.named
     assert "Harbour (place)" in asked
@@ -131,7 +129,7 @@ async def test_a_new_group_may_be_given_the_name_of_a_category() -> None:
     _, state, _ = await built(ANIMALS, Namer(), cluster=4)
     grown = state_of(["Harbour|place", "Old harbour|place"], state)
     own = config(grouping="likeness", hierarchy="incremental")
-    _, grown = await update_hierarchy(client(Namer("Dog")), EMBEDDER, grown, own, step=2)
+    _, grown = await update_hierarchy(tools_of(Namer("Dog")), grown, own, 2)
     assert tree(grown, 1)["Dog"][-2:] == ["Harbour", "Old harbour"]
     check(grown, 2)
 
@@ -140,9 +138,9 @@ def test_a_vector_goes_to_the_likest_group_unless_it_is_less_like_than_all_of_it
     east, north = np.eye(2, dtype=np.float32)
     between = (east + north) / np.float32(np.sqrt(2))
     held = [np.stack([east, between]), np.stack([north])]
-    assert homes_of(np.stack([east, north, between, -east]), held) == [0, 1, 0, None]
-    assert homes_of(np.stack([east, north]), []) == [None, None]
-    assert homes_of(np.zeros((0, 2), dtype=np.float32), held) == []
+    assert find_homes(np.stack([east, north, between, -east]), held) == [0, 1, 0, None]
+    assert find_homes(np.stack([east, north]), []) == [None, None]
+    assert find_homes(np.zeros((0, 2), dtype=np.float32), held) == []
 
 
 @settings(max_examples=25, deadline=None)

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.memories.graph.names import entity_key
-from mgl.memories.mnemis.rules import Group, broken, is_speaker, left_over, mended
+from mgl.memories.mnemis.layers import (
+    Group,
+    find_left_over,
+    find_violations,
+    is_first_person,
+    repair_groups,
+)
 
 NAMES = ("Poodle", "Beagle", "Oak", "user", "Pine")
 
@@ -20,8 +26,8 @@ GOOD = [group("Dogs", 0, 1), group("Trees", 2, 4), group("Speaker", 3)]
 
 
 def test_a_good_reply_breaks_nothing_and_stays_as_it_is() -> None:
-    assert broken(GOOD, NAMES, (), 2) == []
-    assert mended(GOOD, NAMES, ()) == (GOOD, [])
+    assert find_violations(GOOD, NAMES, (), 2) == []
+    assert repair_groups(GOOD, NAMES, ()) == (GOOD, [])
 
 
 @pytest.mark.parametrize(
@@ -39,55 +45,59 @@ def test_a_good_reply_breaks_nothing_and_stays_as_it_is() -> None:
 def test_a_category_that_breaks_a_rule_is_refused(
     groups: list[Group], said: str, reason: str
 ) -> None:
-    (problem,) = broken(groups, NAMES, (), 2)
+    (problem,) = find_violations(groups, NAMES, (), 2)
     assert said in problem
-    kept, refused = mended(groups, NAMES, ())
+    kept, refused = repair_groups(groups, NAMES, ())
     assert kept == GOOD
     assert [why.startswith(reason) for _, why in refused] == [True]
 
 
 @pytest.mark.parametrize("name", ["Sandwiches", "Iceland", "Android phones", "Randy's band"])
 def test_and_within_a_word_is_no_connector(name: str) -> None:
-    assert broken([group(name, 0, 1, 2, 4)], NAMES, (), 2) == []
+    assert find_violations([group(name, 0, 1, 2, 4)], NAMES, (), 2) == []
 
 
 def test_left_over_nodes_are_told_but_not_the_speaker_where_there_is_no_such_category() -> None:
     groups = [group("Dogs", 0, 1)]
-    assert broken(groups, NAMES, (), 2) == ["2, 4 are in no category."]
-    assert left_over(groups, NAMES) == (2, 4)
-    assert broken([], ["I", "me", "User"], (), 2) == []
+    assert find_violations(groups, NAMES, (), 2) == ["2, 4 are in no category."]
+    assert find_left_over(groups, NAMES) == (2, 4)
+    assert find_violations([], ["I", "me", "User"], (), 2) == []
 
 
 def test_the_speaker_is_under_speaker_alone() -> None:
     groups = [group("Dogs", 0, 1, 3), group("Trees", 2, 4)]
-    assert broken(groups, NAMES, (), 2) == ['3 may be in "Speaker" alone.']
-    assert mended(groups, NAMES, ())[0] == [group("Dogs", 0, 1), group("Trees", 2, 4)]
+    assert find_violations(groups, NAMES, (), 2) == ['3 may be in "Speaker" alone.']
+    assert repair_groups(groups, NAMES, ())[0] == [group("Dogs", 0, 1), group("Trees", 2, 4)]
     speaker = entity_key("Speaker")
-    assert broken(GOOD[:2], NAMES, [speaker], 2) == ['3 must be in "Speaker".']
-    assert mended(GOOD[:2], NAMES, [speaker])[0] == GOOD
-    assert broken([*GOOD[:2], group("Speaker", 0)], NAMES, (), 2) == ['3 must be in "Speaker".']
-    assert mended([*GOOD[:2], group("SPEAKER", 0)], NAMES, ())[0][-1] == group("SPEAKER", 0, 3)
+    assert find_violations(GOOD[:2], NAMES, [speaker], 2) == ['3 must be in "Speaker".']
+    assert repair_groups(GOOD[:2], NAMES, [speaker])[0] == GOOD
+    assert find_violations([*GOOD[:2], group("Speaker", 0)], NAMES, (), 2) == [
+        '3 must be in "Speaker".'
+    ]
+    assert repair_groups([*GOOD[:2], group("SPEAKER", 0)], NAMES, ())[0][-1] == group(
+        "SPEAKER", 0, 3
+    )
 
 
 @pytest.mark.parametrize(("name", "speaks"), [("I", True), ("The user", True), ("Ida", False)])
 def test_first_persons_are_known_by_their_name(name: str, speaks: bool) -> None:
-    assert is_speaker(name) is speaks
+    assert is_first_person(name) is speaks
 
 
 def test_categories_of_one_name_are_one() -> None:
     groups = [group("Dogs", 0), group("the  dogs", 1, 0), *GOOD[1:]]
-    assert broken(groups, NAMES, (), 2) == []
-    assert mended(groups, NAMES, ())[0] == GOOD
+    assert find_violations(groups, NAMES, (), 2) == []
+    assert repair_groups(groups, NAMES, ())[0] == GOOD
 
 
 def test_few_children_are_told_where_more_are_asked_for_but_for_one_alone() -> None:
     groups = [group("Dogs", 0, 1), group("Oaks", 2), group("Pines", 4), GOOD[2]]
-    assert broken(groups, NAMES, (), 3) == ['"Dogs" has fewer than 3 nodes.']
-    assert broken(groups, NAMES, ["dogs"], 3) == []
+    assert find_violations(groups, NAMES, (), 3) == ['"Dogs" has fewer than 3 nodes.']
+    assert find_violations(groups, NAMES, ["dogs"], 3) == []
 
 
 def test_a_long_list_is_cut() -> None:
-    (problem,) = broken([], [f"Thing {n}" for n in range(40)], (), 2)
+    (problem,) = find_violations([], [f"Thing {n}" for n in range(40)], (), 2)
     assert problem == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 28 more are in no category."
 
 
@@ -101,9 +111,11 @@ ANY_GROUPS = st.lists(
 def test_what_is_kept_breaks_no_rule_but_for_what_is_left_over(
     groups: list[Group], known: set[str]
 ) -> None:
-    kept, refused = mended(groups, NAMES, known)
-    assert [p for p in broken(kept, NAMES, known, 2) if "are in no category" not in p] == []
-    assert mended(kept, NAMES, known) == (kept, [])
+    kept, refused = repair_groups(groups, NAMES, known)
+    assert [
+        p for p in find_violations(kept, NAMES, known, 2) if "are in no category" not in p
+    ] == []
+    assert repair_groups(kept, NAMES, known) == (kept, [])
     assert len({each.key for each in kept}) == len(kept)
     assert {reason for _, reason in refused} <= {"no_name", "and_in_name", "empty", "same_children"}
     said = {index for each in groups for index in each.indexes}

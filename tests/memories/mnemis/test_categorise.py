@@ -6,22 +6,17 @@ import re
 
 import pytest
 
-from mgl.memories.mnemis import describing
-from mgl.memories.mnemis.describing import describe
-from mgl.memories.mnemis.state import Describe, PutCategory, State, replay
-from mgl.prompt import Prompt
-from tests.memories.mnemis.sorting import Sorter, client, state_of
+from mgl.memories.mnemis.categorise import describe_categories
+from mgl.memories.mnemis.edits import Describe, PutCategory, replay
+from mgl.memories.mnemis.state import State
+from tests.memories.mnemis.sorting import Sorter, Written, draft_of, state_of, tools_of
 from tests.memories.mnemis.test_hierarchy import config
 
-PINNED = {"DESCRIBE": "efdbacd5c9c7e85f", "DESCRIBE_SEVERAL": "4e5a25ec8ddde4aa"}
 
-
-@pytest.mark.parametrize("name", PINNED)
-def test_hash_is_pinned(name: str) -> None:
-    prompt: Prompt = getattr(describing, name)
-    assert prompt.hash[:16] == PINNED[name]
-    assert prompt.source.startswith("ours")
-    assert set(re.findall(r"\{([a-z_]+)\}", prompt.text)) == set(prompt.variables)
+async def describe(state: State, engine: Sorter, ids: list[str], together: int = 1) -> Written:
+    draft = draft_of(state, 3)
+    await describe_categories(tools_of(engine), draft, ids, config(), together=together)
+    return draft.rows, draft.state
 
 
 def with_categories(count: int, children: int) -> State:
@@ -43,7 +38,7 @@ async def test_of_many_children_the_first_and_the_last_are_shown(
 ) -> None:
     state, engine = with_categories(count, 100), Sorter()
     ids = [f"c{n + 1}" for n in range(count)]
-    rows, after = await describe(client(engine), state, ids, config(), step=3, together=together)
+    rows, after = await describe(state, engine, ids, together)
     assert len(engine.asked) == -(-count // together)
     lines = re.findall(r"(?m)^- (Thing \d+) \[", engine.asked[0][1])
     assert len(lines) == shown * min(count, together)
@@ -56,9 +51,7 @@ async def test_of_many_children_the_first_and_the_last_are_shown(
 async def test_one_reply_that_cannot_be_used_is_a_row_for_each_of_its_categories() -> None:
     engine = Sorter(describe=lambda _: "no")
     state = with_categories(3, 2)
-    rows, after = await describe(
-        client(engine), state, ["c1", "c2", "c3"], config(), step=3, together=2
-    )
+    rows, after = await describe(state, engine, ["c1", "c2", "c3"], 2)
     assert [(row.op, row.outcome, row.reason) for row in rows] == [
         ("reply", "rejected", "reply_invalid")
     ] * 3
@@ -68,9 +61,9 @@ async def test_one_reply_that_cannot_be_used_is_a_row_for_each_of_its_categories
 async def test_a_promotion_without_anything_said_of_its_child_is_not_described() -> None:
     state = replay([PutCategory("c1", 1, "Ann", ("e1",))], state_of(["Ann"]))
     engine = Sorter()
-    assert await describe(client(engine), state, ["c1"], config(), step=3) == ([], state)
+    assert await describe(state, engine, ["c1"]) == ([], state)
     told = replay([Describe("e1", "A painter.", ("person",))], state)
-    rows, after = await describe(client(engine), told, ["c1"], config(), step=3)
+    rows, after = await describe(told, engine, ["c1"])
     assert (after.categories["c1"].summary, after.categories["c1"].tags) == (
         "A painter.",
         ("person",),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mnemis_figures import GROUPS, describe_memory, find_kept_apart, find_merged, quote_name
+
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.figures import GROUPS, figures
-from mgl.memories.mnemis.pairs import kept_apart, merged, said
 from mgl.retrieval.fakes import WordEmbedder
 from tests.memories.mnemis.ingesting import MARKS, Ingestor, taken_in, talk
 from tests.memories.mnemis.sorting import state_of
@@ -30,26 +30,28 @@ async def test_a_name_that_was_decided_on_is_a_pair_and_one_that_is_written_alik
         entity_deduplication=[same_robert],
     )
     rows, state = await taken_in(ingestor, TALK)
-    [(known, new)] = merged(rows)
+    [(known, new)] = find_merged(rows)
     assert (known.name, new.name) == ("Robert", "Robert Miller")
-    assert said(TALK, state, known) == "Ann: I met Robert in Rome."
-    assert said(TALK, state, new) == "Bo: He is Robert Miller now."
+    assert quote_name(TALK, state, known) == "Ann: I met Robert in Rome."
+    assert quote_name(TALK, state, new) == "Bo: He is Robert Miller now."
     stages = set(MARKS) | {"entities_reflection", "edges_reflection"}
     assert stages == GROUPS["base graph"]
 
 
 async def test_entities_that_are_alike_are_pairs_with_those_before_them() -> None:
     state = state_of(["Robert", "Rome", "Robert Miller", "Rob Miller"])
-    apart = await kept_apart(WordEmbedder(512), state, MnemisConfig())
+    apart = await find_kept_apart(WordEmbedder(512), state, MnemisConfig())
     names = {(one.name, other.name) for one, other in apart}
     assert names == {("Robert", "Robert Miller"), ("Robert Miller", "Rob Miller")}
-    few = await kept_apart(WordEmbedder(512), state_of(["Rome"] * 4), MnemisConfig(candidates=1))
+    few = await find_kept_apart(
+        WordEmbedder(512), state_of(["Rome"] * 4), MnemisConfig(candidates=1)
+    )
     assert len(few) == 3
 
 
 async def test_what_a_model_did_not_tell_is_in_the_figures() -> None:
     rows, state = await taken_in(Ingestor(entity_summaries=["no"]), TALK)
-    lines = figures(state, rows)
+    lines = describe_memory(state, rows)
     assert lines[0].startswith(f"3 episodes, {len(state.entities)} entities, ")
     assert "lost at entity_summaries: 3 (reply_invalid)" in lines
     assert lines[-1] == "the hierarchy stopped: it was not built"

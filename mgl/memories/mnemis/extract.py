@@ -1,0 +1,130 @@
+"""The calls about one episode: what they show, and how a list is asked for and completed.
+
+Source: Mnemis §2.1. Calls show the episode with recent ones as context; after a list the model is
+asked what it missed (reflection). A long episode is asked about part by part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from pydantic import BaseModel
+
+from mgl.llm.base import LLM, Message
+from mgl.llm.prompting import fit_texts
+from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.episodes import Passage, render_episode
+from mgl.memories.mnemis.state import Episode
+from mgl.memories.propose import Proposal, propose
+from mgl.prompt import Prompt
+from mgl.types import Source
+
+__all__ = ["EpisodeReader", "Part", "in_batches"]
+
+BATCH: Final = 12
+"""Names, entities or facts that are decided in one call."""
+
+PART: Final = 20
+"""Sentences that a list is read off in one call."""
+
+CONTEXT_CHARS: Final = 3000
+"""Characters of context before a part, at most, whole lines."""
+
+Part = tuple[int, int]
+"""The numbers of the first and the last of some sentences."""
+
+_NO_CONTEXT: Final = "(nothing)"
+_REFLECTION: Final = "_reflection"
+ItemT = TypeVar("ItemT")
+SchemaT = TypeVar("SchemaT", bound=BaseModel)
+
+
+class EpisodeReader:
+    """Asks a model about one episode."""
+
+    def __init__(
+        self,
+        llm: LLM,
+        source: Source,
+        episodes: Iterable[Episode],
+        episode: Episode,
+        config: MnemisConfig,
+    ) -> None:
+        """``episodes`` are those of the source; the last ones before ``episode`` are context."""
+        self.passage = Passage.of(source, episode)
+        before = [each for each in episodes if each.number < episode.number]
+        recent = before[max(0, len(before) - config.recent) :]
+        self.context = tuple(render_episode(source, each) for each in recent)
+        passages = (*(Passage.of(source, each) for each in recent), self.passage)
+        self.words = "\n".join(text for passage in passages for text in passage.texts)
+        """What the episode and its context say, and who speaks in them; without times."""
+        self.config = config
+        self._llm = llm
+
+    @property
+    def parts(self) -> list[Part]:
+        """The sentences, in parts that are asked about one by one."""
+        numbers = range(1, len(self.passage.sentences) + 1)
+        return [(some[0], some[-1]) for some in in_batches(numbers, PART)]
+
+    async def ask(
+        self, prompt: Prompt, values: Mapping[str, str], schema: type[SchemaT], stage: str
+    ) -> Proposal[SchemaT]:
+        """Ask one question. Raises what ``propose`` raises."""
+        rendered = await self._render(prompt, values, reserve=self.config.extraction_tokens)
+        return await self._propose([Message("user", rendered)], schema, stage)
+
+    async def ask_list(
+        self,
+        prompts: tuple[Prompt, Prompt],
+        part: Part,
+        schema: type[SchemaT],
+        stage: str,
+        **values: str,
+    ) -> list[Proposal[SchemaT]]:
+        """Ask for a list from a part of the episode, then for what it lacks (the second prompt)."""
+        prompt, reflection = prompts
+        calls = 1 + self.config.reflect
+        shown = {
+            "recent": self._before(part[0]),
+            "episode": self.passage.numbered(*part),
+            **values,
+        }
+        reserve = (2 * calls - 1) * self.config.extraction_tokens
+        messages = [Message("user", await self._render(prompt, shown, reserve=reserve))]
+        proposals: list[Proposal[SchemaT]] = []
+        for again in range(calls):
+            made = await self._propose(messages, schema, stage + _REFLECTION * again)
+            proposals.append(made)
+            if made.reply is None:
+                break
+            messages += [Message("assistant", made.text), Message("user", reflection.text)]
+        return proposals
+
+    async def _render(self, prompt: Prompt, values: Mapping[str, str], *, reserve: int) -> str:
+        texts = await fit_texts(self._llm, list(values.values()), reserve=reserve)
+        return prompt.render(**dict(zip(values, texts, strict=True)))
+
+    def _before(self, first: int) -> str:
+        """Return what precedes a sentence: recent episodes, and the beginning of this one."""
+        own = [self.passage.plain(1, first - 1)] if first > 1 else []
+        kept: list[str] = []
+        room = CONTEXT_CHARS
+        for line in reversed("\n".join((*self.context, *own)).splitlines()):
+            room -= len(line)
+            if room < 0:
+                break
+            kept.append(line)
+        return "\n".join(reversed(kept)) or _NO_CONTEXT
+
+    async def _propose(
+        self, messages: Sequence[Message], schema: type[SchemaT], stage: str
+    ) -> Proposal[SchemaT]:
+        sampling = self.config.sampling(self.config.extraction_tokens)
+        return await propose(self._llm, messages, schema, sampling=sampling, stage=stage)
+
+
+def in_batches(items: Sequence[ItemT], size: int = BATCH) -> list[Sequence[ItemT]]:
+    """Split items into runs of at most ``size``."""
+    return [items[first : first + size] for first in range(0, len(items), size)]

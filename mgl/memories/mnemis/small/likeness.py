@@ -1,0 +1,178 @@
+"""A layer formed by similarity: embeddings group the nodes, a model only names each group.
+
+Ours, for models that cannot sort some dozens of nodes in one reply: where Appendix E has the model
+decide what belongs together, here Ward's linkage over the embeddings of names and tags does. A
+group that is given the name of a category joins it. An existing category takes a node without a
+call if it is the most similar one, and the node is no less similar to it than the least similar of
+its children.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from mgl.errors import UsageError
+from mgl.llm.concurrency import for_each
+from mgl.llm.constraints import max_chars
+from mgl.memories.base import Tools
+from mgl.memories.log import Draft
+from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.edits import Edit
+from mgl.memories.mnemis.layers import (
+    Forming,
+    Group,
+    is_first_person,
+    put_refused,
+    repair_groups,
+)
+from mgl.memories.mnemis.prompts import NAME_CATEGORY
+from mgl.memories.mnemis.state import Category, Node, State
+from mgl.memories.propose import Proposal, propose
+from mgl.prompt import one_line
+
+__all__ = ["find_homes", "form_by_likeness", "group_vectors", "grouping_texts"]
+
+MEMBERS, EXISTING, NAME_CHARS, TOKENS, CALLS = 12, 12, 32, 40, 32
+MOST_AT_ONCE: Final = 2000
+"""Nodes that are compared with each other; more are grouped in runs of so many."""
+
+ROUNDING: Final = 1e-5
+
+
+class _Named(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    category: Annotated[str, Field(min_length=1), max_chars(NAME_CHARS)]
+
+
+async def form_by_likeness(
+    tools: Tools,
+    draft: Draft[Edit, State],
+    nodes: Sequence[Node],
+    layer: int,
+    config: MnemisConfig,
+    again: Sequence[Node] = (),
+) -> Forming:
+    """Do what ``categorise.form_by_model`` does. Raises UsageError if scipy is missing, too."""
+    state, forming = draft.state, Forming(draft.state, layer)
+    together = [*nodes, *again]
+    existing = [each for each in state.categories_of(layer) if not each.is_promotion]
+    homes, groups = await asyncio.to_thread(_compare, tools, state, together, existing, config)
+    for place, home in enumerate(homes):
+        if home is not None and not is_first_person(together[place].name):
+            forming.add([Group(existing[home].name, (place,))], together, None)
+    proposals: dict[int, Proposal[Any]] = {}
+
+    async def name(place: int) -> None:
+        members = [together[index] for index in groups[place]]
+        known = [category.name for category in forming.find_similar(members, EXISTING)]
+        prompt = NAME_CATEGORY.render(
+            existing=", ".join(known) or "none",
+            nodes="\n".join(f"- {_line(node)}" for node in members[:MEMBERS]),
+        )
+        sampling = config.sampling(TOKENS)
+        proposals[place] = await propose(
+            tools.llm, prompt, _Named, sampling=sampling, stage="name_category"
+        )
+        tools.observer.progress(f"categories of layer {layer}", len(proposals), len(groups))
+
+    await for_each(range(len(groups)), name, at_once=CALLS)
+    named: list[Group] = []
+    keys: dict[str, str | None] = {}
+    for place, proposal in sorted(proposals.items()):
+        if proposal.reply is None:
+            draft.fail(proposal.stage, proposal.problem)
+            continue
+        named.append(Group(one_line(proposal.reply.category), tuple(groups[place])))
+        keys.setdefault(named[-1].key, proposal.call_key)
+    usable, refused = repair_groups(named, [node.name for node in together], forming.offered)
+    put_refused(draft, refused, together, layer, keys)
+    for group in usable:
+        forming.add([group], together, keys.get(group.key))
+    return forming
+
+
+def find_homes(
+    vectors: NDArray[np.float32], held: Sequence[NDArray[np.float32]]
+) -> list[int | None]:
+    """For each vector return the place of the group that takes it, or None.
+
+    That is the most similar group, if the vector is no less similar to its mean than the least
+    similar of the group's own, ``held``. All are of unit length.
+    """
+    if not held or not len(vectors):
+        return [None] * len(vectors)
+    means = np.stack([own.mean(axis=0) for own in held])
+    means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), np.finfo(np.float32).eps)
+    floors = np.array([(own @ mean).min() for own, mean in zip(held, means, strict=True)])
+    cosines = vectors @ means.T
+    best = cosines.argmax(axis=1)
+    return [
+        int(place) if cosines[number, place] >= floors[place] - ROUNDING else None
+        for number, place in enumerate(best)
+    ]
+
+
+def group_vectors(vectors: NDArray[np.float32], size: int) -> list[list[int]]:
+    """Group vectors of unit length, shape (n, dims), by ``size`` on average; returns their places.
+
+    Raises UsageError if scipy is missing.
+    """
+    try:
+        from scipy.cluster.hierarchy import fcluster, linkage
+    except ImportError as error:
+        raise UsageError(
+            "grouping by likeness needs scipy", hint="python -m pip install 'mgl[retrieval]'"
+        ) from error
+    groups: list[list[int]] = []
+    for first in range(0, len(vectors), MOST_AT_ONCE):
+        part = vectors[first : first + MOST_AT_ONCE]
+        wanted = -(-len(part) // size)
+        labels = [1] * len(part)
+        if wanted > 1:
+            labels = fcluster(linkage(part, "ward"), wanted, criterion="maxclust").tolist()
+        held: dict[int, list[int]] = {}
+        for place, label in enumerate(labels, first):
+            held.setdefault(label, []).append(place)
+        groups += held.values()
+    return groups
+
+
+def grouping_texts(name: str, summary: str, tags: Sequence[str]) -> set[str]:
+    """Return the texts under which nodes of this name and description are embedded here."""
+    return {_join(name, about) for about in ("", ", ".join(tags), summary)}
+
+
+def _compare(
+    tools: Tools,
+    state: State,
+    nodes: Sequence[Node],
+    existing: Sequence[Category],
+    config: MnemisConfig,
+) -> tuple[list[int | None], list[list[int]]]:
+    """Return the existing category that takes each node, and the groups of the others; blocks."""
+    embedder = tools.required_embedder
+    vectors = embedder.embed([_line(node) for node in nodes])
+    own = [_line(state.node(child)) for category in existing for child in category.children]
+    ends = np.cumsum([len(category.children) for category in existing])[:-1]
+    homes = find_homes(vectors, np.split(embedder.embed(own), ends) if existing else [])
+    rest = [place for place, home in enumerate(homes) if home is None]
+    groups = group_vectors(vectors[rest], config.cluster)
+    return homes, [[rest[place] for place in group] for group in groups if len(group) > 1]
+
+
+def _line(node: Node) -> str:
+    tags = ", ".join(node.tags)
+    if not tags and isinstance(node, Category):
+        tags = node.summary
+    return _join(node.name, tags)
+
+
+def _join(name: str, about: str) -> str:
+    return one_line(f"{name} ({about})" if about else name)

@@ -1,0 +1,253 @@
+"""A base graph without a model: names and nouns are entities, a sentence joins its neighbours.
+
+An entity is known by the first sentences that have it. A fact is a sentence between two of its
+terms that follow each other; the first of them is the speaker. The source up to the episode decides
+what a term is, or the whole of a document, which never grows. Where that is decided late, mentions
+in earlier episodes are added then.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
+from typing import Final
+
+from mgl.memories.graph.names import clean_name
+from mgl.memories.log import Draft
+from mgl.memories.mnemis.edits import AddEntity, AddFact, Describe, Edit, Repeat
+from mgl.memories.mnemis.entities import key_of, keys_of, map_keys
+from mgl.memories.mnemis.episodes import Passage, clip
+from mgl.memories.mnemis.facts import group_by_ends, parse_moment
+from mgl.memories.mnemis.state import Entity, Episode, Mention, State
+from mgl.text.names import WORD, GrowingNames, GrowingNouns
+from mgl.types import Document, Source
+
+__all__ = ["FACT_CHARS", "Place", "Places", "describe_by_sentences", "read_terms"]
+
+NAME, NOUN, SPEAKER = "name", "noun", "speaker"
+"""Tags of entities of which no more is known."""
+
+LEAST: Final = 2
+"""Times that a noun is said before it is a term."""
+
+SENTENCES, SENTENCE_CHARS = 3, 200
+FACT_CHARS: Final = 500
+_PICTURE: Final = re.compile(r"\[image:")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where a term is said, or a speaker speaks; of its ``names`` the first is as written."""
+
+    start: int
+    names: tuple[str, ...]
+    kind: str
+
+
+class Places:
+    """The places of the terms of one text, which may grow; it is read on, not again.
+
+    A place is a name or a noun once the text shows it to be one, and may cease to be one. The marks
+    of pictures that were sent are none.
+
+        places = Places()
+        places.read("I saw Rome with my brother. His brother left Rome.")
+        places.within(0, 26)
+    """
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget what was read."""
+        self._text = self._shown = ""
+        self._settled = 0
+        self._names, self._nouns = GrowingNames(), GrowingNouns(min_count=LEAST)
+
+    def read(self, text: str) -> None:
+        """Read a text that begins with what was read, and goes on with whole lines.
+
+        Any other text is read from its beginning.
+        """
+        if not text.startswith(self._text):
+            self.forget()
+        new = text[len(self._text) :]
+        if not new:
+            return
+        self._text = text
+        self._shown += _PICTURE.sub(lambda mark: " " * len(mark[0]), new)
+        words = list(WORD.finditer(self._shown, self._settled))
+        if not words:
+            return
+        settled = self._names.open_from(self._shown, words)
+        fresh = next(place for place, word in enumerate(words) if word.start() >= settled)
+        self._names.take(self._shown, words[:fresh], stays=True)
+        self._nouns.take(words[:fresh], words[fresh])
+        self._names.take(self._shown, words[fresh:], stays=False)
+        self._nouns.take(words[fresh:], stays=False)
+        self._settled = settled
+
+    def within(self, start: int, end: int) -> list[Place]:
+        """Return the places that begin in a range, in the order of the text."""
+        found = [
+            self._place(begin, stop, name, self._names.aliases(name), NAME)
+            for begin, stop, name in self._names.within(start, end)
+        ]
+        nouns = self._nouns
+        found += [
+            self._place(begin, stop, nouns.name(stem), nouns.aliases(stem), NOUN)
+            for begin, stop, stem in nouns.within(start, end)
+            if not self._names.covers(begin)
+        ]
+        return sorted(each for each in found if key_of(each.names[-1]))
+
+    def before(self, place: Place, end: int) -> list[int]:
+        """Return where else the term of a place begins, before ``end``."""
+        if place.kind == NAME:
+            return [start for start, _ in self._names.spans(place.names[-1]) if start < end]
+        [(_, _, stem)] = self._nouns.within(place.start, place.start + 1)
+        starts = (start for start, _ in self._nouns.spans(stem))
+        return [start for start in starts if start < end and not self._names.covers(start)]
+
+    def _place(self, start: int, end: int, name: str, aliases: tuple[str, ...], kind: str) -> Place:
+        written = " ".join(self._shown[start:end].split())
+        forms = dict.fromkeys((written, *aliases[1:], name))
+        return Place(start, (*(f for f in forms if f != name and key_of(f)), name), kind)
+
+
+def read_terms(draft: Draft[Edit, State], source: Source, episode: Episode, places: Places) -> None:
+    """Put the entities and facts of an episode into the draft, which has the episode.
+
+    ``places`` are those of the source as far as it was read, and are read on.
+    """
+    reading = _Reading(draft, source, episode, places)
+    for number, (start, end) in enumerate(reading.passage.sentences, 1):
+        reading.add_sentence(number, start, end)
+    reading.describe()
+
+
+class _Reading:
+    def __init__(
+        self, draft: Draft[Edit, State], source: Source, episode: Episode, places: Places
+    ) -> None:
+        self.passage = Passage.of(source, episode)
+        text = self.passage.document.text
+        places.read(text if isinstance(source, Document) else text[: episode.span.end])
+        self._places = places
+        self._source = source
+        self._draft = draft
+        self._episode = episode
+        self._known = map_keys(draft.state)
+        self._between = defaultdict(list, group_by_ends(draft.state))
+        self._kinds: dict[str, str] = {}
+
+    def add_sentence(self, number: int, start: int, end: int) -> None:
+        """Add its terms, and the facts between those that follow each other."""
+        mention = Mention(self._episode.number, self.passage.span(number))
+        ids = [self._add_term(place, mention) for place in self._terms(number, start, end)]
+        text = clip(_quote(self.passage, number), FACT_CHARS)
+        begin = parse_moment(self.passage.quote(number), self.passage.times[number - 1])
+        for one, other in pairwise(dict.fromkeys(each for each in ids if each)):
+            self._add_fact(AddFact("", one, other, text, mention, begin))
+
+    def describe(self) -> None:
+        """Describe the entities of the episode of which fewer sentences were known."""
+        entities = self._draft.state.entities
+        for identity, kind in self._kinds.items():
+            entity = entities[identity]
+            summary = _join(self._quote_mention(each) for each in entity.mentions[:SENTENCES])
+            if summary != entity.summary:
+                tags = entity.tags or (kind,)
+                span = entity.mentions[0].span
+                self._draft.put(Describe(identity, summary, tags), span=span)
+
+    def _terms(self, number: int, start: int, end: int) -> list[Place]:
+        speaker = clean_name(self.passage.speakers[number - 1])
+        said = [Place(start, (speaker,), SPEAKER)] if key_of(speaker) else []
+        return said + self._places.within(start, end)
+
+    def _add_term(self, place: Place, mention: Mention) -> str:
+        """Return the id of a term's entity, which is added if there is none."""
+        keys = [key_of(name) for name in place.names]
+        identity = next((self._known[key] for key in keys if key in self._known), None)
+        if identity is None:
+            earlier = [] if place.kind == SPEAKER else self._find_earlier(place)
+            identity = self._draft.state.next_id("e")
+            name = place.names[-1]
+            first, *others = dict.fromkeys((*earlier, mention))
+            self._draft.put(AddEntity(identity, name, first))
+            for other in others:
+                self._draft.put(Repeat(identity, other))
+            self._known[key_of(name)] = identity
+        new_name = None if keys[0] in self._known else place.names[0]
+        entity = self._draft.state.entities[identity]
+        if new_name is not None or mention not in entity.mentions:
+            self._draft.put(Repeat(identity, mention, new_name))
+        self._known.setdefault(keys[0], identity)
+        self._kinds.setdefault(identity, place.kind)
+        return identity
+
+    def _quote_mention(self, mention: Mention) -> str:
+        if mention.episode == self._episode.number:
+            return _quote_at(self.passage, mention)
+        episode = self._draft.state.episodes[mention.episode]
+        return _quote_at(Passage.of(self._source, episode), mention)
+
+    def _find_earlier(self, place: Place) -> list[Mention]:
+        """Return the sentences of earlier episodes that have a term which was none then."""
+        if isinstance(self._source, Document):
+            return []
+        starts = self._places.before(place, self._episode.span.start)
+        if not starts:
+            return []
+        known = sorted(self._draft.state.episodes.values(), key=lambda each: each.span.start)
+        begins = [each.span.start for each in known]
+        found = []
+        for start in starts:
+            at = bisect_left(begins, start + 1) - 1
+            if at >= 0 and known[at].number != self._episode.number:
+                passage = Passage.of(self._source, known[at])
+                for number, (begin, end) in enumerate(passage.sentences, 1):
+                    if begin <= start < end:
+                        found.append(Mention(known[at].number, passage.span(number)))
+        return found
+
+    def _add_fact(self, fact: AddFact) -> None:
+        known = self._between[frozenset((fact.source, fact.target))]
+        same = [other.id for other in known if other.text == fact.text]
+        if same:
+            self._draft.put(Repeat(same[0], fact.mention))
+            return
+        identity = self._draft.state.next_id("f")
+        if self._draft.put(replace(fact, id=identity)):
+            known.append(self._draft.state.facts[identity])
+
+
+def describe_by_sentences(source: Source, state: State, entity: Entity) -> Describe:
+    """Return the description of an entity by its first sentences, where a deletion took it."""
+    passages = ((Passage.of(source, state.episodes[m.episode]), m) for m in entity.mentions)
+    summary = _join(_quote_at(*each) for each in islice(passages, SENTENCES))
+    if entity.tags or isinstance(source, Document):
+        return Describe(entity.id, summary, entity.tags)
+    speakers = {key_of(turn.speaker) for turn in source.turns}
+    kind = NAME if entity.name[:1].isupper() else NOUN
+    return Describe(entity.id, summary, (SPEAKER if keys_of(entity) & speakers else kind,))
+
+
+def _join(sentences: Iterable[str]) -> str:
+    return " ".join(clip(each, SENTENCE_CHARS) for each in sentences)
+
+
+def _quote_at(passage: Passage, mention: Mention) -> str:
+    place = passage.sentences.index((mention.span.start, mention.span.end))
+    return _quote(passage, place + 1)
+
+
+def _quote(passage: Passage, number: int) -> str:
+    """Return a sentence, with its speaker."""
+    speaker, text = passage.speakers[number - 1], passage.quote(number)
+    return f"{speaker}: {text}" if speaker else text
