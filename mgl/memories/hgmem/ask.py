@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from mgl.llm.base import Message
 from mgl.llm.prompting import shorten, take_leading
 from mgl.memories.hgmem.delimiters import (
-    RELEASED,
+    MARKS,
     MalformedReply,
     parse_concerns,
     parse_evolution,
@@ -188,7 +188,7 @@ class PaperAsker:
 
 def _render(prompt: Prompt, values: Mapping[str, str]) -> str:
     """A prompt filled in; one that is printed for delimiters with their marks."""
-    known = {**RELEASED.of(prompt), "language": LANGUAGE, **values}
+    known = {**MARKS, "language": LANGUAGE, **values}
     return prompt.render(**{name: known[name] for name in prompt.variables})
 
 
