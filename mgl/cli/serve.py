@@ -20,7 +20,7 @@ from mgl.errors import EngineError, EngineUnavailable, ResourceError, UsageError
 
 if TYPE_CHECKING:
     from mgl.serving.plan import LaunchPlan
-    from mgl.serving.runfile import ServerRecord
+    from mgl.serving.records import ServerRecord
 
 __all__ = ["app"]
 
@@ -102,7 +102,7 @@ def start(
     from mgl.models import shipped
     from mgl.models.profiles import load_profiles
     from mgl.serving.checks import check_plan
-    from mgl.serving.environment import expected_python, find_environment
+    from mgl.serving.machine import choose_python, find_environment
     from mgl.serving.plan import make_plan, weights_folder
     from mgl.serving.profile import choose_model, load_serving_profile
 
@@ -111,6 +111,8 @@ def start(
     adapters = dict(_parse_adapter(text) for text in adapter or ())
     home = shipped.home()
     serving = load_serving_profile(profile, home=home)
+    if backend is not None:
+        serving = serving.with_backend(backend)
     chosen = choose_model(serving, load_profiles(home=home), model=model, task=task)
     device = serving.machine.device
     explicit = None if weights is None else weights.expanduser().absolute()
@@ -119,10 +121,9 @@ def start(
         serving,
         chosen,
         weights=folder,
-        python=expected_python(device, home, python),
+        python=choose_python(device, home, python),
         port=port,
         adapters=adapters,
-        backend=backend,
         home=home,
     )
     if dry_run:
@@ -217,7 +218,7 @@ def load_adapter(
     check = check_adapter(name, path, model, settings, weights=weights_folder(model, home))
     if not check.ok:
         raise ResourceError(f"{check.name}: {check.detail}", hint=check.hint)
-    adapters.load(record.base_url, record.api_key, name, path)
+    adapters.load_adapter(record.base_url, record.api_key, name, path)
     typer.echo(f"loaded {name} into {record.model} on port {record.port}")
 
 
@@ -231,7 +232,7 @@ def unload_adapter(
     from mgl.serving import adapters
 
     record = _require_ready(home(), port)
-    adapters.unload(record.base_url, record.api_key, name)
+    adapters.unload_adapter(record.base_url, record.api_key, name)
     typer.echo(f"unloaded {name} from {record.model} on port {record.port}")
 
 
@@ -240,8 +241,8 @@ def probe(base_url: BaseUrl = None, model: Model = None, as_json: AsJson = False
     """Test which constraints a server really honours, and remember the result."""
     from mgl.llm.capabilities import save_capabilities
     from mgl.models.shipped import home
-    from mgl.serving.discovery import find_server, server_at
     from mgl.serving.probe import probe as probe_server
+    from mgl.serving.records import find_server, server_at
 
     folder = home()
     own = server_at(folder, base_url) if base_url else find_server(folder, model, note=say)
@@ -293,9 +294,8 @@ def _require_free(home: Path, port: int) -> None:
 
 
 def _run(plan: LaunchPlan, home: Path, *, detach: bool) -> None:
-    from mgl.serving.detached import start_detached
-    from mgl.serving.runfile import forget
-    from mgl.serving.supervisor import Supervisor
+    from mgl.serving.records import remove_record
+    from mgl.serving.supervisor import Supervisor, start_detached
 
     with _report_start(home) as report:
         if detach:
@@ -303,7 +303,7 @@ def _run(plan: LaunchPlan, home: Path, *, detach: bool) -> None:
         else:
             final = Supervisor(plan, home, report=report).run()
     if final.state == "failed":
-        forget(home, final.port)
+        remove_record(home, final.port)
         raise EngineUnavailable(
             f"the server {final.model} failed: {final.last_error}",
             hint=f"{final.hint} (log: {final.log})",
@@ -361,16 +361,15 @@ def _find_servers(
 ) -> tuple[list[ServerRecord], list[ServerRecord]]:
     """Find the servers that run, and those that lost their supervisor; report the latter, and
     once those that ended without being stopped."""
-    from mgl.serving.discovery import leftovers
-    from mgl.serving.runfile import running
+    from mgl.serving.records import find_leftovers, list_running
 
     orphans = []
-    for leftover in leftovers(home):
+    for leftover in find_leftovers(home):
         if report_running or not leftover.alive:
             say(leftover.describe())
         if leftover.alive:
             orphans.append(leftover.record)
-    return running(home), orphans
+    return list_running(home), orphans
 
 
 def _pick(records: list[ServerRecord], port: int | None) -> ServerRecord | None:
@@ -384,9 +383,9 @@ def _pick(records: list[ServerRecord], port: int | None) -> ServerRecord | None:
 
 
 def _require_ready(home: Path, port: int | None) -> ServerRecord:
-    from mgl.serving.runfile import running
+    from mgl.serving.records import list_running
 
-    generating = [record for record in running(home) if record.task == "generate"]
+    generating = [record for record in list_running(home) if record.task == "generate"]
     record = _pick(generating, port)
     if record is None:
         raise EngineUnavailable(
@@ -403,7 +402,7 @@ def _require_ready(home: Path, port: int | None) -> ServerRecord:
 
 def _refresh(record: ServerRecord) -> ServerRecord:
     """Ask a ready server whether it answers, and which adapters it has loaded."""
-    from mgl.serving.adapters import adapters
+    from mgl.serving.adapters import list_adapters
     from mgl.serving.supervisor import is_ready
 
     if record.state != "ready":
@@ -413,7 +412,7 @@ def _refresh(record: ServerRecord) -> ServerRecord:
     if record.task != "generate":
         return record
     try:
-        loaded = adapters(record.base_url, record.api_key)
+        loaded = list_adapters(record.base_url, record.api_key)
     except EngineError as error:
         return replace(record, progress=f"but says: {one_line(error.message, 120)}")
     return replace(record, adapters=dict.fromkeys(loaded, Path()))

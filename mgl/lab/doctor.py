@@ -34,10 +34,10 @@ from mgl.models.profiles import (
     load_profiles,
 )
 from mgl.serving.checks import Check
-from mgl.serving.memory import free_memory
+from mgl.serving.machine import read_free_memory
 
 if TYPE_CHECKING:
-    from mgl.serving.runfile import ServerRecord
+    from mgl.serving.records import ServerRecord
 
 __all__ = ["examine"]
 
@@ -109,13 +109,13 @@ def _check_servers(
     model: str | None, base_url: str | None, home: Path | None
 ) -> Generator[Check, None, ServerRecord | None]:
     """Check the servers that mgl runs, and return the one to use."""
-    from mgl.serving.discovery import find_server, leftovers, server_at
+    from mgl.serving.records import find_leftovers, find_server, server_at
 
     try:
         folder = shipped.home(home)
     except ResourceError:
         return None  # reported by the check of the home folder
-    for leftover in leftovers(folder):
+    for leftover in find_leftovers(folder):
         hint = "`mgl serve status` lists your servers" if leftover.alive else ""
         yield Check("servers", not leftover.alive, leftover.describe(), hint)
     try:
@@ -254,7 +254,7 @@ def _check_weights(profile: ModelProfile, home: Path) -> Check | None:
 def _check_memory(profile: ModelProfile) -> Check:
     """Check free memory: twice the weights, which are repacked on loading, and 1 GB."""
     needed = 2 * (profile.weights.bytes or 0) + 1_000_000_000
-    free = free_memory()
+    free = read_free_memory()
     if free is None:
         return Check("memory", True, "this system does not report free memory")
     detail = f"{free / 1e9:.1f} GB free, about {needed / 1e9:.1f} GB needed"

@@ -67,7 +67,7 @@ class ModelChoice:
         A named server, explicit weights and an in-process engine take precedence. Raises
         EngineUnavailable if the matching server is not ready yet.
         """
-        from mgl.serving.discovery import find_server, server_at
+        from mgl.serving.records import find_server, server_at
 
         if self.base_url is not None:
             own = None if self.api_key else server_at(home, self.base_url)

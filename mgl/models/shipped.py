@@ -1,10 +1,8 @@
-"""Where things lie: the home folder, the data that ships, and the profiles among it.
+"""The home folder, the data that ships with mgl, and the YAML files in it.
 
 The home folder is ``MGL_HOME``, or the platform's folder for user data. ``models/``, ``serving/``
-and ``eval/`` are data, not Python: a path that the caller gives is read first, then the folder of
+and ``eval/`` are data, not Python: a folder that the caller gives is read first, then the one of
 that name in the home folder, then what the wheel ships, or in a checkout its top-level folder.
-
-It does not know engines, and it fetches nothing (``mgl.models.fetch`` does).
 """
 
 from __future__ import annotations
@@ -20,18 +18,6 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from mgl.errors import InputError, ResourceError, UsageError
 
-__all__ = [
-    "DataKind",
-    "Shipped",
-    "data_dir",
-    "data_dirs",
-    "guess",
-    "home",
-    "load",
-    "load_all",
-    "require_space",
-]
-
 DataKind = Literal["models", "serving", "eval", "examples"]
 
 
@@ -45,9 +31,10 @@ _P = TypeVar("_P", bound=_Named)
 
 @dataclass(frozen=True, slots=True)
 class Shipped(Generic[_P]):
-    """One kind of YAML file among the data that ships.
+    """One kind of shipped YAML file, in ``folder`` or ``under`` a folder of that.
 
-    It lies in ``folder``, or ``under`` a folder of that; ``fault`` is what an invalid one raises.
+    ``called`` names the kind in messages, ``listed_by`` is the command that lists it, and ``fault``
+    is raised for an invalid file.
     """
 
     folder: DataKind
@@ -59,10 +46,10 @@ class Shipped(Generic[_P]):
 
 
 def home(override: Path | None = None) -> Path:
-    """The folder where mgl keeps weights and memories: made if missing, and writable.
+    """The folder where mgl keeps weights and memories; created if missing.
 
-    ``override`` goes before ``MGL_HOME``, and that before the platform's user data folder.
-    Raises ResourceError where it cannot be made or written to.
+    ``override`` comes before ``MGL_HOME``, and that before the platform's user data folder.
+    Raises ResourceError if it cannot be created or written to.
     """
     folder = _home_path(override)
     try:
@@ -78,19 +65,16 @@ def home(override: Path | None = None) -> Path:
 
 
 def data_dir(kind: DataKind, override: Path | None = None, *, home: Path | None = None) -> Path:
-    """The folder that is read first for one kind of shipped data.
-
-    Raises UsageError where ``override`` is no folder, ResourceError where nothing ships.
-    """
+    """The first folder with shipped data of one kind; errors as in ``data_dirs``."""
     return data_dirs(kind, override, home=home)[0]
 
 
 def data_dirs(
     kind: DataKind, override: Path | None = None, *, home: Path | None = None
 ) -> list[Path]:
-    """Every folder with shipped data of one kind, the one that is read first in front.
+    """Every folder with shipped data of one kind, in the order in which they are read.
 
-    Errors as in ``data_dir``.
+    Raises UsageError if ``override`` is not a folder, and ResourceError if nothing ships.
     """
     package = Path(__file__).resolve().parents[1]
     places = [_home_path(home) / kind, package / "_shipped" / kind]
@@ -114,16 +98,16 @@ def data_dirs(
 def load(
     name: str, kind: Shipped[_P], override: Path | None = None, *, home: Path | None = None
 ) -> _P:
-    """The file of that name and kind; the first place that has it decides.
+    """Load a file of a kind by name, from the first folder that has it.
 
-    UsageError where there is none (close names are suggested), the kind's fault where it is not
-    valid, with the place.
+    Raises UsageError if there is none (close names are suggested), and the kind's fault, with the
+    place, if it is invalid.
     """
     files = dict(_files(kind, override, home))
     if name not in files:
         raise UsageError(
             f"there is no {kind.called} called {name!r}",
-            hint=f"{guess(name, files)}there are: {', '.join(sorted(files))}",
+            hint=f"{suggest(name, files)}there are: {', '.join(sorted(files))}",
         )
     return _parse(files[name], kind)
 
@@ -131,12 +115,12 @@ def load(
 def load_all(
     kind: Shipped[_P], override: Path | None = None, *, home: Path | None = None
 ) -> dict[str, _P]:
-    """Every file of a kind by name, in order of name; errors as in ``load``."""
+    """Load every file of a kind, sorted by name; errors as in ``load``."""
     return {name: _parse(path, kind) for name, path in sorted(_files(kind, override, home))}
 
 
-def guess(name: str, names: Iterable[str]) -> str:
-    """``did you mean …? `` where some names are close to one that is unknown, else nothing."""
+def suggest(name: str, names: Iterable[str]) -> str:
+    """Suggest close names for an unknown one (``did you mean …? ``), or nothing."""
     close = difflib.get_close_matches(name, names, n=2, cutoff=0.4)
     return f"did you mean {' or '.join(close)}? " if close else ""
 
@@ -169,7 +153,7 @@ def _home_path(override: Path | None) -> Path:
 def _files(
     kind: Shipped[_P], override: Path | None, home: Path | None
 ) -> Iterator[tuple[str, Path]]:
-    """Name and file of each of a kind, each name once, from the first folder that has it."""
+    """List the files of a kind by name, each from the first folder that has it."""
     seen: set[str] = set()
     for place in data_dirs(kind.folder, override, home=home):
         for path in sorted((place / kind.under).glob("*.yaml")):
@@ -184,7 +168,7 @@ def _parse(path: Path, kind: Shipped[_P]) -> _P:
 
     try:
         text = path.read_text(encoding="utf-8")
-        if twice := _named_twice(yaml.compose(text, Loader=yaml.SafeLoader)):
+        if twice := _find_duplicate_key(yaml.compose(text, Loader=yaml.SafeLoader)):
             raise kind.fault(f"{path}, {twice}", hint="leave one of the two")
         read = kind.read(yaml.safe_load(text))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -206,8 +190,8 @@ def _parse(path: Path, kind: Shipped[_P]) -> _P:
     return read
 
 
-def _named_twice(node: Any) -> str | None:
-    """Where a mapping has a key twice, of which YAML would keep the last."""
+def _find_duplicate_key(node: Any) -> str | None:
+    """Find a key that a mapping has twice, of which YAML would keep the last."""
     open_nodes, seen = [node], set()
     while open_nodes:
         node = open_nodes.pop()

@@ -40,7 +40,7 @@ def choose_dtype(requested: FloatName | None) -> FloatName:
         return requested
     if torch.cuda.is_available():
         return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
-    from mgl.models.cpu import native_float
+    from mgl.models.profiles import native_float
 
     return native_float()
 

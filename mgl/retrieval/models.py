@@ -83,7 +83,7 @@ def find_model(name: str | Path, wanted: Wanted, source: Source, home: Path) -> 
     fitting = [profile.name for profile in profiles.values() if profile.task == wanted]
     raise UsageError(
         f"there is no model profile {name!r}",
-        hint=f"{shipped.guess(name, fitting)}choose one of {', '.join(fitting)}, or a "
+        hint=f"{shipped.suggest(name, fitting)}choose one of {', '.join(fitting)}, or a "
         "folder by its path (./NAME)",
     )
 

@@ -1,13 +1,11 @@
-"""LoRA adapters of a running vLLM server: what it has, loading and unloading them.
+"""LoRA adapters of a running vLLM server: list, load and unload them.
 
-    load(base_url, api_key, "tales", Path("adapters/tales"))
-    adapters(base_url, api_key)     # {"tales": "qwen2.5-7b-instruct"}
+    load_adapter(base_url, api_key, "tales", Path("adapters/tales"))
+    list_adapters(base_url, api_key)     # {"tales": "qwen2.5-7b-instruct"}
 
-A server takes them at run time where it was started with VLLM_ALLOW_RUNTIME_LORA_UPDATING, as
-those of ``mgl serve`` are. One that was loaded at run time is gone after a restart.
-
-Whether an adapter was made for the model is checked before (``mgl.serving.checks``): a server says
-so in words that nobody understands.
+A server takes them at run time if it was started with VLLM_ALLOW_RUNTIME_LORA_UPDATING, as those of
+``mgl serve`` are. An adapter that was loaded at run time is gone after a restart. Whether it was
+trained for the model is checked before (``mgl.serving.checks``): the server's own error is obscure.
 """
 
 from __future__ import annotations
@@ -16,16 +14,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from mgl.errors import EngineError, EngineRejected, EngineUnavailable, UsageError
-from mgl.serving.failures import explain
-
-__all__ = ["adapters", "load", "unload"]
+from mgl.serving.logs import explain_failure
 
 # Loading reads the weights and may wait for a slot among the running requests.
 _LOAD_S: Final = 300.0
 
 
-def adapters(base_url: str, api_key: str | None) -> dict[str, str]:
-    """The adapters that the server has loaded, each with the name of its base model."""
+def list_adapters(base_url: str, api_key: str | None) -> dict[str, str]:
+    """List the server's adapters, each with the name of its base model."""
     listed = _send("GET", base_url, api_key, "models")
     try:
         return {
@@ -35,33 +31,33 @@ def adapters(base_url: str, api_key: str | None) -> dict[str, str]:
         }
     except (TypeError, KeyError, AttributeError):
         raise EngineRejected(
-            "the server's list of models is not one of the OpenAI API",
+            "the server's list of models does not follow the OpenAI API",
             hint="point --base-url at an OpenAI-compatible server",
         ) from None
 
 
-def load(base_url: str, api_key: str | None, name: str, path: Path) -> None:
-    """Load an adapter's folder under a name that requests then choose.
+def load_adapter(base_url: str, api_key: str | None, name: str, path: Path) -> None:
+    """Load an adapter's folder under a name that requests then use.
 
-    Raises UsageError where the name is taken, EngineRejected where the adapter does not fit, or
-    the server takes none, and EngineUnavailable where no server answers.
+    Raises UsageError if the name is taken, EngineRejected if the adapter does not fit or the server
+    takes none, and EngineUnavailable if no server answers.
     """
-    if name in adapters(base_url, api_key):
+    if name in list_adapters(base_url, api_key):
         raise UsageError(
             f"the server has an adapter called {name} already",
-            hint=f"give this one another name, or `mgl serve unload-adapter {name}` first",
+            hint=f"choose another name, or run `mgl serve unload-adapter {name}` first",
         )
     body = {"lora_name": name, "lora_path": str(path.absolute())}
     _send("POST", base_url, api_key, "load_lora_adapter", body)
 
 
-def unload(base_url: str, api_key: str | None, name: str) -> None:
-    """Unload an adapter; UsageError where the server has none of that name."""
-    there = adapters(base_url, api_key)
-    if name not in there:
+def unload_adapter(base_url: str, api_key: str | None, name: str) -> None:
+    """Unload an adapter; UsageError if the server has none of that name."""
+    loaded = list_adapters(base_url, api_key)
+    if name not in loaded:
         raise UsageError(
             f"the server has no adapter called {name}",
-            hint=f"it has: {', '.join(sorted(there)) or 'none'}",
+            hint=f"it has: {', '.join(sorted(loaded)) or 'none'}",
         )
     _send("POST", base_url, api_key, "unload_lora_adapter", {"lora_name": name})
 
@@ -71,10 +67,9 @@ def _send(
 ) -> Any:
     import httpx
 
-    url = f"{base_url.rstrip('/')}/{path}"
+    url = httpx.URL(f"{base_url.rstrip('/')}/{path}")
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    place = httpx.URL(url)
-    local = place.host in ("127.0.0.1", "localhost", "::1")
+    is_local = url.host in ("127.0.0.1", "localhost", "::1")
     try:
         reply = httpx.request(
             method,
@@ -82,33 +77,31 @@ def _send(
             json=body,
             headers=headers,
             timeout=_LOAD_S,
-            trust_env=not local,
-            verify=place.scheme == "https",
+            trust_env=not is_local,
+            verify=url.scheme == "https",
         )
     except httpx.HTTPError as error:
         raise EngineUnavailable(
             f"no server answers at {base_url} ({error or type(error).__name__})",
-            hint="`mgl serve status` lists those that run",
+            hint="`mgl serve status` lists the running servers",
         ) from error
     if reply.status_code != httpx.codes.OK:
-        raise _refusal(reply.status_code, reply.text, url, body)
+        raise _explain_refusal(reply.status_code, reply.text, str(url), is_change=body is not None)
     return reply.json() if method == "GET" else None
 
 
-def _refusal(status: int, text: str, url: str, body: dict[str, Any] | None) -> EngineError:
-    """The server's refusal, explained where it is one of an adapter that does not fit."""
+def _explain_refusal(status: int, text: str, url: str, *, is_change: bool) -> EngineError:
+    """The server's refusal, explained if it is about an adapter that does not fit."""
     from mgl.llm.engines.wire import error_from
 
-    if body is None or status in (401, 403):
-        return error_from(status, text, url)
-    if status == 404 and "adapter" not in text.lower():
-        return EngineRejected(
-            "this server takes no adapters while it runs",
-            hint="start it with `mgl serve`, on a serving profile that allows adapters",
-        )
-    failure = explain(text, 1)
-    if failure.kind == "adapter":
-        return EngineRejected(
-            failure.message, hint="train one on this very model, or serve its own"
-        )
+    if is_change and status not in (401, 403):
+        if status == 404 and "adapter" not in text.lower():
+            return EngineRejected(
+                "this server takes no adapters while it runs",
+                hint="start it with `mgl serve`, on a serving profile that allows adapters",
+            )
+        failure = explain_failure(text, 1)
+        if failure.kind == "adapter":
+            hint = "train one for this very model, or serve the model it was trained for"
+            return EngineRejected(failure.message, hint=hint)
     return error_from(status, text, url)

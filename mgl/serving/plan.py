@@ -4,8 +4,8 @@
     plan.command          # (".../python", "-m", "vllm.entrypoints.openai.api_server", …)
     print(plan.shell())   # what --dry-run prints, to paste into a shell
 
-The server's key is no part of it: whoever starts the command sets VLLM_API_KEY beside it.
-Nothing is started or looked at here (``mgl.serving.checks`` looks).
+The server's key is not part of it: the supervisor sets VLLM_API_KEY in its environment. Nothing is
+started or inspected here.
 """
 
 from __future__ import annotations
@@ -21,16 +21,14 @@ from typing import Final
 from mgl.errors import ResourceError, UsageError
 from mgl.models import shipped
 from mgl.models.profiles import ModelProfile, Task
-from mgl.serving.profile import Backend, ServingProfile, Settings
-
-__all__ = ["DEFAULT_PORTS", "LaunchPlan", "context_length", "make_plan", "weights_folder"]
+from mgl.serving.profile import ServingProfile, Settings
 
 DEFAULT_PORTS: Final[Mapping[Task, int]] = {"generate": 8000, "embed": 8001, "rerank": 8002}
-"""One for each task, so that a generating model and its helpers can run side by side."""
+"""One for each task, so that a generator, an embedder and a reranker can run side by side."""
 
 _HOST: Final = "127.0.0.1"
 _RAY_PORT: Final = 6379
-# It is the same in every version since 0.12; the `vllm` command is not there for every build.
+# The same in every version since 0.12; not every build has the `vllm` command.
 _SERVER: Final = ("-m", "vllm.entrypoints.openai.api_server")
 _ALWAYS: Final[Mapping[str, str]] = {
     "DO_NOT_TRACK": "1",
@@ -41,7 +39,7 @@ _ALWAYS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """What is started, and what has to be true around it."""
+    """The command that starts a server, its environment, and what else has to run."""
 
     profile: str
     model: str
@@ -56,11 +54,10 @@ class LaunchPlan:
 
     @property
     def base_url(self) -> str:
-        """Where the server answers."""
         return f"http://{self.host}:{self.port}/v1"
 
     def shell(self) -> str:
-        """The plan as lines for a shell, one option a line, to be pasted."""
+        """Format the plan for a shell, one option a line."""
         settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.env.items())
         lines = [*(f"# {line}" for line in self.elsewhere)]
         return "\n".join([*lines, " \\\n  ".join([settings, *_option_lines(self.command)])])
@@ -74,19 +71,15 @@ def make_plan(
     python: Path,
     port: int | None = None,
     adapters: Mapping[str, Path] | None = None,
-    backend: Backend | None = None,
     home: Path | None = None,
 ) -> LaunchPlan:
-    """The plan for one model on one kind of machine.
+    """Plan the launch of one model on one kind of machine.
 
-    ``weights`` is the folder that is loaded; with None the command names the hub's repository
-    (which the server then finds in the Hugging Face cache, for it never asks the hub).
-    ``backend`` replaces the profile's compiler of constraints. Raises UsageError for adapters that
-    the profile or the model's task does not allow, and for a port that is none.
+    ``weights`` is the folder to load; without it the command names the hub's repository, which the
+    server finds in the Hugging Face cache (it never asks the hub). Raises UsageError for adapters
+    that the profile or the model's task does not allow, and for an invalid port.
     """
     settings = profile.settings_for(model.name)
-    if backend is not None:
-        settings = settings.model_copy(update={"structured_outputs": backend})
     port = DEFAULT_PORTS[model.task] if port is None else port
     if not 0 < port < 65536:
         raise UsageError(f"{port} is not a port", hint="give one between 1024 and 65535")
@@ -120,15 +113,15 @@ def make_plan(
 
 
 def context_length(model: ModelProfile, settings: Settings) -> int:
-    """Tokens of the longest sequence that the server takes: never more than the model's."""
+    """Tokens of the longest sequence that the server takes, at most the model's context."""
     return min(settings.max_model_len or model.context_tokens, model.context_tokens)
 
 
 def weights_folder(model: ModelProfile, home: Path, explicit: Path | None = None) -> Path | None:
-    """The folder that a server loads, or None where it is not on this machine.
+    """The folder that a server loads, or None if it is not on this machine.
 
-    A profile whose weights are a GGUF file is served from what was unpacked from that file: its
-    place is told whether or not it is there yet. Errors as in ``mgl.models.fetch.find_weights``.
+    A GGUF file is served from the folder it was unpacked to; that path is returned whether or not
+    it exists yet. Errors as in ``mgl.models.fetch.find_weights``.
     """
     from mgl.models.fetch import find_weights
 
@@ -176,7 +169,7 @@ def _task_options(
     if settings.prompt_tokens_details:
         yield "--enable-prompt-tokens-details"
     backend = settings.structured_outputs
-    # Outlines has no such switch, and vLLM refuses it there.
+    # Outlines has no such switch, and vLLM rejects it there.
     compact = {} if backend == "outlines" else {"disable_any_whitespace": True}
     yield from ("--structured-outputs-config", _compact({"backend": backend, **compact}))
     if settings.tool_calling and model.tool_parser is not None:
@@ -217,7 +210,7 @@ def _template(name: str, home: Path | None) -> Path:
         if (folder / name).is_file():
             return folder / name
     raise ResourceError(
-        f"the chat template {name} is not among the serving files",
+        f"the chat template {name} is not one of the serving files",
         hint="install mgl again, or put it into serving/ in MGL_HOME",
     )
 
@@ -234,7 +227,6 @@ def _elsewhere(profile: ServingProfile, settings: Settings) -> tuple[str, ...]:
 
 
 def _cores() -> int:
-    """The cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -245,7 +237,7 @@ def _compact(value: Mapping[str, object]) -> str:
 
 
 def _option_lines(command: tuple[str, ...]) -> Iterator[str]:
-    """The command's words, quoted, each option on a line with its values."""
+    """The command's words, quoted, each option on its own line with its values."""
     line: list[str] = []
     for word in command:
         if word.startswith("--") and line:

@@ -1,15 +1,12 @@
 """Serving profiles: how vLLM is launched for a kind of machine.
 
-A profile is one ``serving/<name>.yaml``: the machine, the models that it was made for (the first
-is what is served where none is named), and vLLM's settings as values, with what differs for one
-model under its name.
+A profile is one ``serving/<name>.yaml``: the machine, the models that it was made for (the first is
+the default), and vLLM's settings as values, with overrides for a model under its name.
 
     machine: {device: cuda, gpus: 1, memory_gb: 24}
     models: [qwen2.5-7b-instruct-awq, qwen2.5-3b-instruct]
     settings: {max_model_len: 32768, max_num_seqs: 64}
     overrides: {qwen2.5-3b-instruct: {max_num_seqs: 128}}
-
-It does not know what a setting is called on vLLM's command line (``mgl.serving.plan`` does).
 """
 
 from __future__ import annotations
@@ -21,20 +18,8 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mgl.errors import UsageError
-from mgl.models.cpu import native_float
-from mgl.models.profiles import FloatName, ModelProfile, Task
-from mgl.models.shipped import Shipped, guess, load, load_all
-
-__all__ = [
-    "Backend",
-    "Device",
-    "Machine",
-    "ServingProfile",
-    "Settings",
-    "choose_model",
-    "load_serving_profile",
-    "load_serving_profiles",
-]
+from mgl.models.profiles import FloatName, ModelProfile, Task, native_float
+from mgl.models.shipped import Shipped, load, load_all, suggest
 
 Device = Literal["cuda", "cpu"]
 Backend = Literal["guidance", "xgrammar", "outlines"]
@@ -44,16 +29,16 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Machine(_Strict):
-    """What a profile was made for."""
+class Hardware(_Strict):
+    """The machine that a profile was made for."""
 
     device: Device
     gpus: int = Field(default=0, ge=0, description="on each node")
-    memory_gb: int = Field(default=0, ge=0, description="of each GPU, as its maker counts")
+    memory_gb: int = Field(default=0, ge=0, description="of each GPU, as its vendor counts")
     nodes: int = Field(default=1, ge=1)
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _is_consistent(self) -> Self:
         if (self.device == "cuda") != (self.gpus > 0 and self.memory_gb > 0):
             raise ValueError("cuda needs gpus and memory_gb, and cpu has neither")
         return self
@@ -90,7 +75,7 @@ class ServingProfile(_Strict):
 
     name: str
     description: str
-    machine: Machine
+    machine: Hardware
     models: tuple[str, ...] = Field(min_length=1, description="model profiles; the first is served")
     settings: Settings = Settings()
     overrides: Mapping[str, Mapping[str, Any]] = Field(
@@ -99,10 +84,10 @@ class ServingProfile(_Strict):
     env: Mapping[str, str] = {}
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _check_overrides(self) -> Self:
         for name in self.overrides:
             if name not in self.models:
-                raise ValueError(f"overrides names {name}, which is not among the models")
+                raise ValueError(f"overrides names {name}, which is not one of the models")
             settings = self.settings_for(name)
             parts = settings.tensor_parallel * settings.pipeline_parallel
             self._require_gpus(parts)
@@ -110,12 +95,17 @@ class ServingProfile(_Strict):
         return self
 
     def _require_gpus(self, parts: int) -> None:
-        there = max(self.machine.gpus * self.machine.nodes, 1)
-        if parts > there:
-            raise ValueError(f"{parts} parts of a model need as many GPUs, the machine has {there}")
+        gpus = max(self.machine.gpus * self.machine.nodes, 1)
+        if parts > gpus:
+            raise ValueError(f"{parts} parts of a model need as many GPUs, the machine has {gpus}")
+
+    def with_backend(self, backend: Backend) -> Self:
+        """This profile with another compiler of constraints."""
+        settings = self.settings.model_copy(update={"structured_outputs": backend})
+        return self.model_copy(update={"settings": settings})
 
     def settings_for(self, model: str) -> Settings:
-        """The settings for the model profile of that name, on this machine."""
+        """The settings for a model profile, on this machine."""
         settings = Settings.model_validate(
             {**self.settings.model_dump(exclude_unset=True), **self.overrides.get(model, {})}
         )
@@ -131,11 +121,11 @@ def choose_model(
     model: str | None = None,
     task: Task | None = None,
 ) -> ModelProfile:
-    """What is served: the model named, else the profile's first, or its first for ``task``.
+    """Choose the model: the one named, else the profile's first, or its first for ``task``.
 
     ``models`` are all model profiles by name. A model that the profile does not list may be named:
-    the checks say whether it fits. Raises UsageError for an unknown model, one that is not for
-    ``task``, and a task that no model of the profile is for.
+    the checks say whether it fits. Raises UsageError for an unknown model, one for another task,
+    and a task that no model of the profile is for.
     """
     if model is None:
         for name in profile.models:
@@ -149,7 +139,7 @@ def choose_model(
         made_for = f"{profile.name} was made for: {', '.join(profile.models)}"
         raise UsageError(
             f"there is no model profile called {model!r}",
-            hint=f"{guess(model, models)}{made_for}",
+            hint=f"{suggest(model, models)}{made_for}",
         )
     chosen = models[model]
     if task not in (None, chosen.task):

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from mgl.serving import processes, runfile
-from mgl.serving.runfile import ServerRecord
+from mgl.serving import processes, records
+from mgl.serving.records import ServerRecord
 from tests.cli.conftest import Mgl
 from tests.cli.test_interrupted import hear_ctrl_c
 from tests.llm.server import VLLM, chat, serving
@@ -81,10 +81,13 @@ def start(mgl_home: Path, tmp_path: Path, weights: Path, port: int) -> Iterator[
     python.chmod(0o755)
     words = ("serve", "start", "here", "--port", str(port), "--python", str(python))
     yield (*words, "--weights", str(weights))
-    for record in [*runfile.running(mgl_home), *runfile.left_behind(mgl_home)]:
+    for record in [
+        *records.list_running(mgl_home),
+        *(left.record for left in records.find_leftovers(mgl_home)),
+    ]:
         if record.supervisor_pid != os.getpid():
             os.kill(record.supervisor_pid, signal.SIGKILL)
-        processes.end(record.token, patience_s=0.0)
+        processes.end_processes(record.token, patience_s=0.0)
 
 
 def foreground(words: Start, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
@@ -109,14 +112,14 @@ def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 def _record(home: Path, port: int) -> ServerRecord:
-    record = runfile.read(home, port)
+    record = records.read_record(home, port)
     assert record is not None
     return record
 
 
 def ready(home: Path, port: int) -> ServerRecord:
     def found() -> bool:
-        record = runfile.read(home, port)
+        record = records.read_record(home, port)
         return record is not None and record.state == "ready"
 
     wait_for(found)
@@ -195,7 +198,7 @@ def test_in_the_foreground_until_ctrl_c(
     assert "tiny: loading weights 50%\n" in stderr
     assert stderr.endswith("stopped\n")
     assert record.api_key not in stdout + stderr
-    assert processes.carrying(record.token) == []
+    assert processes.find_processes(record.token) == []
 
 
 def test_a_terminal_has_one_line_that_is_written_over(
@@ -239,10 +242,10 @@ def test_left_running_it_is_shown_found_given_adapters_and_stopped(
     _adapters_come_and_go(mgl, tmp_path)
 
     assert mgl("serve", "stop", "--port", free_port()).exit_code == 0
-    assert len(runfile.running(mgl_home)) == 1
+    assert len(records.list_running(mgl_home)) == 1
     stopped = mgl("serve", "stop")
     assert stopped.stdout == f"stopped tiny on port {port}\n"
-    assert processes.carrying(record.token) == []
+    assert processes.find_processes(record.token) == []
     assert "no server runs" in mgl("serve", "status").stdout
     assert "no server runs" in mgl("serve", "stop").stdout
 
@@ -260,7 +263,7 @@ def _adapters_come_and_go(mgl: Mgl, tmp_path: Path) -> None:
     assert told["adapters"] == ["tales"]
     refused = mgl("serve", "load-adapter", f"odd={tmp_path / 'odd'}")
     assert refused.exit_code == 5
-    assert "was made for example/other" in refused.stderr
+    assert "was trained for example/other" in refused.stderr
     assert mgl("serve", "unload-adapter", "tales").exit_code == 0
     gone = mgl("serve", "unload-adapter", "tales")
     assert gone.exit_code == 2
@@ -277,7 +280,7 @@ def test_a_server_that_fails_says_why(
     assert failed.returncode == 4
     assert "error: the server tiny failed: this vLLM has no tool parser nosuch" in failed.stderr
     assert "servers/log" in failed.stderr.splitlines()[-1]
-    assert runfile.left_behind(mgl_home) == runfile.running(mgl_home) == []
+    assert records.find_leftovers(mgl_home) == records.list_running(mgl_home) == []
 
 
 def test_ctrl_c_while_a_detached_server_starts_stops_it(
@@ -285,14 +288,14 @@ def test_ctrl_c_while_a_detached_server_starts_stops_it(
 ) -> None:
     monkeypatch.setenv("FAKE_OPTIONS", "--load-s 60")
     process = foreground((*start, "--detach"))
-    wait_for(lambda: runfile.read(mgl_home, port) is not None)
-    wait_for(lambda: bool(processes.carrying(_record(mgl_home, port).token)))
+    wait_for(lambda: records.read_record(mgl_home, port) is not None)
+    wait_for(lambda: bool(processes.find_processes(_record(mgl_home, port).token)))
     token = _record(mgl_home, port).token
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert process.returncode == 130
-    assert processes.carrying(token) == []
-    assert runfile.running(mgl_home) == runfile.left_behind(mgl_home) == []
+    assert processes.find_processes(token) == []
+    assert records.list_running(mgl_home) == records.find_leftovers(mgl_home) == []
 
 
 def test_a_port_of_another_program(mgl: Mgl, start: Start, port: int) -> None:
@@ -320,16 +323,16 @@ def test_a_server_that_lost_its_supervisor(
     assert refused.exit_code == 2
     assert f"`mgl serve stop --port {port}`" in refused.stderr
     assert mgl("serve", "stop").stdout == f"stopped tiny on port {port}\n"
-    assert processes.carrying(record.token) == []
+    assert processes.find_processes(record.token) == []
     assert mgl("serve", "status").stderr == ""
 
 
 def test_several_servers_need_a_port(mgl: Mgl, mgl_home: Path) -> None:
-    records: list[Any] = []
+    locks: list[Any] = []
     for place in (8001, 8002):
-        records.append(runfile.hold(mgl_home, place))
-        records[-1].__enter__()
-        runfile.write(
+        locks.append(records.lock_port(mgl_home, place))
+        locks[-1].__enter__()
+        records.write_record(
             mgl_home,
             ServerRecord(
                 *("here", f"m{place}", "generate", "m", f"http://127.0.0.1:{place}/v1"),
@@ -342,7 +345,7 @@ def test_several_servers_need_a_port(mgl: Mgl, mgl_home: Path) -> None:
     waiting = mgl("serve", "unload-adapter", "tales", "--port", 8001)
     assert waiting.exit_code == 4
     assert "not ready yet" in waiting.stderr
-    for record in records:
+    for record in locks:
         record.__exit__(None, None, None)
 
 
@@ -357,4 +360,4 @@ def test_a_probe_needs_a_server_and_prints_what_it_found(mgl: Mgl) -> None:
     assert "vllm 0.12.1" in printed.stdout
     assert "structured_outputs" in printed.stdout
     assert "warning: vllm 0.12.1" in printed.stderr
-    assert told["ways"] == []
+    assert told["formats"] == []

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mgl.models.cpu import native_float
+from mgl.models.profiles import native_float
 from mgl.serving.profile import load_serving_profile
 
 

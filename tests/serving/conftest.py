@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mgl.serving import processes, runfile
+from mgl.serving import processes, records
 from mgl.serving.plan import LaunchPlan
 
 FAKE = Path(__file__).with_name("fake_vllm.py")
@@ -53,5 +53,8 @@ def _one_kind_of_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 def _nothing_left(mgl_home: Path) -> Iterator[None]:
     """Whatever a test started and did not end is ended after it."""
     yield
-    for record in [*runfile.running(mgl_home), *runfile.left_behind(mgl_home)]:
-        processes.end(record.token, patience_s=0.0)
+    for record in [
+        *records.list_running(mgl_home),
+        *(left.record for left in records.find_leftovers(mgl_home)),
+    ]:
+        processes.end_processes(record.token, patience_s=0.0)

@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from mgl.serving import processes, runfile
+from mgl.serving import processes, records
 from mgl.serving.plan import LaunchPlan
-from mgl.serving.runfile import ServerRecord
+from mgl.serving.records import ServerRecord
 
 PROGRAM = """
 import json, sys
@@ -55,10 +55,10 @@ class Supervised:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if (record := runfile.read(self.home, self.port)) is not None:
+        if (record := records.read_record(self.home, self.port)) is not None:
             self.process.kill()
             self.process.wait()
-            processes.end(record.token, patience_s=0.0)
+            processes.end_processes(record.token, patience_s=0.0)
         else:
             self.process.kill()
         self.process.communicate()
@@ -68,7 +68,7 @@ class Supervised:
         found: list[ServerRecord] = []
 
         def looked() -> bool:
-            record = runfile.read(self.home, self.port)
+            record = records.read_record(self.home, self.port)
             if record is not None and true(record):
                 found.append(record)
             return bool(found)

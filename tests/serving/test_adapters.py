@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import EngineRejected, EngineUnavailable, UsageError
-from mgl.serving.adapters import adapters, load, unload
-from mgl.serving.runfile import ServerRecord
+from mgl.serving.adapters import list_adapters, load_adapter, unload_adapter
+from mgl.serving.records import ServerRecord
 from tests.serving.conftest import free_port, plan_of
 from tests.serving.supervised import Supervised
 
@@ -15,26 +15,26 @@ def test_an_adapter_is_loaded_listed_and_unloaded(mgl_home: Path, port: int) -> 
     with Supervised(mgl_home, plan_of(port)) as supervised:
         server = supervised.ready()
         url, key = server.base_url, server.api_key
-        assert adapters(url, key) == {}
-        load(url, key, "tales", Path("/adapters/tales"))
-        assert adapters(url, key) == {"tales": "tiny"}
+        assert list_adapters(url, key) == {}
+        load_adapter(url, key, "tales", Path("/adapters/tales"))
+        assert list_adapters(url, key) == {"tales": "tiny"}
         with pytest.raises(UsageError, match="called tales already") as caught:
-            load(url, key, "tales", Path("/adapters/other"))
-        assert "--unload-adapter tales" in caught.value.hint
-        unload(url, key, "tales")
-        assert adapters(url, key) == {}
+            load_adapter(url, key, "tales", Path("/adapters/other"))
+        assert "unload-adapter tales" in caught.value.hint
+        unload_adapter(url, key, "tales")
+        assert list_adapters(url, key) == {}
         with pytest.raises(UsageError, match="no adapter called tales"):
-            unload(url, key, "tales")
+            unload_adapter(url, key, "tales")
         _refusals(server)
 
 
 def _refusals(server: ServerRecord) -> None:
     with pytest.raises(EngineRejected, match=r"does not fit this model: .*size of tensor"):
-        load(server.base_url, server.api_key, "odd", Path("/adapters/misfit"))
+        load_adapter(server.base_url, server.api_key, "odd", Path("/adapters/misfit"))
     with pytest.raises(EngineRejected, match=r"refuses the key \(401\)"):
-        adapters(server.base_url, "wrong")
+        list_adapters(server.base_url, "wrong")
 
 
 def test_no_server_there() -> None:
     with pytest.raises(EngineUnavailable, match="no server answers"):
-        adapters(f"http://127.0.0.1:{free_port()}/v1", None)
+        list_adapters(f"http://127.0.0.1:{free_port()}/v1", None)

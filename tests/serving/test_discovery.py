@@ -16,11 +16,10 @@ from typer.testing import CliRunner, Result
 from mgl.cli.app import app
 from mgl.errors import EngineUnavailable
 from mgl.lab import Lab, ModelChoice, doctor
-from mgl.serving import runfile
-from mgl.serving.discovery import find_server, leftovers, server_at
-from mgl.serving.runfile import ServerRecord
+from mgl.serving import records
+from mgl.serving.records import ServerRecord, find_leftovers, find_server, server_at
 from tests.cli.server import Server, serving, story
-from tests.serving.test_runfile import record_of
+from tests.serving.test_records import record_of
 
 MODEL = "qwen2.5-7b-instruct"
 
@@ -39,12 +38,12 @@ def book(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def run_by_mgl(home: Path, *records: ServerRecord) -> Iterator[None]:
+def run_by_mgl(home: Path, *servers: ServerRecord) -> Iterator[None]:
     """As if supervisors looked after these servers."""
     with ExitStack() as held:
-        for record in records:
-            assert held.enter_context(runfile.hold(home, record.port))
-            runfile.write(home, record)
+        for record in servers:
+            assert held.enter_context(records.lock_port(home, record.port))
+            records.write_record(home, record)
         yield
 
 
@@ -113,11 +112,11 @@ def test_what_is_left_of_a_server_is_said_once(mgl_home: Path, book: Path) -> No
     with run_by_mgl(mgl_home, record_of(8001, model=MODEL, state="ready")):
         pass
     first, second = ask(book, "--model", MODEL), ask(book, "--model", MODEL)
-    assert f"the server {MODEL} on port 8001 ended unnoticed" in first.stderr
-    assert "ended unnoticed" not in second.stderr
+    assert f"the server {MODEL} on port 8001 and its supervisor ended" in first.stderr
+    assert "and its supervisor ended" not in second.stderr
     assert first.exit_code == second.exit_code == 2
     assert "`mgl serve`" in first.stderr
-    assert leftovers(mgl_home) == []
+    assert find_leftovers(mgl_home) == []
 
 
 def test_looking_at_memories_asks_for_no_server(mgl_home: Path) -> None:
@@ -193,7 +192,7 @@ def test_doctor_finds_the_server_with_its_key(
     assert not found["servers"].ok
     assert "restarting, in 4 s" in found["servers"].detail
     found = {check.name: check for check in doctor.examine()}
-    assert "ended unnoticed" in found["servers"].detail
+    assert "ended without a word" in found["servers"].detail
     assert "servers" not in {check.name for check in doctor.examine()}
 
 

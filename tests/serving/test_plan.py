@@ -22,8 +22,8 @@ MODELS = load_profiles()
 PYTHON = Path("/opt/vllm/bin/python")
 
 
-def plan(serving: str, model: str | None = None, **options: Any) -> LaunchPlan:
-    profile = SHIPPED[serving]
+def plan(serving: str | ServingProfile, model: str | None = None, **options: Any) -> LaunchPlan:
+    profile = SHIPPED[serving] if isinstance(serving, str) else serving
     chosen = MODELS[model or profile.models[0]]
     return make_plan(profile, chosen, **{"weights": None, "python": PYTHON, **options})
 
@@ -87,7 +87,8 @@ def test_a_sequence_is_never_longer_than_the_model_reads() -> None:
 def test_the_compiler_of_constraints_can_be_chosen(
     backend: Backend | None, expected: Mapping[str, object]
 ) -> None:
-    given = value(plan("cpu", backend=backend), "--structured-outputs-config")
+    serving = SHIPPED["cpu"] if backend is None else SHIPPED["cpu"].with_backend(backend)
+    given = value(plan(serving), "--structured-outputs-config")
     assert given is not None
     assert json.loads(given) == expected
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from mgl.errors import UsageError
 from mgl.models.profiles import load_profiles
-from mgl.serving.memory import GIB, memory_needed, sequence_bytes
+from mgl.serving.machine import GIB, compute_memory, compute_sequence_bytes
 from mgl.serving.profile import ServingProfile, choose_model, load_serving_profiles
 
 SHIPPED = load_serving_profiles()
@@ -38,11 +38,11 @@ def test_every_model_fits_the_machine_that_its_profile_was_made_for(
     serving: ServingProfile, model: str
 ) -> None:
     settings = serving.settings_for(model)
-    need = memory_needed(MODELS[model], serving.machine, settings)
+    need = compute_memory(MODELS[model], serving.machine, settings)
     assert need is not None
     if serving.machine.device == "cpu":
         assert need.total < 8 * GIB
-        assert sequence_bytes(MODELS[model], settings) <= settings.cpu_kv_cache_gb * GIB
+        assert compute_sequence_bytes(MODELS[model], settings) <= settings.cpu_kv_cache_gb * GIB
     else:
         # Makers call 23 GiB "24 GB" (L4, A10) and 79 GiB "80 GB".
         share = settings.gpu_memory_utilization * serving.machine.memory_gb * 0.93 * GIB
@@ -62,7 +62,7 @@ def test_the_first_model_of_each_profile_generates() -> None:
 
 def test_the_32b_model_takes_what_its_parameters_and_cache_take() -> None:
     settings = SHIPPED["gpu-80gb"].settings_for("qwen2.5-32b-instruct")
-    need = memory_needed(MODELS["qwen2.5-32b-instruct"], SHIPPED["gpu-80gb"].machine, settings)
+    need = compute_memory(MODELS["qwen2.5-32b-instruct"], SHIPPED["gpu-80gb"].machine, settings)
     assert need is not None
     assert need.weights == 65_527_752_704  # the total_size of its publisher's index
     assert need.sequence == 2 * 64 * 8 * 128 * 2 * 16384
@@ -71,15 +71,15 @@ def test_the_32b_model_takes_what_its_parameters_and_cache_take() -> None:
 def test_parts_of_a_model_share_its_weights_and_cache() -> None:
     model = MODELS["qwen2.5-32b-instruct"]
     whole, parts = SHIPPED["gpu-80gb"], SHIPPED["nodes-ray"]
-    one = memory_needed(model, whole.machine, whole.settings_for(model.name))
-    four = memory_needed(model, parts.machine, parts.settings_for(model.name))
+    one = compute_memory(model, whole.machine, whole.settings_for(model.name))
+    four = compute_memory(model, parts.machine, parts.settings_for(model.name))
     assert one is not None
     assert four is not None
     assert (four.weights, four.sequence) == (one.weights // 4, one.sequence // 4)
 
 
 def test_an_encoder_keeps_no_cache() -> None:
-    assert sequence_bytes(MODELS["bge-m3"], SHIPPED["cpu"].settings_for("bge-m3")) == 0
+    assert compute_sequence_bytes(MODELS["bge-m3"], SHIPPED["cpu"].settings_for("bge-m3")) == 0
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_cache_is_counted_in_its_own_precision(
     serving = profile(settings={"max_model_len": 100, **settings})
     smollm = MODELS["smollm2-135m"]
     assert (
-        sequence_bytes(smollm, serving.settings_for("smollm2-135m"))
+        compute_sequence_bytes(smollm, serving.settings_for("smollm2-135m"))
         == 2 * 30 * 3 * 64 * 100 * value_bytes
     )
 
@@ -113,7 +113,7 @@ def test_what_differs_for_one_model_differs_for_it_alone() -> None:
         ({"machine": {"device": "cuda"}}, "cuda needs gpus and memory_gb"),
         ({"machine": {"device": "cpu", "gpus": 1, "memory_gb": 8}}, "cpu has neither"),
         ({"models": []}, "at least 1"),
-        ({"overrides": {"other": {}}}, "other, which is not among the models"),
+        ({"overrides": {"other": {}}}, "other, which is not one of the models"),
         ({"overrides": {"bge-m3": {"colour": "red"}}}, "colour"),
         ({"settings": {"tensor_parallel": 2}}, "2 parts of a model need as many GPUs"),
         ({"overrides": {"bge-m3": {"pipeline_parallel": 3}}}, "3 parts of a model"),

@@ -35,10 +35,9 @@ from mgl.memories.base import Tools
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
 from mgl.models.profiles import load_profile
 from mgl.observer import SilentObserver
-from mgl.serving import adapters, processes, runfile
-from mgl.serving.discovery import find_server
+from mgl.serving import adapters, processes, records
 from mgl.serving.probe import probe
-from mgl.serving.runfile import ServerRecord
+from mgl.serving.records import ServerRecord, find_server
 from mgl.store import Store
 from mgl.text import read_document
 from mgl.types import Document, Question
@@ -221,9 +220,9 @@ async def test_an_adapter_is_loaded_used_and_unloaded(record: ServerRecord, tmp_
         pytest.skip(f"the adapter made here is for smollm2-135m, not {record.model}")
     folder = adapter_folder(tmp_path / "odd")
     where = (record.base_url, record.api_key)
-    await asyncio.to_thread(adapters.load, *where, "odd", folder)
+    await asyncio.to_thread(adapters.load_adapter, *where, "odd", folder)
     try:
-        assert adapters.adapters(*where) == {"odd": record.served_name}
+        assert adapters.list_adapters(*where) == {"odd": record.served_name}
         plain, odd = await connected(record), await connected(record, "odd")
         assert odd.model_id == f"{plain.model_id}+odd"
         request = Request(tuple(ASK), sampling=Sampling(max_tokens=30))
@@ -232,8 +231,8 @@ async def test_an_adapter_is_loaded_used_and_unloaded(record: ServerRecord, tmp_
         await plain.aclose()
         await odd.aclose()
     finally:
-        await asyncio.to_thread(adapters.unload, *where, "odd")
-    assert adapters.adapters(*where) == {}
+        await asyncio.to_thread(adapters.unload_adapter, *where, "odd")
+    assert adapters.list_adapters(*where) == {}
     with pytest.raises(EngineRejected, match="odd"):
         await connected(record, "odd")
 
@@ -274,7 +273,7 @@ async def test_a_build_goes_on_when_its_server_is_back(
         while len(store.chunks_done(memory.id)) < 2:
             assert not build.done()
             await asyncio.sleep(0.05)
-        for process in await asyncio.to_thread(processes.carrying, record.token):
+        for process in await asyncio.to_thread(processes.find_processes, record.token):
             if "EngineCore" in " ".join([*process.cmdline(), process.name()]):
                 process.send_signal(signal.SIGKILL)
                 killed += 1
@@ -284,7 +283,7 @@ async def test_a_build_goes_on_when_its_server_is_back(
     assert len(completed) == len(set(completed))
     assert "unavailable" in {call.outcome for call in log.records}
     await client.aclose()
-    now = runfile.read(USERS_HOME, int(record.base_url.rsplit(":", 1)[1].split("/")[0]))
+    now = records.read_record(USERS_HOME, int(record.base_url.rsplit(":", 1)[1].split("/")[0]))
     assert now is not None
     assert now.restarts > record.restarts
 

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import EngineUnavailable, UsageError
-from mgl.serving import processes, runfile
-from mgl.serving.discovery import leftovers
-from mgl.serving.runfile import ServerRecord
+from mgl.serving import processes, records
+from mgl.serving.records import ServerRecord, find_leftovers
 from mgl.serving.supervisor import Supervisor, is_ready, request_stop
 from tests.serving.conftest import plan_of
 from tests.serving.supervised import Supervised, wait_for
@@ -34,15 +33,15 @@ def test_it_starts_tells_how_far_it_is_and_stops_without_a_trace(mgl_home: Path,
         record = supervised.ready()
         assert is_ready(record)
         assert record.progress == ""
-        assert runfile.running(mgl_home) == [record]
-        assert len(processes.carrying(record.token)) == 2
+        assert records.list_running(mgl_home) == [record]
+        assert len(processes.find_processes(record.token)) == 2
         assert stat.S_IMODE(record.log.stat().st_mode) == 0o600
         assert "Application startup complete" in record.log.read_text()
         assert record.api_key not in record.log.read_text()
         supervised.process.send_signal(signal.SIGTERM)
         assert supervised.end()[0] == "stopped"
-    assert processes.carrying(record.token) == []
-    assert runfile.running(mgl_home) == runfile.left_behind(mgl_home) == []
+    assert processes.find_processes(record.token) == []
+    assert records.list_running(mgl_home) == records.find_leftovers(mgl_home) == []
 
 
 def test_a_key_and_a_token_are_made_for_each_start_and_the_key_is_needed(
@@ -63,7 +62,9 @@ def test_a_key_and_a_token_are_made_for_each_start_and_the_key_is_needed(
 
 
 def _commands(record: ServerRecord) -> list[str]:
-    return [word for process in processes.carrying(record.token) for word in process.cmdline()]
+    return [
+        word for process in processes.find_processes(record.token) for word in process.cmdline()
+    ]
 
 
 def test_a_server_that_does_not_heed_is_killed(mgl_home: Path, port: int) -> None:
@@ -71,7 +72,7 @@ def test_a_server_that_does_not_heed_is_killed(mgl_home: Path, port: int) -> Non
         record = supervised.ready()
         request_stop(mgl_home, record)
         assert supervised.end()[0] == "stopped"
-    assert processes.carrying(record.token) == []
+    assert processes.find_processes(record.token) == []
 
 
 def test_crashes_are_started_again_with_their_error_kept(mgl_home: Path, port: int) -> None:
@@ -81,7 +82,7 @@ def test_crashes_are_started_again_with_their_error_kept(mgl_home: Path, port: i
         again = supervised.ready(restarts=1)
         assert again.last_error == "the server ended with exit code 1"
         assert (again.api_key, again.token) == (record.api_key, record.token)
-        (server,) = processes.carrying(record.token)
+        (server,) = processes.find_processes(record.token)
         server.kill()
         killed = supervised.ready(restarts=2)
         assert "signal 9" in str(killed.last_error)
@@ -93,11 +94,11 @@ def test_too_many_crashes_within_a_while_are_the_end(mgl_home: Path, port: int) 
         crash(supervised.ready(restarts=1))
         state, error, hint, restarts = supervised.end()
     assert (state, restarts) == ("failed", 1)
-    assert "started again once, in vain" in error
+    assert "restarted once without success" in error
     assert "log" in hint
-    (left,) = leftovers(mgl_home)
+    (left,) = find_leftovers(mgl_home)
     assert error in left.describe()
-    assert leftovers(mgl_home) == []
+    assert find_leftovers(mgl_home) == []
 
 
 def test_crashes_longer_ago_than_the_window_do_not_count(mgl_home: Path, port: int) -> None:
@@ -161,7 +162,7 @@ def test_two_servers_on_one_port(mgl_home: Path, port: int) -> None:
         ) as caught:
             Supervisor(plan_of(port, model="other"), mgl_home).run()
         assert f"mgl serve stop --port {port}" in caught.value.hint
-        assert runfile.running(mgl_home) == [record]
+        assert records.list_running(mgl_home) == [record]
 
 
 def test_another_server_on_the_port_is_not_taken_for_ours(mgl_home: Path, port: int) -> None:
@@ -183,21 +184,21 @@ def test_a_killed_supervisor_leaves_a_server_that_is_found_and_ended(
         supervised.process.send_signal(signal.SIGKILL)
         supervised.process.wait()
         assert is_ready(record)
-        assert runfile.running(mgl_home) == []
-        (left,) = leftovers(mgl_home)
+        assert records.list_running(mgl_home) == []
+        (left,) = find_leftovers(mgl_home)
         assert left.alive == 2
         assert f"mgl serve stop --port {port}" in left.describe()
         request_stop(mgl_home, record, patience_s=0.5)
         assert not is_ready(record)
-    assert processes.carrying(record.token) == []
-    assert leftovers(mgl_home) == []
+    assert processes.find_processes(record.token) == []
+    assert find_leftovers(mgl_home) == []
 
 
 def test_only_what_carries_the_token_is_ended() -> None:
     with subprocess.Popen(["sleep", "60"], env={"MGL_SERVER": "other"}) as bystander:
-        assert processes.end("mine", patience_s=0.0) == 0
+        assert processes.end_processes("mine", patience_s=0.0) == 0
         assert bystander.poll() is None
-        assert [one.pid for one in processes.carrying("other")] == [bystander.pid]
+        assert [one.pid for one in processes.find_processes("other")] == [bystander.pid]
         bystander.kill()
 
 
@@ -210,7 +211,7 @@ def test_a_supervisor_that_does_not_answer_is_said(mgl_home: Path, port: int) ->
         assert str(supervised.process.pid) in caught.value.hint
         supervised.process.send_signal(signal.SIGCONT)
         time.sleep(0.5)
-        assert runfile.running(mgl_home) == [record]
+        assert records.list_running(mgl_home) == [record]
 
 
 def test_clocks_that_are_set_do_not_matter(mgl_home: Path, port: int) -> None:
@@ -222,7 +223,7 @@ def test_clocks_that_are_set_do_not_matter(mgl_home: Path, port: int) -> None:
         for when in (0, 2**33):
             for path in (mgl_home / "servers").rglob("*"):
                 os.utime(path, (when, when))
-            assert runfile.running(mgl_home) == [record]
+            assert records.list_running(mgl_home) == [record]
         crash(record)
         supervised.ready(restarts=1)
 
@@ -235,6 +236,6 @@ def test_it_can_be_stopped_while_it_starts_or_waits(mgl_home: Path, port: int) -
     with Supervised(mgl_home, plan_of(port), first_delay_s=30, last_delay_s=30) as supervised:
         crash(supervised.ready())
         record = supervised.until(lambda one: one.state == "restarting")
-        wait_for(lambda: not processes.carrying(record.token))
+        wait_for(lambda: not processes.find_processes(record.token))
         request_stop(mgl_home, record)
         assert supervised.end()[0] == "stopped"

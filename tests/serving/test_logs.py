@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mgl.serving.failures import explain, oom_kills
+from mgl.serving.logs import count_oom_kills, explain_failure
 
 WARNING = (
     "(APIServer pid=1) WARNING 11-22 01:48:09 [system_utils.py:255] Found ulimit of 20000 and "
@@ -47,7 +47,7 @@ NAMED = {
 @pytest.mark.parametrize("kind", HOPELESS)
 def test_what_a_restart_cannot_mend(kind: str) -> None:
     later = "\n(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause."
-    failure = explain(WARNING + "Traceback …\n" + HOPELESS[kind] + later, 1, oom_kills=0)
+    failure = explain_failure(WARNING + "Traceback …\n" + HOPELESS[kind] + later, 1, oom_kills=0)
     assert failure.kind == kind
     assert not failure.restart_helps
     assert failure.hint
@@ -60,7 +60,7 @@ def test_an_adapter_of_another_size_is_explained() -> None:
         "ValueError: Call to add_lora method failed: Worker failed with error 'The size of tensor "
         "a (576) must match the size of tensor b (1536) at non-singleton dimension 1'"
     )
-    assert "does not fit this model" in explain(said, 1).message
+    assert "does not fit this model" in explain_failure(said, 1).message
 
 
 def test_a_crash_for_no_known_reason_may_be_mended() -> None:
@@ -69,17 +69,17 @@ def test_a_crash_for_no_known_reason_may_be_mended() -> None:
         "(APIServer pid=1) vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an "
         "issue. See stack trace (above) for the root cause.\n"
     )
-    failure = explain(log, 1, was_ready=True, oom_kills=0)
+    failure = explain_failure(log, 1, was_ready=True, oom_kills=0)
     assert failure.restart_helps
     assert failure.message == "the server ended with exit code 1: RuntimeError: the moon is full"
-    assert explain("", 0).message == "the server ended with exit code 0"
+    assert explain_failure("", 0).message == "the server ended with exit code 0"
 
 
 @pytest.mark.parametrize(
     ("kills", "kind"), [(None, "oom_killer"), (1, "oom_killer"), (0, "signal")]
 )
 def test_a_kill_is_told_from_one_for_want_of_memory(kills: int | None, kind: str) -> None:
-    failure = explain(WARNING, -9, was_ready=True, oom_kills=kills)
+    failure = explain_failure(WARNING, -9, was_ready=True, oom_kills=kills)
     assert failure.kind == kind
     assert failure.restart_helps == (kind == "signal")
     assert "signal 9" in failure.message
@@ -87,18 +87,18 @@ def test_a_kill_is_told_from_one_for_want_of_memory(kills: int | None, kind: str
 
 def test_an_engine_that_the_kernel_killed_takes_the_server_with_it() -> None:
     log = "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue."
-    assert "engine process died" in explain(log, 0, was_ready=True, oom_kills=0).message
-    assert explain(log, 1, was_ready=True, oom_kills=1).kind == "oom_killer"
-    assert explain(log, 1, was_ready=True, oom_kills=0).kind == "crash"
-    assert explain("RuntimeError: the moon is full", 1, oom_kills=1).kind == "crash"
+    assert "engine process died" in explain_failure(log, 0, was_ready=True, oom_kills=0).message
+    assert explain_failure(log, 1, was_ready=True, oom_kills=1).kind == "oom_killer"
+    assert explain_failure(log, 1, was_ready=True, oom_kills=0).kind == "crash"
+    assert explain_failure("RuntimeError: the moon is full", 1, oom_kills=1).kind == "crash"
 
 
 def test_refused_requests_are_not_taken_for_what_ended_a_server_that_was_ready() -> None:
     log = HOPELESS["adapter"] + "\n" + HOPELESS["weights"] + "\nIndexError: list index"
-    assert explain(log, 1, was_ready=True, oom_kills=0).restart_helps
-    assert explain(HOPELESS["cuda_memory"], 1, was_ready=True).kind == "cuda_memory"
+    assert explain_failure(log, 1, was_ready=True, oom_kills=0).restart_helps
+    assert explain_failure(HOPELESS["cuda_memory"], 1, was_ready=True).kind == "cuda_memory"
 
 
 def test_the_kernels_count_is_a_count_or_not_to_be_had() -> None:
-    count = oom_kills()
+    count = count_oom_kills()
     assert count is None or count >= 0

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import ResourceError
-from mgl.serving import runfile
-from mgl.serving.runfile import ServerRecord
+from mgl.serving import records
+from mgl.serving.records import Leftover, ServerRecord
 
 HOLDING = """
 import sys, time
 from pathlib import Path
-from mgl.serving import runfile
-with runfile.hold(Path(sys.argv[1]), int(sys.argv[2])) as held:
+from mgl.serving import records
+with records.lock_port(Path(sys.argv[1]), int(sys.argv[2])) as held:
     print(held, flush=True)
     time.sleep(60)
 """
@@ -42,18 +42,17 @@ def record_of(port: int, **changes: object) -> ServerRecord:
 
 def test_a_record_is_read_as_it_was_written_by_its_owner_only(mgl_home: Path) -> None:
     record = record_of(8001, state="restarting", last_error="crashed", restarts=2)
-    with runfile.hold(mgl_home, 8001) as held:
+    with records.lock_port(mgl_home, 8001) as held:
         assert held
-        runfile.write(mgl_home, record_of(8001))
-        runfile.write(mgl_home, record)
-        assert runfile.running(mgl_home) == [record]
-        assert runfile.left_behind(mgl_home) == []
+        records.write_record(mgl_home, record_of(8001))
+        records.write_record(mgl_home, record)
+        assert records.list_running(mgl_home) == [record]
+        assert records.find_leftovers(mgl_home) == []
     (path,) = (mgl_home / "servers" / "run").glob("*.json")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert runfile.running(mgl_home) == []
-    assert runfile.left_behind(mgl_home) == [record]
-    runfile.forget(mgl_home, 8001)
-    assert runfile.left_behind(mgl_home) == []
+    assert records.list_running(mgl_home) == []
+    assert records.find_leftovers(mgl_home) == [Leftover(record, 0)]
+    assert not path.exists(), "nothing is left of it"
 
 
 def test_one_lock_a_port_and_it_goes_with_its_process(mgl_home: Path) -> None:
@@ -61,28 +60,31 @@ def test_one_lock_a_port_and_it_goes_with_its_process(mgl_home: Path) -> None:
     with subprocess.Popen(held, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "True\n"
-        runfile.write(mgl_home, record_of(8001))
-        with runfile.hold(mgl_home, 8001) as second, runfile.hold(mgl_home, 8002) as other:
+        records.write_record(mgl_home, record_of(8001))
+        with (
+            records.lock_port(mgl_home, 8001) as second,
+            records.lock_port(mgl_home, 8002) as other,
+        ):
             assert (second, other) == (False, True)
-        assert len(runfile.running(mgl_home)) == 1
+        assert len(records.list_running(mgl_home)) == 1
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert runfile.running(mgl_home) == []
-    with runfile.hold(mgl_home, 8001) as again:
+    assert records.list_running(mgl_home) == []
+    with records.lock_port(mgl_home, 8001) as again:
         assert again
 
 
 def test_without_any_file_there_is_nothing(mgl_home: Path) -> None:
-    assert runfile.running(mgl_home) == runfile.left_behind(mgl_home) == []
-    assert runfile.read(mgl_home, 8001) is None
+    assert records.list_running(mgl_home) == records.find_leftovers(mgl_home) == []
+    assert records.read_record(mgl_home, 8001) is None
 
 
 def test_a_file_that_makes_no_sense(mgl_home: Path) -> None:
     path = mgl_home / "servers" / "run" / "8001.json"
-    with runfile.hold(mgl_home, 8001):
+    with records.lock_port(mgl_home, 8001):
         path.write_text('{"model": "tiny"}')
         with pytest.raises(ResourceError, match=r"8001\.json cannot be read") as caught:
-            runfile.running(mgl_home)
+            records.list_running(mgl_home)
         assert str(path) in caught.value.hint
-    assert runfile.left_behind(mgl_home) == []
+    assert records.find_leftovers(mgl_home) == []
     assert not path.exists()

