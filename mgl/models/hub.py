@@ -19,7 +19,7 @@ from mgl.errors import ResourceError, ResourceUnreachable
 from mgl.models.profiles import HubSource, Weights
 from mgl.models.shipped import require_space
 
-_PYTORCH = ("pytorch_model.bin", "*_linear.pt")  # bge-m3 keeps two layers apart
+_PYTORCH = ("pytorch_model.bin",)
 _YES = {"1", "ON", "YES", "TRUE"}
 
 

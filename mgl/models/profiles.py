@@ -147,7 +147,6 @@ class ServerNeeds(_Strict):
 class Embedding(_Strict):
     """How a model for ``embed`` runs in this process, and what its vectors are."""
 
-    library: Literal["sentence-transformers", "bge-m3"] = "sentence-transformers"
     dims: int = Field(gt=0)
     matryoshka: bool = Field(
         default=False, description="trained so that the first dimensions alone are a vector too"
@@ -161,7 +160,7 @@ class Embedding(_Strict):
 class Reranking(_Strict):
     """How a model for ``rerank`` runs in this process."""
 
-    library: Literal["cross-encoder", "flag", "qwen3"]
+    library: Literal["cross-encoder", "qwen3"]
 
 
 class ModelProfile(_Strict):

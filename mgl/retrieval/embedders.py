@@ -1,4 +1,4 @@
-"""Embedders: sentence-transformers' models and bge-m3 in this process, deferred and cached.
+"""Embedders: sentence-transformers' models in this process, deferred and cached.
 
     embedder = SentenceEmbedder(folder, model_id="all-minilm-l6-v2@53aa51172d14", dims=384)
     embedder.embed(["Ann met Bo in Rome."]) @ embedder.embed(["Where did Ann meet Bo?"]).T
@@ -23,7 +23,6 @@ from mgl.retrieval.base import Embedder, EmbeddingTask
 from mgl.retrieval.computing import choose_device, choose_dtype, load_model, run_model, to_utf8
 
 __all__ = [
-    "BgeM3Embedder",
     "CachedEmbedder",
     "DeferredEmbedder",
     "SentenceEmbedder",
@@ -197,50 +196,6 @@ class SentenceEmbedder:
             options["prompt"] = self._query_prefix
         with self._working, run_model(self.model_id):
             raw = encode(to_utf8(texts), batch_size=32, show_progress_bar=False, **options)
-        return unit_vectors(raw, count=len(texts), dims=self.dims, model_id=self.model_id)
-
-    def close(self) -> None:
-        self._model = None
-
-
-class BgeM3Embedder:
-    """bge-m3's dense vectors by FlagEmbedding (Chen et al., 2024); thread-safe."""
-
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        model_id: str,
-        dims: int,
-        max_tokens: int = 8192,
-        dtype: FloatName | None = None,
-    ) -> None:
-        """A text is truncated at ``max_tokens``; ``dtype`` as of ``SentenceEmbedder``."""
-        self.model_id = model_id
-        self.dims = dims
-        self._working = threading.Lock()
-        with load_model(folder):
-            from FlagEmbedding import BGEM3FlagModel
-
-            numbers = choose_dtype(dtype)
-            self._model: Any = BGEM3FlagModel(
-                str(folder),
-                devices=choose_device(),
-                use_fp16=numbers == "float16",
-                use_bf16=numbers == "bfloat16",
-                batch_size=16,
-                query_max_length=max_tokens,
-                passage_max_length=max_tokens,
-            )
-
-    def embed(
-        self, texts: Sequence[str], *, task: EmbeddingTask = "passage"
-    ) -> NDArray[np.float32]:
-        del task  # bge-m3 embeds queries and passages alike
-        if not texts:
-            return np.zeros((0, self.dims), dtype=np.float32)
-        with self._working, run_model(self.model_id):
-            raw = self._model.encode(to_utf8(texts))["dense_vecs"]
         return unit_vectors(raw, count=len(texts), dims=self.dims, model_id=self.model_id)
 
     def close(self) -> None:

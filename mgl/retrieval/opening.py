@@ -21,7 +21,6 @@ from mgl.errors import UsageError
 from mgl.retrieval.base import Embedder, Reranker
 from mgl.retrieval.computing import require_package
 from mgl.retrieval.embedders import (
-    BgeM3Embedder,
     CachedEmbedder,
     DeferredEmbedder,
     SentenceEmbedder,
@@ -35,7 +34,6 @@ from mgl.retrieval.rerankers import (
     SimilarityReranker,
     YesNoReranker,
     cross_encoder,
-    flag_reranker,
     qwen3_reranker,
 )
 from mgl.retrieval.servers import ServerEmbedder, ServerReranker
@@ -55,7 +53,7 @@ YES_NO: Final = "yes-no"
 """The reranker that asks the memory's own language model."""
 
 _CUT: Final = re.compile(r"(.+):([0-9]+)")
-_FLAG_TOKENS = 1024  # as in the publisher's measurements
+_PAIR_TOKENS = 1024  # as in bge-reranker's published measurements
 _MOST_TOKENS = 8192
 
 GivenT = TypeVar("GivenT")
@@ -85,7 +83,7 @@ def open_embedder(
     else:
         model_id = model.identity
     if source.base_url is None:
-        require_package(_module(model))
+        require_package("sentence_transformers")
     start = partial(_start_embedder, model, model_id, size, source)
     embedder = DeferredEmbedder(start, model_id=model_id, dims=size)
     if cache is None:
@@ -117,7 +115,7 @@ def open_reranker(
         return ServerReranker(
             source.base_url, names=model.names, model_id=model.identity, api_key=source.api_key
         )
-    require_package(_module(model))
+    require_package("sentence_transformers")
     return LocalReranker(partial(_load_judge, model, source), model_id=model.identity)
 
 
@@ -157,14 +155,6 @@ def _start_embedder(model: RetrievalModel, model_id: str, dims: int, source: Sou
             query_prefix=prefix or "",
             api_key=source.api_key,
         )
-    if _module(model) == "FlagEmbedding":
-        return BgeM3Embedder(
-            model.folder(),
-            model_id=model_id,
-            dims=dims,
-            max_tokens=model.context_tokens,
-            dtype=source.dtype,
-        )
     return SentenceEmbedder(
         model.folder(), model_id=model_id, dims=dims, query_prefix=prefix, dtype=source.dtype
     )
@@ -173,18 +163,8 @@ def _start_embedder(model: RetrievalModel, model_id: str, dims: int, source: Sou
 def _load_judge(model: RetrievalModel, source: Source) -> Judge:
     assert model.reranking is not None
     if model.reranking.library == "cross-encoder":
-        return cross_encoder(model.folder(), source.dtype)
-    if model.reranking.library == "flag":
-        limit = min(model.context_tokens, _FLAG_TOKENS)
-        return flag_reranker(model.folder(), limit, source.dtype)
+        return cross_encoder(model.folder(), _PAIR_TOKENS, source.dtype)
     return qwen3_reranker(model.folder(), min(model.context_tokens, _MOST_TOKENS), source.dtype)
-
-
-def _module(model: RetrievalModel) -> str:
-    """Name the package that runs the model in this process."""
-    embeds = model.embedding is not None and model.embedding.library == "bge-m3"
-    judges = model.reranking is not None and model.reranking.library == "flag"
-    return "FlagEmbedding" if embeds or judges else "sentence_transformers"
 
 
 def _require(tool: GivenT | None, name: str, what: str) -> GivenT:

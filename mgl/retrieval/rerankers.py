@@ -1,6 +1,6 @@
 """Rerankers: P(relevant) of each text for a query, read together or by cosine.
 
-    reranker = LocalReranker(lambda: cross_encoder(folder), model_id="ms-marco-minilm-l-6-v2@main")
+    reranker = LocalReranker(lambda: cross_encoder(folder, 512), model_id="ms-marco-minilm@main")
 
 Those of no model of their own keep the order (``IdentityReranker``), go by an embedder's cosine
 (``SimilarityReranker``) or ask a language model (``YesNoReranker``). ``mgl.retrieval.servers`` has
@@ -40,7 +40,6 @@ __all__ = [
     "YesNoReranker",
     "check_probabilities",
     "cross_encoder",
-    "flag_reranker",
     "qwen3_reranker",
 ]
 
@@ -195,10 +194,11 @@ def check_probabilities(raw: ArrayLike, *, count: int, model_id: str) -> NDArray
 _BATCH = 32
 
 
-def cross_encoder(folder: Path, dtype: FloatName | None = None) -> Judge:
-    """Load a cross-encoder of sentence-transformers, such as ms-marco-MiniLM, from its folder.
+def cross_encoder(folder: Path, max_tokens: int, dtype: FloatName | None = None) -> Judge:
+    """Load a cross-encoder, such as ms-marco-MiniLM or bge-reranker-v2-m3, from its folder.
 
-    Its logits become probabilities. Raises UsageError and ResourceError.
+    Query and text together are truncated at ``max_tokens``, or at the model's own limit; logits
+    become probabilities. Raises UsageError and ResourceError.
     """
     with load_model(folder):
         import torch
@@ -211,6 +211,7 @@ def cross_encoder(folder: Path, dtype: FloatName | None = None) -> Judge:
             model_kwargs={"dtype": getattr(torch, choose_dtype(dtype))},
             activation_fn=torch.nn.Sigmoid(),
         )
+    model.max_length = min(model.max_length or max_tokens, max_tokens)
     if model.num_labels != 1:
         raise ResourceError(
             f"the model in {folder} gives {model.num_labels} scores per pair, not one",
@@ -226,31 +227,6 @@ def cross_encoder(folder: Path, dtype: FloatName | None = None) -> Judge:
 
 
 _BATCH = 32
-
-
-def flag_reranker(folder: Path, max_tokens: int, dtype: FloatName | None = None) -> Judge:
-    """Load a bge reranker of FlagEmbedding, such as bge-reranker-v2-m3, from its folder.
-
-    Query and text together are truncated at ``max_tokens``. The library computes in float16 or
-    float32; float32 stands in for bfloat16. Raises UsageError and ResourceError.
-    """
-    with load_model(folder):
-        from FlagEmbedding import FlagReranker
-
-        model: Any = FlagReranker(
-            str(folder),
-            devices=choose_device(),
-            use_fp16=choose_dtype(dtype) == "float16",
-            batch_size=_BATCH,
-            max_length=max_tokens,
-            normalize=True,
-        )
-
-    def judge(query: str, texts: Sequence[str]) -> ArrayLike:
-        scores: ArrayLike = model.compute_score([(query, text) for text in texts])
-        return scores
-
-    return judge
 
 
 _BATCH = 8

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import ArrayLike
 
 from mgl.errors import EngineRejected, EngineUnavailable, ResourceError, UsageError
-from mgl.retrieval.embedders import BgeM3Embedder, SentenceEmbedder
+from mgl.retrieval.embedders import SentenceEmbedder
 from mgl.retrieval.rerankers import Judge, LocalReranker
 from tests.retrieval import tiny
 
@@ -31,13 +31,13 @@ ODD = ["", "half a pair \ud800", "ring " * 5000, "Ann\x00\n\n"]
 
 @pytest.fixture(scope="module")
 def m3_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("FlagEmbedding", reason="needs mgl[retrieval]")
+    pytest.importorskip("sentence_transformers", reason="needs mgl[retrieval]")
     return tiny.bge_m3(tmp_path_factory.mktemp("m3"))
 
 
 @pytest.fixture(scope="module")
-def m3(m3_folder: Path) -> BgeM3Embedder:
-    return BgeM3Embedder(m3_folder, model_id="m3", dims=tiny.HIDDEN, max_tokens=64, dtype="float32")
+def m3(m3_folder: Path) -> SentenceEmbedder:
+    return SentenceEmbedder(m3_folder, model_id="m3", dims=tiny.HIDDEN, dtype="float32")
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def unit(vector: Any) -> np.ndarray:
     return array / np.linalg.norm(array, axis=-1, keepdims=True)
 
 
-def test_bge_m3_takes_the_first_token(m3: BgeM3Embedder, m3_folder: Path) -> None:
+def test_bge_m3_takes_the_first_token(m3: SentenceEmbedder, m3_folder: Path) -> None:
     for text, vector in zip(TEXTS, m3.embed(TEXTS), strict=True):
         assert vector == pytest.approx(unit(states(m3_folder, text)[1][0]), abs=1e-5)
 
@@ -97,7 +97,7 @@ def test_bfloat16_and_float32_see_alike(qwen_folder: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["m3", "sentences"])
 def test_odd_texts_have_vectors_and_order_does_not_matter(
-    kind: str, m3: BgeM3Embedder, qwen_folder: Path
+    kind: str, m3: SentenceEmbedder, qwen_folder: Path
 ) -> None:
     embedder = m3 if kind == "m3" else SentenceEmbedder(qwen_folder, model_id="q", dims=tiny.HIDDEN)
     texts = [*TEXTS, *ODD]
@@ -115,8 +115,6 @@ def test_a_folder_that_is_no_model_is_told(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ResourceError):
         SentenceEmbedder(tmp_path, model_id="m", dims=8)
-    with pytest.raises(ResourceError):
-        BgeM3Embedder(tmp_path, model_id="m", dims=8)
 
 
 @pytest.mark.weights
@@ -146,7 +144,6 @@ JUDGED = [
 def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that gives one logit a pair."""
     pytest.importorskip("sentence_transformers", reason="needs mgl[retrieval]")
-    pytest.importorskip("FlagEmbedding", reason="needs mgl[retrieval]")
     return tiny.roberta(tmp_path_factory.mktemp("scorer"), labels=1)
 
 
@@ -156,24 +153,18 @@ def qwen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny.qwen3(tmp_path_factory.mktemp("qwen"), causal=True)
 
 
-@pytest.mark.parametrize("library", ["cross-encoder", "flag"])
-async def test_a_logit_becomes_a_probability(scorer: Path, library: str) -> None:
+async def test_a_logit_becomes_a_probability(scorer: Path) -> None:
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    from mgl.retrieval.rerankers import cross_encoder, flag_reranker
-
-    def load() -> Judge:
-        if library == "flag":
-            return flag_reranker(scorer, 64, "float32")
-        return cross_encoder(scorer, "float32")
+    from mgl.retrieval.rerankers import cross_encoder
 
     tokenizer = AutoTokenizer.from_pretrained(scorer)
     model = AutoModelForSequenceClassification.from_pretrained(scorer).eval()
     with torch.inference_mode():
         logits = [model(**tokenizer(QUERY, t, return_tensors="pt")).logits.item() for t in JUDGED]
     expected = [1 / (1 + math.exp(-logit)) for logit in logits]
-    reranker = LocalReranker(load, model_id="m")
+    reranker = LocalReranker(lambda: cross_encoder(scorer, 64, "float32"), model_id="m")
     assert await reranker.scores(QUERY, JUDGED) == pytest.approx(expected, abs=1e-5)
     odd = await reranker.scores("\ud800", ["", "ring " * 5000])
     assert len(odd) == 2
@@ -210,7 +201,7 @@ def test_a_model_of_several_labels_is_no_reranker(scorer: Path, tmp_path: Path) 
 
     assert scorer.is_dir()
     with pytest.raises(ResourceError):
-        cross_encoder(tiny.roberta(tmp_path, labels=3))
+        cross_encoder(tiny.roberta(tmp_path, labels=3), 64)
 
 
 def judge_of(answer: ArrayLike) -> Judge:

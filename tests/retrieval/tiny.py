@@ -73,13 +73,9 @@ def roberta(path: Path, *, labels: int | None = None) -> Path:
 
 
 def bge_m3(path: Path) -> Path:
-    """An encoder with the two layers that bge-m3 keeps in files of their own."""
-    torch: Any = pytest.importorskip("torch", reason="needs mgl[retrieval]")
+    """An encoder whose first token's state is the vector."""
     roberta(path)
-    torch.manual_seed(2)
-    torch.save(torch.nn.Linear(HIDDEN, HIDDEN).state_dict(), path / "colbert_linear.pt")
-    torch.save(torch.nn.Linear(HIDDEN, 1).state_dict(), path / "sparse_linear.pt")
-    return path
+    return sentence_transformer(path, "cls_token")
 
 
 def qwen3(path: Path, *, causal: bool) -> Path:
@@ -104,6 +100,11 @@ def qwen3(path: Path, *, causal: bool) -> Path:
         transformers.Qwen3ForCausalLM(config).save_pretrained(path)
         return path
     transformers.Qwen3Model(config).save_pretrained(path)
+    return sentence_transformer(path, "lasttoken")
+
+
+def sentence_transformer(path: Path, pooling: str) -> Path:
+    """Adds what sentence-transformers reads beside a model."""
     steps = [
         ("", "Transformer"),
         ("1_Pooling", "Pooling"),
@@ -122,7 +123,7 @@ def qwen3(path: Path, *, causal: bool) -> Path:
     for folder in ("1_Pooling", "2_Normalize"):
         (path / folder).mkdir()
     (path / "1_Pooling" / "config.json").write_text(
-        json.dumps({"word_embedding_dimension": HIDDEN, "pooling_mode_lasttoken": True})
+        json.dumps({"word_embedding_dimension": HIDDEN, f"pooling_mode_{pooling}": True})
     )
     (path / "config_sentence_transformers.json").write_text(
         json.dumps({"prompts": {"query": "Query: ", "document": ""}})
