@@ -82,10 +82,10 @@ def _read(folder: Path) -> Dataset:
     books = _official_books(listed) if official else _chosen_books(listed)
     questions = _official_questions(asked) if official else _chosen_questions(asked)
     refuse_duplicates(listed.path, (book.nqa_document_id for book in books))
-    items = _items(asked.path, questions, books)
+    items = _make_items(asked.path, questions, books)
     stories = "tmp" if official else "books"
-    paths = {name: folder / stories / book.file for name, book in _named(books).items()}
-    here = {name: path for name, path in paths.items() if _fetched(path) or not official}
+    paths = {name: folder / stories / book.file for name, book in _name_books(books).items()}
+    here = {name: path for name, path in paths.items() if _exists(path) or not official}
     if not here:
         raise InputError(
             f"{folder} holds no story", hint="fetch them with the release's download_stories.sh"
@@ -99,7 +99,7 @@ def _read(folder: Path) -> Dataset:
                 key=lambda item: order[item.source],
             )
         ),
-        {name: partial(_document, path) for name, path in here.items()},
+        {name: partial(_read_book, path) for name, path in here.items()},
         hash_files([listed, asked, *(open_file(path) for path in here.values() if path.is_file())]),
         (f"{left_out} of {len(paths)} stories are not in tmp, or empty: left out",)
         if left_out
@@ -107,8 +107,8 @@ def _read(folder: Path) -> Dataset:
     )
 
 
-def _fetched(path: Path) -> bool:
-    """Whether a story is there: a download that failed leaves an empty file."""
+def _exists(path: Path) -> bool:
+    """Whether a story was downloaded: a failed download leaves an empty file."""
     return path.is_file() and path.stat().st_size > 0
 
 
@@ -143,7 +143,7 @@ def _official_questions(file: DataFile) -> list[_Question]:
     ]
 
 
-def _named(books: Sequence[_Book]) -> dict[str, _Book]:
+def _name_books(books: Sequence[_Book]) -> dict[str, _Book]:
     """Each book by its title; by the title with its id where two have one title."""
     titles = Counter(book.nqa_title for book in books)
     return {
@@ -154,9 +154,9 @@ def _named(books: Sequence[_Book]) -> dict[str, _Book]:
     }
 
 
-def _items(path: Path, questions: Sequence[_Question], books: Sequence[_Book]) -> list[Item]:
+def _make_items(path: Path, questions: Sequence[_Question], books: Sequence[_Book]) -> list[Item]:
     """The questions in the file's order; an id is the book's name and the place in the book."""
-    names = {book.nqa_document_id: (name, book) for name, book in _named(books).items()}
+    names = {book.nqa_document_id: (name, book) for name, book in _name_books(books).items()}
     asked: Counter[str] = Counter()
     items: list[Item] = []
     for number, row in enumerate(questions, start=1):
@@ -170,8 +170,8 @@ def _items(path: Path, questions: Sequence[_Question], books: Sequence[_Book]) -
             Item(
                 f"{name}/q{asked[name]}",
                 name,
-                Question(_untokenised(row.question)),
-                gold_texts([_untokenised(answer) for answer in row.answers]),
+                Question(_detokenize(row.question)),
+                gold_texts([_detokenize(answer) for answer in row.answers]),
                 labels=book.labels,
             )
         )
@@ -179,11 +179,11 @@ def _items(path: Path, questions: Sequence[_Question], books: Sequence[_Book]) -
     return items
 
 
-def _document(path: Path) -> Document:
+def _read_book(path: Path) -> Document:
     return strip_gutenberg(read_document(path))
 
 
-def _untokenised(text: str) -> str:
+def _detokenize(text: str) -> str:
     joined = _NO_SPACE_BEFORE.sub("", " ".join(text.split()))
     return _NO_SPACE_AFTER.sub("", joined)
 

@@ -126,8 +126,8 @@ class RulerNiah:
     @staticmethod
     async def generate(config: NiahConfig, count: Counter) -> Dataset:
         """Items in the order in which they are drawn; UsageError where ``length`` is too short."""
-        needles = await _needles(config, count)
-        written = "".join(json.dumps(line) + "\n" for line in _lines(needles))
+        needles = await _draw_needles(config, count)
+        written = "".join(json.dumps(line) + "\n" for line in _to_rows(needles))
         digest = hashlib.sha256(written.encode()).hexdigest()
         sources: dict[str, Callable[[], Source]] = {
             str(number): partial(_document, number, needle) for number, needle in enumerate(needles)
@@ -176,18 +176,20 @@ class RulerNiah:
         return Dataset(tuple(items), sources, hash_files([file]))
 
 
-async def _needles(config: NiahConfig, count: Counter) -> list[Needle]:
+async def _draw_needles(config: NiahConfig, count: Counter) -> list[Needle]:
     draw, keys = random.Random(config.seed), load_keys()
     step = 25 if config.length >= 4096 else 5
 
     async def tokens(needle: Needle) -> int:
         return (await count([needle.prompt]))[0] + REPLY_TOKENS
 
-    most = await _most_lines(config.length, step, lambda lines: tokens(_drawn(draw, keys, lines)))
+    most = await _most_lines(
+        config.length, step, lambda lines: tokens(_draw_needle(draw, keys, lines))
+    )
     needles = []
     for _ in range(config.samples):
         lines = most
-        while await tokens(needle := _drawn(draw, keys, lines)) > config.length:
+        while await tokens(needle := _draw_needle(draw, keys, lines)) > config.length:
             if lines <= step:
                 raise UsageError(
                     f"{config.length} tokens leave no room for a text of {step} lines",
@@ -211,7 +213,7 @@ async def _most_lines(length: int, step: int, trial: Callable[[int], Awaitable[i
     return best
 
 
-def _drawn(draw: random.Random, keys: Keys, lines: int) -> Needle:
+def _draw_needle(draw: random.Random, keys: Keys, lines: int) -> Needle:
     key = draw.choice(keys)
     number = str(draw.randint(10**6, 10**7 - 1))
     [place] = draw.sample(range(lines), 1)
@@ -219,7 +221,7 @@ def _drawn(draw: random.Random, keys: Keys, lines: int) -> Needle:
     return Needle(key, number, place, lines)
 
 
-def _lines(needles: list[Needle]) -> Iterator[dict[str, object]]:
+def _to_rows(needles: list[Needle]) -> Iterator[dict[str, object]]:
     for number, needle in enumerate(needles):
         yield {
             "index": number,

@@ -3,10 +3,10 @@
     >>> with connect(None) as ray:                                    # doctest: +SKIP
     ...     execute = shard(ray, home, choice, urls, observer, concurrency=8)
 
-Units of a run go to the workers as values, and what comes of them comes back as values, so no
-folder need be shared. The runner keeps the records, as in a run without a cluster. Calls, token
-counts and vectors are asked of, and kept in, the home of the machine that the run was started on:
-a unit that is begun again elsewhere pays nothing twice, and a replay needs that home alone.
+Units of a run travel to the workers as values, and their results back, so no folder is shared. The
+runner keeps the records, as without a cluster. Calls, token counts and vectors are kept in the home
+of the machine that started the run: a unit that is started again elsewhere pays nothing twice, and
+a replay needs that home alone.
 """
 
 from mgl.cluster.connecting import connect

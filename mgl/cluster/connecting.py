@@ -1,10 +1,10 @@
-"""The way to a Ray cluster, and whether its machines have the same mgl.
+"""Connect to a Ray cluster, and check that its machines have the same mgl.
 
     >>> with connect("10.0.0.1:6379") as ray:                         # doctest: +SKIP
     ...     ray.cluster_resources()["CPU"]
 
-Without an address, a cluster of this machine alone is started, and ended at the end. It listens on
-127.0.0.1 and reports nothing to anyone.
+Without an address, a cluster of this machine alone is started, and stopped at the end. It listens
+on 127.0.0.1 and reports nothing to anyone.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from typing import Any, Final
 
-from mgl.errors import MglError, ResourceError, UsageError
+from mgl.errors import ResourceError, UsageError
 
-__all__ = ["check_code", "connect", "told"]
+__all__ = ["check_code", "connect"]
 
 LOCAL: Final = "local"
 LOOPBACK: Final = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""Where this is 0 when ray is imported, Ray stays on the loopback interface, on any system."""
-KNOCK_S: Final = 10.0
-LOOK_S: Final = 120.0  # for a machine's first worker to start and to read mgl's files
+"""If this is 0 when ray is imported, Ray stays on the loopback interface, on any system."""
+REACH_S: Final = 10.0
+CHECK_S: Final = 120.0  # for a machine's first worker to start and to read mgl's files
 
 
 @contextmanager
 def connect(address: str | None = None) -> Iterator[Any]:
-    """The module ``ray``, connected: to ``address``, to RAY_ADDRESS, or to a cluster of its own.
+    """Yield the module ``ray``, connected to ``address``, RAY_ADDRESS, or a cluster of its own.
 
-    A connection that this process has already is used, and left. UsageError where ray is not
-    installed or the address cannot be used, ResourceError where no cluster answers, or where a
-    machine of it has not the code that runs here.
+    An existing connection of this process is used, and left open. UsageError if ray is not
+    installed or the address cannot be used, ResourceError if no cluster answers, or if a machine of
+    it has other code than this one.
     """
     address = address or os.environ.get("RAY_ADDRESS") or LOCAL
     if address == LOCAL:
@@ -53,14 +53,14 @@ def connect(address: str | None = None) -> Iterator[Any]:
         yield ray
     finally:
         if own:
-            with redirect_stdout(sys.stderr):  # Ray tells there, too, what it has left to tell
+            with redirect_stdout(sys.stderr):  # where Ray reports what is left to report
                 ray.shutdown()
 
 
 def check_code(found: Mapping[str, tuple[str, str]]) -> None:
-    """Refuse machines that have no mgl, or another: ``found`` has each one's version and hash of
-    the code, or "" and why there is none. ResourceError names the first of them."""
-    version, own = _looker()()
+    """Raise ResourceError for the first machine without mgl, or with another: ``found`` has each
+    one's version and hash of the code, or an empty version and the reason."""
+    version, own = _make_probe()()
     for machine, (its_version, its_hash) in found.items():
         if not its_version:
             raise ResourceError(
@@ -76,16 +76,6 @@ def check_code(found: Mapping[str, tuple[str, str]]) -> None:
             )
 
 
-def told(ray: Any, reference: Any) -> Any:
-    """What a reference holds; an error of mgl that was raised there is raised here."""
-    try:
-        return ray.get(reference)
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, MglError):
-            raise error.cause from None
-        raise
-
-
 def _connect(ray: Any, address: str) -> None:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     if address.startswith("ray://"):
@@ -95,7 +85,7 @@ def _connect(ray: Any, address: str) -> None:
         )
     options = {"include_dashboard": False} if address == LOCAL else {}
     try:
-        _knock(address)
+        _reach(address)
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
     except Exception as error:  # Ray raises bare exceptions, too
         raise ResourceError(
@@ -105,26 +95,26 @@ def _connect(ray: Any, address: str) -> None:
         ) from error
 
 
-def _knock(address: str) -> None:
-    """OSError where nothing listens at a host and port: Ray itself would try for minutes."""
+def _reach(address: str) -> None:
+    """OSError if nothing listens at a host and port: Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     if host and port.isdigit():
-        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_S).close()
 
 
 def _code_by_machine(ray: Any) -> dict[str, tuple[str, str]]:
-    """What each machine that has processors to give has of mgl."""
+    """Find the mgl of each machine that has processors."""
     pinned = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-    look = ray.remote(num_cpus=0)(_looker())
+    probe = ray.remote(num_cpus=0)(_make_probe())
     asked = {
-        f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})": look.options(
+        f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})": probe.options(
             scheduling_strategy=pinned(node["NodeID"], soft=False)
         ).remote()
         for node in ray.nodes()
         if node["Alive"] and node["Resources"].get("CPU")
     }
     try:
-        found = ray.get(list(asked.values()), timeout=LOOK_S)
+        found = ray.get(list(asked.values()), timeout=CHECK_S)
     except ray.exceptions.RayError as error:
         raise ResourceError(
             f"a machine of the Ray cluster runs nothing: {' '.join(str(error).split())[:300]}",
@@ -133,10 +123,10 @@ def _code_by_machine(ray: Any) -> dict[str, tuple[str, str]]:
     return dict(zip(asked, found, strict=True))
 
 
-def _looker() -> Callable[[], tuple[str, str]]:
-    """A function that travels as its code, since the machine that runs it may not have mgl."""
+def _make_probe() -> Callable[[], tuple[str, str]]:
+    """Make a function that travels as code, since the machine that runs it may not have mgl."""
 
-    def look() -> tuple[str, str]:
+    def probe() -> tuple[str, str]:
         import hashlib
         from importlib import metadata
         from pathlib import Path
@@ -154,4 +144,4 @@ def _looker() -> Callable[[], tuple[str, str]]:
         except metadata.PackageNotFoundError:
             return "a version that is not installed", hashed.hexdigest()
 
-    return look
+    return probe

@@ -1,33 +1,41 @@
-"""The run's side of a cluster: each unit goes to the worker that has the fewest of them.
+"""The run's side of a cluster: each unit goes to the worker with the fewest of them.
 
-A worker that dies is started again by Ray and its units with it, some times; what was logged of
-their calls is replayed. A unit gives one record however often it was begun, since the run adds it.
+A worker that dies is started again by Ray, and its units with it, a few times; what was logged of
+their calls is replayed. A unit gives one record however often it was started: the run adds it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from mgl.cluster.home import Home
-from mgl.cluster.worker import ANYONE, Worker
+from mgl.cluster.actors import WORKER, Home, Worker
 from mgl.errors import EngineUnavailable, MglError, ResourceError, UsageError
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import BuildRecord, Record, VerdictRecord
-from mgl.evaluation.runs.units import Ask, Build, Executor, OpenExecutor, Workplace, remove_store
+from mgl.evaluation.runs.units import (
+    Ask,
+    Build,
+    Executor,
+    OpenExecutor,
+    Seconds,
+    Workplace,
+    remove_store,
+)
 from mgl.lab.model import ModelChoice
+from mgl.llm.engines.recorded import ModelFacts
 from mgl.observer import Observer
 
 __all__ = ["shard"]
 
-BEGUN_AGAIN: Final = 3  # times for one unit, as a unit may be what ends its workers
-HEARD_EVERY_S: Final = 1.0
+RETRIES: Final = 3  # of one unit, as a unit may be what kills its workers
+POLL_S: Final = 1.0
 READY_S: Final = 120.0
 
 
@@ -41,20 +49,20 @@ def shard(
     concurrency: int,
     keep: bool = False,
 ) -> OpenExecutor:
-    """Opens executors over a connected cluster, with a worker for each of its processors, but no
-    more than ``concurrency``, which is of units at once on all of them.
+    """Return what opens executors over a connected cluster, with one worker per processor but at
+    most ``concurrency``, which is how many units are worked on at once by all.
 
-    ``database`` is the home's store. ``choice`` is how a profile's model is opened; the workers
-    take ``urls`` in turn, or look for a server on their machine where there are none. UsageError
-    for a model that no server runs, and for more servers than workers.
+    ``database`` is the home's store. ``choice`` says how a profile's model is opened; the workers
+    take ``urls`` in turn, or look for a server on their machine if there are none. UsageError for a
+    model that no server runs, and for more servers than workers.
     """
 
     @contextmanager
-    def opened(place: Workplace) -> Iterator[Executor]:
+    def open_executor(place: Workplace) -> Iterator[Executor]:
         facts = place.facts
         if facts.engine != "openai":
             raise UsageError(
-                f"the workers of a cluster ask model servers, and {facts.profile} would run in "
+                f"the workers of a cluster use model servers, and {facts.profile} would run in "
                 f"their processes ({facts.engine})",
                 hint="start servers (`mgl serve`), and give --base-url URL[,URL…]",
             )
@@ -62,48 +70,61 @@ def shard(
         if len(urls) > count:
             raise UsageError(
                 f"there are {len(urls)} servers and {count} workers",
-                hint="raise --concurrency, or add machines: a worker asks one server",
+                hint="raise --concurrency, or add machines: a worker uses one server",
             )
-        pinned = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
-            ray.get_runtime_context().get_node_id(), soft=False
-        )
-        always = {"max_restarts": -1, "max_task_retries": -1}
-        name = f"mgl-home-{uuid4().hex}"
-        keeper = ray.remote(Home).options(
-            name=name, num_cpus=0, scheduling_strategy=pinned, **always
-        )
-        home = keeper.remote(database)
-        actor = ray.remote(Worker).options(
-            num_cpus=1,
-            max_concurrency=concurrency,
-            scheduling_strategy="SPREAD",
-            max_restarts=-1,
-            max_task_retries=BEGUN_AGAIN,
-        )
-        chosen = replace(
-            choice(facts.profile),
-            context_tokens=facts.context_tokens,
-            embedder=facts.embedder,
-            reranker=facts.reranker,
-        )
+        home, name = _start_home(ray, database)
         own = [urls[number % len(urls)] if urls else None for number in range(count)]
-        workers = [
-            actor.remote(name, chosen if url is None else replace(chosen, base_url=url), facts)
-            for url in own
-        ]
+        workers = _start_workers(ray, name, choice(facts.profile), facts, own, concurrency)
         try:
-            _all_ready(ray, workers)
+            _wait_ready(ray, workers)
             observer.note(f"{count} workers of a Ray cluster")
-            with redirect_stdout(sys.stderr):  # Ray tells of workers that died there
+            with redirect_stdout(sys.stderr):  # where Ray reports workers that died
                 yield _Sharded(ray, home, workers, observer, keep)
         finally:
             for one in (*workers, home):
                 ray.kill(one)
 
-    return opened
+    return open_executor
 
 
-def _all_ready(ray: Any, workers: Sequence[Any]) -> None:
+def _start_home(ray: Any, database: Path) -> tuple[Any, str]:
+    """Start the home on this machine; the actor, and its name."""
+    here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+        ray.get_runtime_context().get_node_id(), soft=False
+    )
+    name = f"mgl-home-{uuid4().hex}"
+    options = {"max_restarts": -1, "max_task_retries": -1, "num_cpus": 0}
+    actor = ray.remote(Home).options(name=name, scheduling_strategy=here, **options)
+    return actor.remote(database), name
+
+
+def _start_workers(
+    ray: Any,
+    home: str,
+    choice: ModelChoice,
+    facts: ModelFacts,
+    urls: Sequence[str | None],
+    concurrency: int,
+) -> list[Any]:
+    """Start one worker per URL, or None for a server that it finds itself."""
+    actor = ray.remote(Worker).options(
+        num_cpus=1,
+        max_concurrency=concurrency,
+        scheduling_strategy="SPREAD",
+        max_restarts=-1,
+        max_task_retries=RETRIES,
+    )
+    choice = replace(
+        choice,
+        context_tokens=facts.context_tokens,
+        embedder=facts.embedder,
+        reranker=facts.reranker,
+    )
+    choices = [choice if url is None else replace(choice, base_url=url) for url in urls]
+    return [actor.remote(home, one, facts) for one in choices]
+
+
+def _wait_ready(ray: Any, workers: Sequence[Any]) -> None:
     references = [worker.ready.remote() for worker in workers]
     ready, late = ray.wait(references, num_returns=len(references), timeout=READY_S)
     if late:
@@ -121,47 +142,46 @@ class _Sharded:
     def __init__(
         self, ray: Any, home: Any, workers: Sequence[Any], observer: Observer, keep: bool
     ) -> None:
-        self._ray = ray
-        self._home = home
-        self._workers = workers
-        self._observer = observer
-        self._keep = keep
-        self._begun = [0] * len(workers)
+        self._ray, self._home, self._workers = ray, home, workers
+        self._observer, self._keep = observer, keep
+        self._in_flight = [0] * len(workers)
 
     async def build(
         self, work: Build, path: Path, observer: Observer
-    ) -> tuple[BuildRecord, dict[str, Any]]:
+    ) -> tuple[BuildRecord, Seconds]:
         name = f"{work.method.label}\0{work.name}"
-        record, seconds, stored = await self._sent(observer, name, "build", name, work)
-        _write(path, stored)
+        record, seconds, stored = await self._send("build", name, work, unit=name, to=observer)
+        _write_store(path, stored)
         return record, seconds
 
-    async def answer(self, work: Ask, path: Path) -> tuple[Record, dict[str, Any]]:
+    async def answer(self, work: Ask, path: Path) -> tuple[Record, Seconds]:
         base = None if work.base is None else work.base.read_bytes()
-        sent = replace(work, base=None), base, self._keep
-        record, seconds, stored = await self._sent(self._observer, ANYONE, "answer", *sent)
+        work = replace(work, base=None)
+        record, seconds, stored = await self._send("answer", work, base, self._keep)
         if stored is not None:
-            _write(path, stored)
+            _write_store(path, stored)
         return record, seconds
 
-    async def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, dict[str, Any]]:
-        verdict, seconds = await self._sent(self._observer, ANYONE, "judge", record, seat)
+    async def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, Seconds]:
+        verdict, seconds = await self._send("judge", record, seat)
         return verdict, seconds
 
-    async def compare(self, first: Record, second: Record) -> tuple[VerdictRecord, dict[str, Any]]:
-        verdict, seconds = await self._sent(self._observer, ANYONE, "compare", first, second)
+    async def compare(self, first: Record, second: Record) -> tuple[VerdictRecord, Seconds]:
+        verdict, seconds = await self._send("compare", first, second)
         return verdict, seconds
 
-    async def _sent(self, observer: Observer, name: str, method: str, *arguments: Any) -> Any:
-        """What a worker gives for a unit; ``observer`` hears what is said of it meanwhile."""
-        number = min(range(len(self._workers)), key=self._begun.__getitem__)
-        self._begun[number] += 1
+    async def _send(
+        self, method: str, *arguments: Any, unit: str = WORKER, to: Observer | None = None
+    ) -> Any:
+        """Let a worker do a unit, and pass on meanwhile what it says of it, and of itself."""
+        number = min(range(len(self._workers)), key=self._in_flight.__getitem__)
+        self._in_flight[number] += 1
         result = getattr(self._workers[number], method).remote(*arguments)
-        task = asyncio.ensure_future(_awaited(result))
+        task = asyncio.ensure_future(_wait_for(result))
         try:
             while not task.done():
-                await asyncio.wait([task], timeout=HEARD_EVERY_S)
-                await self._hear(name, observer)
+                await asyncio.wait([task], timeout=POLL_S)
+                await self._pass_on({WORKER: self._observer, unit: to or self._observer})
             return await task
         except self._ray.exceptions.RayTaskError as error:
             if isinstance(error.cause, MglError):
@@ -169,28 +189,28 @@ class _Sharded:
             raise
         except self._ray.exceptions.RayActorError as error:
             raise EngineUnavailable(
-                f"a worker of the cluster ended {BEGUN_AGAIN + 1} times at the same work: "
+                f"a worker of the cluster ended {RETRIES + 1} times at the same work: "
                 f"{' '.join(str(error).split())[:300]}",
                 hint="look at the memory of its machine, and at Ray's logs",
             ) from error
         finally:
             task.cancel()
-            self._begun[number] -= 1
+            self._in_flight[number] -= 1
 
-    async def _hear(self, name: str, observer: Observer) -> None:
-        for unit, hears in {ANYONE: self._observer, name: observer}.items():
-            for said in await self._home.heard.remote(unit):
-                if said[0] == "note":
-                    hears.note(said[1])
+    async def _pass_on(self, observers: dict[str, Observer]) -> None:
+        for unit, observer in observers.items():
+            for message in await self._home.take_messages.remote(unit):
+                if message[0] == "note":
+                    observer.note(message[1])
                 else:
-                    hears.progress(*said[1:])
+                    observer.progress(*message[1:])
 
 
-async def _awaited(reference: Any) -> Any:
+async def _wait_for(reference: Awaitable[Any]) -> Any:
     return await reference
 
 
-def _write(path: Path, stored: bytes) -> None:
+def _write_store(path: Path, stored: bytes) -> None:
     """Put a store at its place, all at once."""
     remove_store(path)
     scratch = path.with_suffix(".come")

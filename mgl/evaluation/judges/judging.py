@@ -172,18 +172,18 @@ def join_golds(item: Item) -> str:
     return "\nor: ".join(item.golds)
 
 
-def _yes_or_no(prompt: Prompt) -> Ask:
+def _judge_yes_no(prompt: Prompt) -> Ask:
     """Judge by one prompt of ours, every item that has a gold answer."""
 
     async def ask(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
         if not item.golds:
             return _none("the item has no gold answer")
-        return await _decided(llm, prompt, item, answered, sampling)
+        return await _ask_decision(llm, prompt, item, answered, sampling)
 
     return ask
 
 
-async def _decided(
+async def _ask_decision(
     llm: LLM, prompt: Prompt, item: Item, answered: Answered, sampling: Sampling
 ) -> VerdictRecord:
     text = prompt.render(
@@ -216,7 +216,7 @@ async def _mindgraph(llm: LLM, item: Item, answered: Answered, sampling: Samplin
     return await _mindgraph_prompt(llm, item, answered, sampling)
 
 
-def _evaluated(prompt: Prompt) -> Ask:
+def _judge_by(prompt: Prompt) -> Ask:
     """Judge by a prompt of HGMem's, beside the passage that the question was made from."""
 
     async def ask(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
@@ -235,8 +235,8 @@ def _evaluated(prompt: Prompt) -> Ask:
 
 async def _locomo(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
     if item.labels.get("category", item.category) == "5":
-        return await _decided(llm, ABSTENTION, replace(item, golds=()), answered, sampling)
-    return await _yes_or_no(TALK)(llm, item, answered, sampling)
+        return await _ask_decision(llm, ABSTENTION, replace(item, golds=()), answered, sampling)
+    return await _judge_yes_no(TALK)(llm, item, answered, sampling)
 
 
 _TYPES: Final[Mapping[str, Prompt]] = MappingProxyType(
@@ -255,16 +255,16 @@ async def _longmemeval(
     llm: LLM, item: Item, answered: Answered, sampling: Sampling
 ) -> VerdictRecord:
     if item.id.endswith("_abs"):
-        return await _decided(llm, ABSTENTION, item, answered, sampling)
+        return await _ask_decision(llm, ABSTENTION, item, answered, sampling)
     if item.category not in _TYPES:
         return _none(f"LongMemEval has no question type {item.category!r}")
-    return await _yes_or_no(_TYPES[item.category])(llm, item, answered, sampling)
+    return await _judge_yes_no(_TYPES[item.category])(llm, item, answered, sampling)
 
 
 async def _dialsim(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
     if any(answered.text in (gold, f"{gold}.") for gold in item.golds):
         return _without_model(True, "the reference answer itself")
-    return await _yes_or_no(DIALOGUE)(llm, item, answered, sampling)
+    return await _judge_yes_no(DIALOGUE)(llm, item, answered, sampling)
 
 
 async def _citation_support(
@@ -295,16 +295,16 @@ _ALL: Final = (
         "hgmem_comprehensiveness",
         "HGMem Fig. 8",
         (COMPREHENSIVENESS, EVALUATION_AS_JSON),
-        _evaluated(COMPREHENSIVENESS),
+        _judge_by(COMPREHENSIVENESS),
     ),
     Judge(
         "hgmem_diversity",
         "HGMem Fig. 9",
         (DIVERSITY, EVALUATION_AS_JSON),
-        _evaluated(DIVERSITY),
+        _judge_by(DIVERSITY),
     ),
-    Judge("entailment", "ours, after HGMem §4.3", (ENTAILMENT,), _yes_or_no(ENTAILMENT)),
-    Judge("correctness", "ours", (CORRECTNESS,), _yes_or_no(CORRECTNESS)),
+    Judge("entailment", "ours, after HGMem §4.3", (ENTAILMENT,), _judge_yes_no(ENTAILMENT)),
+    Judge("correctness", "ours", (CORRECTNESS,), _judge_yes_no(CORRECTNESS)),
     Judge("locomo", "ours", (TALK, ABSTENTION), _locomo),
     Judge(
         "longmemeval",
@@ -313,7 +313,7 @@ _ALL: Final = (
         _longmemeval,
     ),
     Judge("dialsim", "ours", (DIALOGUE,), _dialsim),
-    Judge("moviechat", "ours", (FILM,), _yes_or_no(FILM)),
+    Judge("moviechat", "ours", (FILM,), _judge_yes_no(FILM)),
     Judge("citation_support", "ours", (SUPPORT,), _citation_support),
 )
 

@@ -150,7 +150,7 @@ def empty_cell() -> Cell:
 
 def difference_cell(interval: Interval) -> Cell:
     """A difference of two means, with its sign."""
-    mean, low, high = (_signed(end) for end in (interval.mean, interval.low, interval.high))
+    mean, low, high = (_with_sign(end) for end in (interval.mean, interval.low, interval.high))
     return Cell(mean, f"[{low}, {high}]", f"n {interval.n:,}")
 
 
@@ -178,6 +178,6 @@ def number_cell(
     return Cell(f"{value:,.{digits}f}", data=(datum,))
 
 
-def _signed(value: float) -> str:
+def _with_sign(value: float) -> str:
     text = f"{100 * value:+.1f}"
     return "0.0" if text in ("-0.0", "+0.0") else text.replace("-", "−")

@@ -65,7 +65,7 @@ class _Judge:
     def score(self, record: Record) -> float | None:
         return record.verdicts[self.seat.key].score
 
-    def asked(self, record: Record) -> bool:
+    def used_model(self, record: Record) -> bool:
         """Whether a model said what the verdict is."""
         return bool(record.verdicts[self.seat.key].reply)
 
@@ -77,7 +77,7 @@ def judge_table(group: Group, metrics: Sequence[Metric]) -> Table | None:
         return None
     by_rule = [each for each in metrics if each.kind == "share" and not each.judge]
     rows = [row for one in judges for row in _of_judge(one, by_rule)]
-    rows += [row for pair in combinations(judges, 2) for row in _between(*pair)]
+    rows += [row for pair in combinations(judges, 2) for row in _compare_judges(*pair)]
     rows += _of_preferences(group)
     lacking = {
         "the same verdicts asked again (--judge-repeats)": any(one.again for one in judges),
@@ -106,7 +106,7 @@ def list_doubts(group: Group) -> Iterator[str]:
                     f"({_kappa(found)}, n {found.compared:,})."
                 )
             continue
-        said = [judge.score(record) for record in judge.judged if judge.asked(record)]
+        said = [judge.score(record) for record in judge.judged if judge.used_model(record)]
         if len(said) >= _ENOUGH and len(set(said)) == 1 and said[0] is not None:
             yield (
                 f"The scores of {judge.named} tell nothing: all {len(said):,} of its verdicts are "
@@ -123,14 +123,14 @@ def _judges(group: Group) -> list[_Judge]:
             seat,
             tuple(one for one in seats.values() if one.who == seat.who and one.repeat),
             [record for record in records if seat.key in record.verdicts],
-            _labelled(group, seat),
+            _labelled_records(group, seat),
         )
         for seat in seats.values()
         if not seat.repeat
     ]
 
 
-def _labelled(group: Group, seat: Seat) -> list[Record]:
+def _labelled_records(group: Group, seat: Seat) -> list[Record]:
     """What people and the judge have both judged; an answer in several runs counts once."""
     return list(
         {
@@ -144,7 +144,7 @@ def _labelled(group: Group, seat: Seat) -> list[Record]:
 
 def _of_judge(judge: _Judge, by_rule: Sequence[Metric]) -> Iterator[tuple[Cell, ...]]:
     said = [judge.score(record) for record in judge.judged]
-    yield _read("replies that could be read, %", judge.who, said)
+    yield _read("readable replies, %", judge.who, said)
     yield from _with_itself(judge)
     for metric in by_rule:
         ruled = [record.value(metric.name) for record in judge.judged]
@@ -169,14 +169,14 @@ def _with_itself(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
     records = [
         record
         for record in judge.judged
-        if judge.asked(record) and all(seat.key in record.verdicts for seat in judge.again)
+        if judge.used_model(record) and all(seat.key in record.verdicts for seat in judge.again)
     ]
     times = [[record.verdicts[seat.key].score for record in records] for seat in judge.again]
     unread = sum(score is None for repeat in times for score in repeat)
     found = repeat_agreement(times)
     if found is not None:
-        asked = f"asked {len(times)} times at temperature {TEMPERATURE}; {unread} could not be read"
-        yield _share("agreement with itself, asked again, %", judge.who, found, asked)
+        beside = f"asked {len(times)} times at temperature {TEMPERATURE}; {unread} unreadable"
+        yield _share("agreement with itself, asked again, %", judge.who, found, beside)
     kept = [
         fmean(score == first for score in again)
         for record, *scores in zip(records, *times, strict=True)
@@ -184,22 +184,22 @@ def _with_itself(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
         and (again := [score for score in scores if score is not None])
     ]
     if kept:
-        what = "what was asked again and is the verdict that counts, %"
+        what = "repeats that agree with the verdict that counts, %"
         yield _share(what, judge.who, bootstrap_interval(kept), "averaged over answers")
 
 
 def _with_people(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
     said, people = _beside_people(judge)
     if said:
-        yield _read("replies on what people judged that could be read, %", judge.who, said)
+        yield _read("readable replies on labelled answers, %", judge.who, said)
     found = agreement(said, people)
     if found is not None:
         beside = _beside(found, "the judge is higher")
         yield _share("agreement with people, %", judge.who, found.share, beside)
     yield from _length(
         judge.who,
-        "verdict for twice the length, by what people said, points",
-        "answers that people judged alike",
+        "verdict for twice the length, by label, points",
+        "answers with the same label",
         length_bias([record.answer for record in judge.labelled], said, people),
     )
 
@@ -217,14 +217,14 @@ def _of_preferences(group: Group) -> Iterator[tuple[Cell, ...]]:
         own = [(run, pair) for run in group.runs for pair in run.pairs if pair.model == model]
         forth = [pair.forth.score for _, pair in own]
         back = [pair.back.score for _, pair in own]
-        yield _read("preferences that could be read, %", model, [*forth, *back])
+        yield _read("readable preferences, %", model, [*forth, *back])
         found = position_bias(forth, back)
         if found is not None:
-            same = "pairs of answers of which both could be read"
+            same = "pairs with both readable"
             yield _share("the same preference in both orders, %", model, found.consistent, same)
         if found is not None and found.first is not None:
-            fair = "50 would be fair; neither is left out"
-            yield _share("preferences for what comes first, %", model, found.first, fair)
+            fair = "50 would be fair; 'neither' is left out"
+            yield _share("preferences for the first answer, %", model, found.first, fair)
         yield from _length(
             model,
             "preference for twice the length, points",
@@ -247,12 +247,13 @@ def _by_length(own: Sequence[tuple[StoredRun, PairRecord]]) -> LengthBias | None
     return length_bias(answers, scores, places)
 
 
-def _between(one: _Judge, other: _Judge) -> Iterator[tuple[Cell, ...]]:
+def _compare_judges(one: _Judge, other: _Judge) -> Iterator[tuple[Cell, ...]]:
     """Agreement of two judges, unless they grade by different criteria."""
     shared = [
         record
         for record in one.judged
-        if other.seat.key in record.verdicts and (one.asked(record) or other.asked(record))
+        if other.seat.key in record.verdicts
+        and (one.used_model(record) or other.used_model(record))
     ]
     said = [one.score(record) for record in shared]
     others = [other.score(record) for record in shared]
@@ -295,7 +296,7 @@ def _length(
 def _read(what: str, judge: str, said: Sequence[float | None]) -> tuple[Cell, ...]:
     unread = said.count(None)
     read = wilson_interval(len(said) - unread, len(said))
-    return _share(what, judge, read, f"{unread} could not be")
+    return _share(what, judge, read, f"{unread} unreadable")
 
 
 def _share(what: str, judge: str, found: Interval, beside: str) -> tuple[Cell, ...]:

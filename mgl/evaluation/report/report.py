@@ -75,12 +75,12 @@ def make_report(
         tables = _tables(group, own, comparisons, family, known, rows)
         plots = draw_plots(group, own, name)
         blocks: tuple[Table | Plot, ...] = (*tables, *plots, *_provenance(group))
-        chapters.append(Chapter(_heading(group, groups), tuple(_notes(group)), blocks))
+        chapters.append(Chapter(_chapter_title(group, groups), tuple(_notes(group)), blocks))
     title = ", ".join(dict.fromkeys(group.benchmark for group in groups))
     return Report(f"Evaluation: {title}", tuple(chapters), READING)
 
 
-def _heading(group: Group, groups: Sequence[Group]) -> str:
+def _chapter_title(group: Group, groups: Sequence[Group]) -> str:
     alone = sum(each.benchmark == group.benchmark for each in groups) == 1
     runs = ", ".join(run.name for run in group.runs)
     return group.benchmark if alone else f"{group.benchmark} ({runs})"

@@ -123,10 +123,10 @@ class Runner:
                 )
             with self._execution.execute(place) as executor:
 
-                async def working() -> None:
+                async def do_work() -> None:
                     await work(executor, model)
 
-                place.run(working)
+                place.run(do_work)
 
     async def _each(self, units: Iterable[Work]) -> None:
         await for_each(units, lambda unit: unit(), at_once=self._execution.concurrency)

@@ -119,7 +119,7 @@ def find_label(reply: str, labels: Sequence[str]) -> str | None:
     named = [label for label in labels if re.search(rf"\b{_UN}?{re.escape(label)}", reply, re.I)]
     if len(named) != 1:
         return None
-    if not _denied(named[0], reply):
+    if not _is_denied(named[0], reply):
         return named[0]
     others = [label for label in labels if label != named[0]]
     return others[0] if len(others) == 1 else None
@@ -131,7 +131,7 @@ def gold_label(item: Item) -> str | None:
     return next((each for each in item.choices if each.lower() in wanted), None)
 
 
-def _denied(label: str, reply: str) -> bool:
+def _is_denied(label: str, reply: str) -> bool:
     """Whether the label is said with one denial of the two that a reply can have, before it and in
     the word itself."""
     word = re.escape(label)

@@ -144,7 +144,7 @@ def _of_golds(score: Callable[[str, Sequence[str]], float]) -> Score:
     return lambda item, answered: score(answered.text, item.golds) if item.golds else None
 
 
-def _decided(
+def _score_decision(
     gold: Callable[[Item], object | None], right: Callable[[str, Item], object | bool]
 ) -> Score:
     """1 if what a reply decides is the gold, else 0; None if the item has no such gold."""
@@ -160,7 +160,7 @@ def _gold_verdict(item: Item) -> bool | None:
     return find_verdict(item.golds[0]) if item.golds else None
 
 
-_letter = _decided(gold_letter, lambda text, item: find_letter(text, item.choices))
+_letter = _score_decision(gold_letter, lambda text, item: find_letter(text, item.choices))
 
 
 def _dialsim(item: Item, answered: Answered) -> float | None:
@@ -265,20 +265,20 @@ SCORERS: Final[Mapping[str, Scorer]] = {
         Scorer(
             "choice_letter_longbench",
             "share",
-            _decided(gold_letter, lambda text, _: letter_longbench(text)),
+            _score_decision(gold_letter, lambda text, _: letter_longbench(text)),
             "LongBench v2: its two sentences alone",
         ),
         Scorer("choice_letter_dialsim", "share", _dialsim, "DialSim: the right option, no other"),
         Scorer(
             "label_accuracy",
             "share",
-            _decided(gold_label, lambda text, item: find_label(text, item.choices)),
+            _score_decision(gold_label, lambda text, item: find_label(text, item.choices)),
             "Prelude: the right label, by its name",
         ),
         Scorer(
             "claim_accuracy",
             "share",
-            _decided(_gold_verdict, lambda text, _: find_verdict(text)),
+            _score_decision(_gold_verdict, lambda text, _: find_verdict(text)),
             "HGMem on NoCha: claims judged correctly",
         ),
         Scorer(

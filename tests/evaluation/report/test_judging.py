@@ -67,12 +67,12 @@ def test_one_judge_that_is_asked_once(tmp_path: Path) -> None:
         "Not measured here: the same verdicts asked again (--judge-repeats), "
         "two answers in both orders (--judge-pairs), people's verdicts (--judge-labels).",
     )
-    read, beside = row(found, "locomo", "replies that could be read, %")
-    assert (read.text, beside.text) == ("75.0", "1 could not be")
+    read, beside = row(found, "locomo", "readable replies, %")
+    assert (read.text, beside.text) == ("75.0", "1 unreadable")
     ruled, beside = row(found, "locomo", "agreement with exact_match, %")
     assert (ruled.text, ruled.beside) == ("66.7", "n 3")
     assert beside.text.endswith("where they differ, the judge is higher in 100%")
-    assert whats(found) == {"replies that could be read, %", "agreement with exact_match, %"}
+    assert whats(found) == {"readable replies, %", "agreement with exact_match, %"}
 
 
 def test_a_judge_that_is_asked_again(tmp_path: Path) -> None:
@@ -86,8 +86,8 @@ def test_a_judge_that_is_asked_again(tmp_path: Path) -> None:
     found = table(tmp_path / "run", verdicts, repeats=2)
     itself, beside = row(found, "locomo", "agreement with itself, asked again, %")
     assert (itself.text, itself.beside) == ("66.7", "n 3")
-    assert "asked 2 times at temperature 0.7; 1 could not be read" in beside.text
-    kept, _ = row(found, "locomo", "what was asked again and is the verdict that counts, %")
+    assert "asked 2 times at temperature 0.7; 1 unreadable" in beside.text
+    kept, _ = row(found, "locomo", "repeats that agree with the verdict that counts, %")
     assert (kept.text, kept.beside) == ("83.3", "n 3")
     assert "asked again" not in found.notes[0]
 
@@ -100,7 +100,7 @@ def test_verdicts_that_no_model_gave_say_nothing_of_it(tmp_path: Path) -> None:
         "correctness by b, again 1": [1, 0],
     }
     found = table(tmp_path / "run", verdicts, repeats=1, reply="")
-    assert whats(found) == {"replies that could be read, %", "agreement with exact_match, %"}
+    assert whats(found) == {"readable replies, %", "agreement with exact_match, %"}
 
 
 def test_two_judges_are_held_against_each_other(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_two_judges_are_held_against_each_other(tmp_path: Path) -> None:
     assert (shared.text, shared.beside) == ("75.0", "n 4")
     assert beside.text.startswith("kappa 0.50 [")
     assert beside.text.endswith("locomo is higher in 100%")
-    other, _ = row(found, "correctness by b", "replies that could be read, %")
+    other, _ = row(found, "correctness by b", "readable replies, %")
     assert other.text == "100.0"
     assert row(found, "correctness by b", "agreement with exact_match, %")[0].beside == "n 5"
 
@@ -142,7 +142,7 @@ def test_a_verdict_that_is_yet_to_come_is_not_compared(tmp_path: Path, key: str)
     (group,) = group_runs([read_run(folder)])
     found = judge_table(group, list_metrics(group))
     assert found is not None
-    kept, _ = row(found, "locomo", "what was asked again and is the verdict that counts, %")
+    kept, _ = row(found, "locomo", "repeats that agree with the verdict that counts, %")
     assert (kept.text, kept.beside) == ("0.0", "n 1")
 
 
@@ -215,13 +215,13 @@ def test_a_judge_is_held_against_people(tmp_path: Path) -> None:
     assert (people_say.text, people_say.beside) == ("50.0", "n 4")
     assert beside.text.startswith("kappa 0.00 [")
     assert beside.text.endswith("the judge is higher in 50%")
-    read, beside = row(found, "locomo", "replies on what people judged that could be read, %")
-    assert (read.text, beside.text) == ("80.0", "1 could not be")
+    read, beside = row(found, "locomo", "readable replies on labelled answers, %")
+    assert (read.text, beside.text) == ("80.0", "1 unreadable")
     longer, beside = row(
-        found, "locomo", "verdict for twice the length, by what people said, points"
+        found, "locomo", "verdict for twice the length, by label, points"
     )
     assert longer.text == "+100.0"
-    assert beside.text.startswith("answers that people judged alike")
+    assert beside.text.startswith("answers with the same label")
     assert "people" not in found.notes[0]
 
 
@@ -242,10 +242,10 @@ def test_a_judging_model_is_asked_in_both_orders(tmp_path: Path) -> None:
     found = read_table(folder)
     same, beside = row(found, MODEL, "the same preference in both orders, %")
     assert (same.text, same.beside) == ("33.3", "n 3")
-    assert beside.text == "pairs of answers of which both could be read"
-    read, _ = row(found, MODEL, "preferences that could be read, %")
+    assert beside.text == "pairs with both readable"
+    read, _ = row(found, MODEL, "readable preferences, %")
     assert (read.text, read.beside) == ("87.5", "n 8")
-    first, _ = row(found, MODEL, "preferences for what comes first, %")
+    first, _ = row(found, MODEL, "preferences for the first answer, %")
     assert (first.text, first.beside) == ("60.0", "n 5")
     longer, _ = row(found, MODEL, "preference for twice the length, points")
     assert longer.text == "+50.0"

@@ -164,9 +164,9 @@ def test_cost_is_told_apart_for_building_answering_and_judging(report: Report) -
 
 def test_the_judges_unread_replies_are_counted(report: Report) -> None:
     title = f"The judge: locomo by {MODEL}"
-    found = row(report, title, "locomo", "replies that could be read, %")
+    found = row(report, title, "locomo", "readable replies, %")
     assert found["found"].text == "60.0"
-    assert found["beside"].text == "2 could not be"
+    assert found["beside"].text == "2 unreadable"
 
 
 def test_the_report_states_its_rule(report: Report) -> None:

@@ -1,0 +1,214 @@
+"""The actors of a sharded run: the home, beside the run's store, and the workers.
+
+    >>> store = HomeStore.over(path, ray, home)         # doctest: +SKIP
+    >>> store.find_call(key)                            # doctest: +SKIP
+
+The home runs on the machine of the run and is the only writer to its store while workers are at
+work; each request takes a round trip of milliseconds, where a model call takes seconds. A worker
+has one model server and works on the units that it is sent. It opens its model with the first unit,
+so that what goes wrong there is an error of that unit. The stores of its memories travel as bytes.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from uuid import uuid4
+
+from mgl.errors import MglError, UsageError
+from mgl.evaluation.judges.panel import Seat
+from mgl.evaluation.records import BuildRecord, Record, VerdictRecord
+from mgl.evaluation.runs.units import (
+    Ask,
+    Build,
+    Seconds,
+    answer_item,
+    build_memory,
+    compare_answers,
+    judge_answer,
+    remove_store,
+)
+from mgl.lab.model import ModelChoice
+from mgl.lab.workplace import Workplace
+from mgl.llm.calls import CallRecord
+from mgl.llm.engines.recorded import ModelFacts
+from mgl.models import shipped
+from mgl.store import Store
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["WORKER", "Home", "HomeStore", "Message", "Worker"]
+
+WORKER = ""
+"""Stands for a unit's name in what is said of the worker itself."""
+
+Message = tuple[Literal["note"], str] | tuple[Literal["progress"], str, int, int]
+"""What an observer is told on a worker."""
+
+ResultT = TypeVar("ResultT")
+
+
+class Home:
+    """The actor over the run's store, and the mailbox of the workers' observers."""
+
+    def __init__(self, path: Path) -> None:
+        self._store = Store.open(path)
+        self._messages: defaultdict[str, list[Message]] = defaultdict(list)
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the store."""
+        return getattr(self._store, method)(*arguments)
+
+    def put_message(self, unit: str, message: Message) -> None:
+        """Keep what is said of a unit until it is taken."""
+        self._messages[unit].append(message)
+
+    def take_messages(self, unit: str) -> list[Message]:
+        """Take what was said of a unit since the last time."""
+        return self._messages.pop(unit, [])
+
+
+class HomeStore(Store):
+    """A store whose calls, token counts and vectors are the home's."""
+
+    _ray: Any
+    _home: Any
+
+    @classmethod
+    def over(cls, path: Path, ray: Any, home: Any) -> Self:
+        """Open a store at ``path`` over the actor ``home``."""
+        store = cls.open(path)
+        store._ray, store._home = ray, home
+        return store
+
+    def add_call(self, call: CallRecord, memory_id: str | None) -> None:
+        self._call("add_call", call, memory_id)
+
+    def find_call(self, key: str) -> CallRecord | None:
+        found: CallRecord | None = self._call("find_call", key)
+        return found
+
+    def token_counts(self, model_id: str, texts: Sequence[str]) -> list[int | None]:
+        counts: list[int | None] = self._call("token_counts", model_id, texts)
+        return counts
+
+    def put_token_counts(self, model_id: str, counts: Mapping[str, int]) -> None:
+        self._call("put_token_counts", model_id, counts)
+
+    def vectors(self, model_id: str, texts: Sequence[str]) -> list[NDArray[np.float32] | None]:
+        found: list[NDArray[np.float32] | None] = self._call("vectors", model_id, texts)
+        return found
+
+    def put_vectors(
+        self, model_id: str, texts: Sequence[str], vectors: NDArray[np.float32]
+    ) -> None:
+        self._call("put_vectors", model_id, texts, vectors)
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        """Call the home; an error of mgl that was raised there is raised here."""
+        try:
+            return self._ray.get(self._home.call.remote(method, *arguments))
+        except self._ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, MglError):
+                raise error.cause from None
+            raise
+
+
+class Worker:
+    """The actor that works on units, several at once, each in a thread of its own.
+
+    ``home`` is the name of the actor ``Home``; the worker's model must have the same ``facts`` as
+    the run's. Its methods are those of ``mgl.evaluation.runs.units``.
+    """
+
+    def __init__(self, home: str, choice: ModelChoice, facts: ModelFacts) -> None:
+        import ray
+
+        self._ray, self._home = ray, ray.get_actor(home)
+        self._choice = choice
+        self._facts = facts
+        self._lock = Lock()
+        self._stack = ExitStack()
+        self._place: Workplace | None = None
+        self._folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="mgl-worker-")))
+
+    def ready(self) -> None:
+        """Return once this worker has found a processor."""
+
+    def build(self, name: str, work: Build) -> tuple[BuildRecord, Seconds, bytes]:
+        """Build a memory, with the bytes of its store."""
+        path = self._new_path()
+        observer = _Messenger(self._home, name)
+        try:
+            record, seconds = self._run(lambda place: build_memory(place, work, path, observer))
+            return record, seconds, path.read_bytes()
+        finally:
+            remove_store(path)
+
+    def answer(
+        self, work: Ask, base: bytes | None, keep: bool
+    ) -> tuple[Record, Seconds, bytes | None]:
+        """Answer over the store whose bytes are given; with those of the item's own to ``keep``."""
+        path, shared = self._new_path(), self._new_path()
+        try:
+            if base is not None:
+                shared.write_bytes(base)
+                work = replace(work, base=shared)
+            record, seconds = self._run(lambda place: answer_item(place, work, path))
+            return record, seconds, path.read_bytes() if keep else None
+        finally:
+            remove_store(path)
+            remove_store(shared)
+
+    def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, Seconds]:
+        return self._run(lambda place: judge_answer(place, record, seat))
+
+    def compare(self, first: Record, second: Record) -> tuple[VerdictRecord, Seconds]:
+        return self._run(lambda place: compare_answers(place, first, second))
+
+    def _run(self, make: Callable[[Workplace], Coroutine[Any, Any, ResultT]]) -> ResultT:
+        with self._lock:
+            if self._place is None:
+                self._place = self._open()
+            place = self._place
+        return place.run(lambda: make(place))
+
+    def _open(self) -> Workplace:
+        store = HomeStore.over(self._folder / "calls.sqlite", self._ray, self._home)
+        with ExitStack() as opened:
+            opened.enter_context(store)
+            observer = _Messenger(self._home, WORKER)
+            place = opened.enter_context(Workplace(shipped.home(), store, self._choice, observer))
+            if place.facts != self._facts:
+                raise UsageError(
+                    f"{self._facts.profile} is not the same model on {socket.gethostname()}: "
+                    f"{place.facts}, and the run has {self._facts}",
+                    hint="give every machine the same profiles, and servers of the same model",
+                )
+            self._stack.push(opened.pop_all())
+        return place
+
+    def _new_path(self) -> Path:
+        return self._folder / f"{uuid4().hex}.sqlite"
+
+
+class _Messenger:
+    """An observer that writes to the home's mailbox."""
+
+    def __init__(self, home: Any, unit: str) -> None:
+        self._home, self._unit = home, unit
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        self._home.put_message.remote(self._unit, ("progress", stage, done, total))
+
+    def note(self, text: str) -> None:
+        self._home.put_message.remote(self._unit, ("note", text))
