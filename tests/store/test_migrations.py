@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mgl.errors import StoreError
@@ -14,7 +15,7 @@ from mgl.llm.calls import CallRecord
 from mgl.store import Store
 from mgl.store.calls import COLUMNS, call_row
 from mgl.store.migrations import MIGRATIONS, Migration, migrate
-from mgl.store.rows import placeholders
+from mgl.store.rows import placeholders, text_digest
 
 
 def query(path: Path, sql: str) -> list[tuple[str, ...]]:
@@ -102,3 +103,16 @@ def test_a_database_of_a_newer_mgl_is_left_alone(
         Store.open(path)
     assert "upgrade mgl" in caught.value.hint
     assert path.read_bytes() == before
+
+
+def test_vectors_of_an_older_database_are_kept(path: Path, connection: sqlite3.Connection) -> None:
+    before = [migration.name for migration in MIGRATIONS].index("0009_indexes")
+    migrate(connection, path, MIGRATIONS[:before])
+    vector = np.array([0.6, 0.8], np.float32)
+    row = ("m", text_digest("Ann"), vector.tobytes())
+    connection.execute("INSERT INTO vectors VALUES (?, ?, ?)", row)
+    connection.commit()
+    with Store.open(path) as store:
+        (kept,) = store.vectors("m", ["Ann"])
+    assert kept is not None
+    assert kept.tolist() == vector.tolist()
