@@ -3,14 +3,12 @@
 Two Protocols, one above the other:
 
 - ``LLM`` is what memories see. It owns policy: constrained output, validation of every reply,
-  retries, deadlines, bounded concurrency, the call log. ``mgl.llm.client.Client`` is it.
+  retries, deadlines, bounded concurrency, the call log. ``mgl.llm.client.Client`` implements it.
 - ``Engine`` is what a backend implements: one request, one completion, nothing else.
 
-A schema is a pydantic model class, made per call where its enums depend on the state. The engine
-gets its JSON schema and is asked to decode under it; the client validates the reply against the
-same class whatever the engine promised.
-
-It does not know prompts, memories or the store.
+A schema is a pydantic model class, made per call if its enums depend on the state. The engine gets
+its JSON schema and decodes under it; the client validates the reply against the same class whatever
+the engine promised.
 """
 
 from __future__ import annotations
@@ -21,20 +19,6 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
 from pydantic import BaseModel
 
-__all__ = [
-    "LLM",
-    "Completion",
-    "Engine",
-    "FinishReason",
-    "Message",
-    "Reply",
-    "Request",
-    "Sampling",
-    "TokenUsage",
-    "Tool",
-    "ToolCall",
-]
-
 FinishReason = Literal["stop", "length", "tool_calls"]
 SchemaT = TypeVar("SchemaT", bound=BaseModel)
 ParsedT = TypeVar("ParsedT", covariant=True)
@@ -42,7 +26,7 @@ ParsedT = TypeVar("ParsedT", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call the model asked for; ``arguments`` is the JSON text as the model wrote it."""
+    """A call that the model made; ``arguments`` is the JSON text as the model wrote it."""
 
     id: str
     name: str
@@ -51,7 +35,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One chat message. ``tool_call_id`` is set where ``role`` is ``tool``."""
+    """One chat message. ``tool_call_id`` is set if ``role`` is ``tool``."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
@@ -70,7 +54,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How tokens are drawn. Temperature 0 is greedy; ``max_tokens`` bounds the reply."""
+    """How tokens are sampled. Temperature 0 is greedy; ``max_tokens`` bounds the reply."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -80,7 +64,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Tokens of one completion, counted by the engine; ``cached_tokens`` are part of the input."""
+    """The engine's token counts of one completion; ``cached_tokens`` are part of the input."""
 
     input_tokens: int
     output_tokens: int
@@ -89,7 +73,7 @@ class TokenUsage:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Everything an engine needs to know, and everything that decides its reply.
+    """Everything that decides an engine's reply.
 
     With ``choices`` the reply is exactly one of them (no schema then), and the completion carries
     the log-probability of each of its tokens.
@@ -104,10 +88,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """An engine's raw reply. ``logprobs`` (natural, one a token) where choices were asked for.
+    """An engine's raw reply; ``logprobs`` (natural, one per token) if the request had choices.
 
-    ``way`` names the constraint that decoded it (None: it was written freely), and ``loosened``
-    counts the stronger ones that were given up for it, because the engine could not compile them.
+    ``way`` names the constraint format that decoded it (None: unconstrained), and ``loosened``
+    counts the stronger formats that were dropped because the engine could not compile them.
     """
 
     text: str
@@ -141,8 +125,8 @@ class Engine(Protocol):
     """A model backend: one request in, one completion out.
 
     Raises the ``EngineError`` family and nothing else. ``model_id`` names weights and revision
-    (it enters the cache key). ``concurrency`` is how many requests it takes at once with gain,
-    as far as that is known before any is sent.
+    (it is part of the cache key). ``concurrency`` is how many requests it can usefully take at
+    once, as a guess before any is sent.
     """
 
     @property
@@ -160,15 +144,15 @@ class Engine(Protocol):
     async def generate(self, request: Request) -> Completion: ...
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text by the model's own tokenizer, without special tokens."""
+        """Count each text's tokens with the model's tokenizer, without special tokens."""
         ...
 
     async def count_prompt_tokens(self, request: Request) -> int:
-        """Input tokens of a request as the engine will see it, chat template included."""
+        """Count a request's input tokens as the engine sees it, chat template included."""
         ...
 
-    async def waiting(self) -> int | None:
-        """How many requests wait in the server now, whoever sent them; None if nobody tells."""
+    async def count_waiting(self) -> int | None:
+        """How many requests wait in the server now, from any client; None if unknown."""
         ...
 
     async def aclose(self) -> None: ...
@@ -216,7 +200,7 @@ class LLM(Protocol):
         ...
 
     async def probability_of_yes(self, messages: Sequence[Message], *, stage: str = "") -> float:
-        """P(Yes), 0 to 1, of a reply that must be Yes or No."""
+        """P(Yes), from 0 to 1, of a reply that must be Yes or No."""
         ...
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]: ...

@@ -1,9 +1,9 @@
-"""The record of model calls: one row a call, and the cache that is read off it.
+"""The log of model calls: one row per call, which also serves as the cache.
 
 A call's key is a hash of everything that decides its reply: model and weights, messages, tools,
-JSON schema, sampling and seed. A completion that was logged under a key is replayed instead of
-asked for again, whether its reply turned out valid or not: so a killed run resumes with no call
-paid twice, and a finished run replays to the same records without a model.
+JSON schema, sampling and seed. A completion that was logged under a key is replayed instead of sent
+again, whether its reply was valid or not: so a killed run resumes without paying a call twice, and a
+finished run replays to the same records without a model.
 
 A call also knows its lineage: the turns of a conversation that its prompt shows, so that it is
 deleted with them. Who makes the calls says so around them, also for tasks started within:
@@ -25,22 +25,6 @@ from typing import Any, Literal, Protocol
 
 from mgl.llm.base import Completion, Request
 
-__all__ = [
-    "CallLog",
-    "CallRecord",
-    "Lineage",
-    "MemoryCallLog",
-    "Outcome",
-    "RecordedRun",
-    "TokenCounts",
-    "call_key",
-    "content_hash",
-    "request_json",
-    "showing",
-    "witness",
-    "witnessing",
-]
-
 Outcome = Literal[
     "ok",
     "empty",
@@ -53,9 +37,9 @@ Outcome = Literal[
     "failed",
     "unavailable",
 ]
-"""``invalid`` is not of the schema's form; ``violated`` is, and breaks a rule beyond any form.
-``overflow`` is a prompt that a server found too long for its context. A server that ``failed``
-answered others; one that was ``unavailable`` may not have."""
+"""``invalid`` does not match the schema; ``violated`` does, and breaks a rule that no grammar can
+force. ``overflow`` is a prompt that a server found too long for its context. A server that
+``failed`` answered other requests; one that was ``unavailable`` may not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +57,7 @@ class Lineage:
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One call. ``completion`` is None where none came back (time-out, refusal, lost server)."""
+    """One call. ``completion`` is None if none came back (time-out, refusal, lost server)."""
 
     key: str
     stage: str
@@ -124,10 +108,10 @@ def witness() -> Lineage | None:
 
 
 class CallLog(Protocol):
-    """Where calls are recorded and completions replayed from. The store implements it."""
+    """Where calls are recorded and completions are replayed from. The store implements it."""
 
     def replay(self, key: str) -> CallRecord | None:
-        """The record with a completion under this key, if there is one."""
+        """Find the record with a completion under this key."""
         ...
 
     def record(self, call: CallRecord) -> None: ...
@@ -157,13 +141,13 @@ class RecordedRun(TokenCounts, Protocol):
 
 
 def content_hash(value: Mapping[str, Any] | list[Any] | str) -> str:
-    """sha256 of a JSON value in canonical form (sorted keys, no white space)."""
+    """Hash a JSON value in canonical form (sorted keys, no white space) with sha256."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def request_json(request: Request) -> dict[str, Any]:
-    """A request as plain JSON values, as it is hashed and stored."""
+    """Convert a request to plain JSON values, as it is hashed and stored."""
     return {
         "messages": [asdict(message) for message in request.messages],
         "json_schema": None if request.json_schema is None else dict(request.json_schema),
@@ -174,7 +158,7 @@ def request_json(request: Request) -> dict[str, Any]:
 
 
 def call_key(model_id: str, request: Request) -> str:
-    """The cache key of a request to a model.
+    """Compute the cache key of a request to a model.
 
     The order of a schema's properties counts: the model writes them in that order.
     """
@@ -184,7 +168,7 @@ def call_key(model_id: str, request: Request) -> str:
 
 
 class MemoryCallLog:
-    """A call log that forgets when its process ends: for tests, and for calls not worth keeping."""
+    """A call log in memory, for tests and for calls not worth keeping."""
 
     def __init__(self) -> None:
         self.records: list[CallRecord] = []

@@ -368,7 +368,7 @@ class Client:
             slots = (
                 Limiter(fixed)
                 if fixed
-                else Limiter(self._engine.concurrency, waiting=self._engine.waiting)
+                else Limiter(self._engine.concurrency, waiting=self._engine.count_waiting)
             )
             self._running = _Running(loop, slots)
         return self._running

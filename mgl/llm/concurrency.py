@@ -1,6 +1,6 @@
 """Calls in flight: how many at once, shared, retried, and run from synchronous code.
 
-    limiter = Limiter(16, waiting=engine.waiting)
+    limiter = Limiter(16, waiting=engine.count_waiting)
     async with limiter:
         completion = await engine.generate(request)
 

@@ -51,7 +51,7 @@ class _Fake:
     async def count_prompt_tokens(self, request: Request) -> int:
         return _prompt_tokens(request)
 
-    async def waiting(self) -> int | None:
+    async def count_waiting(self) -> int | None:
         return None
 
     async def aclose(self) -> None:

@@ -1,8 +1,8 @@
-"""A regular language as a small tree, written out as EBNF, as Lark or as a regular expression.
+"""A regular language as a small tree, written as EBNF, as Lark or as a regular expression.
 
 Engines differ in the notation they take: xgrammar (OpenVINO, vLLM) reads EBNF, llguidance (vLLM)
 reads Lark, Outlines reads regular expressions. One tree and three writers keep the language the
-same for all of them, but for what is bounded or verbatim inside a string.
+same for all, except for bounded and verbatim text inside a string.
 
     >>> tree = Seq((Literal('{"a":'), Repeat(DIGIT, 1, 3), Literal("}")))
     >>> to_regex(tree)
@@ -10,8 +10,8 @@ same for all of them, but for what is bounded or verbatim inside a string.
     >>> to_ebnf(tree)
     'root ::= "{\\\\"a\\\\":" r0 "}"\\nr0 ::= [0-9]{1,3}\\n'
 
-It has no recursion: what it can say is regular. Of JSON it knows only the inside of a string,
-because there the notations part (``Text``, ``Part``).
+There is no recursion. Of JSON it knows only the inside of a string, because there the notations
+differ (``Text``, ``Part``).
 """
 
 from __future__ import annotations
@@ -21,22 +21,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-
-__all__ = [
-    "DIGIT",
-    "Choice",
-    "Class",
-    "Literal",
-    "Node",
-    "Part",
-    "Repeat",
-    "Seq",
-    "Text",
-    "literals",
-    "to_ebnf",
-    "to_lark",
-    "to_regex",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +40,7 @@ class Class:
 
 @dataclass(frozen=True, slots=True)
 class Seq:
-    """One after the other."""
+    """All of these in order."""
 
     parts: tuple[Node, ...]
 
@@ -70,7 +54,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Between ``least`` and ``most`` times; ``most`` None is without bound."""
+    """From ``least`` to ``most`` times; ``most`` None is unbounded."""
 
     part: Node
     least: int
@@ -96,9 +80,9 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The inside of a JSON string that is some words of ``text``, in a row.
+    """The inside of a JSON string that is consecutive words of ``text``.
 
-    Only Lark can force that; in the others it is a ``Text`` of as many characters.
+    Only Lark can force that; in the other notations it is a ``Text`` of as many characters.
     """
 
     text: str
@@ -115,24 +99,24 @@ _LETTER = r"[^\x00-\x20\x22\x5c\x7f]"
 _ESCAPE_REGEX = r'\\["\x5c/nrt]'
 _ESCAPE_LARK = r'\\["\x5c\/nrt]'
 _ESCAPE_EBNF = r'"\\" ["\x5c/nrt]'
-# A model that has used up its words would else go on without spaces until its budget is gone.
+# Otherwise a model that has used up its words goes on without spaces until its budget is gone.
 _LETTERS_A_WORD = 24
 _CHARACTERS_A_WORD = 7
 
 
 def to_regex(node: Node) -> str:
-    """A regular expression of the subset that Python and Rust read alike, unanchored."""
+    """Write a regular expression, unanchored, in the subset common to Python and Rust."""
     match node:
         case Literal(text):
             return "".join(f"\\{c}" if c in r"\.^$*+?{}[]()|" else _control(c) for c in text)
         case Class():
             return _class(node)
         case Seq(parts):
-            return "".join(_grouped(p) if isinstance(p, Choice) else to_regex(p) for p in parts)
+            return "".join(_group(p) if isinstance(p, Choice) else to_regex(p) for p in parts)
         case Choice(options):
             return "|".join(to_regex(option) for option in options)
         case Repeat(part, least, most):
-            return _grouped(part) + _bounds(least, most)
+            return _group(part) + _bounds(least, most)
         case Text(least, most):
             return f"(?:{_CHARACTER}|{_ESCAPE_REGEX}){_bounds(least, most)}"
         case Part(_, most):
@@ -140,7 +124,7 @@ def to_regex(node: Node) -> str:
 
 
 def to_ebnf(node: Node) -> str:
-    """An EBNF grammar as xgrammar reads it; its start rule is ``root``."""
+    """Write an EBNF grammar for xgrammar, with the start rule ``root``."""
     writer = _Rules()
     root = writer.write(node)
     return "".join([f"root ::= {root}\n", *(f"{n} ::= {body}\n" for n, body in writer.rules)])
@@ -148,9 +132,9 @@ def to_ebnf(node: Node) -> str:
 
 @dataclass(slots=True)
 class _Rules:
-    """Writes a tree, giving what is likely to come again a rule of its own, written once.
+    """Writes a tree, with a rule of its own for each part that is likely to recur.
 
-    A rule is compiled once for all its uses, and that is most of what a grammar costs.
+    A rule is compiled once for all its uses, and compiling is most of what a grammar costs.
     """
 
     rules: list[tuple[str, str]] = field(default_factory=list)
@@ -159,28 +143,28 @@ class _Rules:
     def write(self, node: Node) -> str:
         match node:
             case Literal(text):
-                return _quoted(text)
+                return _quote(text)
             case Class():
                 return _class(node)
             case Seq(parts):
-                return " ".join(self._nested(part) for part in parts) or '""'
+                return " ".join(self._write_nested(part) for part in parts) or '""'
             case Choice(options):
-                return " | ".join(self._nested(option) or '""' for option in options)
+                return " | ".join(self._write_nested(option) or '""' for option in options)
             case Repeat(part, least, most):
-                return self._named(part) + _bounds(least, most)
+                return self._name(part) + _bounds(least, most)
             case Text(least, most):
                 return self._words(least, most)
             case Part(_, most):
                 return self._words(1, most)
 
-    def _nested(self, node: Node) -> str:
+    def _write_nested(self, node: Node) -> str:
         if isinstance(node, Choice | Text | Part):
-            return self._named(node)
+            return self._name(node)
         if isinstance(node, Repeat) and isinstance(node.part, Class) and node.most != node.least:
-            return self._named(node)
+            return self._name(node)
         return self.write(node)
 
-    def _named(self, node: Node) -> str:
+    def _name(self, node: Node) -> str:
         if isinstance(node, Class):
             return _class(node)
         if node not in self.names:
@@ -203,10 +187,10 @@ class _Rules:
 
 
 def to_lark(node: Node) -> str:
-    """A grammar as llguidance reads it; its start rule is ``start``.
+    """Write a Lark grammar for llguidance, with the start rule ``start``.
 
-    What holds no text of the model's own is one terminal each, a regular expression: few lexemes
-    are what makes it cheap to follow.
+    Each part without free text is one terminal, a regular expression: the fewer lexemes, the
+    cheaper it is to follow.
     """
     writer = _Lark()
     start = writer.write(node)
@@ -220,21 +204,21 @@ class _Lark:
 
     def write(self, node: Node) -> str:
         if _is_fixed(node):
-            return self._named(node) if isinstance(node, Choice) else _terminal(node)
+            return self._name(node) if isinstance(node, Choice) else _terminal(node)
         match node:
             case Seq(parts):
-                return " ".join(map(self._nested, _fixed_joined(parts)))
+                return " ".join(map(self._write_nested, _fixed_joined(parts)))
             case Choice(options):
-                return " | ".join(map(self._nested, options))
+                return " | ".join(map(self._write_nested, options))
             case Repeat(part, least, most):
-                return self._named(part) + _bounds(least, most)
+                return self._name(part) + _bounds(least, most)
             case _:
-                return self._named(node)
+                return self._name(node)
 
-    def _nested(self, node: Node) -> str:
-        return self._named(node) if isinstance(node, Choice) else self.write(node)
+    def _write_nested(self, node: Node) -> str:
+        return self._name(node) if isinstance(node, Choice) else self.write(node)
 
-    def _named(self, node: Node) -> str:
+    def _name(self, node: Node) -> str:
         if node not in self.names:
             number = len(self.names)
             match node:
@@ -252,7 +236,7 @@ class _Lark:
                     line = f"{name}: {_terminal(node)}"
                 case _:
                     name = f"r{number}"
-                    self.names[node] = name  # claimed before its own parts are named
+                    self.names[node] = name  # reserved before its parts are named
                     line = f"{name}: {self.write(node)}"
             self.names[node] = name
             self.lines.append(line)
@@ -272,7 +256,7 @@ def _is_fixed(node: Node) -> bool:
 
 
 def _fixed_joined(parts: Sequence[Node]) -> list[Node]:
-    """The parts, with neighbours that hold no free text as one."""
+    """Join neighbouring parts that hold no free text."""
     joined: list[Node] = []
     for fixed, group in groupby(parts, key=_is_fixed):
         run = tuple(group)
@@ -287,7 +271,7 @@ def _terminal(node: Node) -> str:
 
 
 def _text_in_lark(least: int, most: int | None) -> str:
-    """A bounded text is without escapes: its bound in tokens could fall within one."""
+    """A text in Lark; without escapes if bounded, since the bound in tokens could split one."""
     escape = f"|{_ESCAPE_LARK}" if most is None else ""
     text = f"({_LETTER}{escape})({_CHARACTER}{escape})*"
     return f"/{text}/" if least else f"/({text})?/"
@@ -301,7 +285,7 @@ def _inside(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def _grouped(node: Node) -> str:
+def _group(node: Node) -> str:
     return _class(node) if isinstance(node, Class) else f"(?:{to_regex(node)})"
 
 
@@ -329,11 +313,11 @@ def _control(char: str) -> str:
     return f"\\x{ord(char):02x}" if ord(char) < 0x20 or ord(char) == 0x7F else char
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     written = {"\n": r"\n", "\r": r"\r", "\t": r"\t", '"': r"\"", "\\": r"\\"}
     return '"' + "".join(written.get(c) or _control(c) for c in text) + '"'
 
 
 def literals(texts: Sequence[str]) -> Node:
-    """Any one of some texts."""
+    """Any one of these texts."""
     return Literal(texts[0]) if len(texts) == 1 else Choice(tuple(Literal(t) for t in texts))

@@ -148,7 +148,7 @@ def _object(schema: Schema) -> Node:
     properties: Schema = schema.get("properties", {})
     extra = schema.get("additionalProperties")
     if not properties and isinstance(extra, Mapping):
-        return _mapping(schema, extra)
+        return _dictionary(schema, extra)
     if not properties and extra is not False:
         raise UsageError(
             "an object of any shape cannot be compiled to a grammar",
@@ -179,7 +179,7 @@ def _after(members: Sequence[tuple[Node, bool]]) -> list[Node]:
     return [pair if required else Repeat(pair, 0, 1) for pair, required in pairs]
 
 
-def _mapping(schema: Schema, values: Schema) -> Node:
+def _dictionary(schema: Schema, values: Schema) -> Node:
     member = _concat(_string(schema.get("propertyNames", {})), Literal(KEY), compile_schema(values))
     least, most = schema.get("minProperties", 0), schema.get("maxProperties")
     return _concat(Literal("{"), _repeat(member, least, most), Literal("}"))

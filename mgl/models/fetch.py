@@ -32,7 +32,7 @@ def find_weights(profile: ModelProfile, home: Path, explicit: Path | None = None
     Raises ResourceError if ``explicit`` is missing or not what the profile pins, and if the copy in
     the home folder is not (that one is moved aside, so that a fetch can replace it).
     """
-    weights, checked = profile.weights, _verified(home)
+    weights, checked = profile.weights, _verified_files(home)
     if explicit is not None:
         _require_kind(weights, explicit)
         if not _is_right(weights, explicit, checked):
@@ -103,7 +103,7 @@ def fetch_weights(
         except ResourceError as error:
             raise type(error)(f"{error.message}{refusal}", hint=error.hint) from error
         assert weights.sha256 is not None
-        _verified(home).remember(weights.pinned_file(target), weights.sha256)
+        _verified_files(home).remember(weights.pinned_file(target), weights.sha256)
         return target
 
 
@@ -136,7 +136,7 @@ def _download_path(weights: Weights, target: Path) -> Path:
 
 def _from_hub(profile: ModelProfile, home: Path, report: Callable[[int, int], None]) -> Path:
     path = download(profile.weights, report)
-    if not _is_right(profile.weights, path, _verified(home)):
+    if not _is_right(profile.weights, path, _verified_files(home)):
         raise ResourceError(
             f"the hub's file {path} is not the one that the profile {profile.name} pins",
             hint="the publisher may have replaced it: check for a newer mgl",
@@ -144,7 +144,7 @@ def _from_hub(profile: ModelProfile, home: Path, report: Callable[[int, int], No
     return path
 
 
-def _verified(home: Path) -> VerifiedFiles:
+def _verified_files(home: Path) -> VerifiedFiles:
     return VerifiedFiles(home / "weights" / "verified.json")
 
 

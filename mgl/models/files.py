@@ -116,7 +116,7 @@ def unpack_model(path: Path, archive: Archive, weights: Weights, target: Path) -
             for name, entry in members.items():
                 _write_member(opened, entry, scratch / name)
     except BadZipFile as error:
-        raise _unexpected(path) from error
+        raise _wrong_archive(path) from error
     except OSError as error:
         raise ResourceError(
             f"{path.name} cannot be unpacked to {target.parent}: {error.strerror}",
@@ -125,7 +125,7 @@ def unpack_model(path: Path, archive: Archive, weights: Weights, target: Path) -
     pinned = weights.pinned_file(scratch)
     assert weights.sha256 is not None
     if not pinned.is_file() or not has_sha256(pinned, weights.sha256):
-        raise _unexpected(path)
+        raise _wrong_archive(path)
     scratch.replace(target)
 
 
@@ -148,7 +148,7 @@ def _write_member(archive: ZipFile, entry: ZipInfo, path: Path) -> None:
         os.fsync(handle.fileno())
 
 
-def _unexpected(path: Path) -> ResourceError:
+def _wrong_archive(path: Path) -> ResourceError:
     return ResourceError(
         f"{path.name} does not hold the weights that the profile pins",
         hint="the package is not what the profile expects: check for a newer mgl",

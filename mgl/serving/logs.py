@@ -121,19 +121,19 @@ class _Known:
     always: bool
 
 
-def _known(kind: str, pattern: str, message: str, hint: str, *, always: bool = False) -> _Known:
+def _pattern(kind: str, pattern: str, message: str, hint: str, *, always: bool = False) -> _Known:
     return _Known(kind, re.compile(pattern, re.IGNORECASE), message, hint, always)
 
 
 _LESS_CONTEXT: Final = "give max_model_len a smaller value in a serving profile of your own"
 _KNOWN: Final = (
-    _known(
+    _pattern(
         "port",
         r"address already in use|\[Errno (?:98|48)\]",
         "the port is taken by another program",
         "give another with --port, or end that program",
     ),
-    _known(
+    _pattern(
         "driver",
         r"found no nvidia driver|NVIDIA driver on your system is too old|no CUDA GPUs are available"
         r"|libcuda\.so\.1|Failed to infer device type|CUDA driver version is insufficient"
@@ -142,7 +142,7 @@ _KNOWN: Final = (
         "`nvidia-smi` has to list the GPUs; without one, `mgl serve start cpu`",
         always=True,
     ),
-    _known(
+    _pattern(
         "cuda_memory",
         r"(?:torch\.OutOfMemoryError: )?CUDA out of memory[^\n]{0,80}|torch\.OutOfMemoryError"
         r"|CUBLAS_STATUS_ALLOC_FAILED|Free memory on device[^\n]{0,160}",
@@ -151,7 +151,7 @@ _KNOWN: Final = (
         "gpu_memory_utilization",
         always=True,
     ),
-    _known(
+    _pattern(
         "kv_cache",
         r"the model's max seq len \((\d+)\)[^\n]*KV\s+cache is needed|"
         r"No available memory for the cache blocks|larger than the maximum number of tokens that "
@@ -159,7 +159,7 @@ _KNOWN: Final = (
         "the KV cache is too small for one sequence of the model's context ({0})",
         _LESS_CONTEXT + ", or leave more memory free",
     ),
-    _known(
+    _pattern(
         "host_memory",
         r"Available memory on node[^\n]{0,120}|\bMemoryError\b|Cannot allocate memory|\[Errno 12\]"
         r"|DefaultCPUAllocator: (?:can't|not enough)|std::bad_alloc",
@@ -167,33 +167,33 @@ _KNOWN: Final = (
         "close other programs, take a smaller model, or less cpu_kv_cache_gb in the profile",
         always=True,
     ),
-    _known(
+    _pattern(
         "disk",
         r"No space left on device|\[Errno 28\]",
         "a disk is full, or /dev/shm is",
         "`df -h` shows which; free some space there",
         always=True,
     ),
-    _known(
+    _pattern(
         "context",
         r"User-specified max_model_len \((\d+)\) is greater than",
         "the profile asks for {0} tokens of context, more than the model has",
         _LESS_CONTEXT,
     ),
-    _known(
+    _pattern(
         "tool_parser",
         r"invalid tool call parser: ([\w.-]+)",
         "this vLLM has no tool parser {0}",
         "mend tool_parser in the model's profile, or install a newer vLLM",
     ),
-    _known(
+    _pattern(
         "chat_template",
         r"default chat template is no longer allowed|provide a chat template"
         r"|chat[ _]template path doesn't exist|chat template string [^\n]*",
         "the model's folder has no chat template that the server can use",
         "take an instruction-tuned model: its tokenizer_config.json or chat_template.jinja has one",
     ),
-    _known(
+    _pattern(
         "adapter",
         r"Call to add_lora method failed: ([^\n]{1,160})|LoRA rank \d+ is greater than[^\n]{0,60}"
         r"|No adapter found for [^\n]{0,80}|Loading lora [^\n]{0,80} failed[^\n]{0,80}"
@@ -201,14 +201,14 @@ _KNOWN: Final = (
         "an adapter does not fit this model: {0}",
         "give adapters that were trained on this very model (--adapter NAME=PATH), or none",
     ),
-    _known(
+    _pattern(
         "architecture",
         r"Model architectures \[?'?(\w+)'?\]? (?:failed|are not supported)"
         r"|model type `?(\w+)`? but Transformers does not recognize",
         "this vLLM cannot run the model's architecture ({0})",
         "install a newer vLLM, or choose another model",
     ),
-    _known(
+    _pattern(
         "weights",
         r"HFValidationError|LocalEntryNotFoundError|RepositoryNotFoundError"
         r"|(?:Cannot find any model weights|does not appear to have a file named) ?[^\n]{0,80}"
@@ -217,13 +217,13 @@ _KNOWN: Final = (
         "the model's weights are missing or broken: {0}",
         "`mgl models get NAME` fetches them; `--weights PATH` names a folder that has them",
     ),
-    _known(
+    _pattern(
         "argument",
         r"error: (unrecognized arguments: [^\n]{1,120}|argument [^\n]{1,160})",
         "the server refuses an option: {0}",
         "this version of vLLM may not know it: see `mgl serve start PROFILE --dry-run`",
     ),
-    _known(
+    _pattern(
         "not_vllm",
         r"No module named '?(vllm[\w.]*)'?|ModuleNotFoundError: No module named '([\w.]+)'",
         "the server's Python lacks {0}",

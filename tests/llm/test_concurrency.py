@@ -42,7 +42,7 @@ class Server:
         self.takes = takes
         self.inside: list[asyncio.Future[None]] = []
 
-    async def waiting(self) -> int | None:
+    async def count_waiting(self) -> int | None:
         return max(0, len(self.inside) - self.takes)
 
     async def answer(self) -> None:

@@ -36,7 +36,7 @@ class CountingEngine:
         self.counted.append("prompt")
         return 7 + len(request.messages[0].content)
 
-    async def waiting(self) -> int | None:
+    async def count_waiting(self) -> int | None:
         return 3
 
     async def aclose(self) -> None:

@@ -25,7 +25,7 @@ python_info 1.0
 async def count_waiting(server: Server) -> int | None:
     engine = await connect(server.url)
     try:
-        return await engine.waiting()
+        return await engine.count_waiting()
     finally:
         await engine.aclose()
 

@@ -84,8 +84,8 @@ class DeferredEngine:
             self._store.put_token_counts(self.model_id, {label: tokens})
         return tokens
 
-    async def waiting(self) -> int | None:
-        return await (await self._open()).waiting()
+    async def count_waiting(self) -> int | None:
+        return await (await self._open()).count_waiting()
 
     async def aclose(self) -> None:
         if self._engine is not None:

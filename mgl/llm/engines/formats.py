@@ -64,12 +64,12 @@ def _schema(request: Request) -> Mapping[str, Any]:
     }
 
 
-def _structured(name: str, value: Any, **more: Any) -> dict[str, Any]:
+def _vllm(name: str, value: Any, **more: Any) -> dict[str, Any]:
     return {"structured_outputs": {name: value, **more}}
 
 
 def _json(request: Request) -> dict[str, Any]:
-    return _structured("json", plain(_schema(request)), disable_any_whitespace=True)
+    return _vllm("json", plain(_schema(request)), disable_any_whitespace=True)
 
 
 def _response_format(request: Request) -> dict[str, Any]:
@@ -77,19 +77,15 @@ def _response_format(request: Request) -> dict[str, Any]:
     return {"response_format": {"type": "json_schema", "json_schema": described}}
 
 
-LARK = Format(
-    "structured_outputs.grammar (lark)", lambda r: _structured("grammar", to_lark(_tree(r)))
-)
-EBNF = Format(
-    "structured_outputs.grammar (ebnf)", lambda r: _structured("grammar", to_ebnf(_tree(r)))
-)
+LARK = Format("structured_outputs.grammar (lark)", lambda r: _vllm("grammar", to_lark(_tree(r))))
+EBNF = Format("structured_outputs.grammar (ebnf)", lambda r: _vllm("grammar", to_ebnf(_tree(r))))
 GBNF = Format("grammar (gbnf)", lambda r: {"grammar": to_ebnf(_tree(r))})
 SGLANG_EBNF = Format("ebnf", lambda r: {"ebnf": to_ebnf(_tree(r))})
 JSON = Format("structured_outputs.json", _json)
-REGEX = Format("structured_outputs.regex", lambda r: _structured("regex", to_regex(_tree(r))))
+REGEX = Format("structured_outputs.regex", lambda r: _vllm("regex", to_regex(_tree(r))))
 SGLANG_REGEX = Format("regex", lambda r: {"regex": to_regex(_tree(r))})
 RESPONSE_FORMAT = Format("response_format", _response_format, wraps=True)
-CHOICE = Format("structured_outputs.choice", lambda r: _structured("choice", list(r.choices)))
+CHOICE = Format("structured_outputs.choice", lambda r: _vllm("choice", list(r.choices)))
 
 _BOTH = Format("structured_outputs.json", lambda r: {**_response_format(r), **_json(r)})
 _GRAMMARS = (LARK, EBNF, GBNF, SGLANG_EBNF)

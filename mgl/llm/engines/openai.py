@@ -125,7 +125,7 @@ class OpenAIEngine:
             yield loosened, one, body
         yield len(formats), None, write_body(request, self._server.model)
 
-    async def waiting(self) -> int | None:
+    async def count_waiting(self) -> int | None:
         """How many requests wait in a vLLM server, by its own metrics; None for other servers."""
         if self._server.kind != "vllm":
             return None

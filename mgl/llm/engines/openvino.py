@@ -121,7 +121,7 @@ class OpenVinoEngine:
         tokens: int = (await asyncio.to_thread(self._prompt, request)).shape[1]
         return tokens
 
-    async def waiting(self) -> int | None:
+    async def count_waiting(self) -> int | None:
         return None
 
     async def aclose(self) -> None:

@@ -86,24 +86,24 @@ class RecordedEngine:
     async def generate(self, request: Request) -> Completion:
         known = self._store.find_failure(call_key(self.model_id, request))
         if known is None or known.outcome not in FAILURES:
-            raise self._unknown("a call")
+            raise self._not_recorded("a call")
         raise FAILURES[known.outcome](
             known.error or "", hint="the recorded call failed the same way"
         )
 
     async def count_tokens(self, texts: Sequence[str]) -> NoReturn:
-        raise self._unknown(f"a token count of {len(texts)} texts")
+        raise self._not_recorded(f"a token count of {len(texts)} texts")
 
     async def count_prompt_tokens(self, request: Request) -> NoReturn:
-        raise self._unknown(f"a token count of {len(request.messages)} messages")
+        raise self._not_recorded(f"a token count of {len(request.messages)} messages")
 
-    async def waiting(self) -> int | None:
+    async def count_waiting(self) -> int | None:
         return None
 
     async def aclose(self) -> None:
         pass
 
-    def _unknown(self, what: str) -> EngineUnavailable:
+    def _not_recorded(self, what: str) -> EngineUnavailable:
         return EngineUnavailable(
             f"the log in {self._store.path} lacks {what} of {self.model_id}",
             hint="replay with the MGL_HOME and the code that the run was made with",

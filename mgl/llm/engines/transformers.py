@@ -56,7 +56,7 @@ class TransformersEngine:
     async def count_prompt_tokens(self, request: Request) -> int:
         return len(await asyncio.to_thread(self._prompt, request))
 
-    async def waiting(self) -> int | None:
+    async def count_waiting(self) -> int | None:
         return None
 
     async def aclose(self) -> None:
