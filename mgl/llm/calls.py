@@ -1,9 +1,9 @@
 """The log of model calls: one row per call, which also serves as the cache.
 
 A call's key is a hash of everything that decides its reply: model and weights, messages, tools,
-JSON schema, sampling and seed. A completion that was logged under a key is replayed instead of sent
-again, whether its reply was valid or not: so a killed run resumes without paying a call twice, and a
-finished run replays to the same records without a model.
+JSON schema, sampling and seed. A completion that was logged under a key is replayed and not sent
+again, whether its reply was valid or not: so a killed run resumes without paying a call twice, and
+a finished run replays to the same records without a model.
 
 A call also knows its lineage: the turns of a conversation that its prompt shows, so that it is
 deleted with them. Who makes the calls says so around them, also for tasks started within:

@@ -57,7 +57,7 @@ class Server:
 async def limits(server: Server, ticks: int) -> list[int]:
     """The limit after each tick, where there is always more to be asked and a call takes 2 s."""
     clock = Clock()
-    slots = telling(server.waiting, clock)
+    slots = telling(server.count_waiting, clock)
     seen: list[int] = []
 
     async def work() -> None:
