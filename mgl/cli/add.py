@@ -8,21 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from mgl.cli.options import (
-    ConversationName,
-    Kind,
-    ModelChoice,
-    choose_model,
-    collect_options,
-    open_lab,
-    with_options,
-)
+from mgl.cli.options import ConversationName, Kind, ModelChoice, open_lab, takes_model
 from mgl.cli.output import print_stats, print_usage
 
 __all__ = ["add"]
 
 
-@with_options(options=collect_options, choice=choose_model)
+@takes_model
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The conversation's name.")],
     path: Annotated[

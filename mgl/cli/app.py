@@ -4,30 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from mgl.cli import (
-    add,
-    ask,
-    build,
-    chat,
-    data,
-    doctor,
-    edit,
-    eval,
-    export,
-    forget,
-    listing,
-    log,
-    models,
-    report,
-    reproduce,
-    serve,
-    show,
-)
 from mgl.cli.output import INTERRUPTED, say
 from mgl.errors import MglError
 
@@ -53,22 +35,24 @@ Environment:
   MGL_API_KEY   key of that server
 """
 
-MEMORIES = "Memories"
-MODELS = "Models and servers"
-EVALUATION = "Evaluation"
+COMMANDS = {
+    "Memories": ("ask", "build", "add", "chat", "list", "show", "log", "export", "edit", "forget"),
+    "Models and servers": ("models", "serve", "doctor"),
+    "Evaluation": ("data", "eval", "reproduce", "report"),
+}
+"""Each is a module of this package, with a function or a ``Typer`` called ``app``."""
 
 
 class _Commands(TyperGroup):
     """Lists commands by group, and turns their errors into one line and an exit code."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {MEMORIES: [], MODELS: [], EVALUATION: []}
-        for name in self.list_commands(ctx):
-            command: Any = self.get_command(ctx, name)
-            groups[command.rich_help_panel].append((name, command.get_short_help_str(200)))
-        for title, rows in groups.items():
+        for title, names in COMMANDS.items():
             with formatter.section(title):
-                formatter.write_dl(rows)
+                commands = {name: self.get_command(ctx, name) for name in names}
+                formatter.write_dl(
+                    [(name, each.get_short_help_str(99)) for name, each in commands.items() if each]
+                )
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -119,26 +103,12 @@ def options(
     del debug, version
 
 
-for _name, _command in {
-    "ask": ask.ask,
-    "build": build.build,
-    "add": add.add,
-    "chat": chat.chat,
-    "list": listing.list_memories,
-    "show": show.show,
-    "log": log.log,
-    "export": export.export,
-    "edit": edit.edit,
-    "forget": forget.forget,
-}.items():
-    app.command(_name, rich_help_panel=MEMORIES)(_command)
-app.add_typer(models.app, name="models", rich_help_panel=MODELS)
-app.add_typer(serve.app, name="serve", rich_help_panel=MODELS)
-app.command("doctor", rich_help_panel=MODELS)(doctor.doctor)
-app.add_typer(data.app, name="data", rich_help_panel=EVALUATION)
-app.add_typer(eval.app, name="eval", rich_help_panel=EVALUATION)
-app.command("reproduce", rich_help_panel=EVALUATION)(reproduce.reproduce)
-app.command("report", rich_help_panel=EVALUATION)(report.report)
+for _name in (each for names in COMMANDS.values() for each in names):
+    _module = import_module(f"mgl.cli.{_name}")
+    if hasattr(_module, "app"):
+        app.add_typer(_module.app, name=_name)
+    else:
+        app.command(_name)(getattr(_module, _name))
 
 
 def run() -> None:

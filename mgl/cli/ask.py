@@ -6,22 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from mgl.cli.options import (
-    AsJson,
-    ConversationName,
-    Kind,
-    ModelChoice,
-    choose_model,
-    collect_options,
-    open_lab,
-    with_options,
-)
+from mgl.cli.options import AsJson, ConversationName, Kind, ModelChoice, open_lab, takes_model
 from mgl.cli.output import print_answer, print_json, print_stats, print_usage
 
 __all__ = ["ask"]
 
 
-@with_options(options=collect_options, choice=choose_model)
+@takes_model
 def ask(
     source: Annotated[
         str,

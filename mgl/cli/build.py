@@ -8,23 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from mgl.cli.options import (
-    AsJson,
-    ConversationName,
-    Kind,
-    ModelChoice,
-    choose_model,
-    collect_options,
-    open_lab,
-    with_options,
-)
+from mgl.cli.options import AsJson, ConversationName, Kind, ModelChoice, open_lab, takes_model
 from mgl.cli.output import print_estimate, print_json, print_stats, print_usage
 from mgl.errors import UsageError
 
 __all__ = ["build"]
 
 
-@with_options(options=collect_options, choice=choose_model)
+@takes_model
 def build(
     path: Annotated[
         Path,

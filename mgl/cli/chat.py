@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import (
-    Kind,
-    ModelChoice,
-    choose_model,
-    collect_options,
-    open_lab,
-    with_options,
-)
+from mgl.cli.options import Kind, ModelChoice, open_lab, takes_model
 from mgl.cli.output import print_answer, print_nodes, say
 
 if TYPE_CHECKING:
@@ -27,7 +20,7 @@ __all__ = ["chat"]
 COMMANDS = "/topics  show the memory    /end  end the session    /quit  leave"
 
 
-@with_options(options=collect_options, choice=choose_model)
+@takes_model
 def chat(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="The conversation; a new name starts one.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,19 +37,6 @@ Folder = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class _Found:
-    """A benchmark's files and their content, or why they cannot be read."""
-
-    path: Path | None = None
-    dataset: Dataset | None = None
-    fault: str = ""
-
-    @property
-    def items(self) -> int | None:
-        return None if self.dataset is None else len(self.dataset.items)
-
-
 @app.callback()
 def overview(context: typer.Context, folder: Folder = None, as_json: AsJson = False) -> None:
     if context.invoked_subcommand is None:
@@ -62,23 +49,23 @@ def list_benchmarks(folder: Folder = None, as_json: AsJson = False) -> None:
     from mgl import registry
 
     _check_folder(folder)
-    benchmarks = [registry.load("benchmark", name) for name in registry.names("benchmark")]
-    rows = [(benchmark, _find(benchmark, folder)) for benchmark in benchmarks]
+    rows = [
+        _describe(registry.load("benchmark", name), folder) for name in registry.names("benchmark")
+    ]
     if as_json:
-        print_json([_summary(benchmark, found) for benchmark, found in rows])
+        print_json([row for row, _ in rows])
         return
     print_table(
         ("NAME", "TITLE", "ITEMS", "HERE", "LICENCE", "FOUND"),
         [
             (
-                benchmark.name,
-                benchmark.about.title,
-                _count(benchmark.about.items),
-                _count(found.items),
-                one_line(benchmark.about.licence, 40),
-                found.fault or str(found.path or "-"),
+                row["name"],
+                row["title"],
+                *("-" if row[key] is None else f"{row[key]:,}" for key in ("items", "items_here")),
+                one_line(row["licence"], 40),
+                row["fault"] or row["path"] or "-",
             )
-            for benchmark, found in rows
+            for row, _ in rows
         ],
     )
 
@@ -93,31 +80,33 @@ def show(
     from mgl import registry
 
     _check_folder(folder)
-    benchmark: Benchmark = registry.load("benchmark", name)
-    found = _find(benchmark, folder)
+    about, dataset = _describe(registry.load("benchmark", name), folder)
+    contents = {} if dataset is None else _count_contents(dataset)
     if as_json:
-        print_json({**_summary(benchmark, found), **_contents(found.dataset)})
+        print_json({**about, **contents})
         return
-    about = benchmark.about
-    print_pairs(
-        {
-            "title": about.title,
-            "paper": about.paper,
-            "where": about.where,
-            "licence": about.licence,
-            "files": about.files,
-            "items": _count(about.items),
-            "reads": f"{benchmark.reads}s",
-            "scorers": ", ".join(benchmark.scorers) or "-",
-            "judge": benchmark.judge or "-",
-        }
-    )
-    if found.path is None:
-        typer.echo(f"\nnot here: put its files into {_expected_folder(folder, about.folder)}")
-    elif found.dataset is None:
-        typer.echo(f"\nfound, but unreadable: {found.fault}")
+    fields = ("title", "paper", "where", "licence", "files", "items", "reads", "scorers", "judge")
+    print_pairs({field: _format(about[field]) for field in fields})
+    if about["path"] is None:
+        place = "$MGL_DATA" if folder is None else folder
+        typer.echo(f"\nnot here: put its files into {place}/{about['folder']}")
+    elif dataset is None:
+        typer.echo(f"\nfound, but unreadable: {about['fault']}")
     else:
-        _print_dataset(found.path, found.dataset)
+        typer.echo()
+        hashes = "\n".join(f"{sha}  {name}" for name, sha in dataset.sha256.items())
+        here = (
+            f"{contents['items_here']:,} items of {contents['sources']:,} sources, "
+            f"{contents['without_gold']:,} without a gold answer"
+        )
+        print_pairs({"found": about["path"], "here": here, "sha256": hashes})
+        typer.echo()
+        categories = contents["categories"].items()
+        print_table(("CATEGORY", "ITEMS"), [(each or "-", f"{n:,}") for each, n in categories])
+        for note in dataset.notes[:NOTES]:
+            typer.echo(f"note: {one_line(note)}")
+        if len(dataset.notes) > NOTES:
+            typer.echo(f"note: and {len(dataset.notes) - NOTES:,} more (--json has all)")
 
 
 def _check_folder(folder: Path | None) -> None:
@@ -132,62 +121,29 @@ def _check_folder(folder: Path | None) -> None:
         )
 
 
-def _find(benchmark: Benchmark, folder: Path | None) -> _Found:
-    """Find and read a benchmark; a file that cannot be read is reported, not raised."""
+def _describe(benchmark: Benchmark, folder: Path | None) -> tuple[dict[str, Any], Dataset | None]:
+    """Describe a benchmark and read its files; what cannot be read is reported as its fault."""
     from mgl.benchmarks.files import find_data
     from mgl.errors import MglError
 
-    path = find_data(benchmark.about, folder)
-    if path is None:
-        return _Found()
+    path, dataset, fault = find_data(benchmark.about, folder), None, None
     try:
-        return _Found(path, benchmark.read(path))
+        dataset = None if path is None else benchmark.read(path)
     except MglError as error:
-        return _Found(path, fault=f"{error.message}: {error.hint}")
-
-
-def _expected_folder(folder: Path | None, name: str) -> str:
-    return f"{folder / name}" if folder is not None else f"$MGL_DATA/{name}"
-
-
-def _print_dataset(path: Path, dataset: Dataset) -> None:
-    contents = _contents(dataset)
-    typer.echo()
-    print_pairs(
-        {
-            "found": str(path),
-            "here": f"{contents['items_here']:,} items of {contents['sources']:,} sources, "
-            f"{contents['without_gold']:,} without a gold answer",
-            **{"sha256": "\n".join(f"{sha}  {name}" for name, sha in dataset.sha256.items())},
-        }
-    )
-    typer.echo()
-    print_table(
-        ("CATEGORY", "ITEMS"),
-        [(name or "-", f"{count:,}") for name, count in contents["categories"].items()],
-    )
-    for note in dataset.notes[:NOTES]:
-        typer.echo(f"note: {one_line(note)}")
-    if len(dataset.notes) > NOTES:
-        typer.echo(f"note: and {len(dataset.notes) - NOTES:,} more (--json has all)")
-
-
-def _summary(benchmark: Benchmark, found: _Found) -> dict[str, Any]:
+        fault = f"{error.message}: {error.hint}"
     return {
         "name": benchmark.name,
         **asdict(benchmark.about),
-        "reads": benchmark.reads,
+        "reads": f"{benchmark.reads}",
         "scorers": list(benchmark.scorers),
         "judge": benchmark.judge,
-        "path": None if found.path is None else str(found.path),
-        "items_here": found.items,
-        "fault": found.fault or None,
-    }
+        "path": None if path is None else str(path),
+        "items_here": None if dataset is None else len(dataset.items),
+        "fault": fault,
+    }, dataset
 
 
-def _contents(dataset: Dataset | None) -> dict[str, Any]:
-    if dataset is None:
-        return {}
+def _count_contents(dataset: Dataset) -> dict[str, Any]:
     return {
         "items_here": len(dataset.items),
         "sources": len(dataset.sources),
@@ -198,5 +154,7 @@ def _contents(dataset: Dataset | None) -> dict[str, Any]:
     }
 
 
-def _count(items: int | None) -> str:
-    return "-" if items is None else f"{items:,}"
+def _format(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(value) or "-"
+    return f"{value:,}" if isinstance(value, int) else str(value or "-")

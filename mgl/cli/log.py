@@ -71,11 +71,7 @@ def _print_edits(edits: list[EditRecord], document: Document, step: str, as_json
 def _edit_json(edit: EditRecord, document: Document) -> dict[str, Any]:
     span = edit.span
     return {
-        "chunk": edit.chunk,
-        "op": edit.op,
-        "outcome": edit.outcome,
-        "reason": edit.reason,
-        "score": edit.score,
+        **{name: getattr(edit, name) for name in ("chunk", "op", "outcome", "reason", "score")},
         "start": None if span is None else span.start,
         "end": None if span is None else span.end,
         "quote": None if span is None else document.quote(span),
@@ -87,18 +83,17 @@ def _edit_json(edit: EditRecord, document: Document) -> dict[str, Any]:
 def _call_json(call: CallRecord) -> dict[str, Any]:
     completion = call.completion
     usage = None if completion is None else completion.usage
+    tokens = ("input_tokens", "cached_tokens", "output_tokens")
     return {
         "key": call.key,
         "stage": call.stage,
         "model": call.model_id,
         "outcome": call.outcome,
-        "finish_reason": None if completion is None else completion.finish_reason,
-        "input_tokens": None if usage is None else usage.input_tokens,
-        "cached_tokens": None if usage is None else usage.cached_tokens,
-        "output_tokens": None if usage is None else usage.output_tokens,
+        "finish_reason": getattr(completion, "finish_reason", None),
+        **{name: getattr(usage, name, None) for name in tokens},
         "seconds": call.seconds,
-        "way": None if completion is None else completion.way,
-        "loosened": None if completion is None else completion.loosened,
+        "way": getattr(completion, "way", None),
+        "loosened": getattr(completion, "loosened", None),
         "error": call.error,
     }
 

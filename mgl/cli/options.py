@@ -1,7 +1,7 @@
 """Options that several commands share, in blocks that a command takes as one parameter.
 
-    @with_options(choice=choose_model, options=collect_options)
-    def ask(source: str, choice: ModelChoice, options: dict[str, Any]) -> None: ...
+    @with_options(choice=choose_model)
+    def ask(source: str, *, choice: ModelChoice) -> None: ...
 
 A block is a function whose parameters are command-line options; the command receives its result.
 """
@@ -37,6 +37,7 @@ __all__ = [
     "collect_options",
     "open_lab",
     "split_list",
+    "takes_model",
     "with_options",
 ]
 
@@ -163,6 +164,10 @@ def with_options(
         return run
 
     return decorate
+
+
+takes_model = with_options(options=collect_options, choice=choose_model)
+"""For commands that build or ask memories: they take ``options`` and ``choice``."""
 
 
 def split_list(written: list[str] | None) -> tuple[str, ...]:

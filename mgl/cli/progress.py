@@ -6,10 +6,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final, Self
 
-from mgl.cli.output import say
+from mgl.cli.output import clean, say
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import TaskID
 
 __all__ = ["BarObserver", "LineObserver", "open_observer"]
 
@@ -27,54 +27,36 @@ class BarObserver:
     """Draws a bar per stage, with elapsed time and time left."""
 
     def __init__(self) -> None:
-        self._progress: Progress | None = None
+        from rich import progress as rich
+        from rich.console import Console
+
         self._tasks: dict[str, TaskID] = {}
+        self._bars = rich.Progress(
+            rich.SpinnerColumn(),
+            rich.TextColumn("{task.description}", markup=False),
+            rich.BarColumn(),
+            rich.MofNCompleteColumn(),
+            rich.TimeElapsedColumn(),
+            rich.TextColumn("left"),
+            rich.TimeRemainingColumn(),
+            console=Console(stderr=True),
+            speed_estimate_period=ESTIMATE_OVER_S,
+        )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._progress is not None:
-            self._progress.stop()
+        self._bars.stop()
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        bars = self._bars()
+        self._bars.start()
         if stage not in self._tasks:
-            self._tasks[stage] = bars.add_task(stage, total=total, completed=done)
-        bars.update(self._tasks[stage], completed=done, total=total)
+            self._tasks[stage] = self._bars.add_task(stage)
+        self._bars.update(self._tasks[stage], completed=done, total=total)
 
     def note(self, text: str) -> None:
-        if self._progress is None:
-            say(text)
-        else:
-            self._progress.console.print(text, markup=False, highlight=False)
-
-    def _bars(self) -> Progress:
-        if self._progress is None:
-            from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                Progress,
-                SpinnerColumn,
-                TextColumn,
-                TimeElapsedColumn,
-                TimeRemainingColumn,
-            )
-
-            self._progress = Progress(
-                SpinnerColumn(),
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TextColumn("left"),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-                speed_estimate_period=ESTIMATE_OVER_S,
-            )
-            self._progress.start()
-        return self._progress
+        self._bars.console.print(clean(text), markup=False, highlight=False, soft_wrap=True)
 
 
 class LineObserver:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mgl.evaluation.papers.outlook import Outlook, Outlooks
     from mgl.evaluation.papers.reproducing import Beside
     from mgl.evaluation.papers.suites import Entry, Run, Suite
-    from mgl.evaluation.runs.manifest import Arguments, Manifest
+    from mgl.evaluation.runs.manifest import Arguments
     from mgl.evaluation.runs.runner import Execution
     from mgl.lab.workplace import Workplaces
 
@@ -160,24 +160,8 @@ def _run(arguments: Arguments, path: Path, places: Workplaces, execution: Execut
         raise UsageError(
             f"{path} holds a run with other arguments", hint="choose another folder with --out"
         )
-    _check_retrieval(manifest, path, places.base)
     places.take(manifest.models)
     resume_run(reopen_plan(manifest, places.open), path, execution)
-
-
-def _check_retrieval(manifest: Manifest, path: Path, choice: ModelChoice) -> None:
-    """UsageError if a run was started with another embedder or reranker."""
-    from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER
-
-    asked = (choice.embedder or DEFAULT_EMBEDDER, choice.reranker or DEFAULT_RERANKER)
-    for facts in manifest.models.values():
-        begun = (facts.embedder, facts.reranker)
-        if begun != asked:
-            raise UsageError(
-                f"{path} holds a run that retrieves with {' and '.join(begun)}, not with "
-                f"{' and '.join(asked)}",
-                hint="choose another folder with --out, or the same --embedder and --reranker",
-            )
 
 
 def _compare(suite: Suite, entry: Entry, run: Run, path: Path) -> list[Beside]:

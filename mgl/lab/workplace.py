@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from mgl.errors import UsageError
 from mgl.lab.model import TIMEOUT_S, ModelChoice, defer, find_context
 from mgl.llm.concurrency import Portal
 from mgl.llm.engines.recorded import ModelFacts
@@ -255,7 +256,20 @@ class Workplaces:
             return place.profile.name
 
     def take(self, models: Mapping[str, ModelFacts]) -> None:
-        """Open these models with the engine, embedder, reranker and context of an earlier run."""
+        """Open these models with the engine, embedder, reranker and context of an earlier run.
+
+        UsageError if another embedder or reranker is chosen now.
+        """
+        for facts in models.values():
+            for own, theirs in (
+                (self.base.embedder, facts.embedder),
+                (self.base.reranker, facts.reranker),
+            ):
+                if own not in (None, theirs):
+                    raise UsageError(
+                        f"the run was started with {theirs}, and {own} is chosen now",
+                        hint="leave out --embedder and --reranker, or start a new run with --out",
+                    )
         self.known.update(models)
 
     def choice(self, profile: str) -> ModelChoice:

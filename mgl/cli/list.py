@@ -12,10 +12,10 @@ from mgl.cli.output import one_line, print_json, print_table
 if TYPE_CHECKING:
     from mgl.memories.results import MemorySummary
 
-__all__ = ["list_memories"]
+__all__ = ["list"]
 
 
-def list_memories(as_json: AsJson = False) -> None:
+def list(as_json: AsJson = False) -> None:
     """List memories and conversations, newest first."""
     with open_lab() as lab:
         found = lab.memories()
