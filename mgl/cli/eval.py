@@ -232,9 +232,11 @@ def run(
     print_summary(done, folder, as_json)
 
 
-@app.command("resume")
+@app.command("retry", help="Continue a run, and repeat its failed items and verdicts.")
+@app.command("resume", help="Continue an interrupted run.")
 @with_options(choice=choose_model, work=choose_work, omit=("model", "base_url"))
 def resume(
+    context: typer.Context,
     folder: Run,
     data: DataFolder = None,
     *,
@@ -242,22 +244,21 @@ def resume(
     choice: ModelChoice,
     as_json: AsJson = False,
 ) -> None:
-    """Continue an interrupted run."""
-    _continue(folder, data, work, choice, as_json, retry_failed=False)
+    from mgl.evaluation.runs.lifecycle import resume_run, retry_run
+    from mgl.evaluation.runs.manifest import Manifest
+    from mgl.evaluation.runs.plan import reopen_plan
 
-
-@app.command("retry")
-@with_options(choice=choose_model, work=choose_work, omit=("model", "base_url"))
-def retry(
-    folder: Run,
-    data: DataFolder = None,
-    *,
-    work: Work,
-    choice: ModelChoice,
-    as_json: AsJson = False,
-) -> None:
-    """Continue a run, and repeat its failed items and verdicts."""
-    _continue(folder, data, work, choice, as_json, retry_failed=True)
+    with (
+        _resumable(folder),
+        open_workplaces(choice, work) as places,
+        work.open(places) as execution,
+    ):
+        manifest = Manifest.read(folder)
+        places.take(manifest.models)
+        plan = reopen_plan(manifest, places.open, data)
+        continue_run = retry_run if context.info_name == "retry" else resume_run
+        done = continue_run(plan, folder, execution)
+    print_summary(done, folder, as_json)
 
 
 @app.command("verify")
@@ -292,31 +293,6 @@ def replay(
         plan = reopen_plan(manifest, open_recorded, data)
         found = replay_run(plan, folder, Execution(open_recorded, observer, concurrency))
     print_replay(found, folder, as_json)
-
-
-def _continue(
-    folder: Path,
-    data: Path | None,
-    work: Work,
-    choice: ModelChoice,
-    as_json: bool,
-    *,
-    retry_failed: bool,
-) -> None:
-    from mgl.evaluation.runs.lifecycle import resume_run, retry_run
-    from mgl.evaluation.runs.manifest import Manifest
-    from mgl.evaluation.runs.plan import reopen_plan
-
-    with (
-        _resumable(folder),
-        open_workplaces(choice, work) as places,
-        work.open(places) as execution,
-    ):
-        manifest = Manifest.read(folder)
-        places.take(manifest.models)
-        plan = reopen_plan(manifest, places.open, data)
-        done = (retry_run if retry_failed else resume_run)(plan, folder, execution)
-    print_summary(done, folder, as_json)
 
 
 @contextmanager

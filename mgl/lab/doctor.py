@@ -139,23 +139,12 @@ def _check_packages() -> Check:
     try:
         requires = importlib.metadata.requires("mgl") or []
     except importlib.metadata.PackageNotFoundError:
-        return Check(
-            "packages", False, "mgl is not installed", "python -m pip install -e . in the checkout"
-        )
-    names = [
-        re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
-        for requirement in requires
-        if "extra ==" not in requirement
-    ]
-    versions = {name: _version(name) for name in names}
-    missing = [name for name, version in versions.items() if version is None]
-    if missing:
-        return Check(
-            "packages",
-            False,
-            f"missing: {', '.join(missing)}",
-            f"python -m pip install {' '.join(missing)}",
-        )
+        return Check("packages", False, "mgl is not installed", "python -m pip install -e .")
+    own = [each for each in requires if "extra ==" not in each]
+    versions = {name: _version(name) for name in (re.split(r"[^\w.-]", each)[0] for each in own)}
+    if missing := [name for name, version in versions.items() if version is None]:
+        hint = f"python -m pip install {' '.join(missing)}"
+        return Check("packages", False, f"missing: {', '.join(missing)}", hint)
     listed = ", ".join(f"{name} {version}" for name, version in versions.items())
     return Check("packages", True, f"mgl {importlib.metadata.version('mgl')}; {listed}")
 

@@ -198,14 +198,9 @@ class Lab:
         if [each for each in known if memory in (None, each.kind)]:
             plan = self._plan_record(self._pick(name, known, memory), options)
         else:
-            plan = self._plan_source(memory or REMEMBERS, Conversation.named(name), options)
+            kind = memory or REMEMBERS
+            plan = _Plan(kind, *self._configure(kind, options), Conversation.named(name))
         return self._open_talk(plan)
-
-    def remember(
-        self, conversation: Conversation, *, memory: str = REMEMBERS, **options: Any
-    ) -> Talk:
-        """Make a memory of a conversation that was read from a file; nothing is built yet."""
-        return self._open_talk(self._plan_source(memory, conversation, options))
 
     def look_at(self, source: str, *, memory: str | None = None) -> Talk:
         """Open a stored conversation without a model, to read, correct or delete.
@@ -340,27 +335,19 @@ class Lab:
                 self._observer.note(f"{source.name}: {note}")
         return _Plan(name, kind, config, source)
 
-    def _plan_source(self, name: str, source: Conversation, options: Mapping[str, Any]) -> _Plan:
-        return _Plan(name, *self._configure(name, options), source)
-
     def _plan_record(self, record: MemoryRecord, options: Mapping[str, Any]) -> _Plan:
         """Plan to open a stored memory; one of a document with other options is another memory."""
         kind: MemoryKind = registry.load("memory", record.kind)
         given = {name: value for name, value in options.items() if value is not None}
-        source: Source
-        if self._store.count_turns(record.document_id) is None:
-            source = self._store.document(record.document_id)
-        else:
-            source = self._store.conversation(record.document_id)
+        is_talk = self._store.count_turns(record.document_id) is not None
+        load = self._store.conversation if is_talk else self._store.document
+        source: Source = load(record.document_id)
         if not given:
-            return _Plan(
-                record.kind, kind, kind.Config.model_validate(record.config), source, record
-            )
-        kind, config = self._configure(
-            record.kind, {**_kept_options(kind, record.config, given), **given}
-        )
-        same = isinstance(source, Conversation)
-        return _Plan(record.kind, kind, config, source, record if same else None)
+            config = kind.Config.model_validate(record.config)
+        else:
+            kept = _keep_options(kind, record.config, given)
+            kind, config = self._configure(record.kind, {**kept, **given})
+        return _Plan(record.kind, kind, config, source, record if is_talk or not given else None)
 
     def _configure(self, name: str, options: Mapping[str, Any]) -> tuple[MemoryKind, BaseModel]:
         kind: MemoryKind = registry.load("memory", name)
@@ -448,7 +435,7 @@ class Lab:
         )
 
 
-def _kept_options(
+def _keep_options(
     kind: MemoryKind, config: Mapping[str, Any], given: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """Keep a stored configuration; if the preset changes, without what the old preset set."""
