@@ -202,6 +202,12 @@ class Lab:
             plan = _Plan(kind, *self._configure(kind, options), Conversation.named(name))
         return self._open_talk(plan)
 
+    def remember(
+        self, conversation: Conversation, *, memory: str = REMEMBERS, **options: Any
+    ) -> Talk:
+        """Make a memory of a conversation that was read from a file; nothing is built yet."""
+        return self._open_talk(_Plan(memory, *self._configure(memory, options), conversation))
+
     def look_at(self, source: str, *, memory: str | None = None) -> Talk:
         """Open a stored conversation without a model, to read, correct or delete.
 

@@ -35,7 +35,7 @@ ResultT = TypeVar("ResultT")
 
 
 class Talk:
-    """The memory of one conversation, made by ``Lab.talk`` or ``Lab.look_at``."""
+    """The memory of one conversation, made by ``Lab.talk``, ``remember`` or ``look_at``."""
 
     def __init__(
         self,
