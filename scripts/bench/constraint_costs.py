@@ -73,7 +73,7 @@ def vocabularies(size: int) -> Iterator[tuple[str, type[BaseModel]]]:
     for cite in ("sentence", "quote"):
         yield (
             f"MindGraph edits, cite {cite}",
-            operations_schema(ids, page, cite=cite, max_operations=12),  # type: ignore[arg-type]
+            operations_schema(ids, page, cite=cite, max_operations=12),
         )
     claim = Annotated[str, max_chars(160)]
     texts = [document.quote(span) for span in block(document, size).sentences]

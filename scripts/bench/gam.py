@@ -19,54 +19,55 @@ import argparse
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from statistics import fmean, quantiles
+from typing import Any
 
+from boundaries import BoundaryScores, boundary_scores, greetings, valleys
 from commands import Command, add_locomo, command_parser, run_command
+from locomo import LocomoSample, first_sessions, read_samples
 from measuring import (
     ANSWER_HEAD,
     CATEGORY_HEAD,
-    BoundaryScores,
-    LocomoSample,
     answer_lines,
     answer_row,
-    boundary_scores,
     by_category,
-    first_sessions,
-    greetings,
     quantity,
-    read_samples,
-    valleys,
 )
 
-from mgl.benchmarks.base import Item
 from mgl.evaluation.scorers.words import evidence_recall
 from mgl.lab import Lab
-from mgl.lab.talk import Talk
 from mgl.memories.options import read_settings
 from mgl.models.shipped import home
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, open_embedder
 from mgl.types import Conversation, StageUsage
 
+Arguments = argparse.Namespace
 K = 10
 
 
-def samples(arguments: argparse.Namespace) -> list[LocomoSample]:
+def read_locomo(arguments: Arguments) -> list[LocomoSample]:
     return read_samples(arguments.data, arguments.conversation, arguments.sessions)
 
 
-def evidence(lab: Lab, arguments: argparse.Namespace) -> None:
-    scores: list[tuple[int, float]] = []
+def build_memory(lab: Lab, conversation: Conversation, arguments: Arguments, **own: str) -> Any:
+    """Build GAM over a conversation; give the talk, whose memory has GAM's own attributes."""
+    talk: Any = lab.remember(conversation, memory="gam", **own, **read_settings(arguments.set))
+    talk.run(talk.memory.build)
+    return talk
+
+
+def evidence(lab: Lab, arguments: Arguments) -> None:
+    scores: list[tuple[str, float]] = []
     fired: Counter[str] = Counter()
     events = 0
-    for sample in samples(arguments):
-        talk = lab.remember(sample.conversation, **read_settings(arguments.set))
-        talk.run(talk.memory.build)
+    for sample in read_locomo(arguments):
+        talk = build_memory(lab, sample.conversation, arguments)
+        turns = talk.memory.conversation.turns
         for item in sample.evident:
-            asking = item.question
-            reading = talk.run(lambda talk=talk, asking=asking: talk.memory.read(asking))  # type: ignore[misc]
-            turns = talk.memory.conversation.turns
+            reading = talk.run(partial(talk.memory.read, item.question))
             found = [turns[event.turn].id for event in reading.events]
             scores.append((item.category, evidence_recall(found, item.evidence, K)))
             events += reading.candidates
@@ -78,18 +79,18 @@ def evidence(lab: Lab, arguments: argparse.Namespace) -> None:
         print(f"{name}: fires for {count / events:.1%} of the candidates")
 
 
-def boundaries(lab: Lab, arguments: argparse.Namespace) -> None:
-    """All turns of a conversation as one session: do the boundaries lie where sessions ended?"""
+def boundaries(lab: Lab, arguments: Arguments) -> None:
+    """Run the sessions of a conversation together: do boundaries lie where sessions ended?"""
     totals: dict[str, BoundaryScores] = defaultdict(lambda: BoundaryScores(0, 0, 0))
     embedder = open_embedder(arguments.embedder or DEFAULT_EMBEDDER, home())
-    for sample in samples(arguments):
+    for sample in read_locomo(arguments):
         turns = sample.conversation.turns
         ends = [n for n in range(len(turns) - 1) if turns[n].session != turns[n + 1].session]
         texts = [turn.text for turn in turns]
         totals["greetings"] += boundary_scores(greetings(texts), ends)
         totals["valleys"] += boundary_scores(valleys(embedder.embed(texts)), ends)
         if arguments.model is not None:
-            found = found_by_model(lab, sample, arguments)
+            found = find_boundaries(lab, sample, arguments)
             totals[arguments.model] += boundary_scores(found, ends)
     print("| by | precision | recall | F1 | found | session ends |")
     print("|---|---|---|---|---|---|")
@@ -98,17 +99,12 @@ def boundaries(lab: Lab, arguments: argparse.Namespace) -> None:
         print(f"| {name} | {cells} | {total.found} | {total.gold} |")
 
 
-def found_by_model(lab: Lab, sample: LocomoSample, arguments: argparse.Namespace) -> list[int]:
-    """The boundaries that GAM finds in turns without sessions and times."""
+def find_boundaries(lab: Lab, sample: LocomoSample, arguments: Arguments) -> list[int]:
+    """Let GAM find boundaries in turns without sessions and times."""
     plain = [replace(turn, session=None, time=None) for turn in sample.conversation.turns]
-    talk = lab.remember(
-        Conversation.from_turns(f"{sample.name} without sessions", plain),
-        summaries="extract",
-        relations="similarity",
-        indicators="rules",
-        **read_settings(arguments.set),
-    )
-    talk.run(talk.memory.build)
+    conversation = Conversation.from_turns(f"{sample.name} without sessions", plain)
+    rules = {"summaries": "extract", "relations": "similarity", "indicators": "rules"}
+    talk = build_memory(lab, conversation, arguments, **rules)
     talk.flush()
     used = talk.usage().by_stage.get("boundaries", StageUsage())
     checks = max(1, used.calls + used.replayed)
@@ -121,62 +117,51 @@ def found_by_model(lab: Lab, sample: LocomoSample, arguments: argparse.Namespace
     return [cut for cut in cuts if cut < len(plain) - 1]
 
 
-def build(lab: Lab, arguments: argparse.Namespace) -> None:
-    for sample in samples(arguments):
-        talk = lab.remember(sample.conversation, **read_settings(arguments.set))
+def build(lab: Lab, arguments: Arguments) -> None:
+    for sample in read_locomo(arguments):
         began = time.monotonic()
-        talk.run(talk.memory.build)
+        talk = build_memory(lab, sample.conversation, arguments)
         talk.flush()
-        describe(sample, talk, time.monotonic() - began)
+        minutes = (time.monotonic() - began) / 60
+        state = talk.memory.state
+        sessions = len({turn.session for turn in sample.conversation.turns})
+        relations = dict(Counter(link.relation for link in state.links))
+        print(f"{sample.name}: {len(sample.conversation.turns)} turns in {sessions} sessions")
+        print(f"  topics: {len(state.topics)}; links: {len(state.links)} {relations}")
+        marks = [mark for topic in state.topics.values() for mark in topic.marks.values()]
+        for name in ("temporal", "consistent"):
+            share = fmean(getattr(mark, name) for mark in marks) if marks else 0.0
+            print(f"  {name}: {share:.1%} of {len(marks)} events")
+        for stage, used in talk.usage().by_stage.items():
+            print(f"  {stage}: {quantity(used)}, {used.seconds / 60:.1f} minutes")
+        print(f"  {minutes:.1f} minutes in all")
 
 
-def describe(sample: LocomoSample, talk: Talk, seconds: float) -> None:
-    state = talk.memory.state
-    sessions = len({turn.session for turn in sample.conversation.turns})
-    print(f"{sample.name}: {len(sample.conversation.turns)} turns in {sessions} sessions")
-    print(f"  topics: {len(state.topics)}; links: {len(state.links)}", end=" ")
-    print(dict(Counter(link.relation for link in state.links)))
-    marks = [mark for topic in state.topics.values() for mark in topic.marks.values()]
-    for name in ("temporal", "consistent"):
-        share = fmean(getattr(mark, name) for mark in marks) if marks else 0.0
-        print(f"  {name}: {share:.1%} of {len(marks)} events")
-    for stage, used in talk.usage().by_stage.items():
-        print(f"  {stage}: {quantity(used)}, {used.seconds / 60:.1f} minutes")
-    print(f"  {seconds / 60:.1f} minutes in all")
-
-
-def answers(lab: Lab, arguments: argparse.Namespace) -> None:
+def answers(lab: Lab, arguments: Arguments) -> None:
     print(f"| method | {ANSWER_HEAD} |")
     for method in arguments.method:
         rows = []
-        for item, talk in _asked_of(lab, method, arguments):
-            row = answer_row(item, talk.ask)
-            rows.append(row)
-            said = f"FAILED: {row['error']}" if row["error"] else row["answer"]
-            print(f"{method} {item.id}: {row['gold']} <- {said}", file=sys.stderr, flush=True)
+        own = read_settings(arguments.set) if method == "gam" else {}
+        for sample in read_locomo(arguments):
+            talk = lab.remember(sample.conversation, memory=method, **own)
+            talk.run(talk.memory.build)
+            for item in (item for item in sample.items if item.golds):
+                row = answer_row(item, talk.ask)
+                rows.append(row)
+                answer = f"FAILED: {row['error']}" if row["error"] else row["answer"]
+                print(f"{method} {item.id}: {row['gold']} <- {answer}", file=sys.stderr)
         print(*answer_lines(method, rows), sep="\n", flush=True)
 
 
-def _asked_of(lab: Lab, method: str, arguments: argparse.Namespace) -> Iterator[tuple[Item, Talk]]:
-    own = read_settings(arguments.set) if method == "gam" else {}
-    for sample in samples(arguments):
-        talk = lab.remember(sample.conversation, memory=method, **own)
-        talk.run(talk.memory.build)
-        for item in sample.items:
-            if item.golds:
-                yield item, talk
-
-
-def growth(lab: Lab, arguments: argparse.Namespace) -> None:
+def growth(lab: Lab, arguments: Arguments) -> None:
     print("| sessions | events | topics | links | tokens a question | questions |")
     print("|---|---|---|---|---|---|")
-    for sample in samples(arguments):
+    for sample in read_locomo(arguments):
         labels = list(dict.fromkeys(turn.session for turn in sample.conversation.turns))
         items = sample.items[: arguments.questions]
         for count in sorted({*range(1, len(labels), arguments.every), len(labels)}):
             part = first_sessions(sample.conversation, count)
-            talk = lab.remember(part, **read_settings(arguments.set))
-            talk.run(talk.memory.build)
+            talk = build_memory(lab, part, arguments)
             spent = [talk.ask(item.question.text).usage.total for item in items]
             tokens = fmean(used.input_tokens + used.output_tokens for used in spent)
             state = talk.memory.state
@@ -187,18 +172,18 @@ def growth(lab: Lab, arguments: argparse.Namespace) -> None:
             )
 
 
-def append(lab: Lab, arguments: argparse.Namespace) -> None:
-    """Turns of all conversations in a row; those that pull a trigger are left out."""
+def append(lab: Lab, arguments: Arguments) -> None:
+    """Append the turns of all conversations in a row, leaving out those that pull a trigger."""
     taken: list[float] = []
     triggers = 0
-    talk = lab.talk(f"appended {time.time_ns()}", **read_settings(arguments.set))
-    for sample in samples(arguments):
+    talk: Any = lab.talk(f"appended {time.time_ns()}", **read_settings(arguments.set))
+    for sample in read_locomo(arguments):
         for turn in sample.conversation.turns:
             own = replace(turn, id=f"{sample.name} {turn.id}", session=None, time=None)
-            steps, began = talk.steps, time.perf_counter()
+            buffered, began = len(talk.memory.state.buffer), time.perf_counter()
             talk.append(own)
             seconds = time.perf_counter() - began
-            if talk.steps == steps + 1:
+            if len(talk.memory.state.buffer) == buffered + 1:
                 taken.append(seconds)
             else:
                 triggers += 1

@@ -103,7 +103,7 @@ def main(
     as_json: AsJson = False,
 ) -> None:
     """Measure append, search, removal and bytes at each size."""
-    found = []
+    found: list[Figures] = []
     for size in parse_sizes(sizes):
         say(f"{size:,} items")
         found += measure(size, dims)

@@ -34,27 +34,22 @@ from pathlib import Path
 from typing import Any
 
 from commands import Command, add_locomo, command_parser, run_command
+from judged_pairs import Pair, draw, pair_scores, read_verdicts, write_pairs
+from locomo import LocomoSample, read_samples
 from measuring import (
     ANSWER_HEAD,
     CATEGORY_HEAD,
     COST_HEAD,
     KeptRows,
-    LocomoSample,
-    Pair,
     answer_lines,
     answer_row,
     by_category,
     cost,
     differences,
-    draw,
     kept_or_made,
-    pair_scores,
     percent,
     quantity,
     reach_lines,
-    read_samples,
-    read_verdicts,
-    write_pairs,
 )
 from mnemis_figures import (
     GROUPS,
@@ -69,7 +64,6 @@ from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
 from mgl.evaluation.scorers.words import evidence_recall
 from mgl.lab import Lab
-from mgl.lab.talk import Talk
 from mgl.llm.concurrency import for_each
 from mgl.memories.mnemis import MnemisConfig
 from mgl.memories.mnemis.retrieval import Reading, rank_episodes
@@ -99,19 +93,21 @@ PAPER = {  # Table 3: LoCoMo with GPT-4.1-mini; tokens in, tokens out, seconds
 }
 
 
-def samples(arguments: Arguments) -> list[LocomoSample]:
+def read_locomo(arguments: Arguments) -> list[LocomoSample]:
     return read_samples(arguments.data, arguments.conversation, arguments.sessions)
 
 
-def asked(sample: LocomoSample, arguments: Arguments) -> Sequence[Item]:
-    """Its questions; UsageError where there are none."""
+def find_questions(sample: LocomoSample, arguments: Arguments) -> Sequence[Item]:
+    """The questions on its sessions; UsageError where there are none."""
     if not sample.evident:
-        raise UsageError(f"nothing is asked of {sample.name}", hint="take more --sessions")
+        raise UsageError(
+            f"{sample.name} has no questions on these sessions", hint="take more --sessions"
+        )
     return sample.evident[: arguments.limit]
 
 
-def settings(arguments: Arguments) -> dict[str, Mapping[str, str]]:
-    """The settings that agree with what is set by hand."""
+def choose_settings(arguments: Arguments) -> dict[str, dict[str, str]]:
+    """The settings that agree with ``--set``."""
     given = read_settings(arguments.set)
     chosen = {
         name: own
@@ -123,15 +119,15 @@ def settings(arguments: Arguments) -> dict[str, Mapping[str, str]]:
     return chosen
 
 
-def built(lab: Lab, sample: LocomoSample, arguments: Arguments, **own: str) -> Talk:
+def build_memory(lab: Lab, sample: LocomoSample, arguments: Arguments, **own: str) -> Any:
     options = {**read_settings(arguments.set), **own}
-    talk = lab.remember(sample.conversation, memory="mnemis", **options)
+    talk: Any = lab.remember(sample.conversation, memory="mnemis", **options)
     talk.run(talk.memory.build)
     return talk
 
 
-def read(talk: Talk, items: Sequence[Item]) -> dict[str, Reading]:
-    """What is found for each question, by its id; some are asked at once."""
+def read_all(talk: Any, items: Sequence[Item]) -> dict[str, Reading]:
+    """Read for all questions, some at once; readings by the question's id."""
     found: dict[str, Reading] = {}
 
     async def one(item: Item) -> None:
@@ -141,40 +137,42 @@ def read(talk: Talk, items: Sequence[Item]) -> dict[str, Reading]:
     return found
 
 
-def say(*lines: str) -> None:
+def print_lines(*lines: str) -> None:
     if lines:
         print(*lines, sep="\n", flush=True)
 
 
-def head(*columns: str) -> None:
-    say(f"\n| {' | '.join(columns)} |", f"|{'---|' * ' | '.join(columns).count('|')}---|")
+def print_head(*columns: str) -> None:
+    print_lines(f"\n| {' | '.join(columns)} |", f"|{'---|' * ' | '.join(columns).count('|')}---|")
 
 
 # Ingestion
 
 
 def ingest(lab: Lab, arguments: Arguments) -> None:
-    for sample in samples(arguments):
+    for sample in read_locomo(arguments):
         began = time.monotonic()
-        talk = built(lab, sample, arguments)
-        say(f"\n{sample.conversation.name}: memory {talk.id}, {time.monotonic() - began:.0f} s")
-        tell_cost(lab, talk)
+        talk = build_memory(lab, sample, arguments)
+        print_lines(
+            f"\n{sample.conversation.name}: memory {talk.id}, {time.monotonic() - began:.0f} s"
+        )
+        print_cost(lab, talk)
         sessions = len({turn.session for turn in sample.conversation.turns})
-        say(f"{len(sample.conversation.turns)} turns in {sessions} sessions")
-        say(*describe_memory(talk.memory.state, lab.edits(talk.id)))
+        print_lines(f"{len(sample.conversation.turns)} turns in {sessions} sessions")
+        print_lines(*describe_memory(talk.memory.state, lab.edits(talk.id)))
 
 
-def tell_cost(lab: Lab, talk: Talk) -> None:
-    """The calls that were issued for a memory, in this run and those before it."""
+def print_cost(lab: Lab, talk: Any) -> None:
+    """Print the calls issued for a memory, in this run and earlier ones."""
     calls = lab.calls(talk.id)
-    head("stage", COST_HEAD)
+    print_head("stage", COST_HEAD)
     for stage in dict.fromkeys(call.stage for call in calls):
-        say(f"| {stage} | {cost(call for call in calls if call.stage == stage)} |")
-    head("all of", COST_HEAD, "paper's tokens in", "out", "seconds, on LoCoMo")
+        print_lines(f"| {stage} | {cost(call for call in calls if call.stage == stage)} |")
+    print_head("all of", COST_HEAD, "paper's tokens in", "out", "seconds, on LoCoMo")
     for group, paper in PAPER.items():
         own = cost(call for call in calls if call.stage in GROUPS[group])
-        say(f"| {group} | {own} | {' | '.join(paper)} |")
-    say(f"\nthis run: {quantity(talk.usage().total)}")
+        print_lines(f"| {group} | {own} | {' | '.join(paper)} |")
+    print_lines(f"\nthis run: {quantity(talk.usage().total)}")
 
 
 # De-duplication
@@ -183,33 +181,38 @@ def tell_cost(lab: Lab, talk: Talk) -> None:
 def pairs(lab: Lab, arguments: Arguments) -> None:
     if arguments.score is not None:
         scores = pair_scores(read_verdicts(arguments.score))
-        say(f"precision, of merged pairs that are the same: {percent(scores.precision)}")
-        say(f"missed, of pairs kept apart that are the same: {percent(scores.missed)}")
-        say(f"recall, weighed by how many pairs there are: {percent(scores.recall)}")
-        say(f"without a verdict: {scores.open}")
+        print_lines(f"precision, of merged pairs that are the same: {percent(scores.precision)}")
+        print_lines(f"missed, of pairs kept apart that are the same: {percent(scores.missed)}")
+        print_lines(f"recall, weighed by how many pairs there are: {percent(scores.recall)}")
+        print_lines(f"without a verdict: {scores.open}")
         return
     if arguments.out is None:
         raise UsageError("there is no file for the pairs", hint="--out FILE, or --score FILE")
     joined: list[Pair] = []
     apart: list[Pair] = []
     embedder = open_embedder(arguments.embedder or DEFAULT_EMBEDDER, home())
-    for sample in samples(arguments):
-        talk = built(lab, sample, arguments)
+    for sample in read_locomo(arguments):
+        talk = build_memory(lab, sample, arguments)
         state, rows = talk.memory.state, lab.edits(talk.id)
         config = MnemisConfig.model_validate(lab.memory(talk.id).record.config)
         alike = talk.run(partial(find_kept_apart, embedder, state, config))
         named = find_merged(row for row in rows if row.op in ("add_entity", "repeat"))
-        joined += [shown(sample.conversation, state, *pair, True) for pair in named]
-        apart += [shown(sample.conversation, state, *pair, False) for pair in alike]
+        joined += [describe_pair(sample.conversation, state, pair, True) for pair in named]
+        apart += [describe_pair(sample.conversation, state, pair, False) for pair in alike]
     drawn = draw(joined, apart, arguments.count, arguments.seed)
     write_pairs(arguments.out, drawn)
     count = sum(pair.merged for pair in drawn)
-    say(f"{count} of {len(joined)} merged pairs, and {len(drawn) - count} of {len(apart)} apart")
+    print_lines(
+        f"{count} of {len(joined)} merged pairs, and {len(drawn) - count} of {len(apart)} apart"
+    )
 
 
-def shown(conversation: Conversation, state: State, one: Named, other: Named, merged: bool) -> Pair:
-    lines = (quote_name(conversation, state, named) for named in (one, other))
-    return Pair(one.name, other.name, *lines, merged)
+def describe_pair(
+    conversation: Conversation, state: State, pair: tuple[Named, Named], merged: bool
+) -> Pair:
+    one, other = pair
+    first, second = (quote_name(conversation, state, named) for named in pair)
+    return Pair(one.name, other.name, first, second, merged)
 
 
 # Selection
@@ -219,37 +222,37 @@ def selection(lab: Lab, arguments: Arguments) -> None:
     shares: list[float] = []
     layers: defaultdict[int, Counter[str]] = defaultdict(Counter)
     ended: Counter[str] = Counter()
-    head("question", "layer", "offered", "selected", "with all below", "entities reached")
-    for sample in samples(arguments):
-        talk = built(lab, sample, arguments, routes="system2", kinds="rag")
+    print_head("question", "layer", "offered", "selected", "with all below", "entities reached")
+    for sample in read_locomo(arguments):
+        talk = build_memory(lab, sample, arguments, routes="system2", kinds="rag")
         total = len(talk.memory.state.entities)
-        items = asked(sample, arguments)
-        readings = read(talk, items)
+        items = find_questions(sample, arguments)
+        readings = read_all(talk, items)
         for item in items:
-            made = readings[item.id].selection
+            made: Any = readings[item.id].selection
             shares.append(len(made.entities) / max(1, total))
             ended.update(failed=made.failed, cut=made.cut)
             reached = f"{len(made.entities)} of {total}"
             for of in made.layers:
                 taken = f"{of.offered} | {of.selected} | {of.taken_whole}"
-                say(f"| {item.id} | {of.layer} | {taken} | {'' if of.layer else reached} |")
+                print_lines(f"| {item.id} | {of.layer} | {taken} | {'' if of.layer else reached} |")
                 layers[of.layer].update(
                     offered=of.offered, selected=of.selected, whole=of.taken_whole
                 )
             if not any(of.layer == 0 for of in made.layers):
-                say(f"| {item.id} | 0 | 0 | 0 | 0 | {reached} |")
-    head("layer", "offered", "selected", "with all below")
+                print_lines(f"| {item.id} | 0 | 0 | 0 | 0 | {reached} |")
+    print_head("layer", "offered", "selected", "with all below")
     for layer, sums in sorted(layers.items(), reverse=True):
-        say(f"| {layer} | {sums['offered']} | {sums['selected']} | {sums['whole']} |")
-    say("", *reach_lines(shares))
-    say(f"replies that could not be used: {ended['failed']}; nodes not offered: {ended['cut']}")
+        print_lines(f"| {layer} | {sums['offered']} | {sums['selected']} | {sums['whole']} |")
+    print_lines("", *reach_lines(shares))
+    print_lines(f"unusable replies: {ended['failed']}; nodes not offered: {ended['cut']}")
 
 
 # Evidence
 
 
-def episodes(setting: str, reading: Reading, state: State) -> Sequence[int]:
-    """The episodes of a setting, the best first."""
+def episodes_of(setting: str, reading: Reading, state: State) -> Sequence[int]:
+    """The numbers of the episodes that a setting returns, best first."""
     return rank_episodes(reading.found, state) if setting == "S1 graph" else reading.episodes
 
 
@@ -258,14 +261,14 @@ def evidence(lab: Lab, arguments: Arguments) -> None:
     scores: defaultdict[str, Scores] = defaultdict(dict)
     empty: Counter[str] = Counter()
     embedder = open_embedder(arguments.embedder or DEFAULT_EMBEDDER, home())
-    for sample in samples(arguments):
+    for sample in read_locomo(arguments):
         turns = sample.conversation.turns
-        for setting, own in settings(arguments).items():
-            talk = built(lab, sample, arguments, **own)
-            state, items = talk.memory.state, asked(sample, arguments)
-            readings = read(talk, items)
+        for setting, own in choose_settings(arguments).items():
+            talk = build_memory(lab, sample, arguments, **own)
+            state, items = talk.memory.state, find_questions(sample, arguments)
+            readings = read_all(talk, items)
             for item in items:
-                numbers = episodes(setting, readings[item.id], state)[:k]
+                numbers = episodes_of(setting, readings[item.id], state)[:k]
                 ids = [turns[t].id for n in numbers for t in state.episodes[n].turns]
                 recall = evidence_recall(ids, item.evidence, len(ids))
                 scores[setting][item.id] = (item.category, recall)
@@ -276,7 +279,7 @@ def evidence(lab: Lab, arguments: Arguments) -> None:
             name: [place for place, turn in enumerate(turns) if turn.speaker == name]
             for name in {turn.speaker for turn in turns}
         }
-        for item in asked(sample, arguments):
+        for item in find_questions(sample, arguments):
             for name, places in (
                 (
                     "turns by embedding",
@@ -287,40 +290,44 @@ def evidence(lab: Lab, arguments: Arguments) -> None:
                 ids = [turns[place].id for place in places]
                 recall = evidence_recall(ids, item.evidence, k)
                 scores[name][item.id] = (item.category, recall)
-    head(f"evidence at k = {k}", CATEGORY_HEAD, "found nothing")
+    print_head(f"evidence at k = {k}", CATEGORY_HEAD, "found nothing")
     for name, by_question in scores.items():
         cells = by_category(list(by_question.values()), each=True)
-        say(f"| {name} | {cells} | {empty[name]} |")
+        print_lines(f"| {name} | {cells} | {empty[name]} |")
     for base in ("S1 RAG", FUSED_TURNS):
         if base in scores:
-            head(f"less {base}", CATEGORY_HEAD)
-            say(*differences(scores, base))
-    say("\nWithout ranking=context S1 both has the episodes of S1 RAG, facts and entities beside.")
+            print_head(f"less {base}", CATEGORY_HEAD)
+            print_lines(*differences(scores, base))
+    print_lines(
+        "\nWithout ranking=context S1 both has the episodes of S1 RAG, facts and entities beside."
+    )
 
 
 # Answers
 
 
 def answers(lab: Lab, arguments: Arguments) -> None:
-    head("setting", ANSWER_HEAD)
-    for setting in settings(arguments):
+    print_head("setting", ANSWER_HEAD)
+    for setting in choose_settings(arguments):
         rows = [
-            row for sample in samples(arguments) for row in said_of(lab, sample, setting, arguments)
+            row
+            for sample in read_locomo(arguments)
+            for row in answer_rows(lab, sample, setting, arguments)
         ]
-        say(*answer_lines(setting, rows))
+        print_lines(*answer_lines(setting, rows))
 
 
-def said_of(
+def answer_rows(
     lab: Lab, sample: LocomoSample, setting: str, arguments: Arguments
 ) -> Iterator[dict[str, Any]]:
-    """What was answered to each question, kept before the next is asked."""
-    talk = built(lab, sample, arguments, **SETTINGS[setting])
+    """Answer each question; keep its row before the next is asked."""
+    talk = build_memory(lab, sample, arguments, **SETTINGS[setting])
     kept = None
     if arguments.out is not None:
         run = {"model": lab.model_id, "conversation": sample.conversation.id}
         models = {"embedder": arguments.embedder, "reranker": arguments.reranker}
         kept = KeptRows(arguments.out, {**run, **models, "options": read_settings(arguments.set)})
-    for item in asked(sample, arguments):
+    for item in find_questions(sample, arguments):
         if item.golds:
             made = partial(answer_row, item, talk.ask)
             row = kept_or_made(kept, f"{setting} {item.id}", made)
@@ -332,8 +339,8 @@ def said_of(
 # Growth
 
 
-def of_hierarchy(talk: Talk) -> StageUsage:
-    """What the hierarchy took so far; what was replayed counts as what it is worth."""
+def hierarchy_usage(talk: Any) -> StageUsage:
+    """What the hierarchy took so far, replayed calls counted like issued ones."""
     stages = talk.usage().by_stage
     return sum(
         (used for stage, used in stages.items() if stage in GROUPS["hierarchy"]), StageUsage()
@@ -341,47 +348,47 @@ def of_hierarchy(talk: Talk) -> StageUsage:
 
 
 def growth(lab: Lab, arguments: Arguments) -> None:
-    """Each way has a conversation of its own, which grows session by session."""
+    """Grow one conversation by rebuilding and one by extending, session by session."""
     options = {**read_settings(arguments.set), "routes": "both"}
-    for sample in samples(arguments):
+    for sample in read_locomo(arguments):
         ways = ("rebuild", "incremental")
         name = f"{sample.conversation.name} {time.time_ns()}"
-        talks = {
+        talks: dict[str, Any] = {
             way: lab.talk(f"{name} {way}", memory="mnemis", **{**options, "hierarchy": way})
             for way in ways
         }
         own = ("calls", "tokens", "layers", "nodes")
-        head("session", "entities", *(f"{way}: {what}" for way in ways for what in own))
+        print_head("session", "entities", *(f"{way}: {what}" for way in ways for what in own))
         sums = dict.fromkeys(ways, StageUsage())
         for session, turns in groupby(sample.conversation.turns, key=lambda turn: turn.session):
             new, cells = list(turns), []
             for way, talk in talks.items():
-                before = of_hierarchy(talk)
+                before = hierarchy_usage(talk)
                 for turn in new:
                     talk.append(turn)
                 talk.end_session()
-                used, state = of_hierarchy(talk) - before, talk.memory.state
+                used, state = hierarchy_usage(talk) - before, talk.memory.state
                 sums[way] += used
-                cells.append(f"{amount(used)} | {state.top} | {len(state.categories)}")
-            say(f"| {session} | {len(state.entities)} | {' | '.join(cells)} |")
-        say(f"| all | | {' | '.join(f'{amount(sums[way])} | | ' for way in ways)}|")
-        (all_calls, all_tokens), (calls, tokens) = (taken(sums[way]) for way in ways)
-        say(
+                cells.append(f"{format_usage(used)} | {state.top} | {len(state.categories)}")
+            print_lines(f"| {session} | {len(state.entities)} | {' | '.join(cells)} |")
+        print_lines(f"| all | | {' | '.join(f'{format_usage(sums[way])} | | ' for way in ways)}|")
+        (all_calls, all_tokens), (calls, tokens) = (count_usage(sums[way]) for way in ways)
+        print_lines(
             f"\nincremental of rebuilding: {calls / max(1, all_calls):.1%} of the calls, "
             f"{tokens / max(1, all_tokens):.1%} of the tokens"
         )
         rows = lab.edits(talks["incremental"].id)
         again = sum(row.op == "drop_hierarchy" for row in rows)
-        say(f"incremental was built anew {again} times, for what had drifted")
+        print_lines(f"the extended hierarchy was rebuilt {again} times, because it had drifted")
 
 
-def taken(used: StageUsage) -> tuple[int, int]:
-    """Calls and tokens, replayed ones with the others."""
+def count_usage(used: StageUsage) -> tuple[int, int]:
+    """Calls and tokens, replayed ones included."""
     return used.calls + used.replayed, used.input_tokens + used.output_tokens
 
 
-def amount(used: StageUsage) -> str:
-    calls, tokens = taken(used)
+def format_usage(used: StageUsage) -> str:
+    calls, tokens = count_usage(used)
     return f"{calls} | {tokens:,}"
 
 

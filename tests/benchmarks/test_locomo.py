@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from measuring import read_samples
+from locomo import read_samples
 
 from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.locomo import LOCOMO, LOCOMO_ALL

@@ -4,27 +4,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from boundaries import BoundaryScores, boundary_scores, valleys
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judged_pairs import Pair, draw, pair_scores, read_verdicts, write_pairs
 from measuring import (
-    BoundaryScores,
     JudgedClaim,
     KeptRows,
-    Pair,
     answer_lines,
     answer_row,
-    boundary_scores,
     claim_scores,
     differences,
-    draw,
     entities_of_points,
     kept_or_made,
-    pair_scores,
     reach_lines,
-    read_verdicts,
     right_by_step,
-    valleys,
-    write_pairs,
 )
 
 from mgl.benchmarks.base import Item

@@ -217,9 +217,7 @@ def test_a_judge_is_held_against_people(tmp_path: Path) -> None:
     assert beside.text.endswith("the judge is higher in 50%")
     read, beside = row(found, "locomo", "readable replies on labelled answers, %")
     assert (read.text, beside.text) == ("80.0", "1 unreadable")
-    longer, beside = row(
-        found, "locomo", "verdict for twice the length, by label, points"
-    )
+    longer, beside = row(found, "locomo", "verdict for twice the length, by label, points")
     assert longer.text == "+100.0"
     assert beside.text.startswith("answers with the same label")
     assert "people" not in found.notes[0]
