@@ -89,9 +89,8 @@ class About:
 class Benchmark(Protocol):
     """A benchmark by its name in the registry (kind ``benchmark``).
 
-    ``scorers`` are names of ``mgl.evaluation.scorers.registry``, the first is what reports show
-    first; ``judge`` is a name of ``mgl.evaluation.judges.judging`` that its papers use, None where
-    none does.
+    ``scorers`` are names of ``mgl.evaluation.scorers.registry``, reports show the first one first;
+    ``judge`` is a name of ``mgl.evaluation.judges.judging``, None if its papers use none.
     """
 
     @property
@@ -110,7 +109,7 @@ class Benchmark(Protocol):
     def judge(self) -> str | None: ...
 
     def read(self, path: Path) -> Dataset:
-        """The dataset of a file or folder; InputError, with the place, where it is another's."""
+        """Read a file or folder; InputError, with the place, if it is not this benchmark's."""
         ...
 
 
@@ -127,7 +126,7 @@ class FileBenchmark:
 
 
 def in_memory(source: Source) -> Callable[[], Source]:
-    """A source that is in memory already, as ``Dataset.sources`` has them."""
+    """Wrap a source that is in memory already, for ``Dataset.sources``."""
     return lambda: source
 
 
@@ -144,5 +143,5 @@ class GeneratedBenchmark(Benchmark, Protocol):
     def Config(self) -> type[BaseModel]: ...  # noqa: N802
 
     async def generate(self, config: Any, count: Counter, /) -> Dataset:
-        """The dataset; UsageError where the parameters leave no room for one."""
+        """Generate the dataset; UsageError if the parameters leave no room for one."""
         ...

@@ -58,7 +58,7 @@ class _Question(BaseModel):
 
 
 def _read(path: Path, categories: Collection[int]) -> Dataset:
-    """The conversations and questions of LoCoMo's file; InputError where it is none."""
+    """Read conversations and questions; InputError if the file is not LoCoMo's."""
     file = open_file(path, "locomo10.json", "locomo10*.json")
     value = file.json()
     samples = value if isinstance(value, list) else [value]
@@ -89,7 +89,7 @@ def _is_sample(item: object) -> bool:
 
 
 def _items(sample: Mapping[str, object], talk: Conversation, notes: list[str]) -> Iterator[Item]:
-    """The questions of a sample; what of them was mended or left out goes to ``notes``."""
+    """Yield the questions of a sample; repairs and omissions go to ``notes``."""
     known = frozenset(turn.id for turn in talk.turns)
     asked = sample["qa"]
     for number, fields in enumerate(asked if isinstance(asked, Sequence) else []):
@@ -119,7 +119,7 @@ def _items(sample: Mapping[str, object], talk: Conversation, notes: list[str]) -
 def _evidence(
     given: Sequence[str], known: frozenset[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The turns that a question's evidence names, each once, and what names none."""
+    """Split evidence into the turns that it names, each once, and what names none."""
     found: dict[str, None] = {}
     lost: list[str] = []
     for entry in given:

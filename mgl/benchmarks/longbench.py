@@ -55,7 +55,7 @@ def _read(path: Path) -> Dataset:
     """The items in the file's order: ``category`` is the domain, ``labels`` are sub_domain,
     difficulty and length, the gold is a letter.
 
-    InputError, with the row, where one is not as described or two have one id.
+    InputError, with the row, if one is not as described or two have one id.
     """
     file = open_file(path, "data.json", "*.jsonl")
     rows = file.rows(_Row, hint="take LongBench v2's data.json, or rows of it")

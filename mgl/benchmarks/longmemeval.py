@@ -61,7 +61,7 @@ class _Row(BaseModel):
 
 
 def _read(path: Path) -> Dataset:
-    """An item and a source for each question; InputError where the file is another's."""
+    """Read an item and a source for each question."""
     file = open_file(path, "longmemeval_s.json", "longmemeval_s_cleaned.json", "longmemeval_s*")
     rows = file.rows(_Row, hint="take longmemeval_s.json of LongMemEval")
     refuse_duplicates(file.path, (row.question_id for row in rows))

@@ -63,7 +63,7 @@ def _read(path: Path, tasks: tuple[str, ...]) -> Dataset:
     task and in the files' order. ``category`` is the task; ``labels`` has the ``type`` of a
     long-dependency question. The gold of a cloze test is one text, a line a mask.
 
-    InputError, with the document's number in its file, where one is not as described.
+    InputError, with the document's number in its file, if one is not as described.
     """
     files = _files(path, tasks)
     sources: dict[str, Callable[[], Source]] = {}

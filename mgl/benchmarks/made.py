@@ -53,7 +53,7 @@ class _DocumentRow(BaseModel):
 
 
 def _read(path: Path, *, form: AnswerForm = "short") -> Dataset:
-    """The items of a folder, whose questions want answers of this form; InputError where it is no
+    """The items of a folder, whose questions want answers of this form; InputError if it is no
     such folder, or is damaged."""
     folder = path if path.is_dir() else path.parent
     file = open_file(folder, "items.jsonl")

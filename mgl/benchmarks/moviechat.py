@@ -63,7 +63,7 @@ class _Caption(BaseModel):
 
 
 def _read(path: Path) -> Dataset:
-    """The questions of every video of a folder; InputError where a file is none of MovieChat's."""
+    """Read the questions of every video; InputError if a file is not MovieChat's."""
     paths = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not paths:
         raise InputError(f"{path} holds no JSON file", hint="put MovieChat-1K's annotations there")

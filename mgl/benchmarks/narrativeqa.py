@@ -71,9 +71,9 @@ class _OfficialQuestion(BaseModel):
 
 
 def _read(folder: Path) -> Dataset:
-    """The books of a folder with their questions; one may have none.
+    """Read the books of a folder with their questions; a book may have none.
 
-    InputError, with the line, where a file is not as described or a question names no book. A
+    InputError, with the line, if a file is not as described or a question names no book. A
     book is looked for when its source is read, and is without Project Gutenberg's header.
     """
     official = (folder / "documents.csv").is_file()
@@ -144,7 +144,7 @@ def _official_questions(file: DataFile) -> list[_Question]:
 
 
 def _name_books(books: Sequence[_Book]) -> dict[str, _Book]:
-    """Each book by its title; by the title with its id where two have one title."""
+    """Map titles to books; two books with one title are named by title and id."""
     titles = Counter(book.nqa_title for book in books)
     return {
         book.nqa_title
@@ -155,7 +155,7 @@ def _name_books(books: Sequence[_Book]) -> dict[str, _Book]:
 
 
 def _make_items(path: Path, questions: Sequence[_Question], books: Sequence[_Book]) -> list[Item]:
-    """The questions in the file's order; an id is the book's name and the place in the book."""
+    """Make the items in the file's order; an id is the book's name and a number."""
     names = {book.nqa_document_id: (name, book) for name, book in _name_books(books).items()}
     asked: Counter[str] = Counter()
     items: list[Item] = []

@@ -46,9 +46,9 @@ class _Claim(BaseModel):
 
 
 def _read(folder: Path) -> Dataset:
-    """The claims, pairs side by side in the order of book and ``index``, the true one first.
+    """Read the claims by book and ``index``, the true one of each pair first.
 
-    InputError where a file is not as described, a claim's book is not there, or a pair is not
+    InputError if a file is not as described, a claim's book is not there, or a pair is not
     one true and one false claim.
     """
     claims = open_file(folder / "data_sample.json")

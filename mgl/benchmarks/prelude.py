@@ -59,7 +59,7 @@ def _read(path: Path) -> Dataset:
     """The items whose book is there, in the file's order: ``category`` is the book, the gold one of
     ``LABELS``, which are the choices.
 
-    InputError where a row is not as described or no book is there; UsageError where Parquet
+    InputError if a row is not as described or no book is there; UsageError if Parquet
     cannot be read.
     """
     file = open_file(path, *FILES)

@@ -125,7 +125,7 @@ class RulerNiah:
 
     @staticmethod
     async def generate(config: NiahConfig, count: Counter) -> Dataset:
-        """Items in the order in which they are drawn; UsageError where ``length`` is too short."""
+        """Draw the items in order; UsageError if ``length`` is too short."""
         needles = await _draw_needles(config, count)
         written = "".join(json.dumps(line) + "\n" for line in _to_rows(needles))
         digest = hashlib.sha256(written.encode()).hexdigest()
@@ -154,7 +154,7 @@ class RulerNiah:
 
     @staticmethod
     def read(path: Path) -> Dataset:
-        """The items of a file that RULER's script made; InputError where it is none."""
+        """Read a file that RULER's script made; InputError if it is another."""
         file = open_file(path, "validation.jsonl", "test.jsonl")
         hint = "take a file of RULER's niah task: index, input and outputs in each line"
         rows = file.rows(_Row, hint=hint)
@@ -281,7 +281,7 @@ def _groups(heads: Sequence[str]) -> list[list[str]]:
 
 
 def load_keys() -> Keys:
-    """The keys of RULER; UsageError where wonderwords is not installed."""
+    """Load RULER's keys; UsageError if wonderwords is not installed."""
     try:
         assets = files("wonderwords") / "assets"
     except ModuleNotFoundError as error:

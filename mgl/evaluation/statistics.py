@@ -66,7 +66,7 @@ class Paired:
 
 
 def wilson_interval(successes: int, n: int, *, level: float = 0.95) -> Interval:
-    """The share of ``n`` items with Wilson's score interval (JASA 1927), good for few items too.
+    """Return a share of ``n`` items with Wilson's score interval (JASA 1927).
 
     ValueError if there are no items, or fewer than successes.
     """
@@ -80,7 +80,7 @@ def wilson_interval(successes: int, n: int, *, level: float = 0.95) -> Interval:
 def bootstrap_interval(
     values: Sequence[float], *, level: float = 0.95, resamples: int = 10_000, seed: int = 0
 ) -> Interval:
-    """The mean with percentiles of the means of resamples; the same values give the same interval.
+    """Return the mean with percentiles over resamples; the same values give the same interval.
 
     ValueError if there are no values, or infinite ones.
     """
@@ -107,7 +107,7 @@ def resample_interval(
     resamples: int = 2_000,
     seed: int = 0,
 ) -> Interval:
-    """Any statistic of ``n`` items, with its percentiles over resamples.
+    """Return any statistic of ``n`` items with its percentiles over resamples.
 
     ``statistic`` takes the indices of the items in a resample. ValueError if there are no items.
     """

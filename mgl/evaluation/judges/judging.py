@@ -83,7 +83,7 @@ SEED_STEP: Final = 100  # an unusable reply is sampled again with the seeds that
 
 
 def resampled_judging(repeat: int) -> Sampling:
-    """How a verdict is sampled the ``repeat``-th time again, from 1."""
+    """Return the sampling of the ``repeat``-th repeat of a verdict, from 1."""
     return replace(JUDGING, temperature=TEMPERATURE, seed=SEED_STEP * repeat)
 
 

@@ -51,8 +51,8 @@ class Seat:
 def seat_panel(
     judge: str | None, model: str | None, others: Iterable[tuple[str, str]], *, repeats: int = 0
 ) -> tuple[Seat, ...]:
-    """Every verdict that is asked for, none without a first judge; ``others`` are further judges
-    with their models, and ``repeats`` is how often the verdict of each is asked again."""
+    """List every verdict to ask for, none without a first judge; ``others`` are further judges with
+    their models, each verdict is repeated ``repeats`` times."""
     if judge is None or model is None:
         return ()
     judges = [(judge, model, judge), *((name, by, f"{name} by {by}") for name, by in others)]
@@ -70,7 +70,7 @@ class LabelledAnswer:
 
 @dataclass(frozen=True, slots=True)
 class LabelledSet:
-    """The answers of a file in its order, and the file's hash, None where there is no file."""
+    """The answers of a file in its order, and the file's hash, None if there is no file."""
 
     answers: tuple[LabelledAnswer, ...]
     sha256: str | None
@@ -89,7 +89,7 @@ class _Row(BaseModel):
 
 
 def read_labelled(path: Path) -> LabelledSet:
-    """The answers of a file; InputError, with the place, where one is not as above, and where two
+    """The answers of a file; InputError, with the place, if one is not as above, and where two
     are of one id."""
     file = open_file(path)
     rows = file.rows(_Row, hint="each answer has question, gold, answer and correct")

@@ -50,7 +50,7 @@ Verdicts = Sequence[float | None]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """``share`` is of the compared verdicts that are the same. ``kappa`` is None where it says
+    """``share`` is of the compared verdicts that are the same. ``kappa`` is None if it says
     nothing: where there are other verdicts than 0 and 1, or both sides say the same of all.
     ``one_higher`` is the share of those that differ in which the first is the higher."""
 
@@ -62,10 +62,10 @@ class Agreement:
 
 
 def agreement(one: Verdicts, other: Verdicts, *, tolerance: float = 0.0) -> Agreement | None:
-    """How often two verdicts on the same answers are the same; None where none can be compared.
+    """Compare verdicts on the same answers; None if none can be compared.
 
     ``tolerance`` is how far graded verdicts (HGMem's) may lie apart and count as the same.
-    ValueError where there are not as many of both.
+    ValueError if there are not as many of both.
     """
     pairs = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
     if not pairs:
@@ -83,10 +83,10 @@ def agreement(one: Verdicts, other: Verdicts, *, tolerance: float = 0.0) -> Agre
 
 
 def repeat_agreement(repeats: Sequence[Verdicts]) -> Interval | None:
-    """How often two of an answer's verdicts are the same, averaged over the answers.
+    """Average over the answers how often two of an answer's verdicts agree.
 
     ``repeats`` has one list of verdicts a repeat. Answers with fewer than two verdicts that could
-    be read say nothing; None where that is all of them.
+    be read say nothing; None if that is all of them.
     """
     shares = []
     for verdicts in zip(*repeats, strict=True):
@@ -109,7 +109,7 @@ class PositionBias:
 def position_bias(forth: Verdicts, back: Verdicts) -> PositionBias | None:
     """What the order of two answers does to a preference, which is 1 for the answer that came
     first, 0 for the second and 0.5 for neither, in both orders (``forth`` and ``back``, a pair
-    each). None where none can be read. ValueError where there are not as many of both."""
+    each). None if none can be read. ValueError if there are not as many of both."""
     read = [(a, b) for a, b in zip(forth, back, strict=True) if a is not None and b is not None]
     if not read:
         return None
@@ -138,8 +138,8 @@ def length_bias(
     Good answers may be longer for good reason, so verdicts are compared within ``groups`` alone:
     give the score by rule, or what people said, or the question where several methods answer it. A
     preference between two answers is 1 for one and 0 for the other, in a group of their own.
-    Lengths are in words. None where in no group the length differs, and where all verdicts are the
-    same. ValueError where the lists differ in length.
+    Lengths are in words. None if in no group the length differs, and where all verdicts are the
+    same. ValueError if the lists differ in length.
     """
     given = groups if groups is not None else [None] * len(answers)
     by_group: dict[object, list[tuple[float, float]]] = {}
@@ -177,7 +177,7 @@ def _kappa(left: NDArray[np.float64], right: NDArray[np.float64]) -> Interval | 
 def _cohen_kappa(
     left: NDArray[np.float64], right: NDArray[np.float64], drawn: NDArray[np.int64]
 ) -> float:
-    """Cohen's kappa of those drawn; 1 where they all say one thing, which is no less than agree."""
+    """Cohen's kappa of a resample; 1 if both sides say one thing throughout, which is agreement."""
     one, other = left[drawn], right[drawn]
     seen = float((one == other).mean())
     luck = float(one.mean() * other.mean() + (1 - one.mean()) * (1 - other.mean()))

@@ -174,7 +174,7 @@ def _estimate_seconds(amounts: Mapping[str, Amount], pace: OfPace) -> float | No
 
 
 def _mean_usage(records: Sequence[Record] | Sequence[BuildRecord]) -> dict[str, Amount]:
-    """The mean usage by stage, including that of verdicts."""
+    """Average usage by stage, including that of verdicts."""
     means: defaultdict[str, Amount] = defaultdict(Amount)
     for record in records:
         usages = [record.usage]

@@ -278,7 +278,7 @@ def find_cells(
 
 
 def _number(text: str) -> re.Match[str]:
-    """The parts of a printed number."""
+    """Parse a printed number."""
     found = _NUMBER.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is no number")

@@ -65,7 +65,7 @@ def build_arguments(
 
 
 def smaller_limit(run: Run, limit: int | None) -> int | None:
-    """The smaller of the run's own limit and a given one; None if there is neither."""
+    """Return the smaller of the run's own limit and a given one, if there is any."""
     return min((one for one in (limit, run.limit) if one is not None), default=None)
 
 

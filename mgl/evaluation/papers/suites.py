@@ -148,7 +148,7 @@ class Suite(_Strict):
         )
 
     def made_by(self, entry: Entry) -> Entry:
-        """The entry whose runs this one is read off: itself, or ``same_as``."""
+        """Return the entry whose runs this one is read off: itself, or ``same_as``."""
         return entry if entry.same_as is None else self.entry(entry.same_as)
 
 
@@ -225,7 +225,7 @@ class Rows:
         )
 
     def _default(self, memory: str, preset: str | None) -> Mapping[str, Any]:
-        """The default configuration of a memory; empty if it is not installed."""
+        """Return the default configuration of a memory; empty if it is not installed."""
         key = memory, preset
         if key not in self._defaults:
             try:

@@ -56,7 +56,7 @@ TOKENS: Final = ("calls", "tokens in", "tokens out")
 
 
 def cost_table(group: Group) -> Table:
-    """What building, answering and judging took: in all, and for one build or answer."""
+    """Show what building, answering and judging took, in all and per build or answer."""
     return Table(
         "Cost",
         ("method", "of", "units", *TOKENS, "wall s", "engine s"),
@@ -125,7 +125,7 @@ def stage_table(group: Group) -> Table | None:
 
 
 def size_table(group: Group) -> Table:
-    """How large memories are, how little of the source is read, and whether citations hold."""
+    """Show how large memories are, how little is read, and whether citations hold."""
     rows = []
     for series in group.series:
         of, answered = datum_of(series), score_measures(series)
@@ -177,7 +177,7 @@ def failure_table(group: Group) -> Table | None:
 
 
 def score_measures(series: Series) -> list[Record]:
-    """The answers scored by compaction and citations, whatever the benchmark's scorers are."""
+    """Score the answers by compaction and citations, whatever the benchmark's scorers are."""
     return [
         replace(each, scores=score_answer(MEASURES, item_from_json(each.item), Answered.of(each)))
         for each in series.records
@@ -250,7 +250,7 @@ class ToolUse:
 
 
 def list_tool_uses(series: Series) -> list[ToolUse]:
-    """The tool use of each answer that did not fail; empty if the method is not MindGraph."""
+    """List the tool use of each answer that did not fail; empty if it is not MindGraph."""
     return [
         ToolUse.of(record.memory["nodes"], record.trace)
         for record in series.records

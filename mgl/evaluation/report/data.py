@@ -149,13 +149,13 @@ def empty_cell() -> Cell:
 
 
 def difference_cell(interval: Interval) -> Cell:
-    """A difference of two means, with its sign."""
+    """Show a difference of two means with its sign."""
     mean, low, high = (_with_sign(end) for end in (interval.mean, interval.low, interval.high))
     return Cell(mean, f"[{low}, {high}]", f"n {interval.n:,}")
 
 
 def share_cell(kind: str, quantity: str, share: Interval, of: Datum) -> Cell:
-    """A share that is not a score, with its interval and n."""
+    """Show a share that is not a score, with its interval and n."""
     low, mean, high, n = share.low, share.mean, share.high, share.n
     datum = replace(of, kind=kind, quantity=quantity, value=mean, low=low, high=high, n=n)
     span = (low, mean, high)
@@ -171,7 +171,7 @@ def number_cell(
     n: int | None = None,
     digits: int = 0,
 ) -> Cell:
-    """A plain number; a dash for None."""
+    """Show a plain number; a dash for None."""
     if value is None:
         return empty_cell()
     datum = replace(of, kind=kind, quantity=quantity, value=value, n=n)

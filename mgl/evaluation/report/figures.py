@@ -208,7 +208,7 @@ def is_measured(metric: Metric, records: Iterable[Record]) -> bool:
 
 
 def part_of(item: Mapping[str, Any], name: str) -> str:
-    """An item's category, or its value of another label; empty if it has none."""
+    """Return an item's category, or its value of a label; empty if it has none."""
     value: str = item[CATEGORY] if name == CATEGORY else item["labels"].get(name, "")
     return value
 
@@ -224,7 +224,7 @@ def average(metric: Metric, records: Sequence[Record], over: str | None) -> Figu
 
 
 def average_parts(metric: Metric, records: Iterable[Record], name: str = CATEGORY) -> Figure | None:
-    """The plain mean of the parts' means, whatever their sizes, as some papers average.
+    """Average the parts' means whatever their sizes, as some papers do.
 
     The interval resamples all items. None for fewer than two parts, and for aggregates.
     """
@@ -248,12 +248,12 @@ def average_parts(metric: Metric, records: Iterable[Record], name: str = CATEGOR
 
 
 def datum_of(series: Series, part: str = "") -> Datum:
-    """A datum of a method, yet without its figure; ``part`` is what it is of."""
+    """Start a datum of a method, without its figure; ``part`` is what it is of."""
     return Datum("", "", 0.0, method=series.label, model=series.method.model, part=part)
 
 
 def score_cell(figure: Figure | None, quantity: str, of: Datum) -> Cell:
-    """A figure with its interval, n, and the mean over what was scored."""
+    """Show a figure with its interval, n, and the mean over what was scored."""
     if figure is None:
         return empty_cell()
     beside = [f"n {figure.n:,}", *(["few"] if figure.few else [])]
@@ -281,6 +281,6 @@ def score_cell(figure: Figure | None, quantity: str, of: Datum) -> Cell:
 
 
 def series_cell(series: Series, metric: Metric, records: Sequence[Record], part: str = "") -> Cell:
-    """A method's score on some of its items."""
+    """Show a method's score on some of its items."""
     found = compute_figure(metric, records) if is_measured(metric, series.records) else None
     return score_cell(found, metric.name, datum_of(series, part))

@@ -71,7 +71,7 @@ class _Judge:
 
 
 def judge_table(group: Group, metrics: Sequence[Metric]) -> Table | None:
-    """What the records say of the judges; None if there are none."""
+    """Show what the records say of the judges; None if there are none."""
     judges = [one for one in _judges(group) if one.judged]
     if not judges:
         return None

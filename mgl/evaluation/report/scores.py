@@ -56,7 +56,7 @@ AVERAGED: Final = {"questions": "questions", "categories": "categories, equal we
 
 
 def score_tables(group: Group, metrics: Sequence[Metric]) -> Iterator[Table]:
-    """Every method by every metric, a few a table, the first with what became of the items."""
+    """Show every method by every metric, a few a table, the first with the items' outcomes."""
     worth = [metric for metric in metrics if not metric.is_measure]
     for start in range(0, len(worth), COLUMNS):
         shown = worth[start : start + COLUMNS]
@@ -77,8 +77,8 @@ def score_tables(group: Group, metrics: Sequence[Metric]) -> Iterator[Table]:
 
 
 def part_tables(group: Group, metrics: Sequence[Metric]) -> Iterator[Table]:
-    """Every metric by category and by every label, if it has a value in any part (pairs that each
-    have both parts have none); all but the first metric's categories are folded."""
+    """Show every metric by category and label, if it has a value in any part (pairs that have both
+    parts have none); all but the first metric's categories are folded."""
     for name, values in _parts(group).items():
         for place, metric in enumerate(each for each in metrics if not each.is_measure):
             averaged = name == CATEGORY and metric.kind != "together"
@@ -196,7 +196,7 @@ def correct_families(families: Sequence[Sequence[Comparison]]) -> list[list[Comp
 
 
 def difference_table(comparisons: Sequence[Comparison], family: int) -> Table:
-    """The comparisons of one group; ``family`` is how many the report makes."""
+    """Show the comparisons of one group; ``family`` is how many the report makes."""
     tests = {"mcnemar": "McNemar's exact test on shares", "sign_flip": "sign flips on means"}
     used = [name for test, name in tests.items() if any(c.found.test == test for c in comparisons)]
     return Table(
@@ -341,7 +341,7 @@ def _merge_places(printed: Iterable[Printed]) -> list[list[Printed]]:
 
 
 def printed_datum(alike: Sequence[Printed]) -> Datum:
-    """A number that a paper prints, with all its places; in the paper's unit."""
+    """Describe a printed number with all its places, in the paper's unit."""
     one = alike[0]
     return Datum(
         "print",

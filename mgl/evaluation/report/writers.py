@@ -27,7 +27,7 @@ _SPECIAL: Final = re.compile(r"([\\`*\[\]<|]|(?<![^\W_])_|_(?![^\W_]))")
 
 
 def to_csv(report: Report) -> str:
-    """One line a figure; the columns are the fields of ``Datum``, scores are of 1."""
+    """Write one line a figure; the columns are the fields of ``Datum``, scores are of 1."""
     out = StringIO()
     names = [field.name for field in fields(Datum)]
     writer = csv.DictWriter(out, names, lineterminator="\n")
@@ -40,7 +40,7 @@ def to_csv(report: Report) -> str:
 
 
 def to_html(report: Report) -> str:
-    """The page, to be written as UTF-8; the same report gives the same page."""
+    """Write the page, to be saved as UTF-8; the same report gives the same page."""
     own = resources.files("mgl.evaluation.report") / "assets" / "report.css"
     style = asset("palette.css") + own.read_text(encoding="utf-8")
     links = "".join(
@@ -129,8 +129,8 @@ def _html_span(low: float, mean: float, high: float) -> str:
 
 
 def to_markdown(report: Report, plots: str | None = None) -> str:
-    """The report; ``plots`` is the folder that holds its plots as ``NAME.svg``, None if they are
-    not written, which the text then says."""
+    """Write Markdown; ``plots`` is the folder of the plots, as ``NAME.svg``, None if they are not
+    written, which the text then says."""
     return "\n".join(_lines(report, plots)) + "\n"
 
 

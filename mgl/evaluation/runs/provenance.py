@@ -1,4 +1,4 @@
-"""What a run was made with: code, packages, machine, and the prompts that its parts can ask by."""
+"""What a run was made with: code, packages, machine, and the prompts that its parts can use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GIT_SECONDS = 30.0
 
 
 def describe_code() -> dict[str, Any]:
-    """Version of mgl and, where it runs from a checkout, the commit and whether it was changed."""
+    """Describe mgl: its version and, in a checkout, the commit and whether it was changed."""
     folder = Path(mgl.__file__).parent.parent
     made: dict[str, Any] = {"version": _version("mgl"), "commit": None, "dirty": None}
     if (folder / ".git").exists():
@@ -37,7 +37,7 @@ def describe_code() -> dict[str, Any]:
 
 
 def installed_packages() -> dict[str, str]:
-    """The versions of what mgl asks for, extras too, as far as it is installed."""
+    """List the installed versions of what mgl depends on, extras included."""
     try:
         asked = requires("mgl") or []
     except PackageNotFoundError:
@@ -48,7 +48,7 @@ def installed_packages() -> dict[str, str]:
 
 
 def describe_machine() -> dict[str, Any]:
-    """System, processor, cores, bytes of memory and Python; not the machine's name."""
+    """Describe system, processor, cores, bytes of memory and Python, without the machine's name."""
     return {
         "system": platform.platform(),
         "processor": platform.machine(),
@@ -59,12 +59,12 @@ def describe_machine() -> dict[str, Any]:
 
 
 def find_prompts(parts: Iterable[object]) -> dict[str, str]:
-    """The hash of every prompt that memories, benchmarks and judges have, by its name: those of
-    their modules (of the whole package where a package has one by its name) and of all that these
-    import from the same project.
+    """Find the hash of every prompt of memories, benchmarks and judges, by name: in their modules
+    (in the whole package, if that exports the part by name) and in all that these import from the
+    same project.
 
-    What else this process has imported makes no difference. Values are known by their type alone:
-    those of other projects may load a library when they are looked into.
+    What else the process has imported makes no difference. Values are judged by their type alone:
+    those of other projects may load a library when touched.
     """
     found: list[Prompt] = []
     seen: dict[str, ModuleType] = {}
@@ -84,7 +84,7 @@ def find_prompts(parts: Iterable[object]) -> dict[str, str]:
 
 
 def _own(part: object) -> Iterator[ModuleType]:
-    """A module itself; the modules of a class, or of the class of what else it is."""
+    """Yield a module itself, or the modules of a class or of an object's class."""
     if isinstance(part, ModuleType):
         yield part
         return
@@ -97,7 +97,7 @@ def _own(part: object) -> Iterator[ModuleType]:
 
 
 def _home(value: object) -> str:
-    """The name of the module that a class or a function is of, or that a module is; else none."""
+    """Name the module of a class or function, or a module itself; empty for anything else."""
     if type(value) is ModuleType:
         return value.__name__
     if type(value) is FunctionType or issubclass(type(value), type):

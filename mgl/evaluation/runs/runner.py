@@ -345,7 +345,7 @@ def pairs_to_compare(manifest: Manifest, records: Mapping[Key, Record]) -> list[
 
 
 def missing_bertscores(record: Record, scorers: Iterable[str]) -> list[str]:
-    """The BERTScores that an answer has yet to be given."""
+    """List the BERTScores that an answer lacks."""
     if record.outcome == "failed" or not record.item["golds"]:
         return []
     return [name for name in bertscores_among(scorers) if name not in record.scores]

@@ -290,7 +290,7 @@ def grade(record: Record, manifest: Manifest) -> Record:
 
 
 def missing_seats(record: Record, panel: Iterable[Seat]) -> list[Seat]:
-    """The verdicts still to be asked for on an answer; none if there is no answer."""
+    """List the verdicts still to be asked for; none if there is no answer."""
     if record.outcome == "failed":
         return []
     return [seat for seat in panel if seat.key not in record.verdicts]

@@ -24,12 +24,12 @@ __all__ = ["BERTSCORE", "bertscore_names", "bertscores", "bertscores_among"]
 _PREFIX: Final = "bertscore_"
 
 BERTSCORE: Final = "BERTScore without idf and rescaling, by the model, revision and layer named"
-"""What such a score is, for readers."""
+"""Describes such a score to readers."""
 
 
 def bertscores(match: TokenMatcher, said: str, golds: Sequence[str]) -> dict[str, float]:
-    """The scores of an answer by their names, each the best over the gold answers; none where there
-    is no gold answer. Errors as of the matcher."""
+    """Score an answer by name, best over the gold answers; empty without gold answers. Errors as
+    of the matcher."""
     if not golds:
         return {}
     best = map(max, zip(*(match(said, gold) for gold in golds), strict=True))
@@ -37,10 +37,10 @@ def bertscores(match: TokenMatcher, said: str, golds: Sequence[str]) -> dict[str
 
 
 def bertscore_names(model_id: str) -> tuple[str, ...]:
-    """The names of precision, recall and F1 by a matcher's model."""
+    """Name precision, recall and F1 by a matcher's model."""
     return tuple(f"{_PREFIX}{measure}:{model_id}" for measure in ("p", "r", "f1"))
 
 
 def bertscores_among(names: Iterable[str]) -> tuple[str, ...]:
-    """Those of some names of scores that are BERTScore's."""
+    """Select the names that are BERTScore's."""
     return tuple(name for name in names if name.startswith(_PREFIX))

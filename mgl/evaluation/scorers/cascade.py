@@ -1,7 +1,7 @@
 """MindGraph's deterministic cascade: checks that decide an answer before a judge is asked.
 
 Source: MindGraph D.4: exact match, normalised number, containment, first-sentence containment,
-key-phrase token-F1 ≥ 0.5. The paper names the steps and prints no rule for them; these are ours:
+key-phrase token-F1 ≥ 0.5. The paper names the steps but prints no rules; these are ours:
 
 1. exact: the same words after lower-casing and dropping punctuation and articles
 2. number: the gold answer is one number, and it is among the numbers of the prediction
@@ -44,7 +44,7 @@ _NUMBERS = {word: float(value) for value, word in enumerate(_UNITS)}
 
 
 def cascade(prediction: str, golds: Sequence[str]) -> Step | None:
-    """The first step at which the prediction agrees with one of the gold answers, or None."""
+    """Return the first step at which the prediction agrees with a gold answer, or None."""
     found = [step for gold in golds if (step := _against(prediction, gold)) is not None]
     order: tuple[Step, ...] = ("exact", "number", "containment", "first_sentence", "key_phrase")
     return min(found, key=order.index, default=None)

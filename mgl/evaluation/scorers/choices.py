@@ -55,7 +55,7 @@ _BRACKETS = re.compile(r"[(\[]([A-Za-z])[)\]]")
 
 
 def letter_longbench(reply: str) -> str | None:
-    """The letter in "The correct answer is (X)" or "The correct answer is X", asterisks aside."""
+    """Read the letter in "The correct answer is (X)" or "… is X", ignoring asterisks."""
     plain = reply.replace("*", "")
     for pattern in _LONGBENCH:
         if (found := pattern.search(plain)) is not None:
@@ -71,7 +71,7 @@ def right_dialsim(reply: str, letter: str, count: int = 5) -> bool:
 
 
 def find_letter(reply: str, choices: Sequence[str]) -> str | None:
-    """The letter that a reply of a few words chooses.
+    """Find the letter that a reply of a few words chooses.
 
     In this order: LongBench's sentence with a letter that is no word's first; a letter that the
     reply begins with and that a bracket, a mark, a dash, the end of the line or a reason
@@ -97,7 +97,7 @@ def find_letter(reply: str, choices: Sequence[str]) -> str | None:
 
 
 def gold_letter(item: Item) -> str | None:
-    """The letter of the right choice: the gold answer itself, or that of the choice that it is."""
+    """Return the letter of the right choice: the gold answer, or the place of its text."""
     letters = ascii_uppercase[: len(item.choices)]
     for gold in item.golds[:1]:
         letter = gold.strip("() ").upper()
@@ -126,7 +126,7 @@ def find_label(reply: str, labels: Sequence[str]) -> str | None:
 
 
 def gold_label(item: Item) -> str | None:
-    """The gold answer as it stands among the choices, whatever its case; None where it does not."""
+    """The gold answer as it stands among the choices, whatever its case; None if it does not."""
     wanted = [gold.strip().lower() for gold in item.golds[:1]]
     return next((each for each in item.choices if each.lower() in wanted), None)
 
@@ -158,7 +158,7 @@ _DENIED = re.compile(r"\b(?:(?:not|never)|(\w+)n['’]t)\s+(?:be\s+)?(true|false
 
 
 def find_verdict(reply: str) -> bool | None:
-    """Whether a reply says TRUE or FALSE; None where it says neither, or both."""
+    """Decide whether a reply says TRUE or FALSE; None if neither or both."""
     reply = _DENIED.sub(_opposite, _EMPHASIS.sub("", reply))
     if (first := _FIRST_WORD.match(reply)) is not None:
         return first[1].lower() == "true"
@@ -170,7 +170,7 @@ def find_verdict(reply: str) -> bool | None:
 
 
 def _opposite(denied: re.Match[str]) -> str:
-    """What a denial says: "not TRUE" is "FALSE", and "isn't true" is "is false"."""
+    """Negate a denial: "not TRUE" is "FALSE", and "isn't true" is "is false"."""
     verb, word = denied.groups()
     other = "false" if word.lower() == "true" else "true"
     return " ".join(filter(None, (verb, other.upper() if word.isupper() else other)))

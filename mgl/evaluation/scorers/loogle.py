@@ -46,8 +46,7 @@ __all__ = [
 
 
 def bleu(prediction: str, gold: str, n: Literal[1, 4]) -> float:
-    """Precision of n words in a row times the brevity penalty, 0 to 1; 0 where no word is
-    shared."""
+    """Precision of n words in a row times the brevity penalty, 0 to 1."""
     said, wanted = prediction.split(), gold.split()
     if not set(said) & set(wanted):
         return 0.0
@@ -77,7 +76,7 @@ def meteor(prediction: str, gold: str) -> float:
 
 
 def wordnet() -> object:
-    """NLTK's reader of WordNet; UsageError where its data is not on this machine."""
+    """Load NLTK's WordNet; UsageError if its data is not on this machine."""
     nltk_tools()
     from nltk.corpus import wordnet as reader
 
@@ -151,7 +150,7 @@ class Matches(NamedTuple):
 
 
 def read_masks(text: str) -> dict[str, str]:
-    """The names that a text gives, by their masks; empty where it gives none."""
+    """Read the names that a text gives, by mask."""
     names = {}
     for line in text.splitlines():
         _, *parts = _MASK.split(line)
@@ -164,7 +163,7 @@ def read_masks(text: str) -> dict[str, str]:
 
 
 def match_masks(prediction: str, gold: str, *, partial: bool) -> Matches:
-    """How many of the gold answer's masks a reply has right."""
+    """Count the gold answer's masks that a reply has right."""
     said, wanted = read_masks(prediction), read_masks(gold)
     right = sum(
         bool({*name.split()} & {*said[mask].split()}) if partial else said[mask] == name

@@ -201,7 +201,7 @@ def _session(turn: str) -> str:
 
 
 def evidence_among(k: int | None) -> Score:
-    """The share of the evidence among the first ``k`` that were retrieved, None meaning all.
+    """Score the share of the evidence among the first ``k`` retrieved, None meaning all.
 
     Evidence that names a session is found with any turn of it: ``S7`` with ``S7:2``. An item whose
     evidence is not named, and an answer without anything retrieved, have no such score.
@@ -222,7 +222,7 @@ def evidence_among(k: int | None) -> Score:
 
 
 def sessions_among(k: int) -> Score:
-    """The share of the evidence's sessions among the first ``k`` sessions that were retrieved."""
+    """Score the share of the evidence's sessions among the first ``k`` sessions retrieved."""
 
     def score(item: Item, answered: Answered) -> float | None:
         if not item.evidence or not answered.retrieved:
