@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from mgl.llm.base import Message
 from mgl.llm.prompting import shorten, take_leading
+from mgl.memories.hgmem import prompts
 from mgl.memories.hgmem.delimiters import (
     MARKS,
     MalformedReply,
@@ -26,15 +27,6 @@ from mgl.memories.hgmem.delimiters import (
     parse_subquery,
 )
 from mgl.memories.hgmem.evidence import Inquiry
-from mgl.memories.hgmem.printed import CONCERNS, EVOLVE, MERGE, SUBQUERY
-from mgl.memories.hgmem.prompts import (
-    CONCERNS_JSON,
-    EVOLVE_JSON,
-    INSERT_JSON,
-    MERGE_JSON,
-    REPLACE_JSON,
-    SUBQUERY_JSON,
-)
 from mgl.memories.hgmem.proposals import (
     Concern,
     Concerns,
@@ -108,10 +100,14 @@ class PaperAsker:
         }
         if config.format == "delimiters":
             return await self._ask_text(
-                "evolve", EVOLVE, values, lambda text: parse_evolution(text, points)
+                "evolve", prompts.EVOLVE, values, lambda text: parse_evolution(text, points)
             )
         update, released = config.update and points > 0, config.released
-        prompt = (REPLACE_JSON if released else EVOLVE_JSON) if update else INSERT_JSON
+        prompt = (
+            (prompts.REPLACE_JSON if released else prompts.EVOLVE_JSON)
+            if update
+            else prompts.INSERT_JSON
+        )
         most = config.points_per_step
         schema = evolution_schema(points, update=update, replace=released, most=most)
         return await self._ask("evolve", prompt, values, schema, Evolution)
@@ -121,19 +117,19 @@ class PaperAsker:
         values = {"main_query": self._query, "memory": show_memory(memory)}
         if self._config.format == "delimiters":
             return await self._ask_text(
-                "merge", MERGE, values, lambda text: parse_merges(text, points)
+                "merge", prompts.MERGE, values, lambda text: parse_merges(text, points)
             )
-        return await self._ask("merge", MERGE_JSON, values, merges_schema(points), Merges)
+        return await self._ask("merge", prompts.MERGE_JSON, values, merges_schema(points), Merges)
 
     async def concerns(self, memory: Memory, cases: tuple[Case, ...]) -> Proposal[Concerns]:
         points, most = len(memory.points), self._config.concerns
         values = {"num_concerns": str(most), "query": self._query, "memory": show_memory(memory)}
         if self._config.format == "delimiters":
             return await self._ask_text(
-                "concerns", CONCERNS, values, lambda text: parse_concerns(text, points)
+                "concerns", prompts.CONCERNS, values, lambda text: parse_concerns(text, points)
             )
         schema = concerns_schema(cases, points, most)
-        return await self._ask("concerns", CONCERNS_JSON, values, schema, Concerns)
+        return await self._ask("concerns", prompts.CONCERNS_JSON, values, schema, Concerns)
 
     async def subquery(
         self, memory: Memory, concern: Concern, history: Sequence[str]
@@ -145,8 +141,8 @@ class PaperAsker:
             "history_subqueries": "\n".join(history) or NONE,
         }
         if self._config.format == "delimiters":
-            return await self._ask_text("subquery", SUBQUERY, values, parse_subquery)
-        said = await self._ask("subquery", SUBQUERY_JSON, values, FollowUp, FollowUp)
+            return await self._ask_text("subquery", prompts.SUBQUERY, values, parse_subquery)
+        said = await self._ask("subquery", prompts.SUBQUERY_JSON, values, FollowUp, FollowUp)
         if said.reply is not None:
             said.reply.subquery = one_line(said.reply.subquery)
         return said

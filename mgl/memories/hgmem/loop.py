@@ -20,23 +20,11 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, create_model
 from mgl.llm.constraints import index_set, max_chars
 from mgl.llm.prompting import SYSTEM, take_leading
 from mgl.memories.calls import CLAIM, SUPPORTED
+from mgl.memories.hgmem import prompts
 from mgl.memories.hgmem.ask import Asker, PaperAsker, Unreadable, show_memory
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.evidence import Evidence, beyond, neighbourhood
 from mgl.memories.hgmem.evolve import Evolver
-from mgl.memories.hgmem.printed import CONCERNS, EVOLVE, MERGE, SUBQUERY
-from mgl.memories.hgmem.prompts import (
-    ANSWER,
-    CONCERNS_JSON,
-    EVOLVE_JSON,
-    FOLLOW_UP,
-    INSERT_JSON,
-    LONG_ANSWER,
-    MERGE_JSON,
-    REPLACE_JSON,
-    SUBQUERY_JSON,
-    SUFFICIENT,
-)
 from mgl.memories.hgmem.proposals import Concern, Concerns
 from mgl.memories.hgmem.small import SmallAsker
 from mgl.memories.hgmem.state import (
@@ -67,22 +55,25 @@ TOKEN_CHARS = 4
 FRAME_TOKENS, NUMBER_TOKENS = 24, 3  # of the JSON around a long answer, and for each source
 PROMPT_TOKENS = 500  # of an answer's prompt, with the numbers before the sources
 _HOPS = {"paper": 1, "released_code": 2}
-_ANSWERS: Final[Mapping[AnswerForm, Prompt]] = {"short": ANSWER, "long": LONG_ANSWER}
+_ANSWERS: Final[Mapping[AnswerForm, Prompt]] = {
+    "short": prompts.ANSWER,
+    "long": prompts.LONG_ANSWER,
+}
 
 
 def writing_prompts(config: HgMemConfig, form: AnswerForm) -> tuple[Prompt, ...]:
     """The prompts that decide what stands in the log of a question, which holds its answer, too, in
     the form that is wanted; those of the graph are the graph's."""
     if config.preset == "small":
-        return (SYSTEM, CLAIM, SUPPORTED, SUFFICIENT, FOLLOW_UP, _ANSWERS[form])
+        return (SYSTEM, CLAIM, SUPPORTED, prompts.SUFFICIENT, prompts.FOLLOW_UP, _ANSWERS[form])
     if config.format == "delimiters":
-        evolving: tuple[Prompt, ...] = (EVOLVE,)
-        merge, judging = MERGE, (CONCERNS, SUBQUERY)
+        evolving: tuple[Prompt, ...] = (prompts.EVOLVE,)
+        merge, judging = prompts.MERGE, (prompts.CONCERNS, prompts.SUBQUERY)
     else:
-        evolving = (INSERT_JSON,)
+        evolving = (prompts.INSERT_JSON,)
         if config.update:
-            evolving += (REPLACE_JSON if config.released else EVOLVE_JSON,)
-        merge, judging = MERGE_JSON, (CONCERNS_JSON, SUBQUERY_JSON)
+            evolving += (prompts.REPLACE_JSON if config.released else prompts.EVOLVE_JSON,)
+        merge, judging = prompts.MERGE_JSON, (prompts.CONCERNS_JSON, prompts.SUBQUERY_JSON)
     return (
         *evolving,
         *((merge,) if config.merge else ()),

@@ -12,16 +12,9 @@ from mgl.errors import ContextOverflow
 from mgl.llm.base import Sampling
 from mgl.memories.base import Tools
 from mgl.memories.log import Draft
+from mgl.memories.mindgraph import prompts
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.edits import EDIT_TOKENS, Block, dispose, operations_schema
-from mgl.memories.mindgraph.prompts import (
-    BUILD,
-    BUILD_BY_SENTENCE,
-    BUILD_BY_SENTENCE_CACHED,
-    BUILD_CACHED,
-    NO_QUESTION,
-    SEVERAL_QUESTIONS,
-)
 from mgl.memories.mindgraph.state import Edit, Graph, serialise
 from mgl.memories.propose import propose
 from mgl.prompt import Prompt
@@ -30,10 +23,10 @@ from mgl.types import Question
 __all__ = ["question_text", "read_block", "writing_prompts"]
 
 _PROMPTS = {
-    ("quote", "paper"): BUILD,
-    ("quote", "cached"): BUILD_CACHED,
-    ("sentence", "paper"): BUILD_BY_SENTENCE,
-    ("sentence", "cached"): BUILD_BY_SENTENCE_CACHED,
+    ("quote", "paper"): prompts.BUILD,
+    ("quote", "cached"): prompts.BUILD_CACHED,
+    ("sentence", "paper"): prompts.BUILD_BY_SENTENCE,
+    ("sentence", "cached"): prompts.BUILD_BY_SENTENCE_CACHED,
 }
 
 
@@ -42,17 +35,17 @@ def writing_prompts(questions: Sequence[Question], config: MindGraphConfig) -> t
     build = _PROMPTS[config.cite, config.prompt_order]
     if len(questions) == 1:
         return (build,)
-    return (build, SEVERAL_QUESTIONS if questions else NO_QUESTION)
+    return (build, prompts.SEVERAL_QUESTIONS if questions else prompts.NO_QUESTION)
 
 
 def question_text(questions: Sequence[Question]) -> str:
     """What stands in the place of the question: it, several of them, or that there is none."""
     if not questions:
-        return NO_QUESTION.text
+        return prompts.NO_QUESTION.text
     if len(questions) == 1:
         return questions[0].text
     numbered = "\n".join(f"{n}. {question.text}" for n, question in enumerate(questions, 1))
-    return SEVERAL_QUESTIONS.render(questions=numbered)
+    return prompts.SEVERAL_QUESTIONS.render(questions=numbered)
 
 
 async def read_block(

@@ -18,7 +18,7 @@ from mgl.memories.base import LogMemory, Tools, check_question, check_text
 from mgl.memories.mindgraph.build import read_block, writing_prompts
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.edits import Block
-from mgl.memories.mindgraph.read import answer_from_graph
+from mgl.memories.mindgraph.read import GraphReader
 from mgl.memories.mindgraph.small import (
     ClaimWriter,
     answer_from_claims,
@@ -79,10 +79,7 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
         self._log.open(lambda: self._record(chunks=len(chunks), tokens=tokens))
         if self._config.preset == "small":
             await self._read_for_claims(chunks)
-        else:
-            await self._read_in_order(chunks)
-
-    async def _read_in_order(self, chunks: Sequence[Chunk]) -> None:
+            return
         log, total, progress = self._log, len(chunks), self._tools.observer.progress
         progress("build", log.step, total)
         while log.step < total:
@@ -127,9 +124,7 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
                 passage_chars=config.passage_chars,
             )
         tools = GraphTools(self._tools, self.id, self._document, graph, config)
-        return await answer_from_graph(
-            tools, question, chunks=record.chunks, source_tokens=record.tokens
-        )
+        return await GraphReader(tools, question, record.chunks, record.tokens).answer()
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The graph as exporters draw it."""

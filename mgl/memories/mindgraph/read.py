@@ -28,7 +28,7 @@ from mgl.memories.mindgraph.state import Graph, serialise
 from mgl.memories.mindgraph.tools import NATIVE_TOOLS, GraphTools, cite_nodes
 from mgl.types import Answer, Confidence, Question
 
-__all__ = ["answer_from_graph", "graph_stats"]
+__all__ = ["GraphReader", "graph_stats"]
 
 MAX_CITED = 20
 DROPPED = "(this result was dropped to make room)"
@@ -40,50 +40,49 @@ def graph_stats(graph: Graph, chunks: int) -> str:
     return f"{len(graph.nodes)} nodes, {len(graph.edges)} edges, built from {chunks} chunks"
 
 
-async def answer_from_graph(
-    tools: GraphTools, question: Question, *, chunks: int, source_tokens: int
-) -> Answer:
-    """Answer a question from a graph that was built from so many chunks."""
-    loop, node = _ToolLoop(tools, question, chunks), tools.graph.node
-    final = await loop.run()
-    cited = [found for name in final.cited_nodes if (found := node(name)) is not None]
-    unknown = [name for name in final.cited_nodes if node(name) is None]
-    looked_up = [found for name in loop.looked_up if (found := node(name)) is not None]
-    passages = [*map(tools.passage, looked_up), *(each.span for each in cited)]
-    return Answer(
-        question=question.text,
-        text=final.answer.strip(),
-        confidence=final.confidence,
-        citations=cite_nodes(tools.document, tools.graph, [each.id for each in cited]),
-        trace=(*loop.trace, *(f"dropped citation of {name}: no such node" for name in unknown)),
-        marks=(*loop.marks, *(("reports_failed",) if tools.report_failed else ())),
-        compaction_ratio=loop.first_input_tokens / source_tokens,
-        retrieved=tuple(dict.fromkeys(span.place for span in passages)),
-    )
-
-
 @dataclass(slots=True)
-class _ToolLoop:
-    """The conversation of one answer; ``first_input_tokens`` is what its first call read."""
+class GraphReader:
+    """Answers one question from a graph that was built from so many ``chunks``.
+
+    ``first_input_tokens`` is what its first call read.
+    """
 
     tools: GraphTools
     question: Question
     chunks: int
+    source_tokens: int
     trace: list[str] = field(default_factory=list)
     marks: list[str] = field(default_factory=list)
     looked_up: list[str] = field(default_factory=list)
     first_input_tokens: int = 0
     _messages: list[Message] = field(default_factory=list)
 
-    async def run(self) -> _Final:
+    async def answer(self) -> Answer:
+        """Take tool rounds until the model gives its final output, ``max_rounds`` at most."""
         is_native, most = self.tools.tools.llm.native_tools, self.tools.config.max_rounds
-        self._messages = [self._open(serialise(self.tools.graph))]
+        graph, document = self.tools.graph, self.tools.document
+        self._messages = [self._open(serialise(graph))]
         for _ in range(most):
             final = await (self._take_native_round() if is_native else self._take_action())
             if final is not None:
-                return final
-        self.trace.append(f"reached {most} tool rounds")
-        return await self._ask_final("Give your final output now.")
+                break
+        else:
+            self.trace.append(f"reached {most} tool rounds")
+            final = await self._ask_final("Give your final output now.")
+        cited = [node for name in final.cited_nodes if (node := graph.node(name)) is not None]
+        unknown = [name for name in final.cited_nodes if graph.node(name) is None]
+        looked_up = [node for name in self.looked_up if (node := graph.node(name)) is not None]
+        passages = [*map(self.tools.passage, looked_up), *(node.span for node in cited)]
+        return Answer(
+            question=self.question.text,
+            text=final.answer.strip(),
+            confidence=final.confidence,
+            citations=cite_nodes(document, graph, [node.id for node in cited]),
+            trace=(*self.trace, *(f"dropped citation of {name}: no such node" for name in unknown)),
+            marks=(*self.marks, *(("reports_failed",) if self.tools.report_failed else ())),
+            compaction_ratio=self.first_input_tokens / self.source_tokens,
+            retrieved=tuple(dict.fromkeys(span.place for span in passages)),
+        )
 
     def _open(self, graph_state: str) -> Message:
         prompt = ANSWER.render(

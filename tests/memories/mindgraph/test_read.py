@@ -10,7 +10,7 @@ from mgl.evaluation.report.costs import ToolUse
 from mgl.llm.base import Completion, Request, TokenUsage, ToolCall
 from mgl.llm.fakes import Scripted, ScriptedEngine
 from mgl.memories.mindgraph.config import MindGraphConfig
-from mgl.memories.mindgraph.read import answer_from_graph, graph_stats
+from mgl.memories.mindgraph.read import GraphReader, graph_stats
 from mgl.memories.mindgraph.state import EMPTY, AddEdge, AddNode, Graph
 from mgl.memories.mindgraph.tools import GraphTools
 from mgl.store import MemoryRecord
@@ -78,7 +78,7 @@ async def ask(
         MemoryRecord("m", "mindgraph", document.id, (QUESTION.text,), engine.model_id, {}, 1, 80)
     )
     graph_tools = GraphTools(tools, "m", document, graph, config or MindGraphConfig())
-    answer = await answer_from_graph(graph_tools, QUESTION, chunks=3, source_tokens=1000)
+    answer = await GraphReader(graph_tools, QUESTION, chunks=3, source_tokens=1000).answer()
     return answer, engine.requests
 
 
