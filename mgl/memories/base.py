@@ -387,14 +387,8 @@ class LogMemory(SourceMemory[ConfigT], Generic[ConfigT, EditT, StateT]):
     @property
     def state(self) -> StateT:
         """The state as the log has it now."""
-        self._log.open(self._record)
+        self._log.catch_up()
         return self._log.state
-
-    @property
-    def _document(self) -> Document:
-        self._log.open(self._record)
-        source = self._log.source
-        return source.transcript if isinstance(source, Conversation) else source
 
 
 class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, StateT]):
@@ -408,6 +402,17 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
     @cached_property
     def _writing(self) -> asyncio.Lock:
         return asyncio.Lock()
+
+    @property
+    def state(self) -> StateT:
+        self._log.open(self._record)
+        return self._log.state
+
+    @property
+    def _document(self) -> Document:
+        self._log.open(self._record)
+        source = self._log.source
+        return source.transcript if isinstance(source, Conversation) else source
 
     @property
     def conversation(self) -> Conversation:
