@@ -160,7 +160,7 @@ def _history(series: str, scenes: Sequence[_Placed], count: int, at: int) -> Con
                 speaker=line.speaker,
                 time=placed.time,
                 session=placed.name,
-                otherwise=f"{placed.name}:{number}",
+                fallback_id=f"{placed.name}:{number}",
             )
     return turns.conversation()
 

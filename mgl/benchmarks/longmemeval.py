@@ -118,7 +118,7 @@ def _conversation(row: _Row) -> Conversation:
                 speaker=turn.role,
                 time=time,
                 session=str(number),
-                otherwise=f"S{number}:{order}",
+                fallback_id=f"S{number}:{order}",
             )
     return turns.conversation()
 

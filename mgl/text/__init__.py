@@ -1,11 +1,11 @@
-"""Text: documents and conversations read from files, cut up, and quotes found in them.
+"""Text: read documents and conversations from files, cut them up, find quotes and times in them.
 
     document = read_document(Path("story.txt"))
     conversations = read_conversations(Path("log.jsonl"))
     found = locate("the woman", document.text)
 
-All offsets are characters of ``document.text``. The room knows no model: whoever chunks a
-document brings the function that counts tokens.
+All offsets are characters of ``document.text``. No model is known here: whoever chunks a document
+passes the function that counts tokens.
 """
 
 from mgl.text.chunks import chunk_document, window_document

@@ -67,10 +67,10 @@ class Heading:
 
 
 def sections(headings: Iterable[Heading], length: int) -> tuple[Section, ...]:
-    """Chapters from headings: each reaches to the next heading, the last to the text's end.
+    """Turn headings into chapters: each reaches to the next, the last to the text's end.
 
-    A label names the headings above it too ("PART ONE › CHAPTER I"), but for a single heading
-    of the highest level: that is the document's title.
+    A label includes the headings above it ("PART ONE › CHAPTER I"), except a single heading of the
+    highest level: that is the document's title.
     """
     found = [heading for heading in headings if heading.start < length]
     top = min((heading.level for heading in found), default=0)
@@ -90,7 +90,7 @@ def sections(headings: Iterable[Heading], length: int) -> tuple[Section, ...]:
 
 
 def markdown_headings(text: str) -> Iterator[Heading]:
-    """ATX (``# One``) and underlined headings outside fenced code."""
+    """Yield ATX (``# One``) and underlined headings outside fenced code."""
     fence: str | None = None
     previous: _Line | None = None
     for line in _lines(text):
@@ -113,9 +113,9 @@ def markdown_headings(text: str) -> Iterator[Heading]:
 
 
 def text_headings(text: str) -> list[Heading]:
-    """Lines of a plain text that begin a chapter."""
+    """Find the lines of a plain text that begin a chapter."""
     lines = list(_lines(text))
-    found = _keep_counting(_without_contents(list(_candidates(lines)), len(text)))
+    found = _keep_counting(_drop_contents(list(_candidates(lines)), len(text)))
     known = {candidate.start for candidate in found}
     titles = [title for title in _titles(lines, text) if title.start not in known]
     if len(titles) >= max(_FEWEST_TITLES, sum(c.kind != _PART for c in found) + 1):
@@ -146,7 +146,7 @@ class _Candidate:
 
 
 def _lines(text: str) -> Iterator[_Line]:
-    """The lines that are not blank."""
+    """Yield the lines that are not blank."""
     position, blanks = 0, 9
     for line in text.splitlines(keepends=True):
         words = line.rstrip("\r\n")
@@ -159,7 +159,7 @@ def _lines(text: str) -> Iterator[_Line]:
 
 
 def _candidates(lines: Sequence[_Line]) -> Iterator[_Candidate]:
-    """Lines worded like a heading that stand alone, or with one title line right below."""
+    """Yield lines worded like a heading that stand alone, or with one title line below."""
     end = _Line(0, "", 9)
     for index, line in enumerate(lines):
         if not line.blanks or len(line.text) > _LINE_CHARACTERS:
@@ -177,7 +177,7 @@ def _candidates(lines: Sequence[_Line]) -> Iterator[_Candidate]:
 
 
 def _kind(line: str) -> tuple[int, int | None]:
-    """What a line is worded like (0: no heading), and its number where that has to count up."""
+    """Classify a line by its wording (0: no heading), with its number where it has to count up."""
     if line.endswith((",", ";")):
         return 0, None
     if _PART_LINE.fullmatch(line) or _ORDINAL_PART_LINE.fullmatch(line):
@@ -194,7 +194,7 @@ def _kind(line: str) -> tuple[int, int | None]:
 
 
 def _titles(lines: Sequence[_Line], text: str) -> list[_Candidate]:
-    """Lines in capitals that stand apart, where more than a listing follows."""
+    """Find lines in capitals that stand apart, where more than a listing follows."""
     kept: list[_Candidate] = []
     following = len(text)
     for line in reversed(lines):
@@ -214,8 +214,8 @@ def _is_title(line: _Line, text: str) -> bool:
     return alone and 4 <= len(words) <= 60 and not words.endswith((".", ",", ";", ":"))
 
 
-def _without_contents(found: Sequence[_Candidate], length: int) -> list[_Candidate]:
-    """Drops listings: headings with next to nothing below them whose words come again."""
+def _drop_contents(found: Sequence[_Candidate], length: int) -> list[_Candidate]:
+    """Drop listings: headings with little below them whose words recur."""
     last = {candidate.key: index for index, candidate in enumerate(found)}
     kept: list[_Candidate] = []
     for index, candidate in enumerate(found):
@@ -227,7 +227,7 @@ def _without_contents(found: Sequence[_Candidate], length: int) -> list[_Candida
 
 
 def _keep_counting(found: Sequence[_Candidate]) -> list[_Candidate]:
-    """Keeps numerals only where they count up.
+    """Keep numerals only where they count up.
 
     Alone on their lines they count from I to at least II; with a title they go on from the
     chapter before, or begin at I with II to come.

@@ -99,7 +99,7 @@ def _add_line(turns: Gathering, line: str, number: int) -> None:
         time=time,
         session=_label(turns, place, fields, "session"),
         id=_label(turns, place, fields, "id"),
-        otherwise=f"L{number}",
+        fallback_id=f"L{number}",
     )
 
 
@@ -164,7 +164,7 @@ def _add_locomo_turn(
         time=time,
         session=str(session),
         id=_string(fields.get("dia_id")) or None,
-        otherwise=f"D{session}:{order}",
+        fallback_id=f"D{session}:{order}",
     )
 
 

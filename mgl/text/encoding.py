@@ -1,10 +1,10 @@
-"""Bytes to text: a byte order mark first, then strict UTF-8, then a guess that is said aloud.
+"""Decode bytes: by a byte order mark, else as strict UTF-8, else by a guess that is noted.
 
     >>> decode("Où est-il ?".encode("utf-16"), "note.txt").encoding
     'utf-16'
 
-Newlines stay as they are, and a byte order mark is no part of the text. A guess between
-single-byte encodings stays a guess: where it is wrong, the caller names the encoding.
+Line ends stay as they are; a byte order mark is not part of the text. Guesses between single-byte
+encodings (by charset-normalizer) may be wrong: then the caller names the encoding.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# In order of preference where two explain the bytes equally well.
+# In order of preference where two fit equally well.
 _GUESSES = (
     "cp1252", "cp1250", "cp1254", "cp1255", "cp1251", "koi8_r", "cp1253", "cp1256",
     "cp932", "euc_jp", "gb18030", "big5", "cp949",
@@ -42,7 +42,7 @@ _NUL_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A text, the encoding it was read in, and what had to be decided on the way."""
+    """A text, its encoding, and notes on what was decided."""
 
     text: str
     encoding: str
@@ -50,9 +50,10 @@ class Decoded:
 
 
 def decode(data: bytes, name: str, *, encoding: str | None = None) -> Decoded:
-    """Decode a file's bytes; ``encoding`` overrides everything but is held to.
+    """Decode a file's bytes, by ``encoding`` or by detection.
 
-    Raises InputError where the bytes are no text, and UsageError for an unknown encoding.
+    Raises InputError where the bytes are not text (in that encoding), UsageError where the encoding
+    is unknown.
     """
     decoded = _decode_as(data, name, encoding) if encoding else _detect(data, name)
     if "\0" in decoded.text:
@@ -104,7 +105,7 @@ def _detect(data: bytes, name: str) -> Decoded:
 
 
 def _decode_unmarked_utf16(data: bytes, name: str) -> Decoded:
-    """Text in which every second byte is often NUL, because its letters are Latin ones."""
+    """Decode UTF-16 without a mark, recognised by Latin letters: every second byte is NUL."""
     even, odd = data[0::2].count(0), data[1::2].count(0)
     encoding = "utf-16-le" if odd > even else "utf-16-be"
     if max(even, odd) * 8 > len(data) and min(even, odd) * 20 <= max(even, odd):
@@ -123,7 +124,7 @@ def _decode_unmarked_utf16(data: bytes, name: str) -> Decoded:
 
 
 def _decode_damaged_utf8(data: bytes, first: int) -> Decoded | None:
-    """UTF-8 in which at most one high byte in twenty is wrong, the wrong ones replaced."""
+    """Decode UTF-8 of which at most one high byte in twenty is wrong, replacing those."""
     text = data.decode("utf-8", "replace")
     wrong = text.count("\ufffd") - data.count("\ufffd".encode())
     if wrong * 20 > len(data.translate(None, _ASCII)):
@@ -142,7 +143,7 @@ def _guess(data: bytes, name: str) -> Decoded:
                 continue
             note = f"encoding guessed: {encoding} (not valid UTF-8, no byte order mark)"
             return Decoded(text, encoding, (note,))
-        raise InputError(f"the encoding of {name} cannot be told", hint=_CONVERT)
+        raise InputError(f"the encoding of {name} cannot be detected", hint=_CONVERT)
     raise InputError(
         f"{name} looks binary: {controls:,} control bytes in {len(data):,}",
         hint="give a text, Markdown, HTML, EPUB or PDF file",
@@ -162,7 +163,7 @@ def _candidates(sample: bytes) -> list[str]:
 
 
 def _sample(data: bytes) -> bytes:
-    """The first lines that are not ASCII: only they can tell one encoding from another."""
+    """Take the first lines that are not ASCII: only they tell encodings apart."""
     lines: list[bytes] = []
     size = 0
     for line in data.splitlines(keepends=True):

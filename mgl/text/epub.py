@@ -1,10 +1,9 @@
 """EPUB to text: the pages of the spine in reading order, with their chapters.
 
-A book is a zip archive: ``META-INF/container.xml`` names a package file, the package lists the
-pages and their order, and a table of contents (EPUB 3 ``nav`` or EPUB 2 ``ncx``) names chapters.
-Every character belongs to a chapter: a page without a heading takes its entry in the table of
-contents, else "page file N". Nothing is unpacked to disk, what is unpacked in memory is bounded,
-and no entity is expanded. Books under copy protection are refused.
+``META-INF/container.xml`` names a package file, which lists the pages and their order; a table of
+contents (EPUB 3 ``nav`` or EPUB 2 ``ncx``) names chapters. Every character belongs to a chapter: a
+page without a heading takes its entry in the table of contents, else "page file N". Nothing is
+unpacked to disk, memory is bounded, no entity is expanded, and protected books are refused.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ __all__ = ["MAX_PAGES", "MAX_UNPACKED_BYTES", "is_epub", "read_epub"]
 
 MAX_UNPACKED_BYTES = 128 * 1024 * 1024
 MAX_PAGES = 10_000
-_AGAIN = "it is damaged or cut off: fetch it again"
+_AGAIN = "it is damaged or truncated: download it again"
 _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
 _DAMAGES = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError,
@@ -38,17 +37,17 @@ _FONT_ONLY = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc
 
 
 def is_epub(data: bytes) -> bool:
-    """Whether a zip archive says that it is an EPUB."""
+    """Whether a zip archive declares itself an EPUB."""
     return b"application/epub+zip" in data[:128] or b"META-INF/container.xml" in data
 
 
 def read_epub(data: bytes, name: str) -> Document:
-    """A book in reading order. Raises InputError."""
+    """Read a book in reading order. Raises InputError."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return _Book(archive, name).document()
     except _DAMAGES as error:
-        raise InputError(f"{name} is not a whole EPUB: {error}", hint=_AGAIN) from error
+        raise InputError(f"{name} is not a complete EPUB: {error}", hint=_AGAIN) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +65,13 @@ class _Book:
         self._notes: list[str] = []
 
     def document(self) -> Document:
-        pages = self._spine()
+        pages = self._read_spine()
         self._refuse_protected(pages)
         parts: list[str] = []
         headings: list[Heading] = []
         length = 0
         for number, page in enumerate(pages, 1):
-            text, found = self._page(page, number)
+            text, found = self._read_page(page, number)
             if text:
                 gap = "\n\n" if parts else ""
                 headings += [
@@ -93,8 +92,8 @@ class _Book:
             notes=tuple(self._notes),
         )
 
-    def _page(self, page: _Page, number: int) -> tuple[str, tuple[Heading, ...]]:
-        """A page's text and headings; one stands at its beginning, so that no text is left over."""
+    def _read_page(self, page: _Page, number: int) -> tuple[str, tuple[Heading, ...]]:
+        """Read a page's text and headings, the first of them at its beginning."""
         if page.path not in self._names:
             self._notes.append(f"page missing from the archive: {page.path}")
             return "", ()
@@ -107,15 +106,15 @@ class _Book:
         opening = Heading(0, level, page.title or f"page file {number}")
         return extracted.text, (opening, *extracted.headings)
 
-    def _spine(self) -> list[_Page]:
-        container = self._xml("META-INF/container.xml")
+    def _read_spine(self) -> list[_Page]:
+        container = self._parse_xml("META-INF/container.xml")
         rootfile = next(_find_elements(container, "rootfile"), None)
         package = rootfile.get("full-path", "") if rootfile is not None else ""
         if package not in self._names:
             raise InputError(f"{self._name} names no package file", hint=_AGAIN)
-        tree = self._xml(package)
+        tree = self._parse_xml(package)
         items = {item.get("id", ""): item for item in _find_elements(tree, "item")}
-        titles = self._titles(package, list(items.values()))
+        titles = self._read_titles(package, list(items.values()))
         pages: list[_Page] = []
         for reference in _find_elements(tree, "itemref"):
             item = items.get(reference.get("idref", ""))
@@ -131,8 +130,8 @@ class _Book:
             )
         return pages
 
-    def _titles(self, package: str, items: list[ElementTree.Element]) -> dict[str, str]:
-        """What the table of contents calls each page (its first entry for it)."""
+    def _read_titles(self, package: str, items: list[ElementTree.Element]) -> dict[str, str]:
+        """Read each page's title: its first entry in the table of contents."""
         titles: dict[str, str] = {}
         for item in items:
             path = _resolve(package, item.get("href", ""))
@@ -141,7 +140,7 @@ class _Book:
             if path not in self._names or not (is_nav or is_ncx):
                 continue
             try:
-                tree = self._xml(path)
+                tree = self._parse_xml(path)
             except InputError as error:
                 self._notes.append(f"table of contents left out: {error.message}")
                 continue
@@ -154,7 +153,7 @@ class _Book:
     def _refuse_protected(self, pages: list[_Page]) -> None:
         if "META-INF/encryption.xml" not in self._names:
             return
-        tree = self._xml("META-INF/encryption.xml")
+        tree = self._parse_xml("META-INF/encryption.xml")
         paths = {page.path for page in pages}
         for entry in _find_elements(tree, "EncryptedData"):
             methods = {m.get("Algorithm", "") for m in _find_elements(entry, "EncryptionMethod")}
@@ -165,7 +164,7 @@ class _Book:
                     hint="use a copy without copy protection",
                 )
 
-    def _xml(self, path: str) -> ElementTree.Element:
+    def _parse_xml(self, path: str) -> ElementTree.Element:
         data = self._unpack(path)
         if b"<!ENTITY" in data.replace(b"\0", b""):
             raise InputError(
@@ -178,7 +177,7 @@ class _Book:
             raise InputError(f"{path} in {self._name} is damaged: {error}", hint=_AGAIN) from error
 
     def _unpack(self, path: str) -> bytes:
-        """One member, read no further than what is left of the book's budget."""
+        """Read one member, within what is left of the book's size limit."""
         try:
             with self._archive.open(path) as member:
                 data = member.read(self._left + 1)
@@ -198,7 +197,7 @@ class _Book:
 
 
 def _find_elements(tree: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:
-    """Elements of a local name, whatever their namespace."""
+    """Yield the elements of a local name, in any namespace."""
     return (e for e in tree.iter() if isinstance(e.tag, str) and e.tag.rpartition("}")[2] == name)
 
 
@@ -216,6 +215,6 @@ def _ncx_entries(tree: ElementTree.Element) -> Iterator[tuple[str, str]]:
 
 
 def _resolve(base: str, href: str) -> str:
-    """A link's path inside the archive, without its fragment."""
+    """Resolve a link to a path inside the archive, without its fragment."""
     path = unquote(urlsplit(href).path)
     return posixpath.normpath(posixpath.join(posixpath.dirname(base), path)) if path else base

@@ -1,4 +1,4 @@
-"""Turns as a file gives them, put into the shape that a Conversation promises.
+"""Turns as a file gives them, made into a valid Conversation.
 
     >>> turns = Gathering("talk")
     >>> turns.add("line 1", text="Hi.", speaker="Ann")
@@ -6,18 +6,17 @@
     >>> turns.conversation().notes
     ('line 2: no text: left out',)
 
-What is decided here, each with a note that names the place:
+Each decision leaves a note that names the place:
 
-- a turn of white space only is left out; one of any length is kept whole
-- characters that no text holds (NUL, halves of surrogate pairs) become U+FFFD
-- a turn without an id gets the one that its reader gives it
+- a turn of white space only is left out
+- characters that no text holds (NUL, lone surrogates) become U+FFFD
+- a turn without an id gets its reader's
 - a turn that repeats an id with the same speaker, text and time is left out; one that repeats an
-  id with anything else gets an id of its own, ``ID#2``
-- turns are put in the order of their times; one without a time stays behind the turn that it came
-  after
-- where some times name their offset from UTC and some do not, those are taken as UTC
+  id with anything else is renamed ``ID#2``
+- turns are sorted by time; one without a time stays behind the turn before it
+- where only some times name their offset from UTC, the others are taken as UTC
 
-It does not guess speakers or times that are missing.
+Missing speakers and times are not guessed.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ from mgl.types import Conversation, Turn
 __all__ = ["MAX_NOTES", "Gathering"]
 
 MAX_NOTES = 100
-"""So many notes are kept; how many more there were is said in one."""
+"""Notes kept per conversation; a last one counts the rest."""
 
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 class Gathering:
-    """The turns of one conversation while they are read, and what had to be decided."""
+    """Gathers the turns of one conversation while they are read, with notes on what was decided."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -59,27 +58,27 @@ class Gathering:
         time: datetime | None = None,
         session: str | None = None,
         id: str | None = None,
-        otherwise: str | None = None,
+        fallback_id: str | None = None,
     ) -> None:
-        """Take in what was read at a place of the file (``line 7``).
+        """Add what was read at a place of the file (``line 7``).
 
-        ``otherwise`` is the id that a turn without one gets: the place itself, if not given.
+        ``fallback_id`` is the id of a turn without one; by default the place itself.
         """
         cleaned, damaged = _NO_TEXT.subn("\ufffd", text)
         if damaged:
-            self.note(place, f"{damaged} characters that are none replaced by U+FFFD")
+            self.note(place, f"{damaged} invalid characters replaced by U+FFFD")
         if not cleaned.strip():
             self.note(place, "no text: left out")
             return
         name = _NO_TEXT.sub("\ufffd", speaker).strip()
         own = bool(id and id.strip())
-        given = id.strip() if id and own else otherwise or place
+        given = id.strip() if id and own else fallback_id or place
         self._turns.append(Turn(given, name, cleaned, time, session))
         self._own_ids.append(own)
         self._places.append(place)
 
     def note(self, place: str, message: str) -> None:
-        """Say what was decided, or left out, at a place of the file."""
+        """Note what was decided, or left out, at a place of the file."""
         if len(self._notes) < MAX_NOTES:
             self._notes.append(f"{place}: {message}")
         else:
@@ -87,22 +86,22 @@ class Gathering:
 
     @property
     def empty(self) -> bool:
-        """Whether no turn was taken in so far."""
+        """Whether no turn was added so far."""
         return not self._turns
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was decided so far."""
+        """The notes so far."""
         more = (f"and {self._unsaid:,} more notes like these",) if self._unsaid else ()
         return (*self._notes, *more)
 
     def conversation(self) -> Conversation:
-        """The turns in order, with ids that differ and times that can be compared."""
-        turns = self._in_order(self._with_like_times(self._with_own_ids()))
+        """Build the conversation: turns in order, ids unique, times comparable."""
+        turns = self._sort(self._make_times_comparable(self._make_ids_unique()))
         return Conversation.from_turns(self._name, turns, self.notes)
 
-    def _with_own_ids(self) -> list[Turn]:
-        """Ids that the file gave are kept before ids that it was given here."""
+    def _make_ids_unique(self) -> list[Turn]:
+        """Make ids unique; those from the file take precedence."""
         ids = _Ids(turn.id for turn, own in zip(self._turns, self._own_ids, strict=True) if own)
         first: dict[str, Turn] = {}
         kept: list[Turn] = []
@@ -115,13 +114,13 @@ class Gathering:
             elif own and known is not None and _same(turn, known):
                 self.note(place, f"repeats the turn {turn.id}: left out")
             else:
-                fresh = ids.free(turn.id)
+                fresh = ids.take_free(turn.id)
                 if own:
-                    self.note(place, f"the id {turn.id} is another turn's: called {fresh}")
+                    self.note(place, f"the id {turn.id} is taken: renamed {fresh}")
                 kept.append(replace(turn, id=fresh))
         return kept
 
-    def _with_like_times(self, turns: list[Turn]) -> list[Turn]:
+    def _make_times_comparable(self, turns: list[Turn]) -> list[Turn]:
         kinds = Counter(turn.time.tzinfo is None for turn in turns if turn.time is not None)
         if len(kinds) < 2:
             return turns
@@ -133,14 +132,14 @@ class Gathering:
             for turn in turns
         ]
 
-    def _in_order(self, turns: list[Turn]) -> list[Turn]:
+    def _sort(self, turns: list[Turn]) -> list[Turn]:
         keys: list[tuple[bool, float]] = []
         for turn in turns:
             before = keys[-1] if keys else (False, 0.0)
             keys.append(before if turn.time is None else (True, _moment(turn.time)))
         late = sum(later < earlier for earlier, later in pairwise(keys))
         if late:
-            self.note("times", f"{late} turns are earlier than the one before them: put in order")
+            self.note("times", f"{late} turns are earlier than the one before them: sorted")
         order = sorted(range(len(turns)), key=keys.__getitem__)
         return [turns[number] for number in order]
 
@@ -150,14 +149,14 @@ def _same(one: Turn, other: Turn) -> bool:
 
 
 class _Ids(set[str]):
-    """Ids that are taken."""
+    """The ids in use."""
 
     def __init__(self, ids: Iterable[str]) -> None:
         super().__init__(ids)
         self._numbers: dict[str, Iterator[int]] = {}
 
-    def free(self, id: str) -> str:
-        """Takes the first of ``ID#2``, ``ID#3`` … that is not taken."""
+    def take_free(self, id: str) -> str:
+        """Take the first of ``ID#2``, ``ID#3`` … that is free."""
         numbers = self._numbers.setdefault(id, count(2))
         fresh = next(name for number in numbers if (name := f"{id}#{number}") not in self)
         self.add(fresh)
@@ -165,5 +164,5 @@ class _Ids(set[str]):
 
 
 def _moment(time: datetime) -> float:
-    """Seconds since 1970; a time without an offset is read as UTC, for comparison only."""
+    """Seconds since 1970; a time without an offset counts as UTC, for comparison only."""
     return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()

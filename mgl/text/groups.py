@@ -3,8 +3,8 @@
     groups = await turn_groups(conversation, 200, 50, engine.count_tokens)
     groups[0].text                       # (Monday, 08 May 2023) Ann: Hello.
 
-A group is a span of the transcript, of whole turns where they fit; its text is what a model reads
-of it, a line a turn, with the day on which it was said. The tokens are those of that text.
+A group is a span of the transcript, of whole turns where they fit. Its text, and its tokens, are
+those that a model reads: a line a turn, with the day on which it was said.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def format_span(conversation: Conversation, span: Span) -> str:
 async def turn_groups(
     conversation: Conversation, max_tokens: int, overlap_tokens: int, count: Counter
 ) -> list[Chunk]:
-    """Groups of at most ``max_tokens`` in order, which hold every turn that says anything; each
-    begins with the last turns of the one before, of ``overlap_tokens`` at most.
+    """Group turns, in order, up to ``max_tokens``; turns without words are left out.
 
-    A turn of more tokens is divided. Raises UsageError where a group has no room for a word.
+    A group begins with the last turns of the one before, of ``overlap_tokens`` at most. A turn of
+    too many tokens is divided. Raises UsageError where a group has no room for a word.
     """
     if not 0 <= overlap_tokens < max_tokens:
         raise UsageError(
@@ -64,13 +64,13 @@ async def turn_groups(
             return groups
         limit -= over
     raise UsageError(
-        f"turns counted as {max_tokens} tokens or fewer are counted together as more than that",
+        f"the same turns had at most {max_tokens} tokens, and then more",
         hint="the token counter must give the same count for the same text",
     )
 
 
 async def session_groups(conversation: Conversation, count: Counter) -> list[Chunk]:
-    """A group for each session, of however many tokens; all turns where there are none."""
+    """Make each session a group, of any length; all turns are one where there are no sessions."""
     numbers = [number for number, turn in enumerate(conversation.turns) if turn.line.strip()]
     spans = []
     for _, several in groupby(numbers, lambda number: conversation.turns[number].session):
@@ -90,7 +90,7 @@ async def _chunks(conversation: Conversation, spans: Sequence[Span], count: Coun
 
 
 async def _pieces(conversation: Conversation, max_tokens: int, count: Counter) -> list[Span]:
-    """The turns that say anything, and of a turn that is too long its parts."""
+    """List the turns that say anything; a turn that is too long by its parts."""
     numbers = [number for number, turn in enumerate(conversation.turns) if turn.line.strip()]
     lines = [f"{format_turn(conversation.turns[number])}\n" for number in numbers]
     pieces: list[Span] = []

@@ -3,8 +3,8 @@
     >>> read_html(b"<h1>Rain</h1><p>It <b>rained</b>.</p>", "a.html", None).text
     'Rain\\n\\nIt rained.'
 
-Offsets are those of the extracted text. White space is collapsed as a browser does it, but for
-``pre``. Scripts, styles and templates are left out; nothing is fetched and nothing is run.
+Offsets are those of the extracted text. White space collapses as in a browser, except in ``pre``.
+Scripts, styles and templates are left out; nothing is fetched or run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Extract:
 
 
 def read_html(data: bytes, name: str, encoding: str | None) -> Document:
-    """An HTML page as it reads; its headings give its sections."""
+    """Read an HTML page; its headings give its sections."""
     decoded = decode_page(data, name, encoding=encoding)
     page = extract(decoded.text, name)
     if not page.text:
@@ -63,7 +63,7 @@ def read_html(data: bytes, name: str, encoding: str | None) -> Document:
 
 
 def extract(source: str, name: str) -> Extract:
-    """The visible text of an HTML or XHTML source."""
+    """Extract the visible text of an HTML or XHTML source."""
     from bs4 import BeautifulSoup, MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning
     from bs4.builder import ParserRejectedMarkup
 
@@ -76,22 +76,22 @@ def extract(source: str, name: str) -> Extract:
         raise InputError(
             f"{name} cannot be parsed as HTML", hint="save the page again, or as text"
         ) from error
-    return _Walk().over(soup)
+    return _Walk().extract(soup)
 
 
 def decode_page(data: bytes, name: str, *, encoding: str | None = None) -> Decoded:
-    """Decode a page; the encoding that it declares counts where it is not UTF-8."""
+    """Decode a page, by the encoding that it declares where it is not UTF-8."""
     declared = _DECLARED.search(data[:2048])
     if encoding is None and declared and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             data.decode("utf-8")
         except UnicodeDecodeError:
-            encoding = _usable(data, declared[1].decode("ascii"))
+            encoding = _check_declared(data, declared[1].decode("ascii"))
     return decode(data, name, encoding=encoding)
 
 
-def _usable(data: bytes, declared: str) -> str | None:
-    """The declared encoding, if it is one and the bytes agree; Latin-1 means Windows-1252."""
+def _check_declared(data: bytes, declared: str) -> str | None:
+    """Return the declared encoding if it fits the bytes; Latin-1 means Windows-1252."""
     try:
         codec = codecs.lookup(declared).name
         codec = "cp1252" if codec in ("iso8859-1", "ascii") else codec
@@ -111,7 +111,7 @@ class _Walk:
         self._headings: list[Heading] = []
         self._open: list[tuple[int, int]] = []  # (level, index of its first part)
 
-    def over(self, root: PageElement) -> Extract:
+    def extract(self, root: PageElement) -> Extract:
         from bs4.element import CData, NavigableString, Tag
 
         stack: list[tuple[PageElement, bool]] = [(root, False)]

@@ -1,8 +1,8 @@
 """PDF to text: the text layer, page by page.
 
-A page's label is its place in the file, counted from 1. Pages are joined by one newline, because
-sentences run on from page to page. Pictures are not read: a scan without a text layer is refused.
-How lines and columns follow each other is the PDF library's reading, not the author's.
+A page's label is its number in the file, from 1. Pages are joined by one newline, because sentences
+run on from page to page. The order of lines and columns is pypdf's reading. Pictures are not read:
+a scan without a text layer is refused.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["read_pdf"]
 
 _DECRYPT = "remove the password, for instance: qpdf --decrypt --password=… IN OUT"
-_MEND = "it is damaged or cut off: fetch it again, or repair it: qpdf IN OUT"
+_MEND = "it is damaged or truncated: download it again, or repair it: qpdf IN OUT"
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def read_pdf(data: bytes, name: str) -> Document:
-    """A PDF's text layer. Raises InputError where there is none."""
+    """Read a PDF's text layer. Raises InputError where there is none."""
     from pypdf.errors import DependencyError
 
     with _faults() as faults:
@@ -40,7 +40,9 @@ def read_pdf(data: bytes, name: str) -> Document:
         except DependencyError as error:  # AES, and the library has no AES of its own
             raise InputError(f"{name} is encrypted with AES", hint=_DECRYPT) from error
         except Exception as error:  # damaged input makes the parser raise almost anything
-            raise InputError(f"{name} is not a whole PDF: {_reason(error)}", hint=_MEND) from error
+            raise InputError(
+                f"{name} is not a complete PDF: {_reason(error)}", hint=_MEND
+            ) from error
     if not any(page.strip() for page in pages):
         if unread := [note for note in notes if "cannot be read" in note]:
             raise InputError(f"no text can be read from {name}: {unread[0]}", hint=_MEND)
@@ -82,7 +84,7 @@ def _pages(reader: PdfReader, count: int) -> tuple[list[str], list[str]]:
         unusable += replaced
         pages.append(text)
     if unusable:
-        notes.append(f"{unusable} characters that are no text replaced by U+FFFD")
+        notes.append(f"{unusable} invalid characters replaced by U+FFFD")
     blank = [number for number, page in enumerate(pages, 1) if not page.strip()]
     if blank:
         notes.append(f"pages without text: {_ranges(blank)}")
@@ -122,15 +124,15 @@ def _ranges(numbers: list[int]) -> str:
 
 @contextmanager
 def _faults() -> Iterator[list[str]]:
-    """Gathers what the PDF library would print as warnings, so that a note can tell it."""
+    """Collect the PDF library's warnings, so that a note can report them."""
     found: list[str] = []
 
-    class Gather(logging.Handler):
+    class Collect(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             found.append(record.getMessage())
 
     logger = logging.getLogger("pypdf")
-    handler, propagate = Gather(logging.WARNING), logger.propagate
+    handler, propagate = Collect(logging.WARNING), logger.propagate
     logger.addHandler(handler)
     logger.propagate = False
     try:

@@ -4,15 +4,15 @@
     >>> redact(text, find_private(text))
     'Write to [email], the password is [secret]'
 
-- ``secret``: keys and tokens in the forms that services give them (detect-secrets); private keys;
-  what is said to be a password, a PIN or a key
-- ``card``, ``iban``: their form and their check digits
-- ``ssn``: the form of a US social security number, less those that are never given
-- ``email``, ``ip``: their form
+- ``secret``: keys and tokens in the forms of known services (detect-secrets); private keys; what
+  the text calls a password, a PIN or a key
+- ``card``, ``iban``: by form and check digits
+- ``ssn``: the form of a US social security number, except those never issued
+- ``email``, ``ip``: by form
 - ``phone``: numbers that are valid in a country (phonenumbers)
 
-Nothing is looked up or verified anywhere. Names, addresses, birthdays and what is personal by its
-meaning are not found: that takes a model. Needs the extra ``mgl[privacy]``.
+Nothing is looked up online. Names, addresses, birthdays and what is personal by its meaning are not
+found: that takes a model. Needs the extra ``mgl[privacy]``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["PRIVATE_KINDS", "Private", "PrivateKind", "find_private", "redact"]
 
 PrivateKind = Literal["secret", "card", "iban", "ssn", "email", "ip", "phone"]
 PRIVATE_KINDS: tuple[PrivateKind, ...] = get_args(PrivateKind)
-"""Where two overlap, what both cover is called by the one that comes first here."""
+"""In order of precedence, where two overlap."""
 
 _EMAIL = re.compile(r"[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,24}\b")
 _CARD = re.compile(
@@ -92,7 +92,7 @@ def find_private(
 
 
 def redact(text: str, found: Sequence[Private]) -> str:
-    """The text with each private part replaced by its kind in brackets."""
+    """Replace each private part of a text by its kind in brackets."""
     pieces: list[str] = []
     position = 0
     for part in sorted(found, key=lambda part: part.start):
@@ -102,7 +102,7 @@ def redact(text: str, found: Sequence[Private]) -> str:
 
 
 def _mask(text: str, found: Sequence[Private]) -> str:
-    """The same number of characters, none of which belong to what was found."""
+    """Overwrite what was found, keeping offsets."""
     for part in found:
         text = text[: part.start] + ";" * (part.end - part.start) + text[part.end :]
     return text
@@ -178,7 +178,7 @@ def _phones(text: str, region: str | None) -> Iterator[tuple[int, int]]:
 
 @cache
 def _known_forms() -> tuple[re.Pattern[str], ...]:
-    """The forms that detect-secrets knows; what it can ask of a service is never called."""
+    """Load the patterns of detect-secrets; its checks against services are never called."""
     try:
         from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
         from detect_secrets.plugins.base import RegexBasedDetector

@@ -58,7 +58,7 @@ _ENUMERATOR = re.compile(r"[(\[]?(?:\d{1,3}(?:\.\d{1,3})*|[IVXLC]{1,6}|[A-Za-z])
 
 
 def sentence_spans(text: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
-    """Ranges of the sentences of ``text[start:end]``, trimmed of white space and in order.
+    """Find the sentences of ``text[start:end]``, trimmed of white space and in order.
 
     They never overlap and together hold every character that is not white space.
     """
@@ -80,7 +80,7 @@ def sentence_spans(text: str, start: int = 0, end: int | None = None) -> list[tu
 def numbered_sentences(
     text: str, sentences: Sequence[tuple[int, int]], start: int, end: int
 ) -> str:
-    """``text[start:end]`` with ``[n]``, from 1, before each of its sentences."""
+    """Number the sentences of ``text[start:end]``: ``[n]``, from 1, before each."""
     parts, position = [], start
     for number, (begins, _) in enumerate(sentences, 1):
         parts.append(f"{text[position:begins]}[{number}] ")
@@ -90,7 +90,7 @@ def numbered_sentences(
 
 
 def paragraph_starts(text: str) -> list[int]:
-    """Where paragraphs begin, at their first visible character; the first is always 0."""
+    """Find where paragraphs begin, at their first visible character; the first is always 0."""
     starts = [0]
     seen = len(text) - len(text.lstrip())
     for blank in _PARAGRAPH.finditer(text):
@@ -102,7 +102,7 @@ def paragraph_starts(text: str) -> list[int]:
 
 
 def _visible(text: str, position: int) -> int:
-    """The first position from here that is not white space, or the text's end."""
+    """Find the next position that is not white space, or the text's end."""
     found = _VISIBLE.search(text, position)
     return found.start() if found else len(text)
 

@@ -3,8 +3,7 @@
     >>> EXPRESSION.search("We met two weeks ago.").lastgroup
     'ago'
 
-Short names (``May``, ``Sun``) count with their capital only. What an expression means is the
-business of ``mgl.text.times``.
+Short names (``May``, ``Sun``) count in capitals only. ``mgl.text.times`` reads what is found.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ NUMBERS: Final = {
     "a": 1,
     "an": 1,
 }
-"""Words that a number is the sum of."""
+"""Words that add up to a number."""
 HALVES: Final = {
     "half a year": "six months",
     "a year and a half": "eighteen months",
@@ -49,7 +48,7 @@ HALVES: Final = {
 }
 """Amounts with a half, in whole units."""
 VAGUE: Final = {"couple": (2, 3), "few": (2, 4), "several": (3, 7)}
-"""How many are meant, at least and at most."""
+"""Vague numbers: at least and at most."""
 SEASON_WORDS: Final = ("spring", "summer", "autumn", "fall", "winter")
 PARTS: Final = {
     "first half": (0, 2), "second half": (1, 2),
@@ -59,7 +58,7 @@ PARTS: Final = {
     "mid": (1, 3), "middle": (1, 3),
     "late": (2, 3), "end": (2, 3),
 }  # fmt: skip
-"""Which part of how many, counted from 0."""
+"""Which part, counted from 0, of how many."""
 
 
 def _any(*words: str) -> str:
@@ -117,7 +116,7 @@ _RECKONED = (
     rf"{_WHEN} from (?!{_MONTH_OR_DATE} (?:and|to|until|till|through) )\S",
     rf"{_UNIT}s? ago (?:today|yesterday|(?:on )?(?:{_WHICH}|{_WEEKDAY})|in {_MONTH}(?!,? {YEAR}))",
 )
-"""What another time is reckoned from: ``two days before yesterday``."""
+"""Amounts reckoned from another time: ``two days before yesterday``."""
 _LONGER = (
     rf"{_AMOUNT}(?:(?:(?:,? and|,) {_COUNT}| \d{{1,3}}) {_UNIT}s?)+",
     rf"{_COUNT} (?:or|to) {_COUNT} {_UNIT}",
@@ -125,7 +124,7 @@ _LONGER = (
     rf"(?:half|third|quarter)s?(?: of)?(?: {_COUNT})? {_UNIT}|\d/\d+ {_UNIT}",
     rf"{_UNIT}s? and a half\b|{_WHEN} (?:before last|after next)\b|the weekend {_BEFORE}\b",
 )
-"""Expressions that no kind reads, which have some of a kind at their beginning or end."""
+"""Expressions that no kind reads, though a part of them would be."""
 _NEAR: Final = 60  # characters on either side
 _JOINED: Final = re.compile(r"\w[-‐‑–]")
 
@@ -146,8 +145,10 @@ _BEGINNINGS, _WHOLES = (
 
 
 def is_part(found: re.Match[str]) -> bool:
-    """Whether an expression is a part of a longer one that is not known, and so means another time:
-    ``two months ago`` in ``a year and two months ago``."""
+    """Whether an expression is a part of an unknown longer one, and so means another time.
+
+    ``two months ago`` does in ``a year and two months ago``.
+    """
     text, (start, end) = found.string, found.span()
     if start > 1 and _JOINED.match(text, start - 2):
         return True

@@ -37,7 +37,7 @@ def gathered(rows: list[tuple]) -> Conversation:
             time=time,
             session=session,
             id=id,
-            otherwise=f"L{number}",
+            fallback_id=f"L{number}",
         )
     return turns.conversation()
 
@@ -79,7 +79,7 @@ class TestIds:
         rows = [("Hi.", "Ann", None, None, "a"), ("Ho.", "Bo", None, None, "a")]
         talk = gathered([*rows, ("He.", "Cy", None, None, "a#2")])
         assert [turn.id for turn in talk.turns] == ["a", "a#3", "a#2"]
-        assert talk.notes == ("line 2: the id a is another turn's: called a#3",)
+        assert talk.notes == ("line 2: the id a is taken: renamed a#3",)
 
     def test_the_same_words_without_an_id_are_two_turns(self) -> None:
         talk = gathered([("ok", "Ann", NOON, None, None)] * 2)
@@ -100,7 +100,7 @@ class TestOrder:
             ]
         )
         assert [turn.text for turn in talk.turns] == ["one", "two", "three"]
-        assert talk.notes == ("times: 1 turns are earlier than the one before them: put in order",)
+        assert talk.notes == ("times: 1 turns are earlier than the one before them: sorted",)
 
     def test_a_turn_without_a_time_stays_behind_the_one_it_followed(self) -> None:
         talk = gathered(
@@ -133,7 +133,7 @@ def test_characters_that_are_none_are_replaced() -> None:
     turns.add("line 1", text="a\0b\ud83dc", speaker="An\ud800n")
     [turn] = turns.conversation().turns
     assert (turn.text, turn.speaker) == ("a\ufffdb\ufffdc", "An\ufffdn")
-    assert turns.notes == ("line 1: 2 characters that are none replaced by U+FFFD",)
+    assert turns.notes == ("line 1: 2 invalid characters replaced by U+FFFD",)
 
 
 def test_notes_end_somewhere() -> None:

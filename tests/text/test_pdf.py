@@ -140,4 +140,4 @@ def test_one_bad_page_does_not_lose_the_others(
     document = read_document(save("a.pdf", make_pdf(PAGES)))
     assert document.text == f"{PAGES[0]}\ufffd\ufffd\n\n{PAGES[2]}\ufffd\ufffd"
     assert any("page 2 cannot be read" in note for note in document.notes)
-    assert any("4 characters" in note for note in document.notes)
+    assert any("4 invalid characters" in note for note in document.notes)
