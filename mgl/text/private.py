@@ -2,7 +2,7 @@
 
     >>> text = "Write to ann@example.org, the password is hunter2!"
     >>> redact(text, find_private(text))
-    'Write to [email], the password is [secret]'
+    'Write to [email], the password is [secret]!'
 
 - ``secret``: keys and tokens in the forms of known services (detect-secrets); private keys; what
   the text calls a password, a PIN or a key
