@@ -98,7 +98,7 @@ def _explain_refusal(status: int, text: str, url: str, *, is_change: bool) -> En
         if status == 404 and "adapter" not in text.lower():
             return EngineRejected(
                 "this server takes no adapters while it runs",
-                hint="start it with `mgl serve`, on a serving profile that allows adapters",
+                hint="start it with `mgl serve start`, on a serving profile that allows adapters",
             )
         failure = explain_failure(text, 1)
         if failure.kind == "adapter":

@@ -164,7 +164,7 @@ class Tree(BaseModel):
 
 
 def test_a_recursive_model_is_refused() -> None:
-    with pytest.raises(UsageError, match="contains itself"):
+    with pytest.raises(UsageError):
         json_schema(Tree)
 
 

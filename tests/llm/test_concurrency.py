@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -11,7 +13,7 @@ from mgl.errors import EngineTimeout, EngineUnavailable
 from mgl.llm.base import Completion, Message, Request
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
-from mgl.llm.concurrency import POLL_SECONDS, START, Limiter
+from mgl.llm.concurrency import POLL_SECONDS, START, Limiter, Portal, for_each
 from mgl.llm.fakes import SchemaEngine
 
 MOST = 32
@@ -275,3 +277,119 @@ async def test_clients_side_by_side_share_the_slots_and_record_each_for_itself()
     assert engine.most == 3
     assert [len(log.records) for log in logs] == [5, 5, 5, 5]
     assert [client.usage()["s"].calls for client in clients] == [5, 5, 5, 5]
+
+
+# Work on many items.
+
+
+async def test_items_are_taken_as_they_are_begun() -> None:
+    taken: list[int] = []
+    worked: list[int] = []
+
+    def items() -> object:
+        for number in range(20):
+            taken.append(number)
+            yield number
+
+    async def work(number: int) -> None:
+        assert len(taken) - len(worked) <= 3
+        await asyncio.sleep(0)
+        worked.append(number)
+
+    await for_each(items(), work, at_once=3)  # type: ignore[arg-type]
+    assert sorted(worked) == list(range(20))
+
+
+async def test_an_error_ends_what_is_under_way() -> None:
+    ended: list[str] = []
+
+    async def work(number: int) -> None:
+        if number == 1:
+            raise ValueError("one")
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    with pytest.raises(ValueError, match="one"):
+        await for_each(range(9), work, at_once=3)
+    assert ended == ["cancelled"] * 2
+
+
+# An event loop in a thread.
+
+
+def test_results_and_errors_come_back_and_the_loop_stays_the_same() -> None:
+    async def loop_id() -> int:
+        return id(asyncio.get_running_loop())
+
+    async def fail() -> None:
+        raise ValueError("no")
+
+    with Portal() as portal:
+        first = portal.run(loop_id)
+        with pytest.raises(ValueError, match="no"):
+            portal.run(fail)
+        assert portal.run(loop_id) == first
+
+
+async def test_it_works_where_a_loop_runs_already() -> None:
+    async def answer() -> int:
+        await asyncio.sleep(0)
+        return 42
+
+    with Portal() as portal:
+        assert portal.run(answer) == 42
+
+
+def test_an_interrupt_cancels_the_task_and_waits_for_its_clean_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events: list[str] = []
+    started = threading.Event()
+
+    async def long() -> None:
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.05)
+            events.append("cleaned up")
+            raise
+
+    def interrupted(self: object, timeout: float | None = None) -> None:
+        del self, timeout
+        started.wait(5)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("concurrent.futures.Future.result", interrupted)
+    with Portal() as portal, pytest.raises(KeyboardInterrupt):
+        portal.run(long)
+    assert events == ["cleaned up"]
+
+
+def test_a_task_stuck_in_native_code_does_not_hold_the_caller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mgl.llm.concurrency.GRACE_S", 0.05)
+    release, started = threading.Event(), threading.Event()
+
+    async def stuck() -> None:
+        started.set()
+        release.wait(30)
+
+    def interrupted(self: object, timeout: float | None = None) -> None:
+        del self, timeout
+        started.wait(5)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("concurrent.futures.Future.result", interrupted)
+    began = time.monotonic()
+    portal = Portal()
+    with pytest.raises(KeyboardInterrupt):
+        portal.run(stuck)
+    portal.close()
+    assert time.monotonic() - began < 5
+    release.set()
+    portal.close()

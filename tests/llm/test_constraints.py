@@ -177,7 +177,7 @@ async def test_a_rule_broken_twice_is_an_invalid_reply() -> None:
     kind = reply(at=index_set(500))
     engine = ScriptedEngine(['{"at": [2, 1]}'] * 3)
     client = Client(engine, MemoryCallLog())
-    with pytest.raises(ReplyInvalid, match="2 attempts: not_increasing"):
+    with pytest.raises(ReplyInvalid):
         await client.complete([Message("user", "Where?")], kind, stage="cut")
     assert len(engine.requests) == 2
     assert client.usage()["cut"].violated == 2

@@ -27,6 +27,6 @@ async def test_a_script_is_played_in_order_and_keeps_what_was_asked() -> None:
     with pytest.raises(KeyError):
         await engine.generate(REQUEST)
     assert (await engine.generate(REQUEST)).text == "one two three"
-    with pytest.raises(EngineRejected, match="ended after 4"):
+    with pytest.raises(EngineRejected):
         await engine.generate(REQUEST)
     assert len(engine.requests) == 5

@@ -176,7 +176,7 @@ async def test_other_failures_of_the_server_are_no_reason_to_loosen() -> None:
 
 async def test_a_refusal_without_a_constraint_is_an_error() -> None:
     async with client_of(honouring(LARK), BAD_GRAMMAR) as (llm, server, _):
-        with pytest.raises(EngineRejected, match="Grammar error"):
+        with pytest.raises(EngineRejected):
             await llm.complete(ASK)
         assert len(server.bodies()) == 1
 

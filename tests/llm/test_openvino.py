@@ -94,12 +94,12 @@ async def test_an_engine_with_real_weights(engine: OpenVinoEngine) -> None:
 
     # A step that fails fails the calls in flight, and the next call finds a new pipeline.
     engine._pipeline = _Broken(engine._pipeline)
-    with pytest.raises(EngineUnavailable, match="out of order"):
+    with pytest.raises(EngineUnavailable):
         await engine.generate(greedy)
     assert (await engine.generate(greedy)).text
 
     await engine.aclose()
-    with pytest.raises(EngineUnusable, match="closed"):
+    with pytest.raises(EngineUnusable):
         await engine.generate(greedy)
 
 

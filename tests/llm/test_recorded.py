@@ -70,12 +70,12 @@ async def test_a_completion_goes_before_a_failure(store: Store) -> None:
 
 
 async def test_what_was_never_said_or_lost_is_not_known(store: Store) -> None:
-    with pytest.raises(EngineUnavailable, match=r"mgl\.sqlite lacks a call of fake/scripted"):
+    with pytest.raises(EngineUnavailable):
         await replaying(store).complete(ASK)
     lost = ScriptedEngine([EngineUnavailable("gone", hint="start it")])
-    with pytest.raises(EngineUnavailable, match="gone"):
+    with pytest.raises(EngineUnavailable):
         await Client(lost, store.call_log(), Policy(max_retries=0)).complete(ASK)
-    with pytest.raises(EngineUnavailable, match="lacks a call"):
+    with pytest.raises(EngineUnavailable):
         await replaying(store).complete(ASK)
 
 
@@ -83,9 +83,9 @@ async def test_token_counts_come_from_the_store(store: Store) -> None:
     store.put_token_counts("fake/scripted", {"Ann": 1})
     llm = replaying(store)
     assert await llm.count_tokens(["Ann"]) == [1]
-    with pytest.raises(EngineUnavailable, match="lacks a token count"):
+    with pytest.raises(EngineUnavailable):
         await llm.count_tokens(["Bo"])
-    with pytest.raises(EngineUnavailable, match="lacks a token count"):
+    with pytest.raises(EngineUnavailable):
         await llm.count_prompt_tokens(ASK)
 
 

@@ -95,5 +95,5 @@ def test_a_folder_without_a_model_is_a_resource_error(folder: Path, tmp_path: Pa
     from mgl.llm.engines.transformers import TransformersEngine
 
     assert folder.is_dir()
-    with pytest.raises(ResourceError, match="cannot load"):
+    with pytest.raises(ResourceError):
         TransformersEngine(tmp_path, model_id="m", context_tokens=4096)

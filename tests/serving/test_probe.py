@@ -171,7 +171,7 @@ async def test_the_model_asked_for_is_tried() -> None:
     with running(OLLAMA, **{"/v1/models": listing}) as server:
         assert (await probe(server.url, None)).model == "first"
         assert (await probe(server.url, None, MODEL)).model == MODEL
-        with pytest.raises(EngineUnusable, match="does not serve other"):
+        with pytest.raises(EngineUnusable):
             await probe(server.url, None, "other")
 
 
@@ -191,7 +191,7 @@ async def test_a_server_that_answers_no_plain_question() -> None:
 
 async def test_a_refused_key() -> None:
     refused = Answered(401, {"error": "Unauthorized"})
-    with pytest.raises(EngineUnusable, match="refuses the key"):
+    with pytest.raises(EngineUnusable):
         await probed(VLLM, **{"/v1/models": refused})
 
 

@@ -83,7 +83,7 @@ def test_a_file_that_makes_no_sense(mgl_home: Path) -> None:
     path = mgl_home / "servers" / "run" / "8001.json"
     with records.lock_port(mgl_home, 8001):
         path.write_text('{"model": "tiny"}')
-        with pytest.raises(ResourceError, match=r"8001\.json cannot be read") as caught:
+        with pytest.raises(ResourceError) as caught:
             records.list_running(mgl_home)
         assert str(path) in caught.value.hint
     assert records.find_leftovers(mgl_home) == []
