@@ -1,21 +1,18 @@
 #!/usr/bin/env python3
-"""How often replies break their form, held to their constraint and not, on a real server.
+"""Count how often replies break their form on a real server, with a constraint and without.
 
-    scripts/bench/constraint_faults.py --base-url URL --model PROFILE --text FILE… --question TEXT…
-                              [--replies 1000] [--each 200] [--free 200] [--free-each 30] --out FILE
+    python scripts/bench/constraint_faults.py --base-url URL --text FILE... --out FILE
 
-Builds MindGraph over the texts until ``--replies`` build replies are there, half of them citing by
-quote and half by sentence (with what does not change first in the prompt, which a server reads
-faster); then asks for ``--each`` replies under each other constraint, over passages of the same
-texts; then repeats some of each kind's prompts without any constraint (``--free`` of MindGraph's in
-all, ``--free-each`` of each other kind's). Every reply is read again here, from its text and the
-schema that was asked for: whether it is JSON, of the right form, names ids that exist, cites text
-that is there, and keeps the rules that no grammar can force. What the client repaired afterwards is
-counted apart.
+Builds MindGraph over the texts for ``--replies`` build replies, half of them citing by sentence and
+half by quote (with what does not change first in the prompt, which a server reads faster); then
+asks for ``--each`` replies under each other constraint, over passages of the same texts; then
+repeats some of each kind's prompts without a constraint (``--free`` of MindGraph's in all,
+``--free-each`` of each other kind's). Every reply is checked again here, from its text and schema:
+whether it is JSON, of the right form, names ids that exist, cites text that is there, and keeps the
+rules that no grammar can force. What the client repaired afterwards is counted apart.
 
-Every reply is a JSON line in ``--out``, and the Markdown table that is printed is read off it. What
-is there already is not asked again, so a run that was ended goes on with the kind it was at.
-MGL_API_KEY is the server's key, if it asks for one.
+Every reply is a JSON line in ``--out``, from which the Markdown table is made. An interrupted run
+resumes with the kind of reply that it was at. MGL_API_KEY is the server's key, if it needs one.
 """
 
 from __future__ import annotations
@@ -29,16 +26,16 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, create_model
 
 from mgl.errors import EngineError
-from mgl.llm.base import Engine, Message, Request, Sampling
+from mgl.llm.base import Completion, Engine, Message, Request, Sampling
 from mgl.llm.calls import CallRecord, MemoryCallLog
 from mgl.llm.capabilities import Endpoint
 from mgl.llm.client import Client, Policy
@@ -65,7 +62,8 @@ from mgl.store import Store
 from mgl.text import read_document, sentence_spans
 from mgl.types import Document, Question
 
-Cite = Literal["quote", "sentence"]
+Cite = Literal["sentence", "quote"]
+FindFault = Callable[[str, Request], str | None]
 BLOCKS, BLOCK_TOKENS, OPERATIONS, REPLY_TOKENS = 4, 180, 2, 700
 FREE_TOKENS = REPLY_TOKENS
 LAST_S, IN_FLIGHT = 600.0, 48
@@ -75,7 +73,7 @@ FAULTS = ("not JSON", "wrong form", "id of nothing", "edge to nothing", "source 
 
 @dataclass
 class Kind:
-    """Replies of one kind: ``faults`` counts replies, each under the first fault it has."""
+    """Counts of one kind of reply; ``faults`` has each reply under its first fault only."""
 
     name: str
     held: bool
@@ -93,11 +91,11 @@ def reply(**fields: Any) -> type[BaseModel]:
     return made
 
 
-# What a MindGraph reply says, read without the code that disposes of it.
+# MindGraph's replies, checked without the code that mgl checks them with.
 
 
 def graph_fault(text: str, schema: Any) -> str | None:
-    """The first fault of a build reply, told from its text and the schema it was asked under."""
+    """Find the first fault of a build reply from its text and schema."""
     try:
         operations = json.loads(clean(text))["operations"]
         named = [operation["op"] for operation in operations]
@@ -129,7 +127,7 @@ def operation_fault(
     if operation["op"] in ("edit_node", "delete_node") and operation["id"] not in known:
         return "id of nothing"
     source = form.get("src")
-    if source is not None and not cited(operation["src"], source):
+    if source is not None and not is_cited(operation["src"], source):
         return "source not there"
     if operation["op"] == "add_edge" and not {operation["source"], operation["target"]} <= (
         known | added
@@ -138,7 +136,7 @@ def operation_fault(
     return None
 
 
-def cited(said: Any, source: Any) -> bool:
+def is_cited(said: Any, source: Any) -> bool:
     if "enum" in source:
         return said in source["enum"]
     return isinstance(said, int) and source["minimum"] <= said <= source["maximum"]
@@ -148,7 +146,7 @@ def cited(said: Any, source: Any) -> bool:
 
 
 def passages(documents: Sequence[Document], sentences: int) -> Iterator[list[str]]:
-    """Runs of sentences from all over the texts, each text in turn."""
+    """Yield runs of sentences from all over the texts, each text in turn."""
     spans = [sentence_spans(document.text, 0, len(document.text)) for document in documents]
     for turn in count():
         document, own = documents[turn % len(documents)], spans[turn % len(documents)]
@@ -157,11 +155,11 @@ def passages(documents: Sequence[Document], sentences: int) -> Iterator[list[str
         yield [" ".join(text.split()) for text in chosen]
 
 
-def numbered(texts: Sequence[str]) -> str:
+def number_lines(texts: Sequence[str]) -> str:
     return "\n".join(f"[{index}] {text}" for index, text in enumerate(texts))
 
 
-def names(texts: Sequence[str]) -> list[str]:
+def find_words(texts: Sequence[str]) -> list[str]:
     words = (word.strip(".,;:!?\"'“”‘’()—-") for text in texts for word in text.split())
     return list(dict.fromkeys(w for w in words if len(w) > 3 and w.isalpha()))[:12]
 
@@ -170,7 +168,7 @@ def tasks(documents: Sequence[Document], each: int) -> Iterator[tuple[str, str, 
     source = passages(documents, 6)
     for _ in range(each):
         texts = next(source)
-        shown, words = numbered(texts), names(texts)
+        shown, words = number_lines(texts), find_words(texts)
         ids = [f"{word.lower()}_{place}" for place, word in enumerate(words)]
         yield (
             "one of the ids",
@@ -212,7 +210,8 @@ def tasks(documents: Sequence[Document], each: int) -> Iterator[tuple[str, str, 
         category = reply(category=Annotated[str, max_chars(40)], indexes=index_set(6, least=1))
         yield (
             "categories",
-            f"{numbered(words[:6])}\n\nGroup all of these into categories; none may be left over. "
+            f"{number_lines(words[:6])}\n\nGroup all of these into categories; "
+            "none may be left over. "
             '{"categories": [{"category": "name", "indexes": [indices]}]}',
             reply(categories=several(category, 6, least=1)),
         )
@@ -237,7 +236,7 @@ def form_fault(text: str, kind: type[BaseModel], schema: Any) -> str | None:
 async def build_replies(
     client: Client, documents: Sequence[Document], questions: Sequence[str], cite: Cite, wanted: int
 ) -> None:
-    """Builds over as many pages of the texts as give ``wanted`` replies, if there are so many."""
+    """Build over as many pages as give ``wanted`` replies, or over all."""
     config = MindGraphConfig(
         cite=cite,
         prompt_order="cached",
@@ -261,146 +260,140 @@ async def build_replies(
 
 
 def page_documents(documents: Sequence[Document]) -> list[Document]:
-    """The texts in pages of some blocks each, the first of each text first."""
+    """Cut the texts into pages of some blocks each, the first page of each text first."""
     size = BLOCKS * BLOCK_TOKENS * 4
     starts = range(0, max(len(document.text) for document in documents) - size, size)
     cuts = [d.text[start : start + size] for start in starts for d in documents]
     return [Document.from_text("page", text) for text in cuts if len(text) == size]
 
 
-async def freely(engine: Engine, request: Request) -> tuple[str, bool, int]:
-    sampling = replace(request.sampling, max_tokens=FREE_TOKENS)
-    answer = await engine.generate(replace(request, json_schema=None, sampling=sampling))
-    return answer.text, answer.finish_reason == "length", answer.usage.output_tokens
+def is_first_attempt(record: CallRecord) -> bool:
+    """Whether a call repairs nothing: budget, seed and messages are those of the first attempt."""
+    request = record.request
+    return request.sampling == Sampling(max_tokens=REPLY_TOKENS) and len(request.messages) == 1
 
 
-def first_attempts(records: Sequence[CallRecord]) -> list[CallRecord]:
-    """The calls that repair nothing: seed, budget and messages are those first asked with."""
-    asked = Sampling(max_tokens=REPLY_TOKENS)
-    return [r for r in records if r.request.sampling == asked and len(r.request.messages) == 1]
+class Check:
+    """One run against one server: asks for replies and writes a JSON line for each."""
 
+    def __init__(self, engine: Engine, documents: list[Document], options: argparse.Namespace):
+        self.engine = engine
+        self.documents = documents
+        self.options = options
+        self.done = {(kind.name, kind.held) for kind in read_results(options.out)}
 
-async def run(arguments: argparse.Namespace) -> None:
-    profile = load_profile(arguments.model)
-    documents = [read_document(path) for path in arguments.text]
-    key = os.environ.get("MGL_API_KEY")
-    found = await probe(arguments.base_url, key, profile.name)
-    print(f"{found.server} obeys {', '.join(found.formats) or 'nothing'}", file=sys.stderr)
-    endpoint = Endpoint(arguments.base_url, key, capabilities=found)
-    engine = await open_engine(profile, "openai", endpoint=endpoint)
-    there = {(kind.name, kind.held) for kind in counted(arguments.out)}
-    kept = arguments.out.open("a", encoding="utf-8")
-    free = asyncio.Semaphore(IN_FLIGHT)
+    def write(self, **row: Any) -> None:
+        with self.options.out.open("a", encoding="utf-8") as lines:
+            print(json.dumps(row, ensure_ascii=False), file=lines, flush=True)
 
-    def write(**row: Any) -> None:
-        print(json.dumps(row, ensure_ascii=False), file=kept, flush=True)
+    def write_reply(self, name: str, held: bool, done: Completion, fault: str | None) -> None:
+        cut, tokens = done.finish_reason == "length", done.usage.output_tokens
+        self.write(kind=name, held=held, cut=cut, tokens=tokens, fault=fault, text=done.text)
 
-    def note(name: str, held: bool, text: str, cut: bool, tokens: int, fault: str | None) -> None:
-        write(kind=name, held=held, cut=cut, tokens=tokens, fault=fault, text=text)
+    def open_client(self, log: MemoryCallLog) -> Client:
+        return Client(self.engine, log, Policy(timeout_s=LAST_S, concurrency=IN_FLIGHT))
 
-    def note_repairs(name: str, repaired: int, given_up: int = 0) -> None:
-        write(kind=name, held=True, repaired=repaired, given_up=given_up)
-
-    def said(record: CallRecord) -> tuple[str, bool, int]:
-        done = record.completion
-        assert done is not None
-        return done.text, done.finish_reason == "length", done.usage.output_tokens
-
-    async def repeat_freely(name: str, requests: Sequence[Request], fault: Any) -> None:
-        if (name, False) in there:
+    async def check_edits(self, cite: Cite) -> None:
+        """Build until there are enough replies, then repeat some without a constraint."""
+        name, log, options = f"MindGraph edits, cite {cite}", MemoryCallLog(), self.options
+        held = (name, True) not in self.done
+        if not held and (name, False) in self.done:
             return
+        wanted = options.replies // 2 if held else options.free // 2
+        await build_replies(self.open_client(log), self.documents, options.question, cite, wanted)
+        first = [record for record in log.records if is_first_attempt(record)]
+        records = [record for record in first if record.completion is not None][:wanted]
+        report(f"{name}: {len(records)} constrained replies")
+        if held:
+            for record in records:
+                assert record.completion is not None
+                fault = graph_fault(record.completion.text, record.request.json_schema)
+                self.write_reply(name, True, record.completion, fault)
+            repaired = len(log.records) - len(first)
+            self.write(kind=name, held=True, repaired=repaired, given_up=0)
+        chosen = random.Random(0).sample(records, min(len(records), options.free // 2))
+        requests = [record.request for record in chosen]
+        await self.repeat_freely(name, requests, lambda t, r: graph_fault(t, r.json_schema))
 
-        async def one(request: Request) -> None:
-            async with free:
-                text, cut, tokens = await freely(engine, request)
-            note(name, False, text, cut, tokens, fault(text, request))
+    async def check_others(self) -> None:
+        """Ask for replies under each other constraint, then for some without."""
+        if any(name == "categories" for name, _ in self.done):
+            return
+        log = MemoryCallLog()
+        client = self.open_client(log)
+        asked = list(tasks(self.documents, self.options.each))
+        types = {prompt: (name, kind) for name, prompt, kind in asked}
+        given_up, repaired = Counter[str](), Counter[str]()
 
-        await asyncio.gather(*(one(request) for request in requests))
+        async def ask(name: str, prompt: str, kind: type[BaseModel]) -> None:
+            sampling, messages = Sampling(max_tokens=REPLY_TOKENS), [Message("user", prompt)]
+            try:
+                await client.complete(messages, kind, sampling=sampling, stage=name)
+            except EngineError:
+                given_up[name] += 1
 
-    def progress(what: str) -> None:
-        print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
+        def find_fault(text: str, request: Request) -> str | None:
+            return form_fault(text, types[request.messages[0].content][1], request.json_schema)
 
-    try:
-        for cite in ("sentence", "quote"):
-            name, log = f"MindGraph edits, cite {cite}", MemoryCallLog()
-            held = (name, True) not in there
-            if not held and (name, False) in there:
+        await asyncio.gather(*(ask(*task) for task in asked))
+        requests: dict[str, list[Request]] = {}
+        for record in log.records:
+            name, _ = types[record.request.messages[0].content]
+            if record.completion is None:
                 continue
-            wanted = arguments.replies // 2 if held else arguments.free // 2
-            client = Client(engine, log, Policy(timeout_s=LAST_S, concurrency=IN_FLIGHT))
-            await build_replies(client, documents, arguments.question, cite, wanted)
-            records = [r for r in first_attempts(log.records) if r.completion is not None][:wanted]
-            progress(f"{name}: {len(records)} held replies")
-            if held:
-                for record in records:
-                    text, cut, tokens = said(record)
-                    fault = graph_fault(text, record.request.json_schema)
-                    note(name, True, text, cut, tokens, fault)
-                note_repairs(name, len(log.records) - len(first_attempts(log.records)))
-            chosen = random.Random(0).sample(records, min(len(records), arguments.free // 2))
-            await repeat_freely(
-                name, [r.request for r in chosen], lambda t, r: graph_fault(t, r.json_schema)
-            )
-            progress(f"{name}: {len(chosen)} free replies")
-        if not any(name == "categories" for name, _ in there):
-            await other_constraints(
-                engine, documents, arguments, note, note_repairs, repeat_freely, progress
-            )
+            if is_first_attempt(record):
+                fault = find_fault(record.completion.text, record.request)
+                self.write_reply(name, True, record.completion, fault)
+                requests.setdefault(name, []).append(record.request)
+            else:
+                repaired[name] += 1
+        report(f"{len(asked)} replies under the other constraints")
+        for name in requests:
+            self.write(kind=name, held=True, repaired=repaired[name], given_up=given_up[name])
+        for name, own in requests.items():
+            await self.repeat_freely(name, own[: self.options.free_each], find_fault)
+
+    async def repeat_freely(
+        self, name: str, requests: Sequence[Request], find_fault: FindFault
+    ) -> None:
+        """Repeat requests without their constraint."""
+        if (name, False) in self.done:
+            return
+        slots = asyncio.Semaphore(IN_FLIGHT)
+
+        async def repeat(request: Request) -> None:
+            sampling = replace(request.sampling, max_tokens=FREE_TOKENS)
+            async with slots:
+                done = await self.engine.generate(
+                    replace(request, json_schema=None, sampling=sampling)
+                )
+            self.write_reply(name, False, done, find_fault(done.text, request))
+
+        await asyncio.gather(*map(repeat, requests))
+        report(f"{name}: {len(requests)} free replies")
+
+
+def report(line: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
+
+
+async def run(options: argparse.Namespace) -> None:
+    profile, key = load_profile(options.model), os.environ.get("MGL_API_KEY")
+    found = await probe(options.base_url, key, profile.name)
+    report(f"{found.server} obeys {', '.join(found.formats) or 'nothing'}")
+    endpoint = Endpoint(options.base_url, key, capabilities=found)
+    engine = await open_engine(profile, "openai", endpoint=endpoint)
+    check = Check(engine, [read_document(path) for path in options.text], options)
+    try:
+        for cite in get_args(Cite):
+            await check.check_edits(cite)
+        await check.check_others()
     finally:
         await engine.aclose()
-        kept.close()
 
 
-async def other_constraints(
-    engine: Engine,
-    documents: Sequence[Document],
-    arguments: argparse.Namespace,
-    note: Any,
-    note_repairs: Any,
-    repeat_freely: Any,
-    progress: Any,
-) -> None:
-    log = MemoryCallLog()
-    client = Client(engine, log, Policy(timeout_s=LAST_S, concurrency=IN_FLIGHT))
-    made = list(tasks(documents, arguments.each))
-    types = {prompt: (name, kind) for name, prompt, kind in made}
-    given_up: Counter[str] = Counter()
-    repaired: Counter[str] = Counter()
-
-    async def ask(name: str, prompt: str, kind: type[BaseModel]) -> None:
-        sampling = Sampling(max_tokens=REPLY_TOKENS)
-        try:
-            await client.complete([Message("user", prompt)], kind, sampling=sampling, stage=name)
-        except EngineError:
-            given_up[name] += 1
-
-    await asyncio.gather(*(ask(*task) for task in made))
-    requests: dict[str, list[Request]] = {}
-    for record in log.records:
-        name, kind = types[record.request.messages[0].content]
-        if record.completion is None:
-            continue
-        if record not in first_attempts([record]):
-            repaired[name] += 1
-            continue
-        text, done = record.completion.text, record.completion
-        cut, tokens = done.finish_reason == "length", done.usage.output_tokens
-        note(name, True, text, cut, tokens, form_fault(text, kind, record.request.json_schema))
-        requests.setdefault(name, []).append(record.request)
-    progress(f"{len(made)} held replies under the other constraints")
-    for name in requests:
-        note_repairs(name, repaired[name], given_up[name])
-    for name, asked in requests.items():
-        await repeat_freely(
-            name,
-            asked[: arguments.free_each],
-            lambda t, r: form_fault(t, types[r.messages[0].content][1], r.json_schema),
-        )
-        progress(f"{name}: free replies")
-
-
-def counted(path: Path) -> list[Kind]:
-    """The replies that a file holds, by kind, in the order in which the kinds came."""
+def read_results(path: Path) -> list[Kind]:
+    """Count the replies in a file by kind, in the order in which the kinds came."""
     kinds: dict[tuple[str, bool], Kind] = {}
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     for row in map(json.loads, lines):
@@ -417,7 +410,7 @@ def counted(path: Path) -> list[Kind]:
     return list(kinds.values())
 
 
-def table(kinds: Sequence[Kind]) -> str:
+def format_table(kinds: Sequence[Kind]) -> str:
     heads = ["replies", "held", "n", "cut off", *FAULTS, "repair calls", "given up", "tokens"]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for kind in sorted(kinds, key=lambda k: (not k.held,)):
@@ -443,7 +436,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     asyncio.run(run(arguments))
-    print(table(counted(arguments.out)))
+    print(format_table(read_results(arguments.out)))
 
 
 if __name__ == "__main__":
