@@ -247,9 +247,10 @@ class Client:
             verdict = judge(completion, request, schema)
             done = _Done(key, completion, verdict, record.seconds, replayed=True)
         else:
-            done, shared = await self._on_this_loop().calls.join(
+            async with self._on_this_loop().calls.join(
                 key, lambda: self._send(key, request, schema, stage, lineage)
-            )
+            ) as (flight, shared):
+                done = await flight
             if not shared:
                 return done
             verdict = judge(done.completion, request, schema)  # another class, the same schema

@@ -15,8 +15,9 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import wait
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Self, TypeVar
 
@@ -143,10 +144,11 @@ class SharedCalls(Generic[ResultT]):
     def __init__(self) -> None:
         self._flights: dict[str, _Flight[ResultT]] = {}
 
+    @asynccontextmanager
     async def join(
         self, key: str, start: Callable[[], Coroutine[Any, Any, ResultT]]
-    ) -> tuple[ResultT, bool]:
-        """The result of the call with this key, and whether it was in flight already."""
+    ) -> AsyncIterator[tuple[asyncio.Future[ResultT], bool]]:
+        """Wait within for the call with this key; also says whether it was in flight already."""
         flight = self._flights.get(key)
         shared = flight is not None
         if flight is None:
@@ -154,7 +156,7 @@ class SharedCalls(Generic[ResultT]):
             started.task.add_done_callback(lambda _: self._remove(key, started))
         flight.waiters += 1
         try:
-            return await asyncio.shield(flight.task), shared
+            yield asyncio.shield(flight.task), shared
         finally:
             flight.waiters -= 1
             if not flight.waiters and not flight.task.done():
