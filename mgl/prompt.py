@@ -13,8 +13,12 @@ import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
-__all__ = ["Prompt", "hashes", "one_line"]
+__all__ = ["Prompt", "hashes", "one_line", "prompt_words", "words_of"]
+
+_WORD: Final = re.compile(r"\w+")
+_OWN: Final[set[str]] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,9 @@ class Prompt:
     source: str
     text: str
     variables: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _OWN.update(words_of(self.text))
 
     @property
     def hash(self) -> str:
@@ -46,13 +53,6 @@ class Prompt:
         pattern = "|".join(map(re.escape, self.variables))
         return re.sub(rf"\{{({pattern})\}}", lambda match: values[match[1]], self.text)
 
-    def around(self, variable: str, value: str, chars: int) -> str:
-        """A value as the text shows it: with at most so many characters of its own on either side,
-        none of another variable."""
-        before, _, after = self.text.partition(f"{{{variable}}}")
-        before, after = before.rpartition("}")[2], after.partition("{")[0]
-        return f"{before[-chars:]}{value}{after[:chars]}"
-
 
 def hashes(prompts: Iterable[Prompt]) -> dict[str, str]:
     """The hash of each prompt by its name, in the order of the names."""
@@ -62,3 +62,13 @@ def hashes(prompts: Iterable[Prompt]) -> dict[str, str]:
 def one_line(text: str) -> str:
     """The text on one line: line breaks of a printed page tell a model nothing."""
     return " ".join(text.split())
+
+
+def words_of(text: str) -> set[str]:
+    """The words of a text, casefolded: "art" is none of "start"."""
+    return set(_WORD.findall(text.casefold()))
+
+
+def prompt_words() -> frozenset[str]:
+    """The words of every prompt that was made so far, which are in calls whatever they ask."""
+    return frozenset(_OWN)

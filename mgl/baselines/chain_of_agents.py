@@ -10,8 +10,6 @@ read beforehand; a chain that was interrupted goes on from the log of calls.
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 from pydantic import Field
 
 from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
@@ -60,7 +58,6 @@ class ChainOfAgents(Baseline):
 
     kind = "chain-of-agents"
     reads = "either"
-    derived = MappingProxyType({STAGE: ("notes",)})
     Config = ChainOfAgentsConfig
     _config: ChainOfAgentsConfig
 

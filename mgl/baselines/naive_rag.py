@@ -65,10 +65,10 @@ class NaiveRag(Baseline):
         if chunks:
             await asyncio.to_thread(embedder.embed, [chunk.text for chunk in chunks])
         rows = [
-            EditRecord(0, "chunk", {"tokens": chunk.tokens}, "applied", span=chunk.span)
+            EditRecord(0, "chunk", {"tokens": chunk.tokens}, "applied", span=chunk.span, turns=())
             for chunk in chunks
         ]
-        store.append_edits(self.id, 0, rows)
+        self._append(0, rows)
 
     async def _cut(self) -> Sequence[Chunk]:
         count, config = self._tools.llm.count_tokens, self._config

@@ -17,7 +17,6 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
@@ -31,6 +30,7 @@ from mgl.memories.calls import check_room, summarize
 from mgl.memories.propose import propose
 from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord
+from mgl.store.records import EditOutcome
 from mgl.types import Answer, Chunk, Question, Span
 
 __all__ = ["GIST", "LOOK_UP", "ONE", "PAUSE", "SEVERAL", "UNTOLD", "ReadAgent", "ReadAgentConfig"]
@@ -131,8 +131,6 @@ class ReadAgent(Baseline):
 
     kind = "read-agent"
     reads = "either"
-    derived = MappingProxyType({GISTS: ("notes",)})
-    untold = UNTOLD
     Config = ReadAgentConfig
     _config: ReadAgentConfig
 
@@ -152,7 +150,6 @@ class ReadAgent(Baseline):
     # Pages
 
     async def _paginate(self) -> None:
-        store = self._tools.store
         spans = self._pages()
         rest = await self._chunks(max(1, self._config.page_tokens // PIECES))
         if spans:
@@ -161,10 +158,9 @@ class ReadAgent(Baseline):
         while rest:
             count, problem = await self._pause(rest)
             span = Span(self._source.id, rest[0].span.start, rest[count - 1].span.end)
-            row = EditRecord(
-                len(spans), "page", {}, "repaired" if problem else "applied", problem, span
-            )
-            store.append_edits(self.id, len(spans), [row])
+            outcome: EditOutcome = "repaired" if problem else "applied"
+            row = EditRecord(len(spans), "page", {}, outcome, problem, span, turns=())
+            self._append(len(spans), [row])
             spans.append(span)
             rest = rest[count:]
             self._tools.observer.progress("pages", total - len(rest), total)
@@ -203,9 +199,10 @@ class ReadAgent(Baseline):
             nonlocal done
             span = spans[step - len(spans)]
             prompt = GIST.render(text=self._quote(span).strip())
-            note = await summarize(
-                self._tools.llm, prompt, self._config.gist_tokens, stage=GISTS, fallback=UNTOLD
-            )
+            with self._showing([span]):
+                note = await summarize(
+                    self._tools.llm, prompt, self._config.gist_tokens, stage=GISTS, fallback=UNTOLD
+                )
             row = EditRecord(
                 step,
                 "gist",
@@ -216,7 +213,7 @@ class ReadAgent(Baseline):
                 None,
                 note.call_key,
             )
-            store.append_edits(self.id, step, [row])
+            self._append(step, [row])
             done += 1
             self._tools.observer.progress(GISTS, done, len(spans))
 

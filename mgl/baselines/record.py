@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
-from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.errors import UsageError
 from mgl.llm.base import Sampling
+from mgl.llm.calls import showing
 from mgl.memories.base import SourceMemory, Tools, check_text
 from mgl.memories.calls import (
     ANSWER_TOKENS,
@@ -22,13 +23,10 @@ from mgl.memories.calls import (
     answer_from_passages,
 )
 from mgl.memories.view import GraphView
-from mgl.store import EditRecord, MemoryRecord, Store
-from mgl.store.redaction import Redaction, Treated
-from mgl.store.scrubbing import Derived
-from mgl.store.traces import TELLING
+from mgl.store import EditRecord, Store
 from mgl.text import chunk_document
 from mgl.text.groups import format_span, format_turn, turn_groups
-from mgl.types import Answer, Chunk, Citation, Conversation, Question, Source, Span, Turn
+from mgl.types import Answer, Chunk, Citation, Conversation, Question, Source, Span
 
 __all__ = ["Baseline", "BaselineConfig", "Excerpt"]
 
@@ -56,14 +54,11 @@ class Baseline(SourceMemory[Any]):
     """A method over one source; what it keeps serves every question.
 
     Subclasses set ``kind`` and ``Config``, read beforehand in ``_read`` what they read, and answer.
-    Where the log has what a model wrote, the row has it as ``text``: ``untold`` stands for one that
-    was deleted, and with ``carries`` each was made of the one before. Turns that were deleted stay
-    so when they are given again.
+    Each row of the log has the span that it is made of, so that a deletion cuts the log where it
+    first lost something, and the next build does the rest again (``mgl.memories.deletion``); one
+    that holds no words says that it is made of no turns. Turns that were deleted stay so when they
+    are given again.
     """
-
-    derived: ClassVar[Derived] = MappingProxyType({})
-    untold: ClassVar[str] = ""
-    carries: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -75,6 +70,7 @@ class Baseline(SourceMemory[Any]):
         identity: str | None = None,
     ) -> None:
         del questions
+        self._since = tools.store.count_deletions(source.id)
         kept = _drop_redacted(source, tools.store)
         super().__init__(tools, kept, (), config, identity=identity)
 
@@ -84,6 +80,8 @@ class Baseline(SourceMemory[Any]):
         InputError for a document without text.
         """
         store = self._tools.store
+        if (since := store.count_deletions(self._source.id)) != self._since:
+            self._since, self._source = since, _drop_redacted(self._source, store)
         if isinstance(self._source, Conversation):
             store.put_conversation(self._source)
         else:
@@ -94,42 +92,6 @@ class Baseline(SourceMemory[Any]):
             store.put_memory(self._record(chunks=await self._count_steps(), tokens=tokens))
         await self._read()
 
-    @classmethod
-    def treated(
-        cls,
-        what: Redaction,
-        memory: MemoryRecord,
-        step: int,
-        log: Sequence[EditRecord],
-        turns: Sequence[Turn],
-    ) -> Treated:
-        """What becomes of the log of such a memory when turns are deleted: what
-        was written of them, and of that, is not made again."""
-        del step
-        talk = Conversation(memory.document_id, "", tuple(turns))
-        rows: list[EditRecord] = []
-        made: set[str] = set()
-        embedded: set[str] = set()
-        lost = False
-        for row in log:
-            touched = row.span is not None and not what.turns.isdisjoint(talk.turns_at(row.span))
-            if row.span is not None and touched:
-                embedded.add(format_span(talk, row.span))
-            lost = touched or (lost and cls.carries)
-            if lost and "text" in row.payload:
-                if row.outcome != "rejected":
-                    made.add(row.payload["text"])
-                told = {**row.payload, "text": cls.untold}
-                row = replace(row, payload=told, outcome="rejected", reason="forgotten")
-            rows.append(row)
-        return Treated(rows, (), {text for text in made if len(text) >= TELLING}, embedded)
-
-    @staticmethod
-    def shown(turns: Sequence[Turn], numbers: Collection[int]) -> Sequence[str]:
-        """Prompts show turns by their lines."""
-        del turns, numbers
-        return ()
-
     async def _count_steps(self) -> int:
         """How many steps ``_read`` takes; 0 where it is not known beforehand."""
         return 1
@@ -137,7 +99,20 @@ class Baseline(SourceMemory[Any]):
     async def _read(self) -> None:
         """Take into the log what serves every question, from where the log ends; here nothing."""
         if not self._tools.store.chunks_done(self.id):
-            self._tools.store.append_edits(self.id, 0, [])
+            self._append(0, [])
+
+    def _append(self, step: int, rows: Sequence[EditRecord]) -> None:
+        """Append a step; StoreConflict where something was deleted since the source was read."""
+        self._tools.store.append_edits(self.id, step, rows, since=self._since)
+
+    def _showing(self, spans: Sequence[Span | None]) -> AbstractContextManager[None]:
+        """State that the calls within show these parts of the source; None for an unknown one."""
+        source = self._source
+        if not isinstance(source, Conversation):
+            return nullcontext()
+        known = [span for span in spans if span is not None]
+        turns = {number for span in known for number in source.turns_at(span)}
+        return showing(source.id, turns if len(known) == len(spans) else None, since=self._since)
 
     async def source_tokens(self) -> int:
         await self.build()
@@ -211,16 +186,17 @@ class Baseline(SourceMemory[Any]):
             return replace(answer, retrieved=self._name_passages(excerpts, read))
         if not texts:
             return Answer(question.text, UNMENTIONED, "low", (), tuple(trace), tuple(marks))
-        answer = await answer_from_lines(
-            self._tools.llm,
-            texts,
-            lambda places: self._citations([excerpts[place] for place in places]),
-            question,
-            partial(TURN_ANSWER.render, question=question.text),
-            Sampling(max_tokens=self._config.answer_tokens),
-            trace,
-            source_tokens=tokens,
-        )
+        with self._showing([excerpt.span for excerpt in excerpts]):
+            answer = await answer_from_lines(
+                self._tools.llm,
+                texts,
+                lambda places: self._citations([excerpts[place] for place in places]),
+                question,
+                partial(TURN_ANSWER.render, question=question.text),
+                Sampling(max_tokens=self._config.answer_tokens),
+                trace,
+                source_tokens=tokens,
+            )
         return replace(answer, marks=tuple(marks), retrieved=self._name_passages(excerpts, read))
 
     def _name_passages(

@@ -8,7 +8,6 @@ summary knows no question, so it is made once for a source, a step of the log a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import MappingProxyType
 
 from pydantic import Field
 
@@ -57,8 +56,6 @@ class SlidingSummary(Baseline):
 
     kind = "sliding-summary"
     reads = "either"
-    derived = MappingProxyType({STAGE: ("notes",)})
-    carries = True
     Config = SlidingSummaryConfig
     _config: SlidingSummaryConfig
 
@@ -81,7 +78,7 @@ class SlidingSummary(Baseline):
         summary, _ = self._read_log()
         for chunk in chunks[done:]:
             note = await self._rewrite(summary, chunk, PURPOSE)
-            store.append_edits(self.id, chunk.index, [_row(chunk, note)])
+            self._append(chunk.index, [_row(chunk, note)])
             summary = note.text
             self._tools.observer.progress(STAGE, chunk.index + 1, total)
 

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from mgl import registry
 from mgl.errors import InputError, StoreError, UsageError
 from mgl.lab.model import ModelChoice, NoModel
-from mgl.lab.talk import UNKEPT, Talk
+from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk
 from mgl.lab.workplace import DATABASE, Workplace
 from mgl.memories.base import Memory, MemoryKind, Tools
 from mgl.memories.options import configured
@@ -130,12 +130,11 @@ class Lab:
         tools = self._place.tools(client, plan.kind)
         opened: Memory = plan.open(tools, self._choose_questions(plan, tools, asked))
         log.attach(opened.id)
-        turns = plan.source.turns if isinstance(plan.source, Conversation) else ()
-        known = self._store.turns(plan.source.id) or turns
+        keep = AnswerKeeper(self._store, plan.source.id)
         start = time.monotonic()
-        answer = self._place.run(lambda: opened.answer(asked))
+        answer = self._place.run(lambda: keep.watch(opened.answer(asked)))
         usage = Usage(client.usage(), time.monotonic() - start)
-        if not self._store.put_answer(opened.id, answer.question, asdict(answer), heard=known):
+        if not keep.put(opened.id, answer):
             self._observer.note(UNKEPT)
         return AskResult(answer, opened.id, self.stats(opened.id), usage)
 

@@ -11,11 +11,12 @@ It belongs to its lab, and can be used until the lab is closed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mgl.errors import UsageError
+from mgl.llm.calls import Lineage, witnessing
 from mgl.memories.results import AskResult, Stats
 from mgl.types import Answer, Question, StageUsage, Turn, Usage
 
@@ -32,6 +33,34 @@ __all__ = ["UNKEPT", "Talk"]
 UNKEPT: Final = "the answer was not stored: turns were deleted while the model was answering"
 
 ResultT = TypeVar("ResultT")
+
+
+class AnswerKeeper:
+    """Keeps an answer with the turns that it is made of, unless one was deleted meanwhile.
+
+    Those are the turns that the last call showed, which is the one that answers; all of them where
+    that is not known. Make it before the question is asked.
+    """
+
+    def __init__(self, store: Store, source_id: str) -> None:
+        self._store = store
+        self._since = store.count_deletions(source_id)
+        self._calls: list[Lineage | None] = []
+
+    async def watch(self, work: Awaitable[Answer]) -> Answer:
+        """Await the answer and note what its calls show."""
+        return await witnessing(work, self._calls)
+
+    def put(self, memory_id: str, answer: Answer) -> bool:
+        """Keep the answer; False if it may repeat what was deleted since."""
+        last = self._calls[-1] if self._calls else Lineage("", frozenset())
+        return self._store.put_answer(
+            memory_id,
+            answer.question,
+            asdict(answer),
+            turns=None if last is None else last.turns,
+            since=self._since,
+        )
 
 
 class Talk:
@@ -74,9 +103,9 @@ class Talk:
         """
         if isinstance(question, str):
             question = Question(question.strip())
-        known = self.memory.conversation.turns
-        result = self._answer(lambda: self.memory.answer(question))
-        if not self._store.put_answer(self.id, question.text, asdict(result.answer), heard=known):
+        keep = AnswerKeeper(self._store, self.memory.conversation.id)
+        result = self._answer(lambda: keep.watch(self.memory.answer(question)))
+        if not keep.put(self.id, result.answer):
             self._observer.note(UNKEPT)
         return result
 

@@ -16,14 +16,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from mgl.llm.base import Completion, Request
+
+ResultT = TypeVar("ResultT")
 
 Outcome = Literal[
     "ok",
@@ -88,12 +90,24 @@ def showing(
 
 
 @contextmanager
-def witnessing() -> Iterator[list[Lineage | None]]:
-    """Collect the lineage of each call within, replayed ones too, in order."""
-    witnessed: list[Lineage | None] = []
-    token = _WITNESSED.set(witnessed)
+def showing_only(turns: Collection[int]) -> Iterator[None]:
+    """State that the calls within show only these of the turns that were stated around them.
+
+    Changes nothing where none were stated.
+    """
+    around = _LINEAGE.get()
+    if around is None:
+        yield
+        return
+    with showing(around.document_id, turns, since=around.since):
+        yield
+
+
+async def witnessing(work: Awaitable[ResultT], calls: list[Lineage | None]) -> ResultT:
+    """Await work and add the lineage of each call that it makes, replayed ones too, in order."""
+    token = _WITNESSED.set(calls)
     try:
-        yield witnessed
+        return await work
     finally:
         _WITNESSED.reset(token)
 

@@ -26,13 +26,14 @@ from mgl.llm.base import LLM, Sampling
 from mgl.llm.calls import content_hash
 from mgl.llm.replies import REPAIR
 from mgl.memories.calls import Shown, answer_from_turns, reply_to_turn
-from mgl.memories.deletion import Forgotten
+from mgl.memories.deletion import Forgotten, delete, is_before, numbered, plan_deletion
 from mgl.memories.log import FORGET, MASK, Log, Vocabulary
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.observer import Observer
 from mgl.prompt import Prompt, hashes
 from mgl.retrieval.base import Embedder, Reranker
 from mgl.store import MemoryRecord, Store
+from mgl.store.deletion import Gone, Redaction
 from mgl.types import Answer, Conversation, Document, Question, Source, Turn
 
 __all__ = [
@@ -471,7 +472,8 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
 
     async def answer(self, question: Question) -> Answer:
         """Answer from what the memory holds, citing turns."""
-        found = await self.recall(question)
+        with self._log.showing():
+            found = await self.recall(question)
         with self._log.showing(found.turns):
             answer = await answer_from_turns(
                 self._tools.llm,
@@ -502,7 +504,8 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         kept = [number for number in range(last) if number not in forgotten]
         recent = [*kept[1 - RECENT :], last]
         question = Question(heard.text, heard.time, heard.speaker or None)
-        found = await self.recall(question, recent=recent)
+        with self._log.showing():
+            found = await self.recall(question, recent=recent)
         with self._log.showing(found.turns.union(recent)):
             said = await reply_to_turn(
                 self._tools.llm,
@@ -530,7 +533,67 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         descriptions that lost a source are made again with the next turn or build. InputError for
         a turn that is not there or was forgotten already.
         """
-        raise NotImplementedError
+
+        def choose(log: Log[EditT, StateT]) -> tuple[frozenset[int], frozenset[str]]:
+            if not turns and before is None:
+                raise InputError("nothing to forget is named", hint="name turns or a day")
+            gone = set(numbered(log.turns, turns, log.forgotten).values())
+            for number, turn in enumerate(log.turns):
+                if before and number not in log.forgotten and is_before(turn, before):
+                    gone.add(number)
+            return frozenset(gone), frozenset()
+
+        return await self._forget(choose, dry_run=dry_run)
+
+    async def _forget(
+        self,
+        choose: Callable[[Log[EditT, StateT]], tuple[frozenset[int], frozenset[str]]],
+        *,
+        dry_run: bool,
+    ) -> Forgotten:
+        """Delete the turns that are chosen, by their numbers; nodes chosen besides are spared."""
+        async with self._writer() as log:
+            self.conversation  # noqa: B018  (UsageError over a document)
+            gone, spared = choose(log)
+            what, ids = Redaction(gone), tuple(log.turns[number].id for number in sorted(gone))
+            before = log.state
+            if gone and not dry_run:
+                self._delete(what)
+                after = log.state
+            else:
+                kind: Any = type(self)
+                config = self._config.model_dump(mode="json")
+                lost = Gone(self._source.id, what, tuple(log.turns))
+                after = plan_deletion(kind, config, log.step, log.rows, lost).after
+        removed = set(self._nodes(before)).difference(self._nodes(after))
+        return Forgotten(
+            ids,
+            _in_order(removed),
+            _in_order(self._stale(after)),
+            _in_order(spared),
+            self._count_renewals(after),
+        )
+
+    def _delete(self, what: Redaction) -> None:
+        """Delete turns, or parts of them, for all memories of the conversation."""
+        wiped = delete(self._tools.store, self._source.id, what)
+        self._log.catch_up()
+        if not wiped:
+            self._tools.observer.note(
+                "another process reads the store: what was deleted leaves its file when that ends"
+            )
+
+    @abstractmethod
+    def _nodes(self, state: StateT) -> Collection[str]:
+        """The ids of the nodes that a deletion may take."""
+
+    @abstractmethod
+    def _stale(self, state: StateT) -> Collection[str]:
+        """The ids of the nodes that wait for another description."""
+
+    @abstractmethod
+    def _count_renewals(self, state: StateT) -> int:
+        """How many model calls it takes to describe what is stale."""
 
     def export(self) -> dict[str, Any]:
         """All that the memory holds, as plain JSON values; of what was deleted, that it was."""
@@ -565,6 +628,10 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         tools = self._tools
         alike, judged = tools.required_embedder.model_id, tools.required_reranker.model_id
         return f"alike by {alike}, judged by {judged}"
+
+
+def _in_order(ids: Collection[str]) -> tuple[str, ...]:
+    return tuple(sorted(ids, key=lambda identity: (len(identity), identity)))
 
 
 def to_plain(value: Any) -> Any:

@@ -2,113 +2,125 @@
 
     delete(store, talk.id, Redaction(frozenset({3})))                       # doctest: +SKIP
 
-What a memory keeps of turns only its own kind knows: a kind whose log, vectors or calls tell of
-them is a ``Forgets``, which rewrites the log and says what else was made of them. A kind that is
-none keeps its log as it is, and must not have written there what turns say. What the store keeps
-for all of them (turns, model calls, vectors, answers) is cleaned in any case
-(``mgl.store.redaction``).
+What a row is made of was recorded when it was written (``EditRecord.turns``); what its kind says
+besides is small (``Redactor``): how an edit reads without the words of what went, and which edits
+make the rest of the log lead to the state that is left. A kind that says nothing has its log cut
+where it first lost something: its next build does the rest again, and replays the calls that are
+left.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from mgl import registry
 from mgl.errors import InputError
+from mgl.memories.log import FORGOTTEN, Draft, Vocabulary
 from mgl.store import EditRecord, MemoryRecord, Store
-from mgl.store.redaction import Redaction, Treated
-from mgl.store.scrubbing import Derived
+from mgl.store.deletion import Gone, Redaction, Rewritten
+from mgl.text.groups import format_span
 from mgl.types import Turn
 
-__all__ = ["Forgets", "Forgotten", "delete", "is_before", "minding", "numbered"]
+__all__ = [
+    "Forgets",
+    "Forgotten",
+    "Plan",
+    "Redactor",
+    "delete",
+    "is_before",
+    "numbered",
+    "plan_deletion",
+]
+
+EditT = TypeVar("EditT")
+StateT = TypeVar("StateT")
+SeenT = TypeVar("SeenT", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
     """What a deletion takes: ``turns`` (their ids), and the nodes (their ids) that go with them.
 
-    ``stale`` nodes keep other sources and get another description. ``spared`` nodes are frozen:
-    they were meant and are kept.
+    ``stale`` nodes keep other sources and get another description, which takes ``calls`` model
+    calls. ``spared`` nodes are frozen: they were meant and are kept.
     """
 
     turns: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
     spared: tuple[str, ...] = ()
+    calls: int = 0
+
+
+class Redactor(Protocol[EditT, SeenT]):
+    """How one log loses its words; made for one memory and one deletion."""
+
+    def redact(self, edit: EditT) -> EditT | None:
+        """The edit without words of what went; the same where it has none, None to drop it."""
+        ...
+
+    def restore(self, left: Sequence[EditT], after: SeenT) -> Sequence[EditT]:
+        """The edits of the step that says what went, in numbers alone.
+
+        ``left`` are the edits that the log still has, ``after`` is the state that they lead to.
+        """
+        ...
+
+    def texts(self, state: SeenT, turns: Sequence[Turn]) -> set[str]:
+        """The texts that a memory in this state may have embedded."""
+        ...
 
 
 @runtime_checkable
 class Forgets(Protocol):
-    """A kind of memory whose log tells of turns. ``derived`` names the stages of its model calls
-    whose replies later calls quote, each with the fields that they quote."""
+    """A kind of memory whose log goes on after a deletion."""
 
     @property
-    def derived(self) -> Derived: ...
+    def vocabulary(self) -> Vocabulary[Any, Any]: ...
 
-    def shown(self, turns: Sequence[Turn], numbers: Collection[int], /) -> Iterable[str]:
-        """How its prompts show some turns, other than by their lines."""
-        ...
+    def redactor(
+        self, config: Mapping[str, Any], gone: Gone, before: Any, /
+    ) -> Redactor[Any, Any]: ...
 
-    def treated(
-        self,
-        what: Redaction,
-        memory: MemoryRecord,
-        step: int,
-        log: Sequence[EditRecord],
-        turns: Sequence[Turn],
-        /,
-    ) -> Treated:
-        """What becomes of the log of one memory of this kind; ``turns`` are as they were, ``step``
-        is the memory's next. A kind that goes on as turns come writes a step in any case, so that
-        a process that had not heard of the deletion cannot write what it was about to."""
-        ...
+
+@dataclass(frozen=True, slots=True)
+class Plan(Generic[StateT]):
+    """A log as a deletion leaves it, the states before and after, and the texts that went."""
+
+    rows: Sequence[EditRecord]
+    step: Sequence[EditRecord]
+    before: StateT
+    after: StateT
+    texts: Collection[str]
 
 
 def delete(store: Store, conversation_id: str, what: Redaction) -> bool:
     """Delete from a conversation and from all that its memories made of it.
 
     False where the file still holds what went, because another process was reading (see
-    ``Store.redact``). UsageError where a memory is of a kind that is not installed: what it holds
-    cannot be told.
+    ``Store.delete``). UsageError where a memory is of a kind that is not installed.
     """
-
-    def treat(
-        memory: MemoryRecord, step: int, log: Sequence[EditRecord], turns: Sequence[Turn]
-    ) -> Treated:
-        kind = registry.load("memory", memory.kind)
-        if isinstance(kind, Forgets):
-            return kind.treated(what, memory, step, log, turns)
-        return Treated(log)
-
-    derived = _derived(_kinds(store, conversation_id))
-    return store.redact(conversation_id, what, treat, derived=derived)
+    return store.delete(conversation_id, what, _rewrite)
 
 
-@contextmanager
-def minding(
-    store: Store, conversation_id: str, known: Sequence[Turn], now: Callable[[], Sequence[Turn]]
-) -> Iterator[None]:
-    """Where turns are deleted while a model is asked about them, the calls are cleaned, too.
-
-    ``known`` are the turns as they are about to be shown, ``now`` gives them as they are at the
-    end. A process that is killed in between leaves the calls that it had made by then.
-    """
-    before = list(known)
-    try:
-        yield
-    finally:
-        pairs = enumerate(zip(before, now(), strict=False))
-        gone = [number for number, (old, new) in pairs if old is not new and old != new]
-        if gone:
-            kinds = _kinds(store, conversation_id)
-            shown = {text for kind in kinds for text in kind.shown(before, gone)}
-            lost = [before[number] for number in gone]
-            store.scrub(conversation_id, lost, shown=shown, derived=_derived(kinds))
+def plan_deletion(
+    kind: Forgets, config: Mapping[str, Any], step: int, log: Sequence[EditRecord], gone: Gone
+) -> Plan[Any]:
+    """Work out what a deletion makes of a log, without writing anything."""
+    vocabulary = kind.vocabulary
+    before = vocabulary.replay(log)
+    redactor = kind.redactor(config, gone, before)
+    rows = [_redact_row(vocabulary, redactor, row, gone) for row in log]
+    left = [edit for row in rows if (edit := vocabulary.edit(row)) is not None]
+    after = vocabulary.replay(rows)
+    draft = Draft(vocabulary, step, after)
+    for edit in redactor.restore(left, after):
+        draft.put(edit)
+    texts = redactor.texts(before, gone.before) - redactor.texts(draft.state, gone.after)
+    return Plan(rows, draft.rows, before, draft.state, texts)
 
 
 def numbered(
@@ -131,17 +143,36 @@ def is_before(turn: Turn, time: datetime) -> bool:
     return turn.time is not None and turn.time.replace(tzinfo=None) < time.replace(tzinfo=None)
 
 
-def _derived(kinds: Iterable[Forgets]) -> Derived:
-    """The stages whose replies are quoted, of several kinds."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for kind in kinds:
-        for stage, fields in kind.derived.items():
-            found[stage].update(fields)
-    return found
+def _rewrite(memory: MemoryRecord, step: int, log: Sequence[EditRecord], gone: Gone) -> Rewritten:
+    kind = registry.load("memory", memory.kind)
+    if isinstance(kind, Forgets):
+        plan = plan_deletion(kind, memory.config, step, log, gone)
+        return Rewritten(plan.rows, plan.step, texts=plan.texts)
+    lost = [row for row in log if gone.takes(row) or gone.is_told_in([row.payload, row.reason])]
+    source = replace(gone.source, turns=tuple(gone.before))
+    spans = [row.span for row in log if row.span is not None and gone.touches(row)]
+    texts = {format_span(source, span) for span in spans}
+    return Rewritten(log, cut=min((row.chunk for row in lost), default=None), texts=texts)
 
 
-def _kinds(store: Store, conversation_id: str) -> list[Forgets]:
-    """The kinds of memory that remember a conversation in a log."""
-    names = {each.kind for each in store.memories() if each.document_id == conversation_id}
-    kinds: list[Any] = [registry.load("memory", name) for name in sorted(names)]
-    return [kind for kind in kinds if isinstance(kind, Forgets)]
+def _redact_row(
+    vocabulary: Vocabulary[EditT, StateT],
+    redactor: Redactor[EditT, StateT],
+    row: EditRecord,
+    gone: Gone,
+) -> EditRecord:
+    if row.reason == FORGOTTEN:
+        return row
+    if not gone.takes(row) and not gone.is_told_in([row.payload, row.reason]):
+        return row
+    edit = vocabulary.edit(row)
+    if edit is None:
+        dropped = row.outcome == "rejected"
+    else:
+        redacted = redactor.redact(edit)
+        if redacted is not None:
+            if redacted == edit:
+                return row
+            return replace(row, payload=vocabulary.record(row.chunk, redacted).payload)
+        dropped = True
+    return replace(row, payload={}, outcome="rejected", reason=FORGOTTEN) if dropped else row

@@ -13,26 +13,39 @@ comes second reads the log again. A deletion rewrites rows, so the whole log is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, Final, Generic, TypeVar
 
 from mgl.errors import InputError, StoreConflict
 from mgl.llm.calls import showing
-from mgl.memories.deletion import delete, minding
 from mgl.observer import Observer
 from mgl.store import EditRecord, MemoryRecord, Store
+from mgl.store.deletion import Fate
 from mgl.store.records import EditOutcome
-from mgl.store.redaction import Fate, Redaction
 from mgl.store.turns import is_same
 from mgl.types import Conversation, Source, Span, Turn
 
-__all__ = ["APPEND", "FORGET", "MASK", "Draft", "Failed", "Log", "Vocabulary"]
+__all__ = [
+    "APPEND",
+    "FORGET",
+    "FORGOTTEN",
+    "MASK",
+    "Apply",
+    "Draft",
+    "Failed",
+    "Log",
+    "Vocabulary",
+]
 
 EditT = TypeVar("EditT")
 StateT = TypeVar("StateT")
+
+Apply = Callable[[StateT, EditT], StateT]
+Replay = Callable[[Iterable[EditT], StateT, Apply[StateT, EditT]], StateT]
+"""(edits, the state before, how to apply one) → the state after all."""
 
 APPEND: Final = "append"
 """The op of a row that takes in a turn: ``{"turn": number}``."""
@@ -40,6 +53,9 @@ APPEND: Final = "append"
 FORGET: Final = "forget"
 MASK: Final = "mask"
 """The ops of rows that delete turns, or parts of them: rows before it were rewritten."""
+
+FORGOTTEN: Final = "forgotten"
+"""The reason of a row that a deletion dropped: it is rejected, and holds nothing any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +83,7 @@ class Vocabulary(Generic[EditT, StateT]):
         empty: StateT,
         *,
         events: Mapping[str, type[Any]] | None = None,
-        replay: Callable[[Iterable[EditT], StateT], StateT] | None = None,
+        replay: Replay[EditT, StateT] | None = None,
         span: Callable[[EditT], Span | None] | None = None,
         turns: Callable[[StateT, EditT], Collection[int] | None] | None = None,
     ) -> None:
@@ -125,12 +141,24 @@ class Vocabulary(Generic[EditT, StateT]):
         return edit
 
     def replay(self, rows: Iterable[EditRecord], state: StateT | None = None) -> StateT:
-        """The state that rows make of ``state``, by default of the empty one."""
+        """The state that rows make of ``state``, by default of the empty one.
+
+        Where some were dropped by a deletion, those that no longer fit without them are skipped:
+        the step of the deletion says what they are to be.
+        """
+        rows = list(rows)
         start = self.empty if state is None else state
+        apply = self._skipping if any(row.reason == FORGOTTEN for row in rows) else self.apply
         edits = (edit for row in rows if (edit := self.edit(row)) is not None)
         if self._replay is not None:
-            return self._replay(edits, start)
-        return reduce(self.apply, edits, start)
+            return self._replay(edits, start, apply)
+        return reduce(apply, edits, start)
+
+    def _skipping(self, state: StateT, edit: EditT) -> StateT:
+        try:
+            return self.apply(state, edit)
+        except (KeyError, ValueError):
+            return state
 
     @cached_property
     def _names(self) -> dict[type[Any], str]:
@@ -263,7 +291,10 @@ class Log(Generic[EditT, StateT]):
             self._read_turns()
 
     def _read_turns(self) -> None:
-        self._deletions = self._store.count_deletions(self._source.id)  # before they are read
+        deletions = self._store.count_deletions(self._source.id)  # before they are read
+        if deletions != self._deletions:
+            self.turns.clear()
+            self._deletions = deletions
         since = len(self.turns)
         for turn in self._store.turns(self._source.id, since=since):
             self._numbers[turn.id] = len(self.turns)
@@ -289,23 +320,16 @@ class Log(Generic[EditT, StateT]):
         """The numbers of the turns that were deleted, whichever memory was asked to."""
         return frozenset(number for number, fate in self.fates.items() if fate == "forgotten")
 
-    @contextmanager
-    def showing(self, turns: Iterable[int] | None = None) -> Iterator[None]:
+    def showing(self, turns: Iterable[int] | None = None) -> AbstractContextManager[None]:
         """State which turns the calls within show, by default all that there are.
 
         Their texts are those of the last time that the log caught up: where one of them is deleted
         before a call is recorded, the call is recorded without its words.
         """
         if not isinstance(self._source, Conversation):
-            yield
-            return
+            return nullcontext()
         shown = None if turns is None else frozenset(turns)
-        store, source = self._store, self._source.id
-        with (
-            minding(store, source, self.turns, self._turns_now),
-            showing(source, shown, since=self._deletions),
-        ):
-            yield
+        return showing(self._source.id, shown, since=self._deletions)
 
     def number(self, turn_id: str) -> int:
         """The number of the turn with this id; KeyError if there is none."""
@@ -356,19 +380,6 @@ class Log(Generic[EditT, StateT]):
             return False
         self.catch_up()
         return True
-
-    def delete(self, what: Redaction) -> None:
-        """Delete turns, or parts of them, for all memories of the conversation."""
-        wiped = delete(self._store, self._source.id, what)
-        self.catch_up()
-        if not wiped:
-            self._observer.note(
-                "another process reads the store: what was deleted leaves its file when that ends"
-            )
-
-    def _turns_now(self) -> Sequence[Turn]:
-        self.catch_up()
-        return self.turns
 
     def change(self, make: Callable[[StateT], EditT | None]) -> None:
         """Write the edit that ``make`` finds for the state, if it finds one."""

@@ -24,7 +24,7 @@ from mgl.llm.base import (
     Tool,
     ToolCall,
 )
-from mgl.llm.calls import CallRecord, content_hash, request_json
+from mgl.llm.calls import CallRecord, Lineage, content_hash, request_json
 from mgl.store import rows
 from mgl.store.lineage import deleted_since, encode_turns
 
@@ -46,30 +46,37 @@ class StoreCallLog:
     def __init__(self, store: Store, memory_id: str | None = None) -> None:
         self._store = store
         self._memory_id = memory_id
+        self._since = store.count_deletions()
 
     def attach(self, memory_id: str) -> None:
         """Record what follows under this memory (whose id is known only once it is made)."""
         self._memory_id = memory_id
+        self._since = self._store.count_deletions()
 
     def replay(self, key: str) -> CallRecord | None:
         """The first record under this key that has a completion."""
         return self._store.find_call(key)
 
     def record(self, call: CallRecord) -> None:
-        self._store.add_call(call, self._memory_id)
+        self._store.add_call(call, self._memory_id, since=self._since)
 
 
-def insert_call(connection: sqlite3.Connection, call: CallRecord, memory_id: str | None) -> None:
-    """Append a call; without its words where a turn that it shows was deleted meanwhile."""
+def insert_call(
+    connection: sqlite3.Connection, call: CallRecord, memory_id: str | None, since: int | None
+) -> None:
+    """Append a call; without its words where a turn that it shows was deleted meanwhile.
+
+    ``since`` numbers the last deletion that a call knows of whose turns nobody stated.
+    """
     lineage = call.lineage
-    document_id, turns = None, None
-    if lineage is not None:
-        document_id, turns = lineage.document_id, encode_turns(lineage.turns)
-    elif memory_id is not None:
+    if lineage is None and memory_id is not None:
         found = connection.execute(
             "SELECT document_id FROM memories WHERE id = ?", (memory_id,)
         ).fetchone()
-        document_id = found and found[0]
+        lineage = found and Lineage(found[0], None, since)
+    document_id, turns = None, None
+    if lineage is not None:
+        document_id, turns = lineage.document_id, encode_turns(lineage.turns)
     if turns is None and document_id is not None:
         (last,) = connection.execute(
             "SELECT max(number) FROM turns WHERE document_id = ?", (document_id,)
@@ -84,8 +91,8 @@ def insert_call(connection: sqlite3.Connection, call: CallRecord, memory_id: str
     )
 
 
-def empty_call(connection: sqlite3.Connection, number: int) -> tuple[str, str]:
-    """Take a call's words and make its key replay nothing; the old key and the new one.
+def empty_call(connection: sqlite3.Connection, number: int) -> tuple[CallRecord, str]:
+    """Take a call's words and make its key replay nothing; the call as it was and its new key.
 
     Stage, tokens and seconds stay: they were spent.
     """
@@ -98,7 +105,7 @@ def empty_call(connection: sqlite3.Connection, number: int) -> tuple[str, str]:
         f"UPDATE llm_calls SET ({COLUMNS}) = ({rows.placeholders(COLUMNS)}) WHERE number = ?",
         (*call_row(emptied, row[1]), number),
     )
-    return call.key, emptied.key
+    return call, emptied.key
 
 
 def _without_words(call: CallRecord) -> CallRecord:

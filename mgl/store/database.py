@@ -23,21 +23,19 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from mgl.errors import ResourceError, StoreConflict, StoreError
 from mgl.llm.calls import CallRecord
-from mgl.store import calls, indexes, lineage, redaction, rows, turns
+from mgl.store import calls, deletion, indexes, lineage, rows, turns
 from mgl.store.calls import StoreCallLog
 from mgl.store.connection import connect, store_errors, transaction
+from mgl.store.deletion import Fate, Redaction, Rewrite
 from mgl.store.migrations import migrate
 from mgl.store.pace import Pace, pace
 from mgl.store.records import EditRecord, MemoryRecord
-from mgl.store.redaction import Fate, Redaction, Treat
-from mgl.store.scrubbing import Derived
 from mgl.types import CONVERSATION, Conversation, Document, Turn
 
 if TYPE_CHECKING:
@@ -170,50 +168,28 @@ class Store:
     def redacted(self, conversation_id: str, *, since: int = 0) -> dict[int, Fate]:
         """The turns of a conversation that were deleted from, by their number."""
         with self._read() as connection:
-            return redaction.redacted(connection, conversation_id, since=since)
+            return deletion.find_fates(connection, conversation_id, since=since)
 
-    def count_deletions(self, conversation_id: str) -> int:
-        """A number that grows with each deletion from a conversation, 0 before the first."""
+    def count_deletions(self, conversation_id: str | None = None) -> int:
+        """A number that grows with each deletion, from a conversation or from any."""
         with self._read() as connection:
             return lineage.count_deletions(connection, conversation_id)
 
-    def redact(
-        self,
-        conversation_id: str,
-        what: Redaction,
-        treat: Treat,
-        *,
-        derived: Derived = MappingProxyType({}),
-    ) -> bool:
+    def delete(self, conversation_id: str, what: Redaction, rewrite: Rewrite) -> bool:
         """Delete turns, or parts of them, and all that was made of them, in one transaction.
 
-        ``treat`` rewrites the log of each memory of the conversation and gives the step that says
-        what went; ``derived`` are stages whose replies later calls quote (``mgl.store.scrubbing``).
-        False where another process was reading, so that the file's log still holds what went: it
-        goes when that is next taken in, at the latest when the last process closes the file.
+        ``rewrite`` says what becomes of the log of each memory (``mgl.store.deletion``). False
+        where another process was reading, so that the file still holds what went: it goes when
+        the write-ahead log is next taken in, at the latest when the last process closes the file.
         """
         with self._write() as connection:
-            steps = redaction.redact(connection, conversation_id, what, treat, derived)
+            steps = deletion.delete(connection, conversation_id, what, rewrite)
             for memory_id, step, edits in steps:
                 self._append(connection, memory_id, step, edits)
             self._last_document = None
-        return self._wiped()
-
-    def scrub(
-        self,
-        conversation_id: str,
-        gone: Sequence[Turn],
-        *,
-        shown: Collection[str] = (),
-        derived: Derived = MappingProxyType({}),
-    ) -> bool:
-        """Delete what was asked of models about turns after they were deleted, by one who had not
-        heard of it: ``gone`` are the turns as they were, ``shown`` other texts by which prompts
-        show them. False as ``redact``."""
-        with self._write() as connection:
-            redaction.scrub_turns(connection, conversation_id, gone, shown, derived)
-            self._last_document = None
-        return self._wiped()
+        with self._read() as connection:
+            (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
 
     def document_name(self, identity: str) -> str:
         """The name of a document, without reading its text; StoreError if there is none."""
@@ -349,20 +325,26 @@ class Store:
         question: str,
         payload: Mapping[str, Any],
         *,
-        heard: Sequence[Turn] = (),
+        turns: Collection[int] | None = None,
+        since: int | None = None,
     ) -> bool:
         """Keep what a memory answered; an earlier answer to the same question is replaced.
 
-        ``heard`` are the turns of its conversation as they were before it was asked: nothing is
-        kept, and False given, where one of them was deleted from since.
+        ``turns`` are those that it is made of, None for all. Nothing is kept, and False returned,
+        where one of them was deleted after the deletion ``since``.
         """
         with self._write() as connection:
-            if heard and not turns.are_as(connection, memory_id, heard):
+            (source,) = connection.execute(
+                "SELECT document_id FROM memories WHERE id = ?", (memory_id,)
+            ).fetchone()
+            made_of = lineage.encode_turns(turns)
+            if lineage.deleted_since(connection, source, since, made_of):
                 return False
             connection.execute(
-                """INSERT INTO answers (memory_id, question, payload) VALUES (?, ?, ?)
-                ON CONFLICT (memory_id, question) DO UPDATE SET payload = excluded.payload""",
-                (memory_id, rows.dump(question), rows.dump(payload)),
+                """INSERT INTO answers (memory_id, question, payload, turns) VALUES (?, ?, ?, ?)
+                ON CONFLICT (memory_id, question)
+                DO UPDATE SET payload = excluded.payload, turns = excluded.turns""",
+                (memory_id, rows.dump(question), rows.dump(payload), made_of),
             )
         return True
 
@@ -380,10 +362,12 @@ class Store:
         """A call log that records under ``memory_id`` and replays over all memories."""
         return StoreCallLog(self, memory_id)
 
-    def add_call(self, call: CallRecord, memory_id: str | None) -> None:
-        """Append one model call."""
+    def add_call(
+        self, call: CallRecord, memory_id: str | None, *, since: int | None = None
+    ) -> None:
+        """Append one model call (``mgl.store.calls.insert_call``)."""
         with self._write() as connection:
-            calls.insert_call(connection, call, memory_id)
+            calls.insert_call(connection, call, memory_id, since)
 
     def find_call(self, key: str) -> CallRecord | None:
         """The first call under this key that has a completion."""
@@ -514,12 +498,6 @@ class Store:
     def _write(self) -> Iterator[sqlite3.Connection]:
         with self._lock, store_errors(self.path), transaction(self._connection):
             yield self._connection
-
-    def _wiped(self) -> bool:
-        """Take the write-ahead log in and empty it; whether that could be done."""
-        with self._read() as connection:
-            (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            return not busy
 
     def _append(
         self,

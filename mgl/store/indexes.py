@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +122,28 @@ def drop(connection: sqlite3.Connection, prefix: str) -> None:
         remove_rows(connection, name, [identity for (identity,) in ids.fetchall()])
         connection.execute("DELETE FROM index_stems WHERE index_number = ?", (number,))
         connection.execute("DELETE FROM indexes WHERE number = ?", (number,))
+
+
+def forget_turns(connection: sqlite3.Connection, memory_id: str, turns: Collection[int]) -> None:
+    """Remove deleted turns from the indexes of a memory.
+
+    Indexes named ``<memory>/turns`` have turns' numbers for ids, and one of turns with the turn
+    before (``+``) loses the next, too. All others are emptied, for what they hold is not known
+    here: a memory extends an index by what it lacks, and the vectors of what is left are cached.
+    """
+    prefix = f"{memory_id}/"
+    found = connection.execute(
+        "SELECT name FROM indexes WHERE substr(name, 1, ?) = ?", (len(prefix), prefix)
+    ).fetchall()
+    for (name,) in found:
+        what, _, rest = name.removeprefix(prefix).partition("@")[0].partition("+")
+        if what == "turns":
+            ids = {*turns, *(number + 1 for number in turns if rest)}
+            remove_rows(connection, name, sorted(ids))
+            continue
+        number, _ = _change(connection, name)
+        for table in ("index_stems", "index_vectors"):
+            connection.execute(f"DELETE FROM {table} WHERE index_number = ?", (number,))
 
 
 def _change(connection: sqlite3.Connection, name: str) -> tuple[int, int]:

@@ -64,11 +64,10 @@ def record_deletion(connection: sqlite3.Connection, document_id: str, turns: Ite
     )
 
 
-def count_deletions(connection: sqlite3.Connection, document_id: str) -> int:
-    """The number of the last deletion from a conversation; 0 before the first."""
-    (last,) = connection.execute(
-        "SELECT max(number) FROM deletions WHERE document_id = ?", (document_id,)
-    ).fetchone()
+def count_deletions(connection: sqlite3.Connection, document_id: str | None) -> int:
+    """The number of the last deletion from a conversation, or from any; 0 before the first."""
+    among, values = ("", ()) if document_id is None else ("WHERE document_id = ?", (document_id,))
+    (last,) = connection.execute(f"SELECT max(number) FROM deletions {among}", values).fetchone()
     return last or 0
 
 

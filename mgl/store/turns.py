@@ -7,14 +7,13 @@ take a connection and are called within the store's transactions.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from datetime import datetime
 
 from mgl.errors import StoreConflict, StoreError
 from mgl.store import rows
 from mgl.types import CONVERSATION, Conversation, Document, Turn
 
-__all__ = ["append", "are_as", "conversation", "count", "is_same", "put_conversation", "turns"]
+__all__ = ["append", "conversation", "count", "is_same", "put_conversation", "turns"]
 
 _COLUMNS = "id, speaker, text, time, session"
 
@@ -101,16 +100,6 @@ def turns(connection: sqlite3.Connection, document_id: str, *, since: int = 0) -
         (document_id, since),
     )
     return [_turn(row) for row in found]
-
-
-def are_as(connection: sqlite3.Connection, memory_id: str, known: Sequence[Turn]) -> bool:
-    """Whether the conversation of a memory still has some first turns as they were."""
-    found = connection.execute(
-        f"""SELECT {_COLUMNS} FROM turns
-        WHERE document_id = (SELECT document_id FROM memories WHERE id = ?) ORDER BY number""",
-        (memory_id,),
-    )
-    return all(_row(turn) == row for turn, row in zip(known, found, strict=False))
 
 
 def _row(turn: Turn) -> rows.Row:

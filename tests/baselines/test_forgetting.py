@@ -17,7 +17,7 @@ from mgl.memories.deletion import Forgets, delete
 from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
-from mgl.store.redaction import MASK, Redaction
+from mgl.store.deletion import MASK, Redaction
 from mgl.types import Conversation, Turn
 from tests.baselines.asking import QUESTION, answered, asking, prompts, said
 

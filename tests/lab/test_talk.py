@@ -16,7 +16,7 @@ from mgl.lab.workplace import DATABASE
 from mgl.memories.deletion import delete
 from mgl.memories.gam import Gam
 from mgl.store import Store
-from mgl.store.redaction import Redaction
+from mgl.store.deletion import Redaction
 from mgl.types import Answer, Conversation, Question, Turn
 from tests.cli.server import Server, serving
 from tests.lab.test_lab import Hearing

@@ -12,8 +12,7 @@ from mgl import registry
 from mgl.errors import InputError, UsageError
 from mgl.memories.deletion import Forgets, delete, is_before, numbered
 from mgl.store import EditRecord, MemoryRecord, Store
-from mgl.store.redaction import MASK, Redaction
-from mgl.store.traces import Traces, words_of
+from mgl.store.deletion import MASK, Redaction
 from mgl.types import Conversation, Turn
 
 TURNS = [
@@ -34,13 +33,15 @@ def test_kinds_whose_logs_tell_of_turns_forget(kind: str) -> None:
     assert isinstance(registry.load("memory", kind), Forgets)
 
 
-def test_a_kind_whose_log_tells_of_none_keeps_its_log(store: Store) -> None:
+def test_a_kind_that_says_nothing_has_its_log_cut_where_it_lost_something(store: Store) -> None:
     store.put_conversation(TALK)
     store.put_memory(MemoryRecord("m", "turns", TALK.id, (), "m", {}, 0, 0))
-    row = EditRecord(0, "said", {"turn": 1}, "applied")
-    store.append_edits("m", 0, [row])
+    rows = [EditRecord(step, "said", {}, "applied", turns=(step,)) for step in (0, 1)]
+    for row in [*rows, EditRecord(2, "said", {}, "applied", turns=())]:
+        store.append_edits("m", row.chunk, [row])
     assert delete(store, TALK.id, Redaction(frozenset({1})))
-    assert store.edits("m") == [row]
+    assert store.edits("m") == rows[:1]
+    assert store.steps("m") == 1
     assert set(store.turns(TALK.id)[1].text) == {MASK}
 
 
@@ -64,10 +65,3 @@ def test_times_are_compared_as_clocks_show_them() -> None:
     assert is_before(TURNS[0], datetime(2023, 5, 8, 10, tzinfo=UTC))
     assert not is_before(TURNS[0], datetime(2023, 5, 8, 9))
     assert not is_before(Turn("3", "Ann", "Hm."), datetime(2023, 5, 8))
-
-
-def test_single_words_are_found_as_words() -> None:
-    traces = Traces((), {"art"})
-    assert traces.found_in(["Modern ART!"])
-    assert not traces.found_in(["They start."])
-    assert words_of("Ann's art") == {"ann", "s", "art"}

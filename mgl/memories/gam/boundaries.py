@@ -18,6 +18,7 @@ from itertools import pairwise
 from pydantic import create_model
 
 from mgl.llm.base import LLM
+from mgl.llm.calls import showing_only
 from mgl.llm.constraints import index_set
 from mgl.llm.prompting import fit_texts
 from mgl.memories.gam.config import GamConfig
@@ -171,13 +172,14 @@ async def _find_boundaries(
         return Cut(())
     shown = [*before, *seen]
     lines = await fit_texts(llm, [turns[number].line for number in shown], reserve=BOUNDARY_TOKENS)
-    proposal = await propose(
-        llm,
-        BOUNDARIES.render(dialogue_text=number_lines(lines)),
-        boundaries_schema(len(before), len(seen) - 1),
-        sampling=config.sampling(BOUNDARY_TOKENS),
-        stage="boundaries",
-    )
+    with showing_only(shown):
+        proposal = await propose(
+            llm,
+            BOUNDARIES.render(dialogue_text=number_lines(lines)),
+            boundaries_schema(len(before), len(seen) - 1),
+            sampling=config.sampling(BOUNDARY_TOKENS),
+            stage="boundaries",
+        )
     if proposal.reply is None:
         return Cut((), problem=proposal.problem)
     found = tuple(shown[index] for index in proposal.reply.boundaries)

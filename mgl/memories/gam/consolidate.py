@@ -20,6 +20,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from mgl.llm.calls import showing_only
 from mgl.llm.constraints import max_chars
 from mgl.llm.prompting import fit_texts
 from mgl.memories.base import Tools
@@ -128,13 +129,14 @@ class Consolidator:
             self._spread.extend(self._turns, part[-1] + 1)
             return _Described(*extract_summary(lines, self._spread))
         shown = await fit_texts(self._tools.llm, lines, reserve=SUMMARY_TOKENS)
-        proposal = await propose(
-            self._tools.llm,
-            SUMMARY.render(content="\n".join(shown)),
-            Summary,
-            sampling=self._config.sampling(SUMMARY_TOKENS),
-            stage="summary",
-        )
+        with showing_only(part):
+            proposal = await propose(
+                self._tools.llm,
+                SUMMARY.render(content="\n".join(shown)),
+                Summary,
+                sampling=self._config.sampling(SUMMARY_TOKENS),
+                stage="summary",
+            )
         if proposal.reply is None:
             self._tools.observer.note(f"a topic has no summary: {proposal.problem}")
             return _Described(problem=proposal.problem)
@@ -172,8 +174,8 @@ class Consolidator:
                 for _, cosine in found
             ]
         else:
-            others = (search_text(earlier[name], turns) for name, _ in found)
-            judged = list(await asyncio.gather(*(self._relate(own, other) for other in others)))
+            others = (earlier[name] for name, _ in found)
+            judged = list(await asyncio.gather(*(self._relate(topic, other) for other in others)))
         for (name, _), proposal in zip(found, judged, strict=True):
             reply = proposal.reply
             if reply is None:
@@ -187,15 +189,17 @@ class Consolidator:
             link = Link(topic.id, name, reply.relation, reply.confidence)
             draft.put(link, rejected=reason, call_key=proposal.call_key)
 
-    async def _relate(self, own: str, other: str) -> Proposal[Relate]:
-        one, two = await fit_texts(self._tools.llm, [own, other], reserve=RELATION_TOKENS)
-        return await propose(
-            self._tools.llm,
-            RELATION.render(memory_1_content=one, memory_2_content=two),
-            Relate,
-            sampling=self._config.sampling(RELATION_TOKENS),
-            stage="relation",
-        )
+    async def _relate(self, topic: Topic, other: Topic) -> Proposal[Relate]:
+        texts = [search_text(each, self._turns) for each in (topic, other)]
+        one, two = await fit_texts(self._tools.llm, texts, reserve=RELATION_TOKENS)
+        with showing_only({*topic.turns, *other.turns}):
+            return await propose(
+                self._tools.llm,
+                RELATION.render(memory_1_content=one, memory_2_content=two),
+                Relate,
+                sampling=self._config.sampling(RELATION_TOKENS),
+                stage="relation",
+            )
 
 
 class WordSpread:

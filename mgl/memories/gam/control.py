@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from mgl.errors import InputError
-from mgl.memories.deletion import Forgotten, is_before, numbered
+from mgl.memories.deletion import is_before, numbered
 from mgl.memories.gam.state import Freeze, Rewrite, State, Topic, Unlink
 from mgl.types import Turn
 
@@ -63,8 +63,9 @@ def choose(
     topics: Collection[str],
     branch_of: str | None,
     before: datetime | None,
-) -> Forgotten:
-    """Say what goes with turns, topics, a topic's branch, and all that was said before a time.
+) -> tuple[frozenset[int], frozenset[str]]:
+    """Choose the turns (their numbers) that go with turns, topics, a topic's branch, and all that
+    was said before a time; and the frozen topics that are spared.
 
     Times are compared as clocks show them; a turn without one is before none. Frozen topics are
     spared where they are not named, and refused where they are.
@@ -94,14 +95,7 @@ def choose(
             spared.add(owner.id)
         else:
             gone.add(number)
-    touched = {owners[number].id for number in gone if number in owners}
-    whole = {name for name in touched if gone.issuperset(state.topics[name].turns)}
-    return Forgotten(
-        tuple(turns[number].id for number in sorted(gone)),
-        tuple(sorted(whole, key=_number)),
-        tuple(sorted(touched - whole, key=_number)),
-        tuple(sorted(spared, key=_number)),
-    )
+    return frozenset(gone), frozenset(spared)
 
 
 def _find(state: State, name: str) -> Topic:

@@ -18,6 +18,7 @@ from pydantic import create_model
 
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Message
+from mgl.llm.calls import showing_only
 from mgl.llm.constraints import index_set
 from mgl.llm.prompting import fit_texts
 from mgl.memories.gam.config import GamConfig
@@ -76,13 +77,15 @@ async def mark_events(
         return ruled
     lines = await fit_texts(llm, [turns[number].line for number in part], reserve=CUE_TOKENS)
     indices = index_set(len(part))
-    proposal = await propose(
-        llm,
-        CUES.render(dialogue_text=number_lines(lines)),
-        create_model("cues", __base__=Cues, temporal=(indices, ...), consistent=(indices, ...)),
-        sampling=config.sampling(CUE_TOKENS),
-        stage="cues",
-    )
+    schema = create_model("cues", __base__=Cues, temporal=(indices, ...), consistent=(indices, ...))
+    with showing_only(part):
+        proposal = await propose(
+            llm,
+            CUES.render(dialogue_text=number_lines(lines)),
+            schema,
+            sampling=config.sampling(CUE_TOKENS),
+            stage="cues",
+        )
     if proposal.reply is None:
         return {number: Marks(times=ruled[number].times) for number in part}
     temporal, consistent = set(proposal.reply.temporal), set(proposal.reply.consistent)

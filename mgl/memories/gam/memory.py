@@ -11,13 +11,13 @@ the buffer or the topics, never half of one, and the next one does what was due.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
 from textwrap import shorten
-from typing import ClassVar
+from typing import Any
 
 from mgl.errors import InputError
 from mgl.llm.base import Sampling
@@ -28,12 +28,10 @@ from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.consolidate import Consolidator, WordSpread
 from mgl.memories.gam.control import choose, freeze_topic, rewrite_topic, unlink_topics
 from mgl.memories.gam.forgetting import (
-    DERIVED,
     Filter,
-    filtered,
+    GamRedactor,
+    apply_filters,
     private_parts,
-    shown,
-    treated,
 )
 from mgl.memories.gam.prompts import BOUNDARIES, CUES, RELATION, SUMMARY
 from mgl.memories.gam.reading import Reader, Reading
@@ -41,9 +39,8 @@ from mgl.memories.gam.search import Search
 from mgl.memories.gam.state import VOCABULARY, Append, Edit, Forget, State, Topic
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
-from mgl.store import EditRecord, MemoryRecord
-from mgl.store.redaction import Redaction, Treated
-from mgl.types import Answer, Conversation, Question, Source, Turn
+from mgl.store.deletion import Gone
+from mgl.types import Answer, Conversation, Question, Source
 
 __all__ = ["Gam"]
 
@@ -62,8 +59,6 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
     retrieves = True
     Config = GamConfig
     vocabulary = VOCABULARY
-    derived: ClassVar = DERIVED
-    shown = staticmethod(shown)
 
     def __init__(
         self,
@@ -158,7 +153,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         trigger = replace(trigger, turns=tuple(turn for turn in trigger.turns if turn in kept))
         if not trigger.turns:
             return
-        with log.showing(range(len(log.turns))):
+        with log.showing():
             draft, turns = log.draft(), log.turns
             earlier = (n for n in reversed(range(trigger.turns[0])) if n not in log.forgotten)
             before = [*islice(earlier, self._config.context_turns)][::-1]
@@ -197,25 +192,25 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         fresh = {n: self._log.turns[n] for n in numbers if n not in self._filtered}
         if not self._filters or not fresh:
             return
-        what = await asyncio.to_thread(filtered, self._filters, fresh)
+        what = await asyncio.to_thread(apply_filters, self._filters, fresh)
         self._filtered.update(fresh)
         if what.turns:
-            self._log.delete(what)
+            self._delete(what)
 
     # Reading
 
-    async def read(self, question: Question) -> Reading:
-        """The events that may answer a question, the best first."""
+    async def read(self, question: Question, *, recent: Sequence[int] = ()) -> Reading:
+        """The events that may answer a question, the best first; ``recent`` as for ``recall``."""
         async with self._writer() as log:
             await self._settle(ended=True)
             await self._filter(log.state.buffer)
         reader = Reader(self._tools, log.state, log.turns, self._config, self._search)
-        with log.showing(range(len(log.turns))):
-            return await reader.read(question)
+        with log.showing():
+            return await reader.read(question, turns=recent[-1:])
 
     async def recall(self, question: Question, *, recent: Sequence[int] = ()) -> Recall:
         """The ``k`` best events (or topics) for a question, as an answer is shown them."""
-        reading = await self.read(question)
+        reading = await self.read(question, recent=recent)
         if recent:
             reading = reading.before(recent[0])
         state, turns = self._log.state, self._log.turns
@@ -289,23 +284,26 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         deletes nothing and says what would go. InputError for what does not exist, and for what is
         named and frozen.
         """
-        async with self._writer() as log:
-            found = choose(
+        return await self._forget(
+            lambda log: choose(
                 log.state, log.turns, ids=turns, topics=topics, branch_of=branch_of, before=before
-            )
-            if found.turns and not dry_run:
-                gone = frozenset(log.number(identity) for identity in found.turns)
-                log.delete(Redaction(gone))
-        return found
+            ),
+            dry_run=dry_run,
+        )
 
-    @staticmethod
-    def treated(
-        what: Redaction,
-        memory: MemoryRecord,
-        step: int,
-        log: Sequence[EditRecord],
-        turns: Sequence[Turn],
-    ) -> Treated:
+    @classmethod
+    def redactor(cls, config: Mapping[str, Any], gone: Gone, before: State) -> GamRedactor:
         """What becomes of the log of such a memory when turns are deleted."""
-        del memory
-        return treated(what, step, log, turns)
+        del config
+        return GamRedactor(gone, before)
+
+    def _nodes(self, state: State) -> Collection[str]:
+        return state.topics.keys()
+
+    def _stale(self, state: State) -> Collection[str]:
+        return state.stale
+
+    def _count_renewals(self, state: State) -> int:
+        if self._config.summaries != "prompt":
+            return 0
+        return sum(not state.topics[name].frozen for name in state.stale)

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mgl.llm.calls import showing_only
 from mgl.memories.base import Tools
 from mgl.memories.calls import Shown, show_turns
 from mgl.memories.gam.config import GamConfig
@@ -124,10 +125,11 @@ class Reader:
         self._search = search
         self._speakers = {turn.speaker for turn in turns if turn.speaker}
 
-    async def read(self, question: Question) -> Reading:
-        """The ``config.k`` best events for a question."""
+    async def read(self, question: Question, *, turns: Sequence[int] = ()) -> Reading:
+        """The ``config.k`` best events for a question, which is itself one of the ``turns``."""
         state, config = self._state, self._config
-        implied = await find_implied(self._tools.llm, question, self._speakers, config)
+        with showing_only(turns):
+            implied = await find_implied(self._tools.llm, question, self._speakers, config)
         anchors = await self._anchors(question.text)
         expanded = sorted(neighbours(state, anchors), key=lambda name: int(name[1:]))
         if config.without == "epg":

@@ -133,9 +133,11 @@ class Forget:
     """Turns are deleted: they leave the buffer and their topics, and what was made from them goes.
 
     A topic without turns goes with its edges; one that keeps some loses summary and keywords.
+    ``stale`` are further topics that lost theirs, for a word that only the turns had.
     """
 
     turns: tuple[int, ...]
+    stale: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +207,21 @@ def apply(state: State, edit: Edit) -> State:
             return _with_topic(state, name, summary=summary, keywords=keywords)
         case Freeze(name, frozen):
             return _with_topic(state, name, frozen=frozen)
-        case Forget(turns):
-            return _drop_turns(state, frozenset(turns))
+        case Forget(turns, stale):
+            state = _drop_turns(state, frozenset(turns))
+            return replace(state, stale=state.stale.union(stale) & state.topics.keys())
         case Mask(turns):
             return _drop_words(state, turns.keys())
+
+
+def find_turns(state: State, edit: Edit) -> tuple[int, ...]:
+    """The turns that the words of an edit are made of; most edits have none."""
+    match edit:
+        case Consolidate(topic):
+            return topic.turns
+        case Rewrite(name):
+            return state.topics[name].turns
+    return ()
 
 
 VOCABULARY: Final = Vocabulary[Edit, State](
@@ -225,6 +238,7 @@ VOCABULARY: Final = Vocabulary[Edit, State](
     },
     apply,
     EMPTY,
+    turns=find_turns,
 )
 
 

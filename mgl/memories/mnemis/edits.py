@@ -6,14 +6,13 @@ hierarchy, or a deletion.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
-from typing import Final
+from typing import Final, TypeVar
 
 from mgl.memories.log import FORGET, Vocabulary
-from mgl.memories.mnemis.pruning import Forget, without
 from mgl.memories.mnemis.state import (
     EMPTY,
     Category,
@@ -37,11 +36,17 @@ __all__ = [
     "DropHierarchy",
     "Edit",
     "FinishHierarchy",
+    "Forget",
     "PutCategory",
     "Repeat",
+    "Restore",
     "apply",
     "replay",
+    "turns_of",
 ]
+
+
+ItemT = TypeVar("ItemT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,28 @@ class FinishHierarchy:
     layers: int
 
 
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Say what a deletion drops besides the rows that it emptied.
+
+    ``turns`` went from the conversation, ``dropped`` are nodes that nothing supports any more,
+    ``stale`` all that wait for a description; ``counts`` are those of the state, so that no id is
+    given twice.
+    """
+
+    turns: tuple[int, ...]
+    dropped: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Put a node back as a deletion leaves it."""
+
+    node: Entity | Fact | Category
+
+
 Edit = (
     AddEpisode
     | AddEntity
@@ -143,6 +170,7 @@ Edit = (
     | DropHierarchy
     | FinishHierarchy
     | Forget
+    | Restore
 )
 
 
@@ -155,10 +183,10 @@ def apply(state: State, edit: Edit) -> State:
             episodes = state.episodes.put(number, episode)
             return replace(state, episodes=episodes, counts=state.counts.put("n", number + 1))
         case AddEntity(id=new, name=name, mention=mention):
-            _check(new == state.next_id("e"), f"{new} is not the next entity")
+            _check_new(state, new)
             _check(mention.episode in state.episodes, f"{new} is in no episode")
             entities = state.entities.put(new, Entity(new, (name,), (mention,)))
-            return replace(state, entities=entities, counts=_count(state, "e"))
+            return replace(state, entities=entities, counts=_count(state, new))
         case Repeat():
             return _repeat(state, edit)
         case Describe():
@@ -185,7 +213,13 @@ def apply(state: State, edit: Edit) -> State:
         case FinishHierarchy(entities=count):
             return replace(state, categorised=count)
         case Forget():
-            return replace(without(state, edit), categorised=None)
+            return _forget(state, edit)
+        case Restore(node=Entity() as node):
+            return replace(state, entities=state.entities.put(node.id, node))
+        case Restore(node=Fact() as fact):
+            return replace(state, facts=state.facts.put(fact.id, fact))
+        case Restore(node=category):
+            return replace(state, categories=state.categories.put(category.id, category))
 
 
 def replay(edits: Iterable[Edit], state: State = EMPTY) -> State:
@@ -193,8 +227,32 @@ def replay(edits: Iterable[Edit], state: State = EMPTY) -> State:
     return reduce(apply, edits, state)
 
 
-def _count(state: State, letter: str) -> Table[str, int]:
-    return state.counts.put(letter, state.counts.get(letter, 0) + 1)
+def _count(state: State, new: str) -> Table[str, int]:
+    return state.counts.put(new[0], int(new[1:]))
+
+
+def _check_new(state: State, new: str) -> None:
+    """An id is the next of its letter, or a later one where a deletion dropped others."""
+    _check(int(new[1:]) > state.counts.get(new[0], 0), f"{new} was given before")
+
+
+def _forget(state: State, edit: Forget) -> State:
+    dropped = frozenset(edit.dropped)
+
+    def drop(known: Table[str, ItemT]) -> Table[str, ItemT]:
+        if dropped.isdisjoint(known):
+            return known
+        return Table({name: node for name, node in known.items() if name not in dropped})
+
+    return replace(
+        state,
+        entities=drop(state.entities),
+        facts=drop(state.facts),
+        categories=drop(state.categories),
+        counts=Table(edit.counts),
+        stale=frozenset(edit.stale),
+        categorised=None,
+    )
 
 
 def _repeat(state: State, edit: Repeat) -> State:
@@ -225,7 +283,7 @@ def _describe(state: State, edit: Describe) -> State:
 
 
 def _add_fact(state: State, edit: AddFact) -> State:
-    _check(edit.id == state.next_id("f"), f"{edit.id} is not the next fact")
+    _check_new(state, edit.id)
     _check(edit.mention.episode in state.episodes, f"{edit.id} is in no episode")
     ends = {edit.source, edit.target}
     _check(
@@ -234,17 +292,17 @@ def _add_fact(state: State, edit: AddFact) -> State:
     _check(_is_ordered(edit.valid_at, edit.invalid_at), f"{edit.id} ends before it begins")
     said = edit.text, (edit.mention,), edit.valid_at, edit.invalid_at
     facts = state.facts.put(edit.id, Fact(edit.id, edit.source, edit.target, *said))
-    return replace(state, facts=facts, counts=_count(state, "f"))
+    return replace(state, facts=facts, counts=_count(state, edit.id))
 
 
 def _put_category(state: State, edit: PutCategory) -> State:
-    _check(edit.id == state.next_id("c"), f"{edit.id} is not the next category")
+    _check_new(state, edit.id)
     _check(edit.layer > 0 and bool(edit.children), f"{edit.id} has no children")
     _check(len(set(edit.children)) == len(edit.children), f"{edit.id} has a child twice")
     _check(_are_below(state, edit.layer, edit.children), f"{edit.id} has children of another layer")
     category = Category(edit.id, edit.layer, edit.name, edit.children)
     categories = state.categories.put(edit.id, category)
-    return replace(state, categories=categories, counts=_count(state, "c"))
+    return replace(state, categories=categories, counts=_count(state, edit.id))
 
 
 def _are_below(state: State, layer: int, children: Iterable[str]) -> bool:
@@ -277,6 +335,42 @@ def _span(edit: Edit) -> Span | None:
     return None
 
 
+def find_turns(state: State, edit: Edit) -> tuple[int, ...] | None:
+    """Find the turns that an edit is made of; None where those of its span are.
+
+    A description is made of all episodes that mention the entity, or an entity below the category:
+    it was made with the description before. A category's name alone is made of none.
+    """
+    match edit:
+        case AddEpisode(episode=episode):
+            return episode.turns
+        case AddEntity() | AddFact() | Repeat() | Close():
+            return None
+        case Describe(id=known):
+            return _turns_below(state, known)
+        case Restore(node=Category() as category):
+            return _turns_below(state, *category.children) if category.summary else ()
+        case Restore(node=Entity() | Fact() as node):
+            return turns_of(state, node)
+    return ()
+
+
+def _turns_below(state: State, *ids: str) -> tuple[int, ...]:
+    found: set[int] = set()
+    for identity in ids:
+        if identity in state.entities:
+            found.update(turns_of(state, state.entities[identity]))
+        else:
+            found.update(_turns_below(state, *state.categories[identity].children))
+    return tuple(sorted(found))
+
+
+def turns_of(state: State, *nodes: Entity | Fact) -> tuple[int, ...]:
+    """The turns of all episodes that mention some nodes."""
+    numbers = dict.fromkeys(number for node in nodes for number in node.episodes)
+    return tuple(turn for number in numbers for turn in state.episodes[number].turns)
+
+
 VOCABULARY: Final = Vocabulary[Edit, State](
     {
         "add_episode": AddEpisode,
@@ -290,8 +384,10 @@ VOCABULARY: Final = Vocabulary[Edit, State](
         "drop_hierarchy": DropHierarchy,
         "hierarchy": FinishHierarchy,
         FORGET: Forget,
+        "restore": Restore,
     },
     apply,
     EMPTY,
     span=_span,
+    turns=find_turns,
 )

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from mgl.llm.constraints import max_chars, number, one_of
 from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, entity_key, mentions
 from mgl.memories.log import Draft
-from mgl.memories.mnemis.edits import AddEntity, Describe, Edit, Repeat
+from mgl.memories.mnemis.edits import AddEntity, Describe, Edit, Repeat, turns_of
 from mgl.memories.mnemis.episodes import clip
 from mgl.memories.mnemis.extract import EpisodeReader, Part, in_batches
 from mgl.memories.mnemis.prompts import MORE_NAMES, NAMES, SAME_ENTITIES, SUMMARIES
@@ -290,7 +290,12 @@ async def _ask_matches(
         fields: Any = {label: (one_of((*likely[label], NEW)), ...) for label in some}
         schema: type[BaseModel] = create_model("same_entities", __base__=_Reply, **fields)
         values = {"names": "\n".join(lines)}
-        return await reader.ask(SAME_ENTITIES, values, schema, "entity_deduplication")
+        shown = {other for label in some for other in likely[label]}
+        nodes = [entity for entity in entities if entity.id in shown]
+        made_of = turns_of(draft.state, *nodes)
+        return await reader.ask(
+            SAME_ENTITIES, values, schema, "entity_deduplication", known=made_of
+        )
 
     matched: dict[str, tuple[str, str | None]] = {}
     for proposal in await asyncio.gather(*map(ask, in_batches(list(likely)))):
@@ -394,13 +399,14 @@ async def describe_entities(
     sentences, text = len(reader.passage.sentences), reader.passage.numbered()
 
     async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
-        entities = (draft.state.entities[each] for each in some)
+        entities = [draft.state.entities[each] for each in some]
         lines = [f"{entity.id} {_line(entity.name, entity.summary)}" for entity in entities]
         item = create_model("summary", __base__=_Summary, src=(number(1, sentences), ...))
         fields: Any = dict.fromkeys(some, (item, ...))
         schema: type[BaseModel] = create_model("summaries", __base__=_Reply, **fields)
         values = {"episode": text, "entities": "\n".join(lines)}
-        return await reader.ask(SUMMARIES, values, schema, "entity_summaries")
+        made_of = turns_of(draft.state, *entities)
+        return await reader.ask(SUMMARIES, values, schema, "entity_summaries", known=made_of)
 
     for proposal in await asyncio.gather(*map(ask, in_batches(ids))):
         if proposal.reply is None:

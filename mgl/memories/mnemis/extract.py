@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 from pydantic import BaseModel
 
 from mgl.llm.base import LLM, Message
+from mgl.llm.calls import showing_only
 from mgl.llm.prompting import fit_texts
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.episodes import Passage, render_episode
@@ -61,6 +62,7 @@ class EpisodeReader:
         """What the episode and its context say, and who speaks in them; without times."""
         self.config = config
         self._llm = llm
+        self._turns = {turn for each in (*recent, episode) for turn in each.turns}
 
     @property
     def parts(self) -> list[Part]:
@@ -69,11 +71,20 @@ class EpisodeReader:
         return [(some[0], some[-1]) for some in in_batches(numbers, PART)]
 
     async def ask(
-        self, prompt: Prompt, values: Mapping[str, str], schema: type[SchemaT], stage: str
+        self,
+        prompt: Prompt,
+        values: Mapping[str, str],
+        schema: type[SchemaT],
+        stage: str,
+        *,
+        known: Iterable[int] = (),
     ) -> Proposal[SchemaT]:
-        """Ask one question. Raises what ``propose`` raises."""
+        """Ask one question, which also shows what is known of the turns ``known``.
+
+        Raises what ``propose`` raises.
+        """
         rendered = await self._render(prompt, values, reserve=self.config.extraction_tokens)
-        return await self._propose([Message("user", rendered)], schema, stage)
+        return await self._propose([Message("user", rendered)], schema, stage, known)
 
     async def ask_list(
         self,
@@ -81,6 +92,8 @@ class EpisodeReader:
         part: Part,
         schema: type[SchemaT],
         stage: str,
+        *,
+        known: Iterable[int] = (),
         **values: str,
     ) -> list[Proposal[SchemaT]]:
         """Ask for a list from a part of the episode, then for what it lacks (the second prompt)."""
@@ -95,7 +108,7 @@ class EpisodeReader:
         messages = [Message("user", await self._render(prompt, shown, reserve=reserve))]
         proposals: list[Proposal[SchemaT]] = []
         for again in range(calls):
-            made = await self._propose(messages, schema, stage + _REFLECTION * again)
+            made = await self._propose(messages, schema, stage + _REFLECTION * again, known)
             proposals.append(made)
             if made.reply is None:
                 break
@@ -119,10 +132,11 @@ class EpisodeReader:
         return "\n".join(reversed(kept)) or _NO_CONTEXT
 
     async def _propose(
-        self, messages: Sequence[Message], schema: type[SchemaT], stage: str
+        self, messages: Sequence[Message], schema: type[SchemaT], stage: str, known: Iterable[int]
     ) -> Proposal[SchemaT]:
         sampling = self.config.sampling(self.config.extraction_tokens)
-        return await propose(self._llm, messages, schema, sampling=sampling, stage=stage)
+        with showing_only(self._turns.union(known)):
+            return await propose(self._llm, messages, schema, sampling=sampling, stage=stage)
 
 
 def in_batches(items: Sequence[ItemT], size: int = BATCH) -> list[Sequence[ItemT]]:

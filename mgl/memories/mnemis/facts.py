@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from mgl.llm.constraints import max_chars, number, one_of, several
 from mgl.memories.graph.names import mentions
 from mgl.memories.log import Draft
-from mgl.memories.mnemis.edits import AddFact, Close, Edit, Repeat
+from mgl.memories.mnemis.edits import AddFact, Close, Edit, Repeat, turns_of
 from mgl.memories.mnemis.entities import compare, key_of, keys_of
 from mgl.memories.mnemis.episodes import clip
 from mgl.memories.mnemis.extract import EpisodeReader, Part, in_batches
@@ -100,7 +100,9 @@ async def find_facts(
 ) -> list[Stated]:
     """Ask for the facts of an episode; ``ids`` are its entities and where they are named."""
     asked = [(part, some) for part in reader.parts for some in _group(reader, part, draft, ids)]
-    replies = await asyncio.gather(*(_ask_facts(reader, part, some) for part, some in asked))
+    replies = await asyncio.gather(
+        *(_ask_facts(reader, part, some, turns_of(draft.state, *some)) for part, some in asked)
+    )
     found: dict[tuple[frozenset[str], str], Stated] = {}
     for (_, some), proposals in zip(asked, replies, strict=True):
         by_name = {entity.name: entity.id for entity in some}
@@ -126,7 +128,7 @@ async def find_facts(
 
 
 async def _ask_facts(
-    reader: EpisodeReader, part: Part, entities: Sequence[Entity]
+    reader: EpisodeReader, part: Part, entities: Sequence[Entity], known: Sequence[int]
 ) -> list[Proposal[_Facts]]:
     listed = "\n".join(f"- {_line(entity)}" for entity in entities)
     end = one_of([entity.name for entity in entities])
@@ -139,7 +141,9 @@ async def _ask_facts(
     )
     most = reader.config.most_facts
     schema = create_model("facts", __base__=_Facts, facts=(several(item, most), ...))
-    return await reader.ask_list((FACTS, MORE_FACTS), part, schema, "edges", entities=listed)
+    return await reader.ask_list(
+        (FACTS, MORE_FACTS), part, schema, "edges", known=known, entities=listed
+    )
 
 
 def _line(entity: Entity) -> str:
@@ -255,7 +259,10 @@ async def match_facts(
     async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
         shown = "\n".join(_show(label, labelled[label], rivals[label]) for label in some)
         schema = _same_schema({label: [each.id for each in rivals[label]] for label in some})
-        return await reader.ask(SAME_FACTS, {"facts": shown}, schema, "edge_deduplication")
+        made_of = turns_of(draft.state, *(each for label in some for each in rivals[label]))
+        return await reader.ask(
+            SAME_FACTS, {"facts": shown}, schema, "edge_deduplication", known=made_of
+        )
 
     for proposal in await asyncio.gather(*map(ask, in_batches(list(rivals)))):
         if proposal.reply is None:
@@ -349,7 +356,7 @@ def _close(draft: Draft[Edit, State], known: Fact, by: Stated, call_key: str | N
             return
         end = known.valid_at
     if known.invalid_at is None or _clock(end) < _clock(known.invalid_at):
-        draft.put(Close(known.id, end), call_key=call_key)
+        draft.put(Close(known.id, end), call_key=call_key, span=by.mention.span)
 
 
 def _show(label: str, fact: Stated, rivals: Sequence[Fact]) -> str:

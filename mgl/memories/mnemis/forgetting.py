@@ -1,266 +1,289 @@
-"""What deletion makes of a Mnemis log: what episodes say goes with them, what others say stays.
+"""What deletion leaves of a Mnemis log.
 
-Ours: the paper leaves deletion to a rebuild. The step that is written names episodes and nodes,
-never words. Earlier rows keep what they say of numbers and lose their words, or are rejected as
-``forgotten``; replayed, they lead to the state that the deletion leads to.
+Ours: the paper leaves deletion to a rebuild. What was made of a deleted turn is dropped, and the
+step of the deletion puts back what the rest still supports, under its id:
 
-- An entity goes with its last mention. It keeps the names that episodes which are left give it, in
-  their own spelling where they have another.
-- A fact goes with its last mention, or with one of its entities. First stated in what goes, it
-  loses its times, and its words, unless the sentences that are left have them all: then it is what
-  the first of these says. A fact that was closed by what goes is open again.
-- A description goes if it was made of what goes, or after it: the one before is back, and the next
-  build makes another. A category's name stays, unless it has a lost word (``losses``): then it is
-  called by its first children.
+- an episode keeps its other turns; one that was masked in part is taken in again;
+- an entity keeps its other mentions, those that a trimmed episode still has, and the names that
+  these say;
+- a fact keeps its other mentions. First stated in what went, it has no times any more and is said
+  in the words of the first sentence that is left; closed by what went, it is open again;
+- a description goes if it was made of what went. The one before is back, and the node is stale
+  until the next build describes it again;
+- a category keeps its name unless it has a lost word: then it is called by its first children.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from types import MappingProxyType
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import count
+from typing import Final, TypeVar
 
+from mgl.memories.graph.names import mentions
 from mgl.memories.mnemis.edits import (
-    VOCABULARY,
     AddEntity,
     AddEpisode,
     AddFact,
-    Assign,
     Close,
     Describe,
     Edit,
+    Forget,
     PutCategory,
     Repeat,
-    replay,
+    Restore,
 )
-from mgl.memories.mnemis.losses import Losses
-from mgl.memories.mnemis.pruning import Forget
+from mgl.memories.mnemis.episodes import clip, render_episode
+from mgl.memories.mnemis.pruning import prune_hierarchy
 from mgl.memories.mnemis.small.likeness import grouping_texts
-from mgl.memories.mnemis.state import State, node_text
-from mgl.store import EditRecord
-from mgl.store.redaction import Redaction, Treated
-from mgl.store.traces import TELLING, strings, words_of
-from mgl.types import Turn
-
-__all__ = ["DERIVED", "after", "treated"]
-
-_DESCRIPTION: Final = ("summary", "tags")
-DERIVED: Final = MappingProxyType(
-    {
-        "entity_summaries": _DESCRIPTION,
-        "describe_category": _DESCRIPTION,
-        "edges": ("fact",),
-        "edges_reflection": ("fact",),
-    }
+from mgl.memories.mnemis.small.terms import FACT_CHARS
+from mgl.memories.mnemis.state import (
+    Category,
+    Entity,
+    Episode,
+    Fact,
+    Mention,
+    Node,
+    State,
+    Table,
+    node_text,
 )
-"""The stages whose replies later calls quote, and the fields that they quote. A fact that repeats
-a known one is nowhere else in its own words."""
+from mgl.prompt import one_line, words_of
+from mgl.retrieval.turns import with_previous
+from mgl.store.deletion import Gone
+from mgl.types import Conversation, Span, Turn
 
-_SHOWN_CHILDREN: Final = 2
+__all__ = ["MnemisRedactor"]
 
+NAMED_AFTER: Final = 2
+"""Children that a category is called by which lost its name."""
 
-def after(log: Sequence[EditRecord]) -> State:
-    """The state that a log leads to."""
-    return replay(edit for row in log if (edit := VOCABULARY.edit(row)) is not None)
-
-
-def treated(
-    what: Redaction, least: int, step: int, log: Sequence[EditRecord], turns: Sequence[Turn]
-) -> Treated:
-    """What becomes of a log; ``least`` is how many children a category has."""
-    edits = [edit for row in log if (edit := VOCABULARY.edit(row)) is not None]
-    losses = Losses(what, edits, replay(edits), turns)
-    rewriting = _Rewriting(losses)
-    rows = [rewriting.row(row) for row in log]
-    edit = Forget(tuple(sorted(losses.episodes)), losses.nameless, tuple(rewriting.stale), least)
-    said = [VOCABULARY.record(step, edit)]
-    state = after([*rows, *said])
-    rows = _labelled(rows, state)
-    left = [edit for row in rows if (edit := VOCABULARY.edit(row)) is not None]
-    dropped = {text for text in rewriting.dropped if text}
-    words = {word for text in dropped for word in words_of(text)} & losses.words
-    made = {text for text in dropped if len(text) >= TELLING}
-    made.update(losses.traces())
-    embedded = {*dropped, *losses.shown()}
-    embedded |= _grouped(edits, losses.before) - _grouped(left, state)
-    return Treated(rows, said, made, embedded, words, rewriting.keys)
+Description = tuple[str, tuple[str, ...]]
+NodeT = TypeVar("NodeT", Entity, Category)
+ItemT = TypeVar("ItemT", Entity, Fact, Category)
 
 
-class _Rewriting:
-    """Row by row in the order of the log; what was known at a row is known to the next.
+class MnemisRedactor:
+    """How a log of Mnemis loses its words (``mgl.memories.deletion``).
 
-    ``stale`` are nodes that lost a description, ``dropped`` all texts that went, and ``keys`` those
-    of the calls that episodes which go were taken in with: one that found nothing new was asked
-    about their words all the same.
+    ``least`` is how many children a category has.
     """
 
-    def __init__(self, losses: Losses) -> None:
-        self.stale: dict[str, None] = {}
-        self.dropped: set[str] = set()
-        self.keys: set[str] = set()
-        self._losses = losses
-        self._touched: set[str] = set()
-        self._children: dict[str, set[str]] = {}
-        self._names: dict[str, tuple[str, str]] = {}
-        self._going: set[int] = set()
-        kept = losses.names
-        self._lost_names = {
-            name
-            for entity in losses.before.entities.values()
-            for name in entity.names
-            if name not in kept.get(entity.id, {}).values()
-        } - {name for names in kept.values() for name in names.values()}
-        self._begins = {
-            (frozenset((fact.source, fact.target)), fact.valid_at)
-            for fact in losses.before.facts.values()
-            if losses.stays(fact) and losses.stands(fact.mentions[0])
-        }
+    def __init__(self, gone: Gone, before: State, least: int) -> None:
+        self._gone = gone
+        self._before = before
+        self._least = least
+        self._dropped: set[str] = set()
 
-    def row(self, row: EditRecord) -> EditRecord:
-        """What becomes of a row."""
-        if row.op in ("append", "hierarchy"):
-            return row
-        edit = VOCABULARY.edit(row)
-        if isinstance(edit, AddEpisode) and edit.episode.number in self._losses.episodes:
-            self._going.add(row.chunk)
-        if row.chunk in self._going and row.call_key is not None:
-            self.keys.add(row.call_key)
-        if edit is None:
-            return self._unused(row)
-        if isinstance(edit, Describe):
-            return self._described(row, edit)
-        if isinstance(edit, Close) and row.chunk in self._going:
-            return _rejected(row)
-        new = self._rewritten(row, edit)
-        if new == edit:
-            return row
-        payload = VOCABULARY.record(row.chunk, new).payload
-        self._drop(*set(strings(asdict(edit))) - set(strings(asdict(new))))
-        if row.reason == "ended_by_later" and isinstance(new, AddFact) and new.invalid_at is None:
-            return replace(row, payload=payload, outcome="applied", reason=None)
-        return replace(row, payload=payload)
-
-    def _rewritten(self, row: EditRecord, edit: Edit) -> Edit:
-        losses = self._losses
+    def redact(self, edit: Edit) -> Edit | None:
+        """The edit without words: an episode has none, most others nothing else."""
         match edit:
-            case AddEntity(id=own, name=name, mention=mention):
-                self._touch(own, mention.episode)
-                names = losses.names.get(own, {})
-                new = names.get(name) or next(iter(names.values()), "")
-                self._names[own] = name, new
-                return replace(edit, name=new)
-            case Repeat(id=own, mention=mention, name=name):
-                self._touch(own, mention.episode)
-                left = losses.names.get(own, {})
-                return edit if name is None else replace(edit, name=left.get(name))
-            case AddFact():
-                return self._fact(row, edit)
-            case PutCategory(id=own, name=name, children=children):
-                self._children[own] = set(children)
-                new = self._category(edit)
-                self._names[own] = name, new
-                return replace(edit, name=new)
-            case Assign(category=own, child=child):
-                self._children.setdefault(own, set()).add(child)
+            case AddEpisode(episode=episode):
+                left = self._trim(episode)
+                return None if left is None else AddEpisode(left)
+            case Describe(id=known, summary=summary, tags=tags):
+                self._note_description(known, summary, tags)
+                return None
+            case AddEntity() | AddFact() | Repeat() | Close() | PutCategory() | Restore():
+                return None
         return edit
 
-    def _fact(self, row: EditRecord, edit: AddFact) -> AddFact:
-        losses = self._losses
-        fact = losses.before.facts.get(edit.id)
-        if fact is None or not losses.stays(fact):
-            return replace(edit, text="", valid_at=None, invalid_at=None)
-        if not losses.stands(edit.mention):
-            edit = replace(edit, valid_at=None, invalid_at=None)
-            tells = losses.supports(fact)
+    def restore(self, left: Sequence[Edit], after: State) -> list[Edit]:
+        """What is dropped, what is stale, and the nodes that are put back."""
+        target = self._target(left)
+        nodes: list[Entity | Fact | Category] = [
+            *_changed(target.entities, after.entities),
+            *_changed(target.facts, after.facts),
+            *sorted(_changed(target.categories, after.categories), key=lambda each: each.layer),
+        ]
+        pairs = (
+            (after.entities, target.entities),
+            (after.facts, target.facts),
+            (after.categories, target.categories),
+        )
+        dropped = tuple(each for old, new in pairs for each in old if each not in new)
+        turns = tuple(sorted(self._gone.turns))
+        forget = Forget(turns, dropped, tuple(sorted(target.stale)), dict(target.counts))
+        return [forget, *(Restore(node) for node in nodes)]
+
+    def texts(self, state: State, turns: Sequence[Turn]) -> set[str]:
+        """Nodes as they are searched and grouped, episodes with the one before, and old forms."""
+        source = Conversation(self._gone.document_id, "", tuple(turns))
+        lines = [render_episode(source, episode) for episode in state.episodes.values()]
+        found = {*lines, *with_previous(lines), *(fact.text for fact in state.facts.values())}
+        nodes: list[Node] = [*state.entities.values(), *state.categories.values()]
+        for node in nodes:
+            found.add(node_text(node))
+            names = node.names if isinstance(node, Entity) else (node.name,)
+            for name in names:
+                found |= {name, *grouping_texts(name, node.summary, node.tags)}
+        return found | self._dropped if state is self._before else found
+
+    # What is left
+
+    def _target(self, left: Sequence[Edit]) -> State:
+        """The state that the deletion leads to; ``left`` are the edits that stand."""
+        before = self._before
+        said = _Standing(left)
+        ids = count(before.counts.get("c", 0) + 1)
+        entities = {e.id: e for e in map(self._keep_entity, before.entities.values()) if e}
+        facts = {
+            fact.id: fact
+            for known in before.facts.values()
+            if known.source in entities and known.target in entities
+            if (fact := self._keep_fact(known, said)) is not None
+        }
+        categories = {
+            known.id: known if known.id in said.names else replace(known, name="")
+            for known in before.categories.values()
+        }
+        entities = {each.id: said.describe(each) for each in entities.values()}
+        described = [said.describe(each) for each in categories.values()]
+        pruned = prune_hierarchy(described, entities, self._least, ids)
+        nodes: dict[str, Node] = {**entities, **_name(pruned, entities)}
+        known_nodes: dict[str, Node] = {**before.entities, **before.categories}
+        lost = {
+            name
+            for name, node in nodes.items()
+            if name in known_nodes and _description(known_nodes[name]) != _description(node)
+        }
+        alive = {name for name in before.stale if name in nodes}
+        episodes = (self._trim(episode) for episode in before.episodes.values())
+        return State(
+            Table({each.number: each for each in episodes if each is not None}),
+            Table(entities),
+            Table(facts),
+            Table({name: node for name, node in nodes.items() if isinstance(node, Category)}),
+            Table({**before.counts, "c": next(ids) - 1}),
+            frozenset(lost | alive),
+            None,
+        )
+
+    def _trim(self, episode: Episode) -> Episode | None:
+        """An episode without the turns that went."""
+        left = tuple(turn for turn in episode.turns if turn not in self._gone.turns)
+        if not left or left == episode.turns:
+            return episode if left else None
+        source = self._gone.source
+        span = Span(source.id, source.span(left[0]).start, source.span(left[-1]).end)
+        times = (source.turns[number].time for number in reversed(left))
+        return Episode(episode.number, span, left, next((each for each in times if each), None))
+
+    def _keep_entity(self, entity: Entity) -> Entity | None:
+        kept = self._keep_mentions(entity.mentions)
+        if len(kept) == len(entity.mentions) and not self._gone.is_told_in(entity.names):
+            return entity
+        held = {mention.episode for mention in kept}
+        for number in entity.episodes:
+            if number not in held and (mention := self._find_mention(entity, number)) is not None:
+                kept = (*kept, mention)
+        said = {word for mention in kept for word in words_of(self._quote(mention))}
+        names = [name for name in entity.names if words_of(name) <= said]
+        names = names or [name for name in entity.names if not self._gone.is_told_in(name)]
+        if not kept or not names:
+            return None
+        in_order = tuple(sorted(kept, key=lambda each: (each.episode, each.span.start)))
+        return replace(entity, names=tuple(names), mentions=in_order)
+
+    def _find_mention(self, entity: Entity, number: int) -> Mention | None:
+        """Where else an episode names an entity: a mention is recorded once for each episode."""
+        episode = self._trim(self._before.episodes[number])
+        source = self._gone.source
+        for turn in episode.turns if episode is not None else ():
+            if any(mentions(name, source.turns[turn].line) for name in entity.names):
+                return Mention(number, source.span(turn))
+        return None
+
+    def _keep_fact(self, fact: Fact, said: _Standing) -> Fact | None:
+        kept = self._keep_mentions(fact.mentions)
+        if not kept:
+            return None
+        if (stated := said.facts.get(fact.id)) is None:
+            text = clip(self._sentence(kept[0]), FACT_CHARS)
+            fact = replace(fact, text=text, valid_at=None, invalid_at=said.closed.get(fact.id))
         else:
-            tells = not losses.tainted(edit.text)
-            ends = frozenset((edit.source, edit.target))
-            if row.reason == "ended_by_later" and (ends, edit.invalid_at) not in self._begins:
-                edit = replace(edit, invalid_at=None)
-        if tells:
-            return edit
-        first = next(mention for mention in fact.mentions if losses.stands(mention))
-        return replace(edit, text=losses.sentence(first))
+            end = said.closed.get(fact.id, stated.invalid_at)
+            fact = replace(fact, text=stated.text, valid_at=stated.valid_at, invalid_at=end)
+        return replace(fact, mentions=kept)
 
-    def _category(self, edit: PutCategory) -> str:
-        """Its name; "" where it has none that is left."""
-        if len(edit.children) == 1:
-            was, now = self._names.get(edit.children[0], (None, ""))
-            if was == edit.name:
-                return now
-        gone = edit.id not in self._losses.before.categories
-        if self._losses.tainted(edit.name) or (gone and self._is_touched(edit.id)):
-            return ""
-        return edit.name
+    def _keep_mentions(self, known: Sequence[Mention]) -> tuple[Mention, ...]:
+        gone, source = self._gone.turns, self._gone.source
+        return tuple(each for each in known if gone.isdisjoint(source.turns_at(each.span)))
 
-    def _described(self, row: EditRecord, edit: Describe) -> EditRecord:
-        touched = self._is_touched(edit.id)
-        if not touched and not self._losses.tainted(edit.summary, *edit.tags):
-            return row
-        self._touched.add(edit.id)
-        self.stale[edit.id] = None
-        self._drop(edit.summary, *edit.tags)
-        entity = self._losses.before.entities.get(edit.id)
-        if entity is not None:
-            self._drop(node_text(replace(entity, summary=edit.summary, tags=edit.tags)))
-        return _rejected(row)
+    def _quote(self, mention: Mention) -> str:
+        """The lines of the turns that a mention lies in, speakers included."""
+        source = self._gone.source
+        return "\n".join(source.turns[number].line for number in source.turns_at(mention.span))
 
-    def _unused(self, row: EditRecord) -> EditRecord:
-        """A row that was rejected, or tells of a reply."""
-        said = set(strings(dict(row.payload)))
-        goes = row.chunk in self._going or self._losses.tainted(*said)
-        if not goes and self._lost_names.isdisjoint(said):
-            return row
-        self._drop(*said - row.payload.keys())
-        return replace(row, payload={**row.payload, "problem": ""} if row.op == "reply" else {})
+    def _sentence(self, mention: Mention) -> str:
+        """What a mention says, with who says it."""
+        source = self._gone.source
+        speaker = source.turns[source.turns_at(mention.span)[0]].speaker
+        said = one_line(source.transcript.quote(mention.span))
+        return f"{speaker}: {said}" if speaker else said
 
-    def _touch(self, identity: str, episode: int) -> None:
-        if episode in self._losses.episodes:
-            self._touched.add(identity)
-
-    def _is_touched(self, identity: str) -> bool:
-        """Whether what is said of a node may come from what goes."""
-        known = self._losses.before.categories.get(identity)
-        held = self._children.get(identity, set(known.children) if known else set())
-        return identity in self._touched or not self._touched.isdisjoint(held)
-
-    def _drop(self, *texts: str) -> None:
-        self.dropped.update(texts)
+    def _note_description(self, known: str, summary: str, tags: Sequence[str]) -> None:
+        """Note the texts under which a node was embedded when it had this description."""
+        entity = self._before.entities.get(known)
+        category = self._before.categories.get(known)
+        names = entity.names if entity else (category.name,) if category else ()
+        for name in names:
+            about = f" ({', '.join(tags)})" if tags else ""
+            self._dropped.add(f"{name}{about}: {summary}" if summary else f"{name}{about}")
+            self._dropped |= grouping_texts(name, summary, tags)
 
 
-def _grouped(edits: Sequence[Edit], state: State) -> set[str]:
-    """The texts under which nodes were grouped by likeness, at any time; ``state`` knows the names
-    of those that a deletion made."""
-    names = {node.id: node.name for node in state.categories.values()}
-    texts: set[str] = set()
-    for edit in edits:
-        match edit:
-            case AddEntity(id=own, name=name) | PutCategory(id=own, name=name):
-                names[own] = name
-                texts |= grouping_texts(name, "", ())
-            case Describe(id=own, summary=summary, tags=tags) if own in names:
-                texts |= grouping_texts(names[own], summary, tags)
-    return texts
+class _Standing:
+    """What the edits that are left say: descriptions, facts, when these were closed, and names."""
+
+    def __init__(self, left: Sequence[Edit]) -> None:
+        self.facts: dict[str, AddFact | Fact] = {}
+        self.closed: dict[str, datetime] = {}
+        self.names: set[str] = set()
+        self._descriptions: dict[str, Description] = {}
+        for edit in left:
+            match edit:
+                case Describe(id=known, summary=summary, tags=tags):
+                    self._descriptions[known] = summary, tags
+                case AddFact(id=known):
+                    self.facts[known] = edit
+                case Close(id=known, invalid_at=end):
+                    self.closed[known] = end
+                case PutCategory(id=known):
+                    self.names.add(known)
+                case Restore(node=Fact() as fact):
+                    self.facts[fact.id] = fact
+                    self.closed.pop(fact.id, None)
+                case Restore(node=Entity() | Category() as node):
+                    self.names.add(node.id)
+                    self._descriptions[node.id] = _description(node)
+
+    def describe(self, node: NodeT) -> NodeT:
+        summary, tags = self._descriptions.get(node.id, ("", ()))
+        if (summary, tags) == _description(node):
+            return node
+        return replace(node, summary=summary, tags=tags)
 
 
-def _rejected(row: EditRecord) -> EditRecord:
-    return replace(row, payload={}, outcome="rejected", reason="forgotten")
+def _description(node: Entity | Category) -> Description:
+    return node.summary, node.tags
 
 
-def _labelled(rows: Sequence[EditRecord], state: State) -> list[EditRecord]:
-    """Rows in which each category that is left without a name has one."""
-    names: dict[str, str] = {entity.id: entity.name for entity in state.entities.values()}
-    for category in sorted(state.categories.values(), key=lambda each: each.layer):
-        first = category.children[:_SHOWN_CHILDREN]
-        names[category.id] = category.name or ", ".join(names[child] for child in first)
-    return [_named(row, names) for row in rows]
+def _changed(target: Mapping[str, ItemT], after: Mapping[str, ItemT]) -> Iterator[ItemT]:
+    """The nodes that are to be, and are not so in ``after``."""
+    return (node for name, node in target.items() if name not in after or after[name] != node)
 
 
-def _named(row: EditRecord, names: Mapping[str, str]) -> EditRecord:
-    edit: Any = VOCABULARY.edit(row) if row.op == "put_category" else None
-    if edit is None or edit.name or edit.id not in names:
-        return row
-    return replace(
-        row, payload=VOCABULARY.record(row.chunk, replace(edit, name=names[edit.id])).payload
-    )
+def _name(
+    categories: Mapping[str, Category], entities: Mapping[str, Entity]
+) -> dict[str, Category]:
+    """The categories, those that lost their name called by their first children."""
+    named: dict[str, Category] = {}
+    for category in sorted(categories.values(), key=lambda each: each.layer):
+        if not category.name:
+            known: Mapping[str, Entity | Category] = {**entities, **named}
+            first = [known[child].name for child in category.children[:NAMED_AFTER]]
+            category = replace(category, name=", ".join(first))
+        named[category.id] = category
+    return named

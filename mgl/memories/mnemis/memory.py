@@ -12,36 +12,32 @@ and of a session; with ``routes`` system1, which does not read it, it waits for 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import datetime
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any
 
 from mgl.errors import InputError
 from mgl.llm.base import Sampling
 from mgl.memories.base import Recall, TalkMemory, Tools
 from mgl.memories.calls import answer_from_lines
-from mgl.memories.deletion import Forgotten
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.control import chosen, compare_states
 from mgl.memories.mnemis.edits import VOCABULARY, AddEntity, AddFact, Assign, Edit, PutCategory
 from mgl.memories.mnemis.episodes import split_source
-from mgl.memories.mnemis.forgetting import DERIVED, after, treated
+from mgl.memories.mnemis.forgetting import MnemisRedactor
 from mgl.memories.mnemis.hierarchy import renew_hierarchy
 from mgl.memories.mnemis.ingest import Ingestion
-from mgl.memories.mnemis.losses import as_prompted
 from mgl.memories.mnemis.prompts import ANSWER, writing_prompts
-from mgl.memories.mnemis.renewing import renew
+from mgl.memories.mnemis.renewing import count_renewals, renew
 from mgl.memories.mnemis.retrieval import Index, Item, Reading, find
 from mgl.memories.mnemis.small.terms import Places
 from mgl.memories.mnemis.state import Category, State
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
-from mgl.store import EditRecord, MemoryRecord
-from mgl.store.redaction import Fate, Redaction, Treated
-from mgl.types import Answer, Citation, Document, Question, Source, Span, Turn
+from mgl.store import EditRecord
+from mgl.store.deletion import Fate, Gone
+from mgl.types import Answer, Citation, Document, Question, Source, Span
 
 __all__ = ["Mnemis"]
 
@@ -61,8 +57,6 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     retrieves = True
     Config = MnemisConfig
     vocabulary = VOCABULARY
-    derived: ClassVar = DERIVED
-    shown = staticmethod(as_prompted)
 
     def __init__(
         self,
@@ -164,47 +158,19 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
 
     # Deleting
 
-    async def forget(
-        self,
-        turns: Collection[str] = (),
-        *,
-        before: datetime | None = None,
-        dry_run: bool = False,
-    ) -> Forgotten:
-        """Delete turns (by their ids), and all that was said before a time, with everything that
-        nothing else supports.
-
-        The words are gone from the store when this returns, for every memory of the conversation.
-        What went of descriptions, and the other turns of an episode that lost some, come again
-        with the next turn or build. A ``dry_run`` deletes nothing and says what would go.
-        InputError for what is not there, or is forgotten already.
-
-        With ``extraction = terms`` every name that a memory of the turns which are left would find
-        is found here, too, as long as these alone show that it is one; a noun that was a term for
-        having been said twice stays one when it is left but once.
-        """
-        async with self._writer() as log:
-            known, state = self.conversation.turns, log.state
-            gone = chosen(known, log.forgotten, ids=turns, before=before)
-            what, ids = Redaction(gone), [known[number].id for number in sorted(gone)]
-            if dry_run or not gone:
-                least = self._config.compression
-                made = treated(what, least, log.step, log.rows, known)
-                return compare_states(ids, state, after([*made.log, *made.step]))
-            log.delete(what)
-            return compare_states(ids, state, log.state)
-
-    @staticmethod
-    def treated(
-        what: Redaction,
-        memory: MemoryRecord,
-        step: int,
-        log: Sequence[EditRecord],
-        turns: Sequence[Turn],
-    ) -> Treated:
+    @classmethod
+    def redactor(cls, config: Mapping[str, Any], gone: Gone, before: State) -> MnemisRedactor:
         """What becomes of the log of such a memory when turns are deleted."""
-        config = MnemisConfig.model_validate(memory.config)
-        return treated(what, config.compression, step, log, turns)
+        return MnemisRedactor(gone, before, MnemisConfig.model_validate(config).compression)
+
+    def _nodes(self, state: State) -> Collection[str]:
+        return [*state.entities, *state.facts]
+
+    def _stale(self, state: State) -> Collection[str]:
+        return state.stale
+
+    def _count_renewals(self, state: State) -> int:
+        return count_renewals(state, self._config)
 
     # Reading
 

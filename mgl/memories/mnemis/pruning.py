@@ -1,87 +1,34 @@
-"""What is left of base graph and hierarchy when episodes are forgotten.
+"""What a deletion leaves of the hierarchy.
 
-Ours: the paper leaves deletion to a rebuild. What stood on these episodes alone goes; a node that
-others mention stays. In the hierarchy every node that is left still has a way to the top, no layer
-above the first has more nodes than the one below it, and each category has enough children or is a
-promotion.
+Ours: the paper leaves deletion to a rebuild. Every node that is left still has a way to the top, no
+layer above the first has more nodes than the one below it, and each category has enough children or
+is a promotion.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import count
-from typing import TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from mgl.memories.graph.names import entity_key
-from mgl.memories.mnemis.state import SPEAKER_KEY, Category, Entity, Fact, State, Table
+from mgl.memories.mnemis.state import SPEAKER_KEY, Category, Entity
 
-__all__ = ["Forget", "without"]
-
-NodeT = TypeVar("NodeT", Entity, Fact)
+__all__ = ["prune_hierarchy"]
 
 
-@dataclass(frozen=True, slots=True)
-class Forget:
-    """Episodes are deleted; turns of theirs that are left may be taken in again, in others.
-
-    ``nameless`` are entities that would go on under no name that is left: they go, too. ``stale``
-    are nodes of which a description went; ``least`` is how many children a category has.
-    """
-
-    episodes: tuple[int, ...]
-    nameless: tuple[str, ...] = ()
-    stale: tuple[str, ...] = ()
-    least: int = 2
-
-
-def without(state: State, edit: Forget) -> State:
-    """The state after a deletion."""
-    gone = frozenset(edit.episodes)
-    left = {n: episode for n, episode in state.episodes.items() if n not in gone}
-    entities = _mentioned(state.entities, gone, edit.nameless)
-    facts = {
-        name: fact
-        for name, fact in _mentioned(state.facts, gone).items()
-        if fact.source in entities and fact.target in entities
-    }
-    ids = count(state.counts.get("c", 0) + 1)
-    categories = _hierarchy(state, entities, edit.least, ids)
-    stale = (state.stale | set(edit.stale)) & (entities.keys() | categories.keys())
-    return replace(
-        state,
-        episodes=Table(left),
-        entities=Table(entities),
-        facts=Table(facts),
-        categories=Table(categories),
-        counts=state.counts.put("c", next(ids) - 1),
-        stale=stale,
-    )
-
-
-def _mentioned(
-    nodes: Mapping[str, NodeT], gone: Collection[int], besides: Collection[str] = ()
-) -> dict[str, NodeT]:
-    """The nodes that episodes which are left mention, with these mentions alone."""
-    left: dict[str, NodeT] = {}
-    for name, node in nodes.items():
-        mentions = tuple(each for each in node.mentions if each.episode not in gone)
-        if mentions and name not in besides:
-            whole = len(mentions) == len(node.mentions)
-            left[name] = node if whole else replace(node, mentions=mentions)
-    return left
-
-
-def _hierarchy(
-    state: State, entities: Mapping[str, Entity], least: int, ids: Iterator[int]
+def prune_hierarchy(
+    categories: Sequence[Category], entities: Mapping[str, Entity], least: int, ids: Iterator[int]
 ) -> dict[str, Category]:
-    """The categories over the entities that are left, layer by layer."""
+    """The categories over the entities that are left, layer by layer.
+
+    ``least`` is how many children a category has, ``ids`` are numbers that no category had.
+    """
     made: dict[str, Category] = {}
     below: Mapping[str, Entity | Category] = entities
     stand_ins: dict[str, tuple[str, ...]] = {}
-    for layer in range(1, state.top + 1):
-        own = [each for each in state.categories.values() if each.layer == layer]
+    for layer in range(1, max((each.layer for each in categories), default=0) + 1):
+        own = [each for each in categories if each.layer == layer]
         kept, stand_ins = _layer(own, below, stand_ins, least, ids)
         if layer > 1 and len(kept) > len(below):
             _irredundant(kept)

@@ -6,6 +6,7 @@ a model (``terms``), by its first sentences. A category is described from its ch
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from mgl.memories.base import Tools
@@ -14,13 +15,13 @@ from mgl.memories.mnemis.categorise import describe_categories
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Describe, Edit
 from mgl.memories.mnemis.entities import describe_entities
-from mgl.memories.mnemis.extract import EpisodeReader
+from mgl.memories.mnemis.extract import EpisodeReader, in_batches
 from mgl.memories.mnemis.hierarchy import TOGETHER
 from mgl.memories.mnemis.small.terms import describe_by_sentences
 from mgl.memories.mnemis.state import Entity, Episode, State
 from mgl.types import Source, Span
 
-__all__ = ["renew"]
+__all__ = ["count_renewals", "renew"]
 
 LAST: Final = 6
 """Episodes that an entity is described from."""
@@ -49,6 +50,26 @@ async def renew(
         draft.put(Describe(identity, node.summary, node.tags))
 
 
+def count_renewals(state: State, config: MnemisConfig) -> int:
+    """How many model calls ``renew`` takes."""
+    stale = [entity for entity in state.entities.values() if entity.id in state.stale]
+    calls = 0
+    if config.extraction == "model":
+        calls += sum(len(in_batches(ids)) for ids in _group(stale).values())
+    for layer in range(1, state.top + 1) if config.hierarchy != "rebuild" else ():
+        own = [each for each in state.categories_of(layer) if each.id in state.stale]
+        calls += len(in_batches([each for each in own if not each.is_promotion], TOGETHER))
+    return calls
+
+
+def _group(entities: Sequence[Entity]) -> dict[tuple[int, ...], list[str]]:
+    """The ids of entities by the episodes that they are described from together."""
+    together: dict[tuple[int, ...], list[str]] = {}
+    for entity in entities:
+        together.setdefault(entity.episodes[-LAST:], []).append(entity.id)
+    return together
+
+
 async def _describe(
     tools: Tools,
     source: Source,
@@ -56,10 +77,7 @@ async def _describe(
     entities: list[Entity],
     config: MnemisConfig,
 ) -> None:
-    together: dict[tuple[int, ...], list[str]] = {}
-    for entity in entities:
-        together.setdefault(entity.episodes[-LAST:], []).append(entity.id)
-    for numbers, ids in together.items():
+    for numbers, ids in _group(entities).items():
         episodes = draft.state.episodes.values()
         episode = _join(draft.state, numbers)
         reader = EpisodeReader(tools.llm, source, episodes, episode, config)

@@ -23,7 +23,7 @@ from mgl.memories.gam import Gam
 from mgl.memories.gam.state import VOCABULARY, Forget, Mask, State
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
-from mgl.store.redaction import MASK
+from mgl.store.deletion import MASK
 from mgl.types import Conversation, Question, Turn
 from tests.memories.gam.test_memory import DAY, always, engine, reply_by_stage, talk
 
@@ -86,7 +86,7 @@ async def test_a_turn_goes_from_all_that_was_made_of_it(memory_of: Open, store: 
     topic = memory.state.topics["t1"]
     assert (topic.turns, topic.summary, topic.keywords) == ((0, 2), "", ())
     assert len(memory.state.links) == 1
-    assert store.edits(memory.id)[-1].payload == {"turns": [1]}
+    assert store.edits(memory.id)[-1].payload == {"turns": [1], "stale": []}
     assert left(store.path, [GONE, GONE[:20], GONE.split()[0]]) == []
     assert store.answers(memory.id) == []
     assert [v is None for v in store.vectors("e", lines)] == [False, True, False, False, False]

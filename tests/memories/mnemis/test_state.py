@@ -18,12 +18,12 @@ from mgl.memories.mnemis.edits import (
     Describe,
     DropHierarchy,
     Edit,
+    Forget,
     PutCategory,
     Repeat,
     apply,
     replay,
 )
-from mgl.memories.mnemis.pruning import Forget
 from mgl.memories.mnemis.state import EMPTY, Episode, Mention
 from mgl.types import Span
 

@@ -1,0 +1,353 @@
+"""Deletion from a conversation, and from all that was made of it, in one transaction.
+
+    store.delete(talk.id, Redaction(forgotten=frozenset({3})), rewrite)     # doctest: +SKIP
+
+Deletion goes by lineage, which was recorded when a row was written: the turns that an edit or an
+answer is made of, and those that a call's prompt showed. What meets a deleted turn goes:
+
+- the turn's text is overwritten by as many ``·``, so that every other turn keeps its span;
+- each memory's log is rewritten by its kind (``rewrite``), whose edits the store cannot read;
+- calls lose their words and replay no more; their tokens and seconds stay, for they were spent;
+- answers, reports and search indexes of the memories are dropped: they can be made again;
+- vectors and token counts are dropped by the texts that went.
+
+One plain check follows: whatever else of these memories, or of none, has a word that only the
+deleted text held goes, too. What has left the store (an export, a copy of the file) is out of
+reach.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, Literal
+
+from mgl.llm.calls import CallRecord
+from mgl.prompt import one_line, prompt_words, words_of
+from mgl.store import calls, indexes, rows, turns
+from mgl.store.lineage import meets, record_deletion
+from mgl.store.records import EditRecord, MemoryRecord
+from mgl.types import Conversation, Turn
+
+__all__ = [
+    "MASK",
+    "Fate",
+    "Gone",
+    "Ranges",
+    "Redaction",
+    "Rewrite",
+    "Rewritten",
+    "delete",
+    "find_fates",
+    "mask_text",
+    "strings",
+]
+
+MASK: Final = "·"
+Ranges = Sequence[tuple[int, int]]
+"""Character ranges of a text, ends exclusive."""
+Fate = Literal["forgotten", "masked"]
+_FATES: Final[Mapping[int, Fate]] = {1: "forgotten", 2: "masked"}
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.+-]*Z?)?")
+_NUMBER: Final = re.compile(r"\d{1,3}")
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """Turns by their number: those that go, and those of which some characters do."""
+
+    forgotten: frozenset[int] = frozenset()
+    masked: Mapping[int, Ranges] = field(default_factory=dict)
+
+    @property
+    def turns(self) -> frozenset[int]:
+        """All turns that lose something."""
+        return self.forgotten | self.masked.keys()
+
+
+@dataclass(frozen=True)
+class Gone:
+    """What a deletion takes: ``before`` and ``after`` are all turns of the conversation."""
+
+    document_id: str
+    what: Redaction
+    before: Sequence[Turn]
+
+    @property
+    def turns(self) -> frozenset[int]:
+        return self.what.turns
+
+    @cached_property
+    def after(self) -> list[Turn]:
+        return [redact_turn(turn, number, self.what) for number, turn in enumerate(self.before)]
+
+    @cached_property
+    def source(self) -> Conversation:
+        """The conversation as it is left; the spans of turns are those that they were."""
+        return Conversation(self.document_id, "", tuple(self.after))
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words that nothing but the deleted text holds, casefolded.
+
+        Speakers and times of turns stay, and so do their words. Numbers of up to three digits
+        count lines in every prompt, and tell nothing.
+        """
+        lost = {word for number in self.turns for word in words_of(self.before[number].text)}
+        for turn in self.after:
+            lost -= words_of(turn.text)
+        for speaker in {turn.speaker for turn in self.after}:
+            lost -= words_of(speaker)
+        for time in {turn.time for turn in self.after if turn.time is not None} if lost else ():
+            lost -= words_of(f"{time:%A %d %B %Y %H %M} {time.isoformat()}")
+        return frozenset(word for word in lost if not _NUMBER.fullmatch(word))
+
+    def takes(self, row: EditRecord) -> bool:
+        """Whether a row is made of a deleted turn."""
+        if row.turns is not None:
+            return not self.turns.isdisjoint(row.turns)
+        return row.span is None or self.touches(row)
+
+    def touches(self, row: EditRecord) -> bool:
+        """Whether the span of a row lies in a deleted turn."""
+        return row.span is not None and not self.turns.isdisjoint(self.source.turns_at(row.span))
+
+    def is_told_in(self, value: Any) -> bool:
+        """Whether a JSON value has a word that only the deleted text held; times have none."""
+        return bool(self.words) and any(
+            not self.words.isdisjoint(words_of(text))
+            for text in strings(value)
+            if not _TIME.fullmatch(text)
+        )
+
+    @property
+    def texts(self) -> set[str]:
+        """The deleted turns as memories embed and count them."""
+        said = [self.before[number] for number in self.turns]
+        return {form for turn in said for form in (turn.text, turn.line, one_line(turn.line))}
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What becomes of a memory's log.
+
+    ``log`` are its rows, one for one, without what went; ``step`` is what the next step says of
+    it, if the kind writes one. With ``cut`` the rows and marks of that step and of all after it
+    are removed, so that they are done again. ``texts`` went with them: their vectors go.
+    """
+
+    log: Sequence[EditRecord]
+    step: Sequence[EditRecord] = ()
+    cut: int | None = None
+    texts: Collection[str] = ()
+
+
+Rewrite = Callable[[MemoryRecord, int, Sequence[EditRecord], Gone], Rewritten]
+"""(memory, its next step, its log, what goes) → what becomes of the log."""
+
+
+def mask_text(text: str, ranges: Ranges) -> str:
+    """Overwrite some characters; the text keeps its length."""
+    for start, end in ranges:
+        text = text[:start] + MASK * len(text[start:end]) + text[end:]
+    return text
+
+
+def redact_turn(turn: Turn, number: int, what: Redaction) -> Turn:
+    """The turn with this number as a deletion leaves it."""
+    whole = number in what.forgotten
+    ranges = [(0, len(turn.text))] if whole else what.masked.get(number, ())
+    text = mask_text(turn.text, ranges)
+    return turn if text == turn.text else Turn(turn.id, turn.speaker, text, turn.time, turn.session)
+
+
+def find_fates(
+    connection: sqlite3.Connection, document_id: str, *, since: int = 0
+) -> dict[int, Fate]:
+    """The turns of a conversation that were deleted from, from the number ``since`` on."""
+    found = connection.execute(
+        "SELECT number, redacted FROM turns WHERE document_id = ? AND number >= ? AND redacted > 0",
+        (document_id, since),
+    )
+    return {number: _FATES[fate] for number, fate in found}
+
+
+def delete(
+    connection: sqlite3.Connection, document_id: str, what: Redaction, rewrite: Rewrite
+) -> list[tuple[str, int, Sequence[EditRecord]]]:
+    """Delete from a conversation and from all that its memories made of it.
+
+    Returns the steps that are to be appended: memory, step, rows.
+    """
+    gone = Gone(document_id, what, turns.turns(connection, document_id))
+    _overwrite_turns(connection, gone)
+    record_deletion(connection, document_id, gone.turns)
+    texts = gone.texts
+    steps: list[tuple[str, int, Sequence[EditRecord]]] = []
+    renamed, replies = _empty_calls(connection, gone)
+    texts |= replies
+    for memory in _memories(connection, document_id):
+        log, step = _read_log(connection, memory.id)
+        rewritten = rewrite(memory, step, list(log.values()), gone)
+        texts.update(rewritten.texts)
+        _write_log(connection, memory.id, log, rewritten, renamed)
+        if rewritten.step:
+            steps.append((memory.id, step, rewritten.step))
+        _drop_answers(connection, memory.id, gone)
+        connection.execute("DELETE FROM reports WHERE memory_id = ?", (memory.id,))
+        indexes.forget_turns(connection, memory.id, gone.turns)
+    for table in ("vectors", "token_counts"):
+        _drop_texts(connection, table, texts)
+    return steps
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Every text within a JSON value, keys excepted."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from strings(item)
+    elif isinstance(value, Iterable):
+        for item in value:
+            yield from strings(item)
+
+
+def _overwrite_turns(connection: sqlite3.Connection, gone: Gone) -> None:
+    connection.executemany(
+        """UPDATE turns SET text = ?, redacted = CASE redacted WHEN 1 THEN 1 ELSE ? END
+        WHERE document_id = ? AND number = ?""",
+        [
+            (
+                rows.pack(gone.after[number].text),
+                1 if number in gone.what.forgotten else 2,
+                gone.document_id,
+                number,
+            )
+            for number in gone.turns
+        ],
+    )
+    connection.execute("UPDATE documents SET text = x'' WHERE id = ?", (gone.document_id,))
+
+
+def _memories(connection: sqlite3.Connection, document_id: str) -> list[MemoryRecord]:
+    found = connection.execute(
+        f"SELECT {rows.MEMORY_COLUMNS} FROM memories WHERE document_id = ? ORDER BY number",
+        (document_id,),
+    )
+    return [rows.memory_from_row(row) for row in found]
+
+
+def _read_log(connection: sqlite3.Connection, memory_id: str) -> tuple[dict[int, EditRecord], int]:
+    """A log's rows by their numbers, and the memory's next step."""
+    found = connection.execute(
+        f"SELECT number, {rows.EDIT_COLUMNS} FROM edits WHERE memory_id = ? ORDER BY number",
+        (memory_id,),
+    ).fetchall()
+    (last,) = connection.execute(
+        "SELECT max(chunk) FROM steps WHERE memory_id = ?", (memory_id,)
+    ).fetchone()
+    log = {row[0]: rows.edit_from_row(row[1:]) for row in found}
+    return log, 0 if last is None else last + 1
+
+
+def _write_log(
+    connection: sqlite3.Connection,
+    memory_id: str,
+    log: Mapping[int, EditRecord],
+    rewritten: Rewritten,
+    renamed: Mapping[str, str],
+) -> None:
+    connection.executemany(
+        "UPDATE edits SET payload = ?, outcome = ?, reason = ?, call_key = ? WHERE number = ?",
+        [
+            (
+                rows.dump(new.payload),
+                new.outcome,
+                None if new.reason is None else rows.pack(new.reason),
+                renamed.get(new.call_key or "", new.call_key),
+                number,
+            )
+            for (number, old), new in zip(log.items(), rewritten.log, strict=True)
+            if new != old or new.call_key in renamed
+        ],
+    )
+    if rewritten.cut is not None:
+        for table in ("edits", "steps"):
+            connection.execute(
+                f"DELETE FROM {table} WHERE memory_id = ? AND chunk >= ?",
+                (memory_id, rewritten.cut),
+            )
+
+
+def _empty_calls(connection: sqlite3.Connection, gone: Gone) -> tuple[dict[str, str], set[str]]:
+    """Empty the calls that showed a deleted turn, or have a word of it.
+
+    Returns their new keys by the old, and the texts of their replies, which may be embedded.
+    """
+    found = connection.execute(
+        """SELECT number, document_id, turns FROM llm_calls
+        WHERE document_id = ? OR (document_id IS NULL AND memory_id IS NULL)""",
+        (gone.document_id,),
+    ).fetchall()
+    own = prompt_words()
+    tell = gone.words - own
+    hit: list[int] = []
+    for number, document_id, shown in found:
+        if (document_id is not None and meets(shown, gone.turns)) or (
+            tell and _has_word(connection, number, tell)
+        ):
+            hit.append(number)
+    emptied = [calls.empty_call(connection, number) for number in hit]
+    texts = {one_line(text) for call, _ in emptied for text in _read_reply(call)}
+    return {call.key: key for call, key in emptied}, texts
+
+
+def _read_reply(call: CallRecord) -> Iterator[str]:
+    """The texts of a reply in JSON."""
+    try:
+        yield from strings(json.loads(call.completion.text if call.completion else ""))
+    except ValueError:
+        return
+
+
+def _has_word(connection: sqlite3.Connection, number: int, words: Collection[str]) -> bool:
+    """Whether what a call asked or was told has one of some words; its schema is not looked at."""
+    request, reply, tool_calls, error = connection.execute(
+        "SELECT request, reply, tool_calls, error FROM llm_calls WHERE number = ?", (number,)
+    ).fetchone()
+    asked = json.loads(request)
+    said = [asked["messages"], asked["choices"], json.loads(tool_calls or "[]")]
+    blobs = [rows.unpack(blob) for blob in (reply, error) if blob is not None]
+    held = (word for text in strings([said, blobs]) for word in words_of(text))
+    return any(word in words for word in held)
+
+
+def _drop_answers(connection: sqlite3.Connection, memory_id: str, gone: Gone) -> None:
+    """Delete the answers that are made of a deleted turn, cite it, or have a word of it."""
+    ids = {gone.before[number].id for number in gone.turns}
+    for number, shown, *texts in connection.execute(
+        "SELECT number, turns, question, payload FROM answers WHERE memory_id = ?", (memory_id,)
+    ).fetchall():
+        question, payload = map(json.loads, texts)
+        named = {citation.get("node_id") for citation in payload.get("citations", ())}
+        named.update(payload.get("retrieved", ()))
+        if (
+            meets(shown, gone.turns)
+            or not named.isdisjoint(ids)
+            or gone.is_told_in([question, payload])
+        ):
+            connection.execute("DELETE FROM answers WHERE number = ?", (number,))
+
+
+def _drop_texts(connection: sqlite3.Connection, table: str, texts: Collection[str]) -> None:
+    """Delete what a table keeps of texts, for every model."""
+    models = connection.execute(f"SELECT DISTINCT model_id FROM {table}").fetchall()
+    connection.executemany(
+        f"DELETE FROM {table} WHERE model_id = ? AND digest = ?",
+        [(model, rows.text_digest(text)) for (model,) in models for text in texts],
+    )
