@@ -61,7 +61,7 @@ class ChainOfAgents(Baseline):
     Config = ChainOfAgentsConfig
     _config: ChainOfAgentsConfig
 
-    async def answer(self, question: Question) -> Answer:
+    async def _respond(self, question: Question) -> Answer:
         """Marked ``chunks_unread`` where a worker gave no reply that could be used: the notes so
         far go on without its chunk. ReplyInvalid where none did, ContextOverflow where a chunk
         and two notes do not fit the context.

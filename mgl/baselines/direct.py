@@ -38,7 +38,7 @@ class Direct(Baseline):
     Config = DirectConfig
     _config: DirectConfig
 
-    async def answer(self, question: Question) -> Answer:
+    async def _respond(self, question: Question) -> Answer:
         """ContextOverflow where the context has no room for any text."""
         await self.build()
         context = self._tools.llm.context_tokens

@@ -84,7 +84,7 @@ class NaiveRag(Baseline):
             return await session_groups(self._source, count)
         return await turn_groups(self._source, *sizes, count)
 
-    async def answer(self, question: Question) -> Answer:
+    async def _respond(self, question: Question) -> Answer:
         """ContextOverflow where the context has no room for any text."""
         await self.build()
         spans = [row.span for row in self._tools.store.edits(self.id) if row.span is not None]

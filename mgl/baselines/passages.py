@@ -32,7 +32,7 @@ class Passages(Baseline):
     Config = PassagesConfig
     _config: PassagesConfig
 
-    async def answer(self, question: Question) -> Answer:
+    async def _respond(self, question: Question) -> Answer:
         chunks = await self._chunks(self._config.tokens)
         scores = LexicalIndex.of([chunk.text for chunk in chunks]).scores(question.text)
         best = sorted(range(len(chunks)), key=lambda place: -scores[place])[: self._config.k]

@@ -221,7 +221,7 @@ class ReadAgent(Baseline):
 
     # Look-up and answer
 
-    async def answer(self, question: Question) -> Answer:
+    async def _respond(self, question: Question) -> Answer:
         """Marked ``gists_missing`` where a page could not be shortened, ``gists_cut`` where the
         gists do not fit the context, ``look_up_failed`` where no pages could be chosen, and
         ``pages_left_out`` where not all that were chosen fit."""

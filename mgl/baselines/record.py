@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -53,7 +54,8 @@ class Excerpt:
 class Baseline(SourceMemory[Any]):
     """A method over one source; what it keeps serves every question.
 
-    Subclasses set ``kind`` and ``Config``, read beforehand in ``_read`` what they read, and answer.
+    Subclasses set ``kind`` and ``Config``, read beforehand in ``_read`` what they read, and answer
+    in ``_respond``.
     Each row of the log has the span that it is made of, so that a deletion cuts the log where it
     first lost something, and the next build does the rest again (``mgl.memories.deletion``); one
     that holds no words says that it is made of no turns. Turns that were deleted stay so when they
@@ -90,7 +92,17 @@ class Baseline(SourceMemory[Any]):
         if store.find_memory(self.id) is None:
             (tokens,) = await self._tools.llm.count_tokens([self._document.text])
             store.put_memory(self._record(chunks=await self._count_steps(), tokens=tokens))
-        await self._read()
+        with self._showing([None]):
+            await self._read()
+
+    async def answer(self, question: Question) -> Answer:
+        """Answer from what was read, or from the source itself."""
+        with self._showing([None]):
+            return await self._respond(question)
+
+    @abstractmethod
+    async def _respond(self, question: Question) -> Answer:
+        """Answer a question; calls that do not say which turns they show count as showing all."""
 
     async def _count_steps(self) -> int:
         """How many steps ``_read`` takes; 0 where it is not known beforehand."""

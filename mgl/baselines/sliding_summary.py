@@ -82,7 +82,7 @@ class SlidingSummary(Baseline):
             summary = note.text
             self._tools.observer.progress(STAGE, chunk.index + 1, total)
 
-    async def answer(self, question: Question) -> Answer:
+    async def _respond(self, question: Question) -> Answer:
         """Marked ``chunks_unread`` where a chunk gave no summary that could be used: the one so
         far stays. ReplyInvalid where none did, ContextOverflow where a chunk and two summaries do
         not fit the context.

@@ -18,7 +18,7 @@ class Transcript(Baseline):
     Config = BaselineConfig
     _config: BaselineConfig
 
-    async def answer(self, question: Question) -> Answer:
+    async def _respond(self, question: Question) -> Answer:
         """ContextOverflow where the conversation does not fit."""
         llm, turns = self._tools.llm, self._turns(range(len(self.conversation.turns)))
         needed = sum(await llm.count_tokens([turn.text for turn in turns]))

@@ -40,7 +40,7 @@ class Turns(Baseline):
     Config = TurnsConfig
     _config: TurnsConfig
 
-    async def answer(self, question: Question) -> Answer:
+    async def _respond(self, question: Question) -> Answer:
         await self.build()
         lines = [turn.line for turn in self.conversation.turns]
         scores = await self._scores(question.text, lines)

@@ -58,11 +58,6 @@ def held(store: Store, words: Iterable[str]) -> list[str]:
     return [word for word in words if any(word.encode() in file for file in files)]
 
 
-@pytest.mark.parametrize("kind", ["sliding-summary", "read-agent", "naive-rag", "turns"])
-def test_baselines_forget(kind: str) -> None:
-    assert isinstance(registry.load("memory", kind), Forgets)
-
-
 async def test_a_summary_goes_with_all_that_were_made_of_it(store: Store) -> None:
     mine, engine = asking(store, noting)
     method = SlidingSummary(mine, TALK, (), SUMMARY)

@@ -23,7 +23,7 @@ from mgl.llm.base import Sampling
 from mgl.memories.base import Recall, TalkMemory, Tools
 from mgl.memories.calls import answer_from_lines
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.edits import VOCABULARY, AddEntity, AddFact, Assign, Edit, PutCategory
+from mgl.memories.mnemis.edits import VOCABULARY, AddEntity, AddFact, Assign, Edit, PutCategory, Restore
 from mgl.memories.mnemis.episodes import split_source
 from mgl.memories.mnemis.forgetting import MnemisRedactor
 from mgl.memories.mnemis.hierarchy import renew_hierarchy
@@ -313,6 +313,8 @@ def _find_steps(rows: Sequence[EditRecord]) -> Iterator[tuple[str, int]]:
         edit = VOCABULARY.edit(row)
         if isinstance(edit, AddEntity | AddFact | PutCategory):
             yield edit.id, row.chunk
+        elif isinstance(edit, Restore):
+            yield edit.node.id, row.chunk
         elif isinstance(edit, Assign):
             yield f"{edit.category}|{edit.child}", row.chunk
 
