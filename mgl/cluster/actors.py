@@ -90,7 +90,9 @@ class HomeStore(Store):
         store._ray, store._home = ray, home
         return store
 
-    def add_call(self, call: CallRecord, memory_id: str | None) -> None:
+    def add_call(
+        self, call: CallRecord, memory_id: str | None, *, since: int | None = None
+    ) -> None:
         self._call("add_call", call, memory_id)
 
     def find_call(self, key: str) -> CallRecord | None:

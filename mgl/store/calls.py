@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from mgl.llm.base import (
     Completion,
@@ -28,9 +28,6 @@ from mgl.llm.calls import CallRecord, Lineage, content_hash, request_json
 from mgl.store import rows
 from mgl.store.lineage import deleted_since, encode_turns
 
-if TYPE_CHECKING:
-    from mgl.store.database import Store
-
 __all__ = ["COLUMNS", "StoreCallLog", "call_from_row", "empty_call", "insert_call"]
 
 COLUMNS: Final = (
@@ -40,10 +37,22 @@ COLUMNS: Final = (
 )
 
 
+class Calls(Protocol):
+    """Where calls are kept; ``mgl.store.Store`` is one."""
+
+    def count_deletions(self) -> int: ...
+
+    def find_call(self, key: str) -> CallRecord | None: ...
+
+    def add_call(
+        self, call: CallRecord, memory_id: str | None, *, since: int | None = None
+    ) -> None: ...
+
+
 class StoreCallLog:
     """A ``mgl.llm.calls.CallLog`` over the store; ``memory_id`` owns what is recorded."""
 
-    def __init__(self, store: Store, memory_id: str | None = None) -> None:
+    def __init__(self, store: Calls, memory_id: str | None = None) -> None:
         self._store = store
         self._memory_id = memory_id
         self._since = store.count_deletions()

@@ -23,7 +23,15 @@ from mgl.llm.base import Sampling
 from mgl.memories.base import Recall, TalkMemory, Tools
 from mgl.memories.calls import answer_from_lines
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.edits import VOCABULARY, AddEntity, AddFact, Assign, Edit, PutCategory, Restore
+from mgl.memories.mnemis.edits import (
+    VOCABULARY,
+    AddEntity,
+    AddFact,
+    Assign,
+    Edit,
+    PutCategory,
+    Restore,
+)
 from mgl.memories.mnemis.episodes import split_source
 from mgl.memories.mnemis.forgetting import MnemisRedactor
 from mgl.memories.mnemis.hierarchy import renew_hierarchy
