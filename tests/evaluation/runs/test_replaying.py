@@ -146,7 +146,7 @@ def test_a_run_that_is_not_complete_is_refused(trial: Trial, tmp_path: Path) -> 
     manifest.write(out)
     with pytest.raises(InputError) as caught:
         again(trial, out)
-    assert "--resume" in caught.value.hint
+    assert "mgl eval resume" in caught.value.hint
 
 
 def test_a_changed_file_is_refused(trial: Trial, tmp_path: Path) -> None:
