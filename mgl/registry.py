@@ -1,4 +1,4 @@
-"""Names to the classes behind them; nothing is imported before it is asked for.
+"""Maps names to classes, which are imported when they are first loaded.
 
     >>> names("memory")                                   # doctest: +NORMALIZE_WHITESPACE
     ['chain-of-agents', 'direct', 'gam', 'graph', 'hgmem', 'mindgraph', 'mnemis', 'naive-rag',
@@ -6,9 +6,9 @@
     >>> load("memory", "mindgraph").__name__
     'MindGraph'
 
-Other packages add to it by an entry point of the group ``mgl.memories`` or ``mgl.benchmarks``,
-whose name is what a user types and whose value is ``module:attribute``. What is registered stays a
-plain class, or for a benchmark a plain object (``mgl.benchmarks.base``).
+Other packages add entry points to the group ``mgl.memories`` or ``mgl.benchmarks``: the name is
+what a user types, the value ``module:attribute``, a plain class or, for a benchmark, a plain object
+(``mgl.benchmarks.base``).
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ _GROUPS: Final[Mapping[str, str]] = {"benchmark": "mgl.benchmarks", "memory": "m
 
 
 def names(kind: str) -> list[str]:
-    """Every registered name of a kind, sorted."""
+    """List the registered names of a kind, sorted."""
     return sorted(_targets(kind))
 
 
 def load(kind: str, name: str) -> Any:
-    """What is registered under a name; UsageError (with the nearest name) if nothing is."""
-    shipped = _SHIPPED[kind]  # goes before what other packages register, and needs no search
+    """Import what is registered under a name; UsageError with the nearest name if nothing is."""
+    shipped = _SHIPPED[kind]  # wins over other packages, and needs no search for them
     targets = shipped if name in shipped else _targets(kind)
     if name not in targets:
         near = get_close_matches(name, targets, n=1)
         known = ", ".join(sorted(targets))
         raise UsageError(
             f"there is no {kind} {name!r}",
-            hint=f"did you mean {near[0]!r}?" if near else f"known are: {known}",
+            hint=f"did you mean {near[0]!r}?" if near else f"choose one of: {known}",
         )
     module, _, attribute = targets[name].partition(":")
     try:

@@ -132,7 +132,7 @@ class Lab:
         log.attach(opened.id)
         keep = AnswerKeeper(self._store, plan.source.id)
         start = time.monotonic()
-        answer = self._place.run(lambda: keep.watch(opened.answer(asked)))
+        answer = self._place.loop.run(lambda: keep.watch(opened.answer(asked)))
         usage = Usage(client.usage(), time.monotonic() - start)
         if not keep.put(opened.id, answer):
             self._observer.note(UNKEPT)
