@@ -141,7 +141,7 @@ def test_a_home_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.usefixtures("tiny")
 def test_too_little_disk_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=1_000_000))
-    monkeypatch.setattr(doctor, "free_memory", lambda: 10**6)
+    monkeypatch.setattr(doctor, "read_free_memory", lambda: 10**6)
     found = checks("tiny")
     assert not found["disk"].ok
     assert not found["memory"].ok
@@ -149,7 +149,7 @@ def test_too_little_disk_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_free_memory_is_a_plausible_figure() -> None:
-    free = doctor.free_memory()
+    free = doctor.read_free_memory()
     assert free is None or 10**7 < free < 10**14
 
 
