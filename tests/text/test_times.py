@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.text import read_conversations, time_mentions
-from mgl.text.times import Days, month, nearest_weekday, season, shift, stretch, week, weekend
+from mgl.text.days import Days, month, nearest_weekday, season, shift, stretch, week, weekend
 
 SAID = datetime(2023, 5, 8, 13, 56)
 
