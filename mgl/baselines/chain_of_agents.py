@@ -5,7 +5,7 @@ sees the question, what the worker before it passed on (the communication unit) 
 and writes the unit for the next one. The manager sees the last unit and the question alone. The
 paper's roles, our prompts; the manager's is the call that answers for every baseline, so that
 methods differ by what they read alone. The question is known from the start, so that nothing is
-read beforehand; a chain that was interrupted goes on from the log of calls.
+read beforehand; a chain that was interrupted resumes from the log of calls.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Part {number}:
 {text}
 
 Write the notes for the next reader: whatever in the notes so far and in your part helps to answer \
-the question, with names, numbers and words of the text. Keep what was summarize unless your part \
+the question, with names, numbers and words of the text. Keep what was noted unless your part \
 corrects it. Do not answer the question unless the text does.
 
 {"notes": "..."}""",

@@ -7,15 +7,33 @@ from dataclasses import replace
 import pytest
 
 from mgl import registry
+from mgl.baselines import chain_of_agents, read_agent, sliding_summary
 from mgl.lab.model import NoModel
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import MemoryKind
+from mgl.prompt import Prompt
 from mgl.store import Store
 from mgl.types import Source
 from tests.baselines.asking import BOOK, QUESTION, TALK, answered, asking
 
+PINNED = {
+    "chain-of-agents.worker": "ef43c0ba43ea5608",
+    "read-agent.gist": "2aaf2dcc8c6683b3",
+    "read-agent.look-up": "8bf0901e3b2d5319",
+    "read-agent.one": "a518a11063a9b894",
+    "read-agent.pause": "a88ff202ab4f1374",
+    "read-agent.several": "18967cb245825ffb",
+    "sliding-summary.summary": "fa5a03ff08301bae",
+}
 NAMES = ["chain-of-agents", "direct", "naive-rag", "read-agent", "sliding-summary"]
+
+
+def test_prompts_are_pinned() -> None:
+    modules = (chain_of_agents, read_agent, sliding_summary)
+    prompts = [each for room in modules for each in vars(room).values() if isinstance(each, Prompt)]
+    hashes = {prompt.name: prompt.hash[:16] for prompt in prompts}
+    assert {name: hashes[name] for name in PINNED} == PINNED
 
 
 @pytest.mark.parametrize("name", NAMES)

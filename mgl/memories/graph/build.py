@@ -6,7 +6,7 @@ cannot be used, or comes too late, is read once more when all others are through
 failed: it never stops the document. A chunk in which nothing is found is no failure.
 
 A failed chunk of a finished graph can be read again: it is then a step behind all others, so that
-what is there stays as it is, and has the place in the graph that it would have had.
+the log keeps its rows, and what it says has the place in the graph that it would have had.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Estimate:
 
     ``chunks`` is all that the document has, ``done`` how many of them are in the log.
     ``input_tokens`` are those of the prompts, chat template included; with gleanings they are
-    what these read at least. ``output_tokens`` and ``seconds`` are reckoned from ``measured``
+    what these read at least. ``output_tokens`` and ``seconds`` are estimated from ``measured``
     calls that this model made for graphs on this machine, and None where it made none.
     Summaries of long descriptions come on top.
     """
@@ -153,7 +153,7 @@ class GraphBuilder:
         await for_each(failed, read, at_once=self._config.in_flight)
 
     async def _read_again(self, chunk: Chunk, time: int, what: str) -> Rows:
-        """Read a chunk for the ``time``-th time after the first: warm, and each time anew."""
+        """Read a chunk for the ``time``-th time after the first: warm, with a seed of its own."""
         config, rows = self._config, Rows(Passage.of(self._document, chunk))
         warm = max(config.temperature, _AGAIN_TEMPERATURE)
         seed = config.seed + time * _AGAIN_SEED
@@ -204,7 +204,7 @@ class GraphBuilder:
         ``description_tokens``; one step of the log.
 
         The model summarises what is said; without one, its first sentences are kept. A summary
-        that cannot be had leaves the several in their place, and says so in the log.
+        that fails leaves the several in their place; the log says so.
         """
         tools, most = self._tools, self._config.description_tokens
         gathered = gather(tools.store.edits(self._memory_id))

@@ -14,7 +14,7 @@ OVERLAP_TOKENS: Final = 50
 class GraphConfig(BaseModel):
     """What decides an entity graph, and ``in_flight``, which decides its pace alone.
 
-    A method that stands on the graph extends it with fields of its own. It leaves these as they
+    A method that uses the graph extends it with fields of its own. It leaves these as they
     are, defaults included: a graph is shared by all that agree on them. ``extraction`` says who
     finds entities and relations: the ``model``, chunk by chunk, or code, which knows ``terms``
     alone (``mgl.memories.graph.by_terms``) and leaves gleanings, types and reply budgets unused.

@@ -69,7 +69,7 @@ class Description(_Proposal):
 def extraction_schema(
     sentences: int, types: tuple[str, ...], most_entities: int, most_relations: int
 ) -> type[Extraction]:
-    """The schema of a reply on a passage of so many sentences."""
+    """The schema of a reply on a passage of ``sentences`` sentences."""
     name = Annotated[str, max_chars(DECODED_NAME_CHARS)]
     text = Annotated[str, max_chars(DESCRIPTION_CHARS)]
     src = number(1, sentences)
@@ -99,7 +99,7 @@ def extraction_schema(
 
 @cache
 def description_schema(tokens: int) -> type[Description]:
-    """The schema of a description of about so many tokens."""
+    """The schema of a description of about ``tokens`` tokens."""
     text = Annotated[str, Field(min_length=1), max_chars(4 * tokens)]
     return create_model("description", __base__=Description, description=(text, ...))
 

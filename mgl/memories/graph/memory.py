@@ -186,7 +186,7 @@ def _find_stale(rows: Sequence[EditRecord], steps: int, chunks: int) -> set[tupl
 
 
 def find_graph_before(store: Store, identity: str, config: GraphConfig) -> str | None:
-    """The id of the graph that a memory which is in the store stands on: of those of its document,
+    """Find the graph that a stored memory was built with: of those of its document,
     its model and this configuration, whatever prompts they were built with, the newest that was
     begun before it. None where there is none."""
     records = store.memories()

@@ -7,7 +7,7 @@ its log and never changes: what a question adds is kept beside it.
 Rows of one key are one entity: its mentions joined, its different descriptions joined, its name
 the spelling that is written most often, its type the one that is said most often (``UNKNOWN``
 only where nothing else is); of equals the first in the text. A ``describe`` row stands in place
-of the joined description; the last of a key holds, also where it says that none could be had.
+of the joined description; the last of a key holds, also where it says that the summary failed.
 
 Chunks are folded in the order of the text, whatever the order in which they were read; one that
 was read once more, after it had failed, at its place.

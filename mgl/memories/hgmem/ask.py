@@ -52,7 +52,7 @@ ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
 
 class Unreadable(Exception):
-    """A reply with delimiters could not be read; the released code then begins anew."""
+    """A reply with delimiters could not be read; the released code then restarts."""
 
 
 class Asker(Protocol):
@@ -61,7 +61,7 @@ class Asker(Protocol):
     async def evolution(
         self, memory: Memory, subqueries: Sequence[str], found: Sequence[Retrieve]
     ) -> Proposal[Evolution]:
-        """Fig. 4: what to insert and what to say anew."""
+        """Fig. 4: what to insert and what to update."""
         ...
 
     async def merges(self, memory: Memory) -> Proposal[Merges]:

@@ -23,12 +23,12 @@ class HgMemConfig(PresetConfig, GraphConfig):
     """How a question is answered over a document's graph; and how that graph is built.
 
     ``retrieval`` leaves out one of the two ways to look for evidence, ``update`` and ``merge`` one
-    of the ways in which the memory evolves (Table 2). ``force_steps`` goes on to the last step and
-    answers at each (Fig. 3), and asks the query itself again where the model has no concern.
+    of the ways in which the memory evolves (Table 2). ``force_steps`` takes every step and answers
+    at each (Fig. 3); where the model has no concern, it asks the query itself again.
     ``compat`` ``released_code`` does what the authors' code does in place of what their paper says:
     exploration beyond the memory is not held to what lies beyond it, investigation reaches two
     hops, an update replaces the vertices, the hyperedges of merged points stay, each subquery also
-    finds chunks by their own likeness, and a reply that cannot be read begins the question anew.
+    finds chunks by their own likeness, and a reply that cannot be read restarts the question.
     ``format`` is how the model replies: JSON under a schema, or the paper's text with delimiters.
     ``preset`` ``small`` asks for less at a time, over a graph of terms
     (``mgl.memories.hgmem.small``).
@@ -80,7 +80,7 @@ class HgMemConfig(PresetConfig, GraphConfig):
 
     def sampling(self, step: int, attempt: int = 0) -> Sampling:
         """How tokens are drawn in a step, each with a seed of its own: a memory that stayed as it
-        was is not asked the same again. ``attempt`` counts how often the question was begun anew.
+        was is not asked the same again. ``attempt`` counts how often the question was restarted.
         """
         seed = self.reply_seed + step + _ATTEMPT * attempt
         return Sampling(self.reply_temperature, self.reply_top_p, self.reply_tokens, seed)

@@ -1,11 +1,11 @@
-"""How a proposal becomes edits: names to vertices, points that are there, merges that can be.
+"""How a proposal becomes edits: names become vertices, places become points.
 
 Source: HGMem §3.5. What cannot be applied is logged with its reason and changes nothing:
 
     too_few_vertices   a new point whose names are of fewer than two entities
-    duplicate_point    one with the vertices and the words of a point that is there
-    unchanged          an update that says what was said
-    unknown_point      an update or a merge of a point that is not there
+    duplicate_point    one with the vertices and the words of an existing point
+    unchanged          an update that changes nothing
+    unknown_point      an update or a merge of a point that does not exist
     overlapping        a merge of points of which fewer than two are left by an earlier merge
 """
 

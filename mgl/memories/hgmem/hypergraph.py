@@ -47,7 +47,7 @@ class Hypergraph:
         return frozenset(v for v in self._structure.all_v if not v.startswith(_ANCHOR))
 
     def add_vertex(self, vertex: str) -> None:
-        """Add a vertex; one that is there stays as it is."""
+        """Add a vertex; an existing one stays as it is."""
         if vertex.startswith(_ANCHOR):
             raise ValueError(f"{vertex!r} cannot be the name of a vertex")
         if not self._structure.has_v(vertex):
@@ -60,7 +60,7 @@ class Hypergraph:
     def add_edge(self, edge: str, vertices: Iterable[str]) -> None:
         held = frozenset(vertices)
         if edge in self._vertices or not held:
-            raise ValueError(f"hyperedge {edge} is there, or has no vertex")
+            raise ValueError(f"hyperedge {edge} exists, or has no vertex")
         missing = sorted(held - self.vertices)
         if missing:
             raise KeyError(missing[0])

@@ -32,7 +32,7 @@ __all__ = ["HgMem"]
 class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
     """The memory of one question; without a question it is the graph, by the graph's ``id``.
 
-    One that is opened again by its ``identity`` stands on the graph that it was begun over.
+    One that is opened again by its ``identity`` uses the graph that it was begun with.
     ``graph`` is that of this document and configuration, where it is open already.
     """
 

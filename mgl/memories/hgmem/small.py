@@ -65,11 +65,11 @@ class SmallAsker:
                 claims.append((number, claim))
         best = max((claim.support for _, claim in claims), default=0.0)
         floor = SUPPORTED if memory.points else min(SUPPORTED, best)
-        made, anew = Evolution(), dict[int, str]()
+        made, updates = Evolution(), dict[int, str]()
         for number, claim in claims:
             if claim.support >= floor:
-                self._place(made, anew, memory, number, claim, entities)
-        made.updated += [PointUpdate(point=at, description=text) for at, text in anew.items()]
+                self._place(made, updates, memory, number, claim, entities)
+        made.updated += [PointUpdate(point=at, description=text) for at, text in updates.items()]
         return Proposal("evolve", made)
 
     async def merges(self, memory: Memory) -> Proposal[Merges]:
@@ -124,21 +124,21 @@ class SmallAsker:
     def _place(
         self,
         made: Evolution,
-        anew: dict[int, str],
+        updates: dict[int, str],
         memory: Memory,
         number: int,
         claim: Claim,
         found: frozenset[str],
     ) -> None:
-        """Put a claim into a point that has its entities, or into one of its own; ``anew`` has what
-        the claims before it make of points, by their places."""
+        """Put a claim into a point that has its entities, or into one of its own; ``updates``
+        are the new descriptions of points, by their places."""
         names = self._names(number, claim, found)
         held = {entity_key(name) for name in names}
         for place, point in enumerate(memory.points.values()):
             if point.vertices == held and self._inquiry.config.update:
-                text = anew.get(place, point.description)
+                text = updates.get(place, point.description)
                 if claim.text not in text:
-                    anew[place] = f"{text} {claim.text}"
+                    updates[place] = f"{text} {claim.text}"
                 return
         if len(names) > 1:
             made.inserted.append(NewPoint(objects=names, description=claim.text))

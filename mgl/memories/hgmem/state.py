@@ -46,7 +46,7 @@ class Vertex:
 @dataclass(frozen=True, slots=True)
 class Point:
     """A memory point (Eq. 5). ``number`` is its own; ``step`` is when it came, ``changed`` when it
-    was last said anew, ``parents`` what it was merged of."""
+    was last updated, ``parents`` what it was merged of."""
 
     number: int
     description: str
@@ -65,7 +65,7 @@ class AddVertex:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """A new point; its vertices are there already."""
+    """A new point over vertices that exist."""
 
     step: int
     point: int
@@ -75,8 +75,8 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A point is said anew; its vertices stay (§3.5), but for the released code's, which gives
-    others."""
+    """A new description of a point; its vertices stay (§3.5), except in the released code, which
+    gives others."""
 
     step: int
     point: int
@@ -101,7 +101,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Everything begins anew: what the released code does where a reply cannot be read."""
+    """The memory is emptied: what the released code does where a reply cannot be read."""
 
 
 Edit = AddVertex | Insert | Update | Merge | Restart
@@ -132,8 +132,8 @@ EMPTY = Memory()
 
 
 def apply(memory: Memory, edit: Edit) -> Memory:
-    """The memory after one edit. ValueError for one that cannot be: a point or a vertex that is
-    not there, or is there already."""
+    """The memory after one edit. ValueError for one that does not fit: a point or a vertex that is
+    missing, or exists already."""
     points, vertices = dict(memory.points), dict(memory.vertices)
     hypergraph, following = memory.hypergraph.copy(), memory.next_point
     match edit:
@@ -141,7 +141,7 @@ def apply(memory: Memory, edit: Edit) -> Memory:
             return Memory()
         case AddVertex(vertex=vertex):
             if vertex.id in vertices:
-                raise ValueError(f"vertex {vertex.id} is there")
+                raise ValueError(f"vertex {vertex.id} exists")
             vertices[vertex.id] = vertex
             hypergraph.add_vertex(vertex.id)
         case Insert(point=number, description=description):
@@ -152,7 +152,7 @@ def apply(memory: Memory, edit: Edit) -> Memory:
             hypergraph.add_edge(str(number), held)
             following += 1
         case Update(point=number, description=description):
-            _check(number in points, f"there is no point {number}")
+            _check(number in points, f"no point {number}")
             held = points[number].vertices if edit.vertices is None else frozenset(edit.vertices)
             _check(len(held) > 1 and held <= vertices.keys(), f"point {number} has no vertices")
             if held != points[number].vertices:

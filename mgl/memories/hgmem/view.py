@@ -1,7 +1,7 @@
 """HGMem's memory as exporters draw it: entities, and points as areas around theirs.
 
 Each wording of a point is a node with a life of its own, from the step that gave it to the one that
-said it anew or merged it, so that the memory can be seen as it was after any step.
+updated or merged it, so that the memory can be seen as it was after any step.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def draw_log(
 ) -> tuple[tuple[ViewNode, ...], tuple[ViewEdge, ...]]:
     """The nodes and edges of a log: every vertex, every wording of every point.
 
-    What began anew is named by its attempt, whose points have the numbers of the next one's.
+    What was restarted is named by its attempt, whose points have the numbers of the next one's.
     """
     nodes: list[ViewNode] = []
     edges: list[ViewEdge] = []
@@ -59,7 +59,7 @@ def draw_log(
                 continue
             name = f"point {point.number}{mark}"
             if point.changed != point.step:
-                name += f", said anew in step {point.changed}"
+                name += f", updated in step {point.changed}"
             spans = [_span(held.vertices[each], graph, chunks) for each in sorted(point.vertices)]
             nodes.append(
                 ViewNode(
@@ -85,7 +85,7 @@ def draw_log(
 
 
 def _attempts(rows: Sequence[EditRecord]) -> list[tuple[list[tuple[int, Edit]], int | None]]:
-    """The edits of each attempt, and the step in which everything was begun anew after it."""
+    """The edits of each attempt, and the step of the restart that ended it."""
     attempts: list[tuple[list[tuple[int, Edit]], int | None]] = []
     edits: list[tuple[int, Edit]] = []
     for row in rows:
@@ -146,12 +146,12 @@ def _changes(said: object, at: str) -> Iterator[str]:
         case Insert(point=point, vertices=vertices, description=description):
             yield f"{at}: point {point} inserted over {', '.join(vertices)}: {description}"
         case Update(point=point, description=description):
-            yield f"{at}: point {point} said anew: {description}"
+            yield f"{at}: point {point} updated: {description}"
         case Merge(point=point, parents=parents, description=description):
             merged = ", ".join(map(str, parents))
             yield f"{at}: points {merged} merged into point {point}: {description}"
         case Restart():
-            yield f"{at}: begun anew"
+            yield f"{at}: restarted"
 
 
 def _describe(point: Point) -> str:

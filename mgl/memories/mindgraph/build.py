@@ -95,7 +95,7 @@ async def read_block(
 
 
 async def _most_operations(tools: Tools, block: Block, config: MindGraphConfig) -> int:
-    """How many edits surely fit the reply's budget, whichever sources they cite."""
+    """How many edits fit the reply's budget even with the longest source."""
     source = 4
     if config.cite == "quote":
         quotes = [block.document.quote(span) for span in block.sentences]

@@ -520,7 +520,7 @@ async def test_the_view_shows_points_as_they_were(memory_for: Ask) -> None:
     first = {node.id for node in view.at(1).nodes if node.kind == "point"}
     then = {node.id for node in view.at(2).nodes if node.kind == "point"}
     assert first == {"point 0"}
-    assert then == {"point 0, said anew in step 1", "point 1"}
+    assert then == {"point 0, updated in step 1", "point 1"}
     assert all(view.document.quote(node.span) for node in view.nodes)
 
 
