@@ -178,7 +178,7 @@ def test_a_model_of_the_process_is_refused(ray: Any) -> None:
         execute = shard(ray, places.store.path, places.choice, (), SilentObserver(), concurrency=1)
         with (
             places.open("smollm2-135m") as place,
-            pytest.raises(UsageError, match="ask model servers"),
+            pytest.raises(UsageError),
             execute(place),
         ):
             pass
