@@ -1,11 +1,11 @@
-"""What a benchmark is: sources, and questions that are asked of them.
+"""What a benchmark is: sources, and questions about them.
 
     >>> benchmark = registry.load("benchmark", "locomo")            # doctest: +SKIP
     >>> dataset = benchmark.read(Path("locomo10.json"))             # doctest: +SKIP
     >>> dataset.items[0].question.text                              # doctest: +SKIP
     'When did Caroline go to the LGBTQ support group?'
 
-One small file a benchmark turns the official file into this. Nothing is downloaded.
+One module per benchmark reads the official files into this. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -35,14 +35,13 @@ __all__ = [
 class Item:
     """One question of one source; ``id`` is unique in the benchmark.
 
-    ``question`` is what a memory is asked: where the benchmark or a paper puts it in a form of its
-    own (a claim, choices by letter), in that form. ``golds`` are the reference answers, none where
-    there is none. ``category`` is the benchmark's own name. ``evidence`` are ids of turns, sessions
-    or passages that hold the answer. ``choices`` are the answers to choose from, in the order of
-    their letters. ``pair`` is what an item has in common with those it is scored together with.
-    ``labels`` are further things to report by (difficulty, length). ``passage`` is the text that
-    the question was made from, for judges that read it beside an answer. None of these but
-    ``question`` is ever shown to the model that answers.
+    ``question`` is what a memory is asked, in the form of the benchmark or paper (a claim, choices
+    by letter). ``golds`` are the reference answers, if any. ``category`` is the benchmark's own
+    name. ``evidence`` are ids of turns, sessions or passages that hold the answer. ``choices`` are
+    the answers to choose from, in the order of their letters. Items with one ``pair`` are scored
+    together. ``labels`` are further things to report by (difficulty, length). ``passage`` is the
+    text that the question was made from, for judges. Only ``question`` is ever shown to the model
+    that answers.
     """
 
     id: str
@@ -73,9 +72,9 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a user is told of a benchmark: its title, its paper, where its files are had, their
-    licence, which of them are needed, how many items the official release has (None: not fixed),
-    and which file or folder of MGL_DATA is looked at."""
+    """A benchmark for users: its title and paper, ``where`` to get its files, their licence, which
+    are needed, how many items the official release has (None if that varies), and the file or
+    folder of MGL_DATA that holds them."""
 
     title: str
     paper: str

@@ -1,11 +1,18 @@
-"""Who judges the answers of a run: several judges, and each of them several times.
+"""Who judges a run's answers: a panel of judges, and the labelled answers to hold them against.
 
     >>> [seat.key for seat in seat_panel("entailment", "a", [("entailment", "b")], repeats=1)]
     ['entailment', 'entailment, again 1', 'entailment by b', 'entailment by b, again 1']
 
-The first judge's verdict is the score of an answer, and records have it by the judge's name alone;
-others are told apart by their models. A verdict that is asked again, with other seeds and at a
-temperature above 0, tells how far its judge agrees with itself, and is no score.
+The first judge's verdict is the score of an answer and is recorded under the judge's name alone;
+other judges are named with their models. A repeated verdict, sampled with another seed at a
+temperature above 0, shows how far its judge agrees with itself, and is not a score.
+
+Answers that people have judged are JSON lines, or a JSON list:
+
+    {"question": "Where did Ann go?", "gold": ["Rome"], "answer": "To Rome.", "correct": true}
+
+``gold`` is a text or a list of texts. ``category`` (of LoCoMo's its number), ``id`` and ``passage``
+are optional, for judges that read them.
 """
 
 from __future__ import annotations
@@ -28,10 +35,10 @@ __all__ = ["LabelledAnswer", "LabelledSet", "Seat", "read_labelled", "seat_panel
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One verdict that is asked for of every answer: ``judge`` is a name of ``JUDGES``, ``model``
-    the profile that is asked, ``repeat`` 0 for the verdict itself, and 1, 2, … for it again.
+    """One verdict to ask for on every answer: ``judge`` is a name of ``JUDGES``, ``model`` a
+    profile, ``repeat`` 0 for the verdict itself and 1, 2, … for its repeats.
 
-    ``who`` stands for the judge and its model in records, ``key`` for this verdict of theirs.
+    Records name the judge with its model as ``who``, and this verdict as ``key``.
     """
 
     judge: str
@@ -61,7 +68,7 @@ def seat_panel(
 
 @dataclass(frozen=True, slots=True)
 class LabelledAnswer:
-    """An answer and whether people called it right. The ``id`` of its item is its own."""
+    """An answer and whether people called it right; its item's ``id`` is the answer's own."""
 
     item: Item
     answer: str
@@ -70,7 +77,7 @@ class LabelledAnswer:
 
 @dataclass(frozen=True, slots=True)
 class LabelledSet:
-    """The answers of a file in its order, and the file's hash, None if there is no file."""
+    """The answers of a file in order, and the file's hash, None without a file."""
 
     answers: tuple[LabelledAnswer, ...]
     sha256: str | None
@@ -89,8 +96,7 @@ class _Row(BaseModel):
 
 
 def read_labelled(path: Path) -> LabelledSet:
-    """The answers of a file; InputError, with the place, if one is not as above, and where two
-    are of one id."""
+    """Read labelled answers; InputError, with the place, for an invalid one and a repeated id."""
     file = open_file(path)
     rows = file.rows(_Row, hint="each answer has question, gold, answer and correct")
     answers: dict[str, LabelledAnswer] = {}
