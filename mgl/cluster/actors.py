@@ -64,9 +64,9 @@ class Home:
         self._store = Store.open(path)
         self._messages: defaultdict[str, list[Message]] = defaultdict(list)
 
-    def call(self, method: str, *arguments: Any) -> Any:
+    def call(self, method: str, *arguments: Any, **named: Any) -> Any:
         """Call a method of the store."""
-        return getattr(self._store, method)(*arguments)
+        return getattr(self._store, method)(*arguments, **named)
 
     def put_message(self, unit: str, message: Message) -> None:
         """Keep what is said of a unit until it is taken."""
@@ -78,7 +78,7 @@ class Home:
 
 
 class HomeStore(Store):
-    """A store whose calls, token counts and vectors are the home's."""
+    """A store whose calls, deletions, token counts and vectors are the home's."""
 
     _ray: Any
     _home: Any
@@ -93,7 +93,11 @@ class HomeStore(Store):
     def add_call(
         self, call: CallRecord, memory_id: str | None, *, since: int | None = None
     ) -> None:
-        self._call("add_call", call, memory_id)
+        self._call("add_call", call, memory_id, since=since)
+
+    def count_deletions(self, conversation_id: str | None = None) -> int:
+        count: int = self._call("count_deletions", conversation_id)
+        return count
 
     def find_call(self, key: str) -> CallRecord | None:
         found: CallRecord | None = self._call("find_call", key)
@@ -115,10 +119,10 @@ class HomeStore(Store):
     ) -> None:
         self._call("put_vectors", model_id, texts, vectors)
 
-    def _call(self, method: str, *arguments: Any) -> Any:
+    def _call(self, method: str, *arguments: Any, **named: Any) -> Any:
         """Call the home; an error of mgl that was raised there is raised here."""
         try:
-            return self._ray.get(self._home.call.remote(method, *arguments))
+            return self._ray.get(self._home.call.remote(method, *arguments, **named))
         except self._ray.exceptions.RayTaskError as error:
             if isinstance(error.cause, MglError):
                 raise error.cause from None
