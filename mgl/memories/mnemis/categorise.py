@@ -55,8 +55,6 @@ from mgl.memories.mnemis.state import Category, Node, State
 from mgl.memories.propose import Proposal, propose
 from mgl.prompt import one_line
 
-__all__ = ["describe_categories", "form_by_model"]
-
 NONE = "None"
 NAME_LENGTH, FEWEST, EXAMPLES = 48, 4, 5
 CHILDREN, FEWER_CHILDREN, TAGS, TOKENS, AT_ONCE = 30, 12, 5, 200, 32

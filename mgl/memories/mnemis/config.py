@@ -12,8 +12,6 @@ from pydantic import Field
 from mgl.llm.base import Sampling
 from mgl.memories.base import PresetConfig
 
-__all__ = ["MnemisConfig"]
-
 
 class MnemisConfig(PresetConfig):
     """How a source is taken in, categorised and read.

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
+from itertools import takewhile
 from typing import Final, TypeVar
 
 from mgl.memories.log import FORGET, Vocabulary
@@ -24,27 +25,6 @@ from mgl.memories.mnemis.state import (
     Table,
 )
 from mgl.types import Span
-
-__all__ = [
-    "VOCABULARY",
-    "AddEntity",
-    "AddEpisode",
-    "AddFact",
-    "Assign",
-    "Close",
-    "Describe",
-    "DropHierarchy",
-    "Edit",
-    "FinishHierarchy",
-    "Forget",
-    "PutCategory",
-    "Repeat",
-    "Restore",
-    "apply",
-    "replay",
-    "turns_of",
-]
-
 
 ItemT = TypeVar("ItemT")
 
@@ -180,13 +160,21 @@ def apply(state: State, edit: Edit) -> State:
         case AddEpisode(episode=episode):
             number = episode.number
             _check(number >= state.counts.get("n", 0), f"episode {number} was there")
-            episodes = state.episodes.put(number, episode)
-            return replace(state, episodes=episodes, counts=state.counts.put("n", number + 1))
+            return replace(
+                state,
+                episodes=state.episodes.put(number, episode),
+                counts=state.counts.put("n", number + 1),
+                kept=state.lookups.add_episode(episode),
+            )
         case AddEntity(id=new, name=name, mention=mention):
             _check_new(state, new)
             _check(mention.episode in state.episodes, f"{new} is in no episode")
-            entities = state.entities.put(new, Entity(new, (name,), (mention,)))
-            return replace(state, entities=entities, counts=_count(state, new))
+            return replace(
+                state,
+                entities=state.entities.put(new, Entity(new, (name,), (mention,))),
+                counts=_count(state, new),
+                kept=state.lookups.add_name(name, new),
+            )
         case Repeat():
             return _repeat(state, edit)
         case Describe():
@@ -215,9 +203,9 @@ def apply(state: State, edit: Edit) -> State:
         case Forget():
             return _forget(state, edit)
         case Restore(node=Entity() as node):
-            return replace(state, entities=state.entities.put(node.id, node))
+            return replace(state, entities=state.entities.put(node.id, node), kept=None)
         case Restore(node=Fact() as fact):
-            return replace(state, facts=state.facts.put(fact.id, fact))
+            return replace(state, facts=state.facts.put(fact.id, fact), kept=None)
         case Restore(node=category):
             return replace(state, categories=state.categories.put(category.id, category))
 
@@ -252,6 +240,7 @@ def _forget(state: State, edit: Forget) -> State:
         counts=Table(edit.counts),
         stale=frozenset(edit.stale),
         categorised=None,
+        kept=None,
     )
 
 
@@ -264,11 +253,12 @@ def _repeat(state: State, edit: Repeat) -> State:
         return replace(state, facts=state.facts.put(known, fact))
     _check(known in state.entities, f"there is no {known}")
     entity = state.entities[known]
-    is_new = edit.name is not None and edit.name not in entity.names
-    names = (*entity.names, str(edit.name)) if is_new else entity.names
-    mentions = _add_mention(entity.mentions, edit.mention)
-    entity = replace(entity, names=names, mentions=mentions)
-    return replace(state, entities=state.entities.put(known, entity))
+    entity = replace(entity, mentions=_add_mention(entity.mentions, edit.mention))
+    kept = state.kept
+    if edit.name is not None and edit.name not in entity.names:
+        entity = replace(entity, names=(*entity.names, edit.name))
+        kept = state.lookups.add_name(edit.name, known)
+    return replace(state, entities=state.entities.put(known, entity), kept=kept)
 
 
 def _describe(state: State, edit: Describe) -> State:
@@ -291,8 +281,13 @@ def _add_fact(state: State, edit: AddFact) -> State:
     )
     _check(_is_ordered(edit.valid_at, edit.invalid_at), f"{edit.id} ends before it begins")
     said = edit.text, (edit.mention,), edit.valid_at, edit.invalid_at
-    facts = state.facts.put(edit.id, Fact(edit.id, edit.source, edit.target, *said))
-    return replace(state, facts=facts, counts=_count(state, edit.id))
+    fact = Fact(edit.id, edit.source, edit.target, *said)
+    return replace(
+        state,
+        facts=state.facts.put(edit.id, fact),
+        counts=_count(state, edit.id),
+        kept=state.lookups.add_fact(fact),
+    )
 
 
 def _put_category(state: State, edit: PutCategory) -> State:
@@ -317,7 +312,13 @@ def _is_ordered(begin: datetime | None, end: datetime | None) -> bool:
 
 
 def _add_mention(mentions: tuple[Mention, ...], mention: Mention) -> tuple[Mention, ...]:
-    return mentions if mention in mentions else (*mentions, mention)
+    return mentions if has_mention(mentions, mention) else (*mentions, mention)
+
+
+def has_mention(mentions: tuple[Mention, ...], mention: Mention) -> bool:
+    """Whether mentions, which are in the order of the episodes, have one already."""
+    recent = takewhile(lambda each: each.episode >= mention.episode, reversed(mentions))
+    return mention in recent
 
 
 def _check(holds: bool, otherwise: str) -> None:

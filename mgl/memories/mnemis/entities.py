@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -20,36 +19,17 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mgl.llm.constraints import max_chars, number, one_of
-from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, entity_key, mentions
+from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, mentions
 from mgl.memories.log import Draft
 from mgl.memories.mnemis.edits import AddEntity, Describe, Edit, Repeat, turns_of
 from mgl.memories.mnemis.episodes import clip
 from mgl.memories.mnemis.extract import EpisodeReader, Part, in_batches
 from mgl.memories.mnemis.prompts import MORE_NAMES, NAMES, SAME_ENTITIES, SUMMARIES
-from mgl.memories.mnemis.state import Entity, Mention, State
+from mgl.memories.mnemis.state import Entity, Mention, State, key_of
 from mgl.memories.propose import Proposal
 from mgl.retrieval.base import Embedder, Hit
 from mgl.retrieval.lexical import LexicalIndex, all_stems
 from mgl.retrieval.ranking import fuse_hits
-
-__all__ = [
-    "CleanName",
-    "Found",
-    "Names",
-    "NamesOfParts",
-    "ask_names",
-    "check_name",
-    "compare",
-    "describe_entities",
-    "find_candidates",
-    "find_names",
-    "find_similar_before",
-    "is_said",
-    "key_of",
-    "keys_of",
-    "map_keys",
-    "match_names",
-]
 
 MOST_SUMMARY_CHARS, MOST_TAG_CHARS, SHOWN_CHARS = 600, 40, 300
 REJECTED_CHARS: Final = 200
@@ -105,26 +85,6 @@ class CleanName:
     name: str
     rejected: str | None = None
     repaired: str | None = None
-
-
-@lru_cache(maxsize=100_000)
-def key_of(name: str) -> str:
-    """Return ``entity_key``, cached: every episode asks for the keys of all entities again."""
-    return entity_key(name)
-
-
-def keys_of(entity: Entity) -> frozenset[str]:
-    """Return the keys of all names of an entity."""
-    return frozenset(key_of(name) for name in entity.names)
-
-
-def map_keys(state: State) -> dict[str, str]:
-    """Map the key of each known name to the id of its entity."""
-    known: dict[str, str] = {}
-    for entity in state.entities.values():
-        for key in keys_of(entity):
-            known.setdefault(key, entity.id)
-    return known
 
 
 def check_name(said: str, speaker: str) -> CleanName:
@@ -238,7 +198,7 @@ async def match_names(
     Returns the ids of the episode's entities, each with the sentences that name it. ``speakers``
     are the keys of all who spoke so far: one of them is never another.
     """
-    known = map_keys(draft.state)
+    known = draft.state.lookups.entities
     unknown = {f"n{place}": each for place, each in enumerate(found, 1) if each.key not in known}
     matched = await _ask_matches(reader, embedder, draft, unknown, speakers)
     labels = {each.key: label for label, each in unknown.items()}
@@ -315,7 +275,7 @@ async def _find_likely(
 ) -> dict[str, list[str]]:
     """For each label return the entities and earlier labels that its name may stand for."""
     labels, names = list(unknown), [each.name for each in unknown.values()]
-    speaking = {entity.id for entity in entities if keys_of(entity) & speakers}
+    speaking = {entity.id for entity in entities if entity.keys & speakers}
     speaking |= {label for label, each in unknown.items() if each.key in speakers}
     candidates = await find_candidates(embedder, names, entities, reader.config.candidates)
     earlier = await find_similar_before(embedder, names, EARLIER)

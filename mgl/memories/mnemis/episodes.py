@@ -8,51 +8,47 @@ an episode make new ones.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
 
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.state import Episode
+from mgl.memories.mnemis.state import Episode, State
 from mgl.text import sentence_spans
 from mgl.text.chunks import Counter, Piece, count_pieces, divide, label_ranges, refine
 from mgl.text.sentences import paragraph_starts
 from mgl.types import Conversation, Document, Source, Span
 
-__all__ = ["Passage", "clip", "render_episode", "split_source"]
-
 _PARAGRAPH, _SENTENCE = 2, 1
 
 
-async def split_source(
+async def find_fresh(
     source: Source,
+    state: State,
     config: MnemisConfig,
     count: Counter,
     *,
-    known: Sequence[Episode] = (),
     ended: bool = False,
     forgotten: Collection[int] = (),
-    first: int = 0,
 ) -> list[Episode]:
-    """Return the episodes of a source in order: those ``known`` of a conversation, then new ones.
+    """Return the episodes of a source that a state lacks, in order.
 
-    New ones are made of the turns that are in no known one and not ``forgotten``; their numbers
-    begin at ``first`` or after the last known. A session is an episode once another has begun, or
-    with ``ended``, which says that nothing follows. Turns and paragraphs without a visible
-    character are left out. ``count`` gives the tokens of texts.
+    They are made of the turns that are in no episode and not ``forgotten``. A session is an episode
+    once another has begun, or with ``ended``, which says that nothing follows. Turns and paragraphs
+    without a visible character are left out. ``count`` gives the tokens of texts.
     """
     if isinstance(source, Document):
-        return await _split_document(source, config.episode_tokens, count)
-    episodes = list(known)
-    taken = sorted(turn for episode in known for turn in episode.turns)
-    fresh = sorted(set(range(len(source.turns))).difference(taken, forgotten))
+        whole = await _split_document(source, config.episode_tokens, count)
+        return [episode for episode in whole if episode.number not in state.episodes]
+    taken = state.lookups.episodes
+    open_turns = range(state.lookups.next_turn, len(source.turns))
+    fresh = [n for n in open_turns if n not in taken and n not in forgotten]
+    episodes: list[Episode] = []
     for numbers in _group_turns(source, config, fresh, taken, ended=ended):
         turns = tuple(number for number in numbers if source.turns[number].text.strip())
         if turns:
             span = Span(source.id, source.span(turns[0]).start, source.span(turns[-1]).end)
-            number = max(first, episodes[-1].number + 1 if episodes else 0)
+            number = state.counts.get("n", 0) + len(episodes)
             episodes.append(Episode(number, span, turns, _last_time(source, turns)))
     return episodes
 
@@ -82,8 +78,9 @@ class Passage:
     lines).
     """
 
-    document: Document
+    source_id: str
     sentences: tuple[tuple[int, int], ...]
+    quotes: tuple[str, ...]
     speakers: tuple[str, ...]
     times: tuple[datetime | None, ...]
     heads: tuple[str, ...]
@@ -94,22 +91,23 @@ class Passage:
         """Split an episode into sentences."""
         if isinstance(source, Document):
             spans = sentence_spans(source.text, episode.span.start, episode.span.end)
+            quotes = tuple(source.text[start:end] for start, end in spans)
             none, never = ("",) * len(spans), (None,) * len(spans)
-            return cls(source, tuple(spans), none, never, none, tuple(range(len(spans))))
+            return cls(source.id, tuple(spans), quotes, none, never, none, tuple(range(len(spans))))
         spoken = [
-            (sentence, number)
+            (number, source.span(number).start, start, end)
             for number in episode.turns
-            for sentence in sentence_spans(
-                source.transcript.text, source.span(number).start, source.span(number).end
-            )
+            for start, end in sentence_spans(source.turns[number].text)
         ]
+        turns = source.turns
         return cls(
-            source.transcript,
-            tuple(sentence for sentence, _ in spoken),
-            tuple(source.turns[number].speaker for _, number in spoken),
-            tuple(source.turns[number].time for _, number in spoken),
-            tuple(_head(source, number) for _, number in spoken),
-            tuple(number for _, number in spoken),
+            source.id,
+            tuple((begin + start, begin + end) for _, begin, start, end in spoken),
+            tuple(turns[number].text[start:end] for number, _, start, end in spoken),
+            tuple(turns[number].speaker for number, *_ in spoken),
+            tuple(turns[number].time for number, *_ in spoken),
+            tuple(_head(source, number) for number, *_ in spoken),
+            tuple(number for number, *_ in spoken),
         )
 
     def numbered(self, first: int = 1, last: int | None = None) -> str:
@@ -138,11 +136,11 @@ class Passage:
     def span(self, first: int, last: int | None = None) -> Span:
         """Return the characters of a sentence, or from one to another."""
         end = self.sentences[(last or first) - 1][1]
-        return self.document.span(self.sentences[first - 1][0], end)
+        return Span(self.source_id, self.sentences[first - 1][0], end)
 
     def quote(self, number: int) -> str:
         """Return a sentence on one line."""
-        return " ".join(self.document.quote(self.span(number)).split())
+        return " ".join(self.quotes[number - 1].split())
 
 
 def _head(source: Conversation, number: int) -> str:
@@ -155,17 +153,21 @@ def _group_turns(
     source: Conversation,
     config: MnemisConfig,
     fresh: Sequence[int],
-    taken: Sequence[int],
+    taken: Container[int],
     *,
     ended: bool,
-) -> list[tuple[int, ...]]:
+) -> list[list[int]]:
     """Return the fresh turns that belong together; no taken turn lies between them."""
     if config.episode == "turn":
-        return [(number,) for number in fresh]
-    sessions = [
-        tuple(each)
-        for _, each in groupby(fresh, lambda n: (source.turns[n].session, bisect_left(taken, n)))
-    ]
+        return [[number] for number in fresh]
+    sessions: list[list[int]] = []
+    for number in fresh:
+        last = sessions[-1][-1] if sessions else number
+        is_same = source.turns[number].session == source.turns[last].session
+        if sessions and is_same and not any(n in taken for n in range(last + 1, number)):
+            sessions[-1].append(number)
+        else:
+            sessions.append([number])
     return sessions if ended else sessions[:-1]
 
 

@@ -21,8 +21,6 @@ from mgl.memories.propose import Proposal, propose
 from mgl.prompt import Prompt
 from mgl.types import Source
 
-__all__ = ["EpisodeReader", "Part", "in_batches"]
-
 BATCH: Final = 12
 """Names, entities or facts that are decided in one call."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, time
@@ -23,16 +22,14 @@ from mgl.llm.constraints import max_chars, number, one_of, several
 from mgl.memories.graph.names import mentions
 from mgl.memories.log import Draft
 from mgl.memories.mnemis.edits import AddFact, Close, Edit, Repeat, turns_of
-from mgl.memories.mnemis.entities import compare, key_of, keys_of
+from mgl.memories.mnemis.entities import compare
 from mgl.memories.mnemis.episodes import clip
 from mgl.memories.mnemis.extract import EpisodeReader, Part, in_batches
 from mgl.memories.mnemis.prompts import FACTS, MORE_FACTS, SAME_FACTS
-from mgl.memories.mnemis.state import Entity, Fact, Mention, State
+from mgl.memories.mnemis.state import Entity, Fact, Mention, State, key_of
 from mgl.memories.propose import Proposal
 from mgl.retrieval.base import Embedder
 from mgl.text.times import time_mentions
-
-__all__ = ["find_facts", "group_by_ends", "match_facts", "parse_moment"]
 
 ENTITIES: Final = 40
 """Entities that a list of facts is asked for at a time."""
@@ -160,7 +157,7 @@ def _group(
     passage = reader.passage
     entities = [draft.state.entities[each] for each in ids]
     speakers = {key_of(passage.speakers[number - 1]) for number in range(first, last + 1)}
-    speaking = [entity for entity in entities if keys_of(entity) & speakers]
+    speaking = [entity for entity in entities if entity.keys & speakers]
     others = [entity for entity in entities if entity not in speaking]
     if len(reader.parts) > 1:
         text = passage.numbered(first, last)
@@ -243,12 +240,11 @@ async def match_facts(
     stated: Sequence[Stated],
 ) -> None:
     """Put facts into the state, as known ones or as new ones that close what they contradict."""
-    between = group_by_ends(draft.state)
     labelled = {f"n{place}": fact for place, fact in enumerate(stated, 1)}
     possible: dict[str, list[Fact]] = {}
     verdicts: dict[str, tuple[_Same, str | None]] = {}
     for label, fact in labelled.items():
-        known = between.get(fact.ends, [])
+        known = draft.state.facts_between(fact.ends)
         exact = [other for other in known if other.text.casefold() == fact.text.casefold()]
         if exact:
             verdicts[label] = _Same(same=exact[0].id, contradicts=[]), fact.call_key
@@ -272,14 +268,6 @@ async def match_facts(
     for label, fact in labelled.items():
         verdict, call_key = verdicts.get(label, (_Same(same=NONE, contradicts=[]), None))
         _put(draft, fact, verdict, call_key)
-
-
-def group_by_ends(state: State) -> dict[frozenset[str], list[Fact]]:
-    """Map each two entities that any fact joins to their facts, in the order of the log."""
-    between: defaultdict[frozenset[str], list[Fact]] = defaultdict(list)
-    for fact in state.facts.values():
-        between[frozenset((fact.source, fact.target))].append(fact)
-    return between
 
 
 def _same_schema(candidates: Mapping[str, Sequence[str]]) -> type[BaseModel]:

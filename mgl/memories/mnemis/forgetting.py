@@ -54,8 +54,6 @@ from mgl.retrieval.turns import with_previous
 from mgl.store.deletion import Gone
 from mgl.types import Conversation, Span, Turn
 
-__all__ = ["MnemisRedactor"]
-
 NAMED_AFTER: Final = 2
 """Children that a category is called by which lost its name."""
 

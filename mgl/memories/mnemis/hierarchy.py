@@ -32,15 +32,6 @@ from mgl.memories.mnemis.layers import Forming, carry_out, is_first_person
 from mgl.memories.mnemis.small.likeness import form_by_likeness
 from mgl.memories.mnemis.state import Node, State
 
-__all__ = [
-    "TOGETHER",
-    "Stopped",
-    "build_hierarchy",
-    "needs_rebuild",
-    "renew_hierarchy",
-    "update_hierarchy",
-]
-
 TOGETHER: Final = 6
 """Categories that an update describes in one call."""
 

@@ -20,16 +20,13 @@ from mgl.memories.mnemis.entities import (
     ask_names,
     describe_entities,
     find_names,
-    key_of,
     match_names,
 )
 from mgl.memories.mnemis.extract import EpisodeReader
 from mgl.memories.mnemis.facts import find_facts, match_facts
 from mgl.memories.mnemis.small.terms import Places, read_terms
-from mgl.memories.mnemis.state import Entity, Episode, State
+from mgl.memories.mnemis.state import Entity, Episode, State, key_of
 from mgl.types import Document, Source
-
-__all__ = ["Ahead", "Ingestion"]
 
 AT_ONCE: Final = 8
 """Episodes whose names are asked for at once, the awaited one among them."""

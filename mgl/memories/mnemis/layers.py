@@ -35,20 +35,6 @@ from mgl.memories.mnemis.edits import Assign, Edit, PutCategory
 from mgl.memories.mnemis.state import SPEAKER, SPEAKER_KEY, Node, State
 from mgl.prompt import one_line
 
-__all__ = [
-    "CategoryDraft",
-    "Forming",
-    "Group",
-    "Plan",
-    "carry_out",
-    "find_left_over",
-    "find_violations",
-    "is_first_person",
-    "put_refused",
-    "repair_groups",
-    "summarize_node",
-]
-
 SHOWN_CHILDREN, SUMMARY_WORDS = 3, 12
 _FIRST_PERSONS: Final = frozenset({"user", "i", "me"})
 _AND: Final = re.compile(r"\band\b", re.IGNORECASE)

@@ -32,7 +32,7 @@ from mgl.memories.mnemis.edits import (
     PutCategory,
     Restore,
 )
-from mgl.memories.mnemis.episodes import split_source
+from mgl.memories.mnemis.episodes import find_fresh
 from mgl.memories.mnemis.forgetting import MnemisRedactor
 from mgl.memories.mnemis.hierarchy import renew_hierarchy
 from mgl.memories.mnemis.ingest import Ingestion
@@ -46,8 +46,6 @@ from mgl.prompt import Prompt
 from mgl.store import EditRecord
 from mgl.store.deletion import Fate, Gone
 from mgl.types import Answer, Citation, Document, Question, Source, Span
-
-__all__ = ["Mnemis"]
 
 NOTHING = "The document says nothing about this."
 HOLDS = "holds"
@@ -77,7 +75,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     ) -> None:
         del questions  # it is built for whatever may be asked
         super().__init__(tools, source, (), config, identity=identity)
-        self._places = Places()
+        self._places: tuple[dict[int, Fate], Places] = ({}, Places())
         self._index: Index | None = None
         self._deleted: dict[int, Fate] = {}
 
@@ -117,23 +115,20 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         With ``ended`` a session is an episode though no other has begun.
         """
         log, tools, config = self._log, self._tools, self._config
-        source, known = log.source, log.state.episodes
-        episodes = await split_source(
-            source,
-            config,
-            tools.llm.count_tokens,
-            known=tuple(known.values()),
-            ended=ended,
-            forgotten=log.forgotten,
-            first=log.state.counts.get("n", 0),
-        )
-        fresh = [episode for episode in episodes if episode.number not in known]
-        first, step = len(episodes) - len(fresh), log.step
-        tools.observer.progress("episodes", first, len(episodes))
+        source, state, step = log.source, log.state, log.step
+        count = tools.llm.count_tokens
+        fresh = await find_fresh(source, state, config, count, ended=ended, forgotten=log.forgotten)
+        known, total = len(state.episodes), len(state.episodes) + len(fresh)
+        tools.observer.progress("episodes", known, total)
+        if self._places[0] != log.fates:
+            self._places = dict(log.fates), Places()
+        episodes = [*state.episodes.last(config.recent), *fresh]
         asks = config.extraction == "model"
         with log.showing() if asks else nullcontext():
-            async with Ingestion(tools, source, episodes, fresh, config, self._places) as ingestion:
-                for done, episode in enumerate(fresh, first + 1):
+            async with Ingestion(
+                tools, source, episodes, fresh, config, self._places[1]
+            ) as ingestion:
+                for done, episode in enumerate(fresh, known + 1):
                     if log.step != step:
                         return False
                     draft = log.draft()
@@ -141,7 +136,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
                     if not log.write(draft):
                         return False
                     step += 1
-                    tools.observer.progress("episodes", done, len(episodes))
+                    tools.observer.progress("episodes", done, total)
         return True
 
     async def _renew_descriptions(self) -> bool:
@@ -250,6 +245,12 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     @cached_property
     def _indexing(self) -> asyncio.Lock:
         return asyncio.Lock()
+
+    def export(self) -> dict[str, Any]:
+        """All that the memory holds, as plain JSON values; of what was deleted, that it was."""
+        exported = super().export()
+        del exported["kept"]
+        return exported
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The categories over the entities, and the facts between these.

@@ -14,26 +14,6 @@ from typing import Final
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.prompt import Prompt
 
-__all__ = [
-    "ANSWER",
-    "CATEGORIES",
-    "CATEGORIES_SYSTEM",
-    "DESCRIBE",
-    "DESCRIBE_SEVERAL",
-    "FACTS",
-    "GUIDANCE",
-    "MORE_FACTS",
-    "MORE_NAMES",
-    "NAMES",
-    "NAME_CATEGORY",
-    "SAME_ENTITIES",
-    "SAME_FACTS",
-    "SELECTION",
-    "SELECT_NAMES",
-    "SUMMARIES",
-    "writing_prompts",
-]
-
 CATEGORIES_SYSTEM = Prompt(
     "mnemis.categories_system",
     source="Mnemis Appendix E",

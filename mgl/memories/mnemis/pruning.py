@@ -14,8 +14,6 @@ from dataclasses import replace
 from mgl.memories.graph.names import entity_key
 from mgl.memories.mnemis.state import SPEAKER_KEY, Category, Entity
 
-__all__ = ["prune_hierarchy"]
-
 
 def prune_hierarchy(
     categories: Sequence[Category], entities: Mapping[str, Entity], least: int, ids: Iterator[int]

@@ -21,8 +21,6 @@ from mgl.memories.mnemis.small.terms import describe_by_sentences
 from mgl.memories.mnemis.state import Entity, Episode, State
 from mgl.types import Source, Span
 
-__all__ = ["count_renewals", "renew"]
-
 LAST: Final = 6
 """Episodes that an entity is described from."""
 

@@ -39,8 +39,6 @@ from mgl.retrieval.turns import TurnIndex
 from mgl.retrieval.vectors import HybridIndex
 from mgl.types import Document, Source
 
-__all__ = ["Index", "Item", "Kind", "Reading", "find", "rank_episodes"]
-
 Kind = Literal["episodes", "entities", "facts"]
 KINDS: Final[tuple[Kind, ...]] = ("episodes", "entities", "facts")
 Found = dict[Kind, list[str]]
@@ -327,7 +325,12 @@ def _budget(config: MnemisConfig) -> dict[Kind, int]:
 def _reach(state: State, selection: Selection) -> Found:
     """Return selected entities with their categories, facts, linked entities and episodes."""
     own = list(selection.entities)
-    facts = {fact.id: fact for entity in own for fact in state.facts_of(entity)}
+    joined: dict[str, list[Fact]] = {entity: [] for entity in own}
+    for fact in state.facts.values():
+        for end in (fact.source, fact.target):
+            if end in joined:
+                joined[end].append(fact)
+    facts = {fact.id: fact for entity in own for fact in joined[entity]}
     linked = [end for fact in facts.values() for end in (fact.source, fact.target)]
     paths = (category for entity in own for category in selection.paths.get(entity, ()))
     episodes = (number for entity in own for number in state.entities[entity].episodes)

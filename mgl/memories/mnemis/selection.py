@@ -26,8 +26,6 @@ from mgl.memories.mnemis.state import Node, State
 from mgl.memories.propose import propose
 from mgl.prompt import one_line
 
-__all__ = ["LayerCount", "Selection", "select"]
-
 WITHOUT_HIERARCHY: Final = 4
 """Calls over entities that no category holds together, at most."""
 

@@ -9,28 +9,14 @@ those that exist.
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import chain
+from functools import cached_property, lru_cache
+from itertools import chain, islice
 from typing import Final, TypeVar
 
 from mgl.memories.graph.names import entity_key
 from mgl.types import Span
-
-__all__ = [
-    "EMPTY",
-    "SPEAKER",
-    "SPEAKER_KEY",
-    "Category",
-    "Entity",
-    "Episode",
-    "Fact",
-    "Mention",
-    "Node",
-    "State",
-    "Table",
-    "node_text",
-]
 
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
@@ -39,6 +25,12 @@ SPEAKER: Final = "Speaker"
 """The category of "user" and first persons (Appendix E)."""
 
 SPEAKER_KEY: Final = entity_key(SPEAKER)
+
+
+@lru_cache(maxsize=100_000)
+def key_of(name: str) -> str:
+    """Return ``entity_key``, cached: names come again and again."""
+    return entity_key(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +68,11 @@ class Entity:
     @property
     def name(self) -> str:
         return self.names[0]
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys of all its names."""
+        return frozenset(key_of(name) for name in self.names)
 
     @property
     def episodes(self) -> tuple[int, ...]:
@@ -169,6 +166,13 @@ class Table(Mapping[KeyT, ValueT]):
         known = earlier.get
         return [k for k, value in items if (old := known(k)) is not value and old != value]
 
+    def last(self, count: int) -> list[ValueT]:
+        """Return the values of the ``count`` last keys, in order."""
+        keys = chain(
+            (key for key in reversed(self._late) if key not in self._base), reversed(self._base)
+        )
+        return [self[key] for key in islice(keys, count)][::-1]
+
     def __getitem__(self, key: KeyT) -> ValueT:
         return self._late[key] if key in self._late else self._base[key]
 
@@ -191,6 +195,38 @@ class Table(Mapping[KeyT, ValueT]):
         return {**self._base, **self._late} if self._late else self._base
 
 
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """What is read off the nodes of a state, kept so that an edit costs the same in a large one.
+
+    ``entities`` are ids by the key of each name, ``facts`` ids by the two entities that they join,
+    ``episodes`` numbers by turn. No turn before ``next_turn`` waits for an episode.
+    """
+
+    entities: Table[str, str] = field(default_factory=Table)
+    facts: Table[frozenset[str], tuple[str, ...]] = field(default_factory=Table)
+    episodes: Table[int, int] = field(default_factory=Table)
+    next_turn: int = 0
+
+    def add_episode(self, episode: Episode) -> Lookups:
+        table = self.episodes
+        for turn in episode.turns:
+            table = table.put(turn, episode.number)
+        next_turn = max([self.next_turn, *(turn + 1 for turn in episode.turns[-1:])])
+        return replace(self, episodes=table, next_turn=next_turn)
+
+    def add_name(self, name: str, entity: str) -> Lookups:
+        key = key_of(name)
+        if key in self.entities:
+            return self
+        return replace(self, entities=self.entities.put(key, entity))
+
+    def add_fact(self, fact: Fact) -> Lookups:
+        ends = frozenset((fact.source, fact.target))
+        ids = (*self.facts.get(ends, ()), fact.id)
+        return replace(self, facts=self.facts.put(ends, ids))
+
+
 @dataclass(frozen=True)
 class State:
     """All nodes by id or number, in the order in which they came.
@@ -208,6 +244,27 @@ class State:
     counts: Table[str, int] = field(default_factory=Table)
     stale: frozenset[str] = frozenset()
     categorised: int | None = 0
+    kept: Lookups | None = field(default=None, compare=False, repr=False)
+    """The lookups, as edits carry them on; None after a deletion."""
+
+    @cached_property
+    def lookups(self) -> Lookups:
+        """What is read off the nodes."""
+        if self.kept is not None:
+            return self.kept
+        names, joined = dict[str, str](), dict[frozenset[str], tuple[str, ...]]()
+        for entity in self.entities.values():
+            for name in entity.names:
+                names.setdefault(key_of(name), entity.id)
+        for fact in self.facts.values():
+            ends = frozenset((fact.source, fact.target))
+            joined[ends] = (*joined.get(ends, ()), fact.id)
+        taken = {turn: each.number for each in self.episodes.values() for turn in each.turns}
+        return Lookups(Table(names), Table(joined), Table(taken))
+
+    def facts_between(self, ends: frozenset[str]) -> list[Fact]:
+        """Return the facts that join two entities, in the order of the log."""
+        return [self.facts[each] for each in self.lookups.facts.get(ends, ())]
 
     def next_id(self, letter: str) -> str:
         """Return an id that was never given, such as ``e12``."""

@@ -18,7 +18,7 @@ from mgl.llm.client import Client, Policy
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.episodes import split_source
+from mgl.memories.mnemis.episodes import find_fresh
 from mgl.memories.mnemis.ingest import Ingestion
 from mgl.memories.mnemis.small.terms import Places
 from mgl.memories.mnemis.state import EMPTY, State
@@ -133,10 +133,8 @@ async def taken_in(
     settings, store = MnemisConfig.model_validate(config), None
     tools = Tools(ingestor.llm, store, SILENT, lambda: 0.0, WordEmbedder())  # type: ignore[arg-type]
     rows: list[EditRecord] = []
-    known = list(state.episodes.values())
-    count = ingestor.llm.count_tokens
-    episodes = await split_source(source, settings, count, known=known, ended=True)
-    fresh = [episode for episode in episodes if episode.number not in state.episodes]
+    fresh = await find_fresh(source, state, settings, ingestor.llm.count_tokens, ended=True)
+    episodes = [*state.episodes.values(), *fresh]
     async with Ingestion(tools, source, episodes, fresh, settings, Places()) as ingestion:
         for episode in fresh:
             draft = draft_of(state, episode.number)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.episodes import Passage, clip, render_episode, split_source
-from mgl.types import Conversation, Document, Turn
+from mgl.memories.mnemis.edits import AddEpisode, replay
+from mgl.memories.mnemis.episodes import Passage, clip, find_fresh, render_episode
+from mgl.memories.mnemis.state import Episode
+from mgl.types import Conversation, Document, Source, Turn
 
 PLAIN = MnemisConfig()
 SESSIONS = MnemisConfig(episode="session")
@@ -29,12 +31,26 @@ async def words(texts: Sequence[str]) -> list[int]:
     return [len(re.findall(r"\w+|[^\w\s]", text)) for text in texts]
 
 
+async def split_source(
+    source: Source,
+    config: MnemisConfig,
+    *,
+    known: Sequence[Episode] = (),
+    ended: bool = False,
+    forgotten: Collection[int] = (),
+) -> list[Episode]:
+    """The known episodes and those that a state of them lacks."""
+    state = replay(map(AddEpisode, known))
+    fresh = await find_fresh(source, state, config, words, ended=ended, forgotten=forgotten)
+    return [*known, *fresh]
+
+
 def talk(count: int = len(TURNS)) -> Conversation:
     return Conversation("talk", "talk", TURNS[:count])
 
 
 async def test_a_turn_is_an_episode_and_one_that_says_nothing_is_none() -> None:
-    made = await split_source(talk(), PLAIN, words)
+    made = await split_source(talk(), PLAIN)
     assert [each.turns for each in made] == [(0,), (1,), (3,), (4,)]
     assert [each.number for each in made] == [0, 1, 2, 3]
     assert [each.valid_at for each in made] == [MAY, MAY, JUNE, None]
@@ -42,39 +58,39 @@ async def test_a_turn_is_an_episode_and_one_that_says_nothing_is_none() -> None:
 
 
 async def test_a_session_is_an_episode_when_it_is_over() -> None:
-    made = await split_source(talk(), SESSIONS, words)
+    made = await split_source(talk(), SESSIONS)
     assert [each.turns for each in made] == [(0, 1), (3,)]
-    assert [each.turns for each in await split_source(talk(), SESSIONS, words, ended=True)] == [
+    assert [each.turns for each in await split_source(talk(), SESSIONS, ended=True)] == [
         (0, 1),
         (3,),
         (4,),
     ]
-    assert await split_source(talk(2), SESSIONS, words) == []
-    assert await split_source(Conversation.named("new"), SESSIONS, words, ended=True) == []
+    assert await split_source(talk(2), SESSIONS) == []
+    assert await split_source(Conversation.named("new"), SESSIONS, ended=True) == []
 
 
 async def test_what_was_an_episode_stays_one_when_the_conversation_goes_on() -> None:
-    before = await split_source(talk(1), SESSIONS, words, ended=True)
-    after = await split_source(talk(), SESSIONS, words, known=before)
+    before = await split_source(talk(1), SESSIONS, ended=True)
+    after = await split_source(talk(), SESSIONS, known=before)
     assert after[0] == before[0]
     assert [each.turns for each in after] == [(0,), (1,), (3,)]
     for config in (PLAIN, SESSIONS):
-        whole = await split_source(talk(), config, words)
+        whole = await split_source(talk(), config)
         for count in range(len(TURNS)):
-            part = await split_source(talk(count), config, words)
+            part = await split_source(talk(count), config)
             assert whole[: len(part)] == part
 
 
 async def test_an_episode_that_was_forgotten_is_not_made_again() -> None:
-    whole = await split_source(talk(), PLAIN, words)
+    whole = await split_source(talk(), PLAIN)
     left = [whole[0], whole[2]]
     forgotten = {turn for each in whole if each not in (*left, whole[3]) for turn in each.turns}
-    made = await split_source(talk(), PLAIN, words, known=left, forgotten=forgotten)
+    made = await split_source(talk(), PLAIN, known=left, forgotten=forgotten)
     assert made == [*left, whole[3]]
 
 
 async def test_what_a_model_reads_of_turns() -> None:
-    (first, *_), last = await split_source(talk(), SESSIONS, words), TURNS[4]
+    (first, *_), last = await split_source(talk(), SESSIONS), TURNS[4]
     assert render_episode(talk(), first) == (
         "(Monday, 08 May 2023, 13:56) Ann: Hi Bo! I went to Rome.\n"
         "(Monday, 08 May 2023, 13:56) Bo: Lovely."
@@ -86,14 +102,14 @@ async def test_what_a_model_reads_of_turns() -> None:
     )
     assert passage.speakers == ("Ann", "Ann", "Bo")
     assert passage.quote(2) == "I went to Rome."
-    unknown = (await split_source(talk(), PLAIN, words))[-1]
+    unknown = (await split_source(talk(), PLAIN))[-1]
     assert render_episode(talk(), unknown) == last.text
 
 
 async def test_times_with_a_zone_are_shown_as_they_are() -> None:
     turn = Turn("1", "Ann", "Hi.", datetime(2023, 5, 8, 13, 56, tzinfo=UTC))
     source = Conversation.from_turns("zone", [turn])
-    (episode,) = await split_source(source, PLAIN, words)
+    (episode,) = await split_source(source, PLAIN)
     assert render_episode(source, episode) == "(Monday, 08 May 2023, 13:56) Ann: Hi."
 
 
@@ -101,7 +117,7 @@ async def test_paragraphs_stay_whole_where_they_fit_and_longer_ones_are_cut_at_s
     text = "One two three.\n\nFour five six seven.\n\nEight nine ten more.\n\n"
     text += "This is long. " * 12
     document = Document.from_text("note.txt", text)
-    made = await split_source(document, MnemisConfig(episode_tokens=16), words)
+    made = await split_source(document, MnemisConfig(episode_tokens=16))
     said = [render_episode(document, each) for each in made]
     assert said[0] == "One two three.\n\nFour five six seven.\n\nEight nine ten more."
     assert said[1].startswith("This is long.")
@@ -115,11 +131,11 @@ async def test_paragraphs_stay_whole_where_they_fit_and_longer_ones_are_cut_at_s
 
 async def test_a_document_is_cut_the_same_each_time_and_none_where_it_says_nothing() -> None:
     for text in ("", " \n\n "):
-        assert await split_source(Document.from_text("empty", text), PLAIN, words) == []
+        assert await split_source(Document.from_text("empty", text), PLAIN) == []
     document = Document.from_text("two", "One two three.\n\n" * 12)
     config = MnemisConfig(episode_tokens=16)
-    made = await split_source(document, config, words)
-    assert await split_source(document, config, words, known=made[:1]) == made
+    made = await split_source(document, config)
+    assert await split_source(document, config, known=made[:1]) == made
 
 
 @given(st.text(alphabet="ab. \n", max_size=400), st.integers(16, 40))
@@ -127,7 +143,7 @@ async def test_episodes_of_a_document_hold_all_of_it_within_their_size(
     text: str, limit: int
 ) -> None:
     document = Document.from_text("any", text)
-    made = await split_source(document, MnemisConfig(episode_tokens=limit), words)
+    made = await split_source(document, MnemisConfig(episode_tokens=limit))
     joined = "".join(document.quote(each.span) for each in made)
     assert joined.split() == text.split()
     for each in made:

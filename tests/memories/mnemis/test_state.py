@@ -78,7 +78,7 @@ def test_a_category_takes_another_child_and_ids_are_never_used_again() -> None:
     "edit",
     [
         AddEpisode(Episode(0, Span("d", 0, 10))),
-        AddEntity("e9", "skips ids", at(0)),
+        AddEntity("e3", "was given", at(0)),
         AddEntity("e4", "in no episode", at(7)),
         Repeat("e9", at(0)),
         Repeat("e1", at(9)),

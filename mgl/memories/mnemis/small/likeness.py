@@ -36,8 +36,6 @@ from mgl.memories.mnemis.state import Category, Node, State
 from mgl.memories.propose import Proposal, propose
 from mgl.prompt import one_line
 
-__all__ = ["find_homes", "form_by_likeness", "group_vectors", "grouping_texts"]
-
 MEMBERS, EXISTING, NAME_CHARS, TOKENS, CALLS = 12, 12, 32, 40, 32
 MOST_AT_ONCE: Final = 2000
 """Nodes that are compared with each other; more are grouped in runs of so many."""

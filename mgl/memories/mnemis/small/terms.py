@@ -9,8 +9,6 @@ in earlier episodes are added then.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
@@ -18,15 +16,12 @@ from typing import Final
 
 from mgl.memories.graph.names import clean_name
 from mgl.memories.log import Draft
-from mgl.memories.mnemis.edits import AddEntity, AddFact, Describe, Edit, Repeat
-from mgl.memories.mnemis.entities import key_of, keys_of, map_keys
+from mgl.memories.mnemis.edits import AddEntity, AddFact, Describe, Edit, Repeat, has_mention
 from mgl.memories.mnemis.episodes import Passage, clip
-from mgl.memories.mnemis.facts import group_by_ends, parse_moment
-from mgl.memories.mnemis.state import Entity, Episode, Mention, State
+from mgl.memories.mnemis.facts import parse_moment
+from mgl.memories.mnemis.state import Entity, Episode, Mention, State, key_of
 from mgl.text.names import WORD, GrowingNames, GrowingNouns
-from mgl.types import Document, Source
-
-__all__ = ["FACT_CHARS", "Place", "Places", "describe_by_sentences", "read_terms"]
+from mgl.types import Document, Source, Span
 
 NAME, NOUN, SPEAKER = "name", "noun", "speaker"
 """Tags of entities of which no more is known."""
@@ -49,7 +44,7 @@ class Place:
 
 
 class Places:
-    """The places of the terms of one text, which may grow; it is read on, not again.
+    """The places of the terms of a text that is read part by part, each part once.
 
     A place is a name or a noun once the text shows it to be one, and may cease to be one. The marks
     of pictures that were sent are none.
@@ -60,34 +55,27 @@ class Places:
     """
 
     def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Forget what was read."""
-        self._text = self._shown = ""
+        self._text = ""
         self._settled = 0
         self._names, self._nouns = GrowingNames(), GrowingNouns(min_count=LEAST)
 
-    def read(self, text: str) -> None:
-        """Read a text that begins with what was read, and goes on with whole lines.
+    def __len__(self) -> int:
+        """The characters that were read."""
+        return len(self._text)
 
-        Any other text is read from its beginning.
-        """
-        if not text.startswith(self._text):
-            self.forget()
-        new = text[len(self._text) :]
-        if not new:
+    def read(self, part: str) -> None:
+        """Read the next part; a line is never divided."""
+        if not part:
             return
-        self._text = text
-        self._shown += _PICTURE.sub(lambda mark: " " * len(mark[0]), new)
-        words = list(WORD.finditer(self._shown, self._settled))
+        self._text += _PICTURE.sub(lambda mark: " " * len(mark[0]), part)
+        words = list(WORD.finditer(self._text, self._settled))
         if not words:
             return
-        settled = self._names.open_from(self._shown, words)
+        settled = self._names.open_from(self._text, words)
         fresh = next(place for place, word in enumerate(words) if word.start() >= settled)
-        self._names.take(self._shown, words[:fresh], stays=True)
+        self._names.take(self._text, words[:fresh], stays=True)
         self._nouns.take(words[:fresh], words[fresh])
-        self._names.take(self._shown, words[fresh:], stays=False)
+        self._names.take(self._text, words[fresh:], stays=False)
         self._nouns.take(words[fresh:], stays=False)
         self._settled = settled
 
@@ -114,7 +102,7 @@ class Places:
         return [start for start in starts if start < end and not self._names.covers(start)]
 
     def _place(self, start: int, end: int, name: str, aliases: tuple[str, ...], kind: str) -> Place:
-        written = " ".join(self._shown[start:end].split())
+        written = " ".join(self._text[start:end].split())
         forms = dict.fromkeys((written, *aliases[1:], name))
         return Place(start, (*(f for f in forms if f != name and key_of(f)), name), kind)
 
@@ -135,14 +123,11 @@ class _Reading:
         self, draft: Draft[Edit, State], source: Source, episode: Episode, places: Places
     ) -> None:
         self.passage = Passage.of(source, episode)
-        text = self.passage.document.text
-        places.read(text if isinstance(source, Document) else text[: episode.span.end])
+        places.read(_text_between(source, len(places), episode.span.end))
         self._places = places
         self._source = source
         self._draft = draft
         self._episode = episode
-        self._known = map_keys(draft.state)
-        self._between = defaultdict(list, group_by_ends(draft.state))
         self._kinds: dict[str, str] = {}
 
     def add_sentence(self, number: int, start: int, end: int) -> None:
@@ -173,7 +158,8 @@ class _Reading:
     def _add_term(self, place: Place, mention: Mention) -> str:
         """Return the id of a term's entity, which is added if there is none."""
         keys = [key_of(name) for name in place.names]
-        identity = next((self._known[key] for key in keys if key in self._known), None)
+        known = self._draft.state.lookups.entities
+        identity = next((known[key] for key in keys if key in known), None)
         if identity is None:
             earlier = [] if place.kind == SPEAKER else self._find_earlier(place)
             identity = self._draft.state.next_id("e")
@@ -182,12 +168,10 @@ class _Reading:
             self._draft.put(AddEntity(identity, name, first))
             for other in others:
                 self._draft.put(Repeat(identity, other))
-            self._known[key_of(name)] = identity
-        new_name = None if keys[0] in self._known else place.names[0]
-        entity = self._draft.state.entities[identity]
-        if new_name is not None or mention not in entity.mentions:
-            self._draft.put(Repeat(identity, mention, new_name))
-        self._known.setdefault(keys[0], identity)
+        is_known = keys[0] in self._draft.state.lookups.entities
+        mentions = self._draft.state.entities[identity].mentions
+        if not is_known or not has_mention(mentions, mention):
+            self._draft.put(Repeat(identity, mention, None if is_known else place.names[0]))
         self._kinds.setdefault(identity, place.kind)
         return identity
 
@@ -204,27 +188,24 @@ class _Reading:
         starts = self._places.before(place, self._episode.span.start)
         if not starts:
             return []
-        known = sorted(self._draft.state.episodes.values(), key=lambda each: each.span.start)
-        begins = [each.span.start for each in known]
-        found = []
+        state, found = self._draft.state, []
         for start in starts:
-            at = bisect_left(begins, start + 1) - 1
-            if at >= 0 and known[at].number != self._episode.number:
-                passage = Passage.of(self._source, known[at])
+            (turn,) = self._source.turns_at(Span(self._source.id, start, start + 1))
+            known = state.lookups.episodes.get(turn, self._episode.number)
+            if known != self._episode.number:
+                passage = Passage.of(self._source, state.episodes[known])
                 for number, (begin, end) in enumerate(passage.sentences, 1):
                     if begin <= start < end:
-                        found.append(Mention(known[at].number, passage.span(number)))
+                        found.append(Mention(known, passage.span(number)))
         return found
 
     def _add_fact(self, fact: AddFact) -> None:
-        known = self._between[frozenset((fact.source, fact.target))]
+        known = self._draft.state.facts_between(frozenset((fact.source, fact.target)))
         same = [other.id for other in known if other.text == fact.text]
         if same:
             self._draft.put(Repeat(same[0], fact.mention))
-            return
-        identity = self._draft.state.next_id("f")
-        if self._draft.put(replace(fact, id=identity)):
-            known.append(self._draft.state.facts[identity])
+        else:
+            self._draft.put(replace(fact, id=self._draft.state.next_id("f")))
 
 
 def describe_by_sentences(source: Source, state: State, entity: Entity) -> Describe:
@@ -235,7 +216,19 @@ def describe_by_sentences(source: Source, state: State, entity: Entity) -> Descr
         return Describe(entity.id, summary, entity.tags)
     speakers = {key_of(turn.speaker) for turn in source.turns}
     kind = NAME if entity.name[:1].isupper() else NOUN
-    return Describe(entity.id, summary, (SPEAKER if keys_of(entity) & speakers else kind,))
+    return Describe(entity.id, summary, (SPEAKER if entity.keys & speakers else kind,))
+
+
+def _text_between(source: Source, start: int, end: int) -> str:
+    """Return the characters of a conversation's transcript, or all of a document's text."""
+    if isinstance(source, Document):
+        return source.text[start:]
+    if start >= end:
+        return ""
+    turns = source.turns_at(Span(source.id, start, end))
+    lines = "".join(f"{source.turns[number].line}\n" for number in turns)
+    begin = source.line_span(turns[0]).start
+    return lines[start - begin : end - begin]
 
 
 def _join(sentences: Iterable[str]) -> str:

@@ -13,15 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.llm.calls import MemoryCallLog
-from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import VOCABULARY, AddEpisode
-from mgl.memories.mnemis.entities import key_of
-from mgl.memories.mnemis.episodes import split_source
+from mgl.memories.mnemis.episodes import find_fresh
 from mgl.memories.mnemis.small.terms import LEAST, NAME, NOUN, Place, Places, read_terms
-from mgl.memories.mnemis.state import EMPTY, State
+from mgl.memories.mnemis.state import EMPTY, State, key_of
 from mgl.store import EditRecord
 from mgl.text.names import (
     LEAST_LETTERS,
@@ -249,7 +246,7 @@ def test_at_each_length_a_text_has_the_terms_that_all_of_it_has(talk: Conversati
     for number in range(len(talk.turns)):
         span = talk.line_span(number)
         text = talk.transcript.text[: span.end]
-        growing.read(text)
+        growing.read(text[len(growing) :])
         wanted = places_of_all(text)
         assert growing.within(0, len(text)) == wanted
         here = [place for place in wanted if place.start >= span.start]
@@ -266,31 +263,16 @@ def test_nouns_are_those_of_the_whole(talk: Conversation) -> None:
     assert find_nouns(talk.transcript.text, min_count=LEAST) == nouns_of_all(talk.transcript.text)
 
 
-@settings(deadline=None)
-@given(talks, talks)
-def test_another_text_is_read_anew(one: Conversation, other: Conversation) -> None:
-    growing = Places()
-    growing.read(one.transcript.text)
-    text = other.transcript.text
-    growing.read(text)
-    assert growing.within(0, len(text)) == places_of_all(text)
-
-
 async def ingested(talk: Conversation, places: Places | None) -> tuple[list[EditRecord], State]:
-    llm = Client(ScriptedEngine([]), MemoryCallLog())
-    config, state = MnemisConfig(preset="small"), EMPTY
-    known: list[Any] = []
-    rows: list[EditRecord] = []
-    for count in range(1, len(talk.turns) + 1):
-        part = replace(talk, turns=talk.turns[:count])
-        episodes = await split_source(part, config, llm.count_tokens, known=known, ended=True)
-        for step, episode in enumerate(episodes):
-            if episode not in known:
-                draft = draft_of(state, step)
-                draft.put(AddEpisode(episode))
-                read_terms(draft, part, episode, places or Places())
-                rows, state = rows + draft.rows, draft.state
-        known = episodes
+    config, state, rows = MnemisConfig(preset="small"), EMPTY, list[EditRecord]()
+    count = ScriptedEngine([]).count_tokens
+    for turns in range(1, len(talk.turns) + 1):
+        part = replace(talk, turns=talk.turns[:turns])
+        for episode in await find_fresh(part, state, config, count, ended=True):
+            draft = draft_of(state, episode.number)
+            draft.put(AddEpisode(episode))
+            read_terms(draft, part, episode, places or Places())
+            rows, state = rows + draft.rows, draft.state
     return rows, state
 
 
@@ -315,6 +297,6 @@ def test_no_word_is_read_more_often_than_a_few_times(monkeypatch: pytest.MonkeyP
     lines = [f"Ann: I saw the river {n} and Bo in Rome, and gave Irene Adler" for n in range(200)]
     growing = Places()
     for count in range(1, len(lines) + 1):
-        growing.read("\n".join(lines[:count]))
+        growing.read(f"{lines[count - 1]}\n")
     words = len(list(WORD.finditer("\n".join(lines))))
     assert words <= read <= 2 * words
