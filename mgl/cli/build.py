@@ -23,7 +23,7 @@ def build(
     ],
     question: Annotated[
         list[str] | None,
-        typer.Option("--question", "-q", help="A question to read it for; repeat."),
+        typer.Option("--question", "-q", help="A question to read it for (repeatable)."),
     ] = None,
     memory: Kind = None,
     conversation: ConversationName = None,

@@ -45,7 +45,10 @@ def overview(context: typer.Context, folder: Folder = None, as_json: AsJson = Fa
 
 @app.command("list")
 def list_benchmarks(folder: Folder = None, as_json: AsJson = False) -> None:
-    """List the benchmarks: items released, items found here, licence, path."""
+    """List the benchmarks.
+
+    With the number of items released and found here, licence and path.
+    """
     from mgl import registry
 
     _check_folder(folder)
@@ -76,7 +79,10 @@ def show(
     folder: Folder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a benchmark: paper, licence, where to get it, and what is here."""
+    """Show a benchmark and what is here of it.
+
+    With its paper, its licence and where to get it.
+    """
     from mgl import registry
 
     _check_folder(folder)

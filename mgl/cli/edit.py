@@ -29,7 +29,7 @@ def edit(
     ] = None,
     unlink: Annotated[
         list[str] | None,
-        typer.Option("--unlink", metavar="TOPIC", help="Cut its links to this topic; repeat."),
+        typer.Option("--unlink", metavar="TOPIC", help="Cut its links to this topic (repeatable)."),
     ] = None,
 ) -> None:
     """Correct, freeze or unlink a topic of a conversation.

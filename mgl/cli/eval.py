@@ -139,18 +139,22 @@ def run(
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="[LABEL.]NAME=VALUE", help="Set an option of the memories; repeat."
+            "--set",
+            metavar="[LABEL.]NAME=VALUE",
+            help="Set an option of the memories (repeatable).",
         ),
     ] = None,
     limit: Limit = None,
     seed: Seed = 0,
     source: Annotated[
         list[str] | None,
-        typer.Option("--source", metavar="NAME", help="Only items of this source; repeat."),
+        typer.Option("--source", metavar="NAME", help="Only items of this source (repeatable)."),
     ] = None,
     category: Annotated[
         list[str] | None,
-        typer.Option("--category", metavar="NAME", help="Only items of this category; repeat."),
+        typer.Option(
+            "--category", metavar="NAME", help="Only items of this category (repeatable)."
+        ),
     ] = None,
     questions: Annotated[
         Literal["each", "all"],

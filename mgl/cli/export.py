@@ -18,7 +18,7 @@ def export(
     source: Memory,
     format_: Annotated[
         Literal["json", "graph", "graphml", "html"],
-        typer.Option("--format", help="All that is stored, its graph, GraphML or a page."),
+        typer.Option("--format", help="Everything stored, its graph, GraphML or a page."),
     ] = "json",
     output: Annotated[
         Path | None,

@@ -28,10 +28,12 @@ TITLES: Final = {
 def forget(
     source: Memory,
     turn: Annotated[
-        list[str] | None, typer.Option("--turn", metavar="ID", help="Delete this turn; repeat.")
+        list[str] | None,
+        typer.Option("--turn", metavar="ID", help="Delete this turn (repeatable)."),
     ] = None,
     topic: Annotated[
-        list[str] | None, typer.Option("--topic", metavar="ID", help="Delete this topic; repeat.")
+        list[str] | None,
+        typer.Option("--topic", metavar="ID", help="Delete this topic (repeatable)."),
     ] = None,
     branch: Annotated[
         str | None,

@@ -33,7 +33,10 @@ def overview(context: typer.Context, models: ModelFolder = None, as_json: AsJson
 
 @app.command("list")
 def list_profiles(models: ModelFolder = None, as_json: AsJson = False) -> None:
-    """List the model profiles: task, engine, licence, source, and whether weights are here."""
+    """List the model profiles.
+
+    With task, engine, licence, source, and whether their weights are on this machine.
+    """
     from mgl.models.profiles import load_profiles
     from mgl.models.shipped import home
 
@@ -70,7 +73,10 @@ def get(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Download a model's weights and check their hash; an interrupted download resumes."""
+    """Download a model's weights and check their hash.
+
+    An interrupted download resumes.
+    """
     from mgl.cli.progress import open_observer
     from mgl.models.fetch import fetch_weights
     from mgl.models.profiles import load_profile

@@ -124,7 +124,9 @@ def collect_options(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Set an option of the memory; repeat."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Set an option of the memory (repeatable)."
+        ),
     ] = None,
 ) -> dict[str, Any]:
     """Collect a memory's options by name."""

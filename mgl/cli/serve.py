@@ -34,7 +34,7 @@ app = typer.Typer(
 
 Port = Annotated[
     int | None,
-    typer.Option("--port", metavar="N", min=1, max=65535, help="The server on this port."),
+    typer.Option("--port", metavar="N", min=1, max=65535, help="Port of the server on 127.0.0.1."),
 ]
 
 
@@ -67,12 +67,7 @@ def start(
         Literal["generate", "embed", "rerank"] | None,
         typer.Option("--task", help="Serve the profile's model for this task."),
     ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            "--port", metavar="N", min=1, max=65535, help="Listen on this port of 127.0.0.1."
-        ),
-    ] = None,
+    port: Port = None,
     python: Annotated[
         Path | None, typer.Option("--python", metavar="PATH", help="The Python that has vLLM.")
     ] = None,
@@ -81,7 +76,7 @@ def start(
     ] = None,
     adapter: Annotated[
         list[str] | None,
-        typer.Option("--adapter", metavar="NAME=PATH", help="Load a LoRA adapter; repeat."),
+        typer.Option("--adapter", metavar="NAME=PATH", help="Load a LoRA adapter (repeatable)."),
     ] = None,
     backend: Annotated[
         Literal["guidance", "xgrammar", "outlines"] | None,
@@ -94,10 +89,10 @@ def start(
         bool, typer.Option("--dry-run", help="Print the server's command and start nothing.")
     ] = False,
 ) -> None:
-    """Start a server, after checking memory, versions, chat template and adapters.
+    """Start a server.
 
-    It listens on 127.0.0.1 only and has its own key. Ctrl-C stops it, and it is restarted after a
-    crash.
+    Memory, versions, chat template and adapters are checked before. It listens on 127.0.0.1 only
+    and has its own key. Ctrl-C stops it, and it is restarted after a crash.
     """
     from mgl.models import shipped
     from mgl.models.profiles import load_profiles
@@ -188,7 +183,7 @@ def stop(port: Port = None) -> None:
     from mgl.serving.supervisor import request_stop
 
     folder = home()
-    records, orphans = _find_servers(folder, report_running=False)
+    records, orphans = _find_servers(folder)
     chosen = _pick([*records, *orphans], port)
     if chosen is None:
         typer.echo("no server runs" + ("" if port is None else f" on port {port}"))
@@ -202,7 +197,7 @@ def load_adapter(
     adapter: Annotated[str, typer.Argument(metavar="NAME=PATH", help="The adapter's folder.")],
     port: Port = None,
 ) -> None:
-    """Load a LoRA adapter into a running server, if it was made for its model."""
+    """Load a LoRA adapter into a running server."""
     from mgl.models import shipped
     from mgl.models.profiles import load_profile
     from mgl.serving import adapters
@@ -238,7 +233,7 @@ def unload_adapter(
 
 @app.command("probe")
 def probe(base_url: BaseUrl = None, model: Model = None, as_json: AsJson = False) -> None:
-    """Test which constraints a server really honours, and remember the result."""
+    """Test which constraints a server really honours."""
     from mgl.llm.capabilities import save_capabilities
     from mgl.models.shipped import home
     from mgl.serving.probe import probe as probe_server
@@ -356,17 +351,14 @@ def _report_start(home: Path) -> Iterator[Callable[[ServerRecord], None]]:
         bar.stop()
 
 
-def _find_servers(
-    home: Path, *, report_running: bool = True
-) -> tuple[list[ServerRecord], list[ServerRecord]]:
+def _find_servers(home: Path) -> tuple[list[ServerRecord], list[ServerRecord]]:
     """Find the servers that run, and those that lost their supervisor; report the latter, and
     once those that ended without being stopped."""
     from mgl.serving.records import find_leftovers, list_running
 
     orphans = []
     for leftover in find_leftovers(home):
-        if report_running or not leftover.alive:
-            say(leftover.describe())
+        say(leftover.describe())
         if leftover.alive:
             orphans.append(leftover.record)
     return list_running(home), orphans

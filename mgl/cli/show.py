@@ -31,7 +31,7 @@ __all__ = ["show"]
 def show(
     source: Memory,
     item: Annotated[
-        str | None, typer.Argument(metavar="[ITEM]", help="Id of a turn, a topic or a node.")
+        str | None, typer.Argument(metavar="ITEM", help="Id of a turn, a topic or a node.")
     ] = None,
     step: Annotated[
         int | None, typer.Option("--step", metavar="N", help="Show it as it was after N steps.")

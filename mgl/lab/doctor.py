@@ -194,9 +194,8 @@ def _check_all_weights(
     own = _check_weights(profile, home)
     missing = own is None and not served and profile.engine != "openai"
     try:
-        shipped.require_space(
-            home, _ROOM_FOR_MEMORIES + (2 * (profile.weights.bytes or 0) if missing else 0)
-        )
+        weights = 2 * (profile.weights.bytes or 0) if missing else 0
+        shipped.require_space(home, _ROOM_FOR_MEMORIES + weights)
     except ResourceError as error:
         yield _from_error("disk", error)
     else:
@@ -205,12 +204,8 @@ def _check_all_weights(
     if own is not None:
         yield own
     elif missing:
-        yield Check(
-            f"weights {profile.name}",
-            False,
-            "not on this machine",
-            f"mgl models get {profile.name}",
-        )
+        get = f"mgl models get {profile.name}"
+        yield Check(f"weights {profile.name}", False, "not on this machine", get)
     else:
         yield Check(f"weights {profile.name}", True, "not here, not needed (a server has them)")
     for name in sorted(profiles.keys() - {profile.name}):
@@ -231,12 +226,8 @@ def _check_weights(profile: ModelProfile, home: Path) -> Check | None:
     if sha256 is None:
         return Check(name, True, f"{path} (the profile pins no hash)")
     if not has_sha256(profile.weights.pinned_file(path), sha256):
-        return Check(
-            name,
-            False,
-            f"{path} has the wrong sha256",
-            f"delete it, then `mgl models get {profile.name}`",
-        )
+        hint = f"delete it, then `mgl models get {profile.name}`"
+        return Check(name, False, f"{path} has the wrong sha256", hint)
     return Check(name, True, f"{path}, sha256 {sha256[:12]}… correct")
 
 
@@ -248,23 +239,15 @@ def _check_memory(profile: ModelProfile) -> Check:
         return Check("memory", True, "this system does not report free memory")
     detail = f"{free / 1e9:.1f} GB free, about {needed / 1e9:.1f} GB needed"
     if free < needed:
-        return Check(
-            "memory",
-            False,
-            detail,
-            "close other programs, use a smaller profile (`mgl models`), or a server (--base-url)",
-        )
+        hint = "close other programs, use a smaller profile (`mgl models`) or a server (--base-url)"
+        return Check("memory", False, detail, hint)
     return Check("memory", True, detail)
 
 
 def _check_server(base_url: str | None, key: str | None) -> Check:
     if base_url is None:
-        return Check(
-            "server",
-            False,
-            "this profile needs a model server, and none is named",
-            "start one (`mgl serve`), or set MGL_BASE_URL, e.g. to http://127.0.0.1:8000/v1",
-        )
+        hint = "start one (`mgl serve`), or set MGL_BASE_URL, e.g. to http://127.0.0.1:8000/v1"
+        return Check("server", False, "this profile needs a model server, none is named", hint)
     import httpx
 
     url = f"{base_url.rstrip('/')}/models"

@@ -57,7 +57,9 @@ def test_help_is_short_and_plain(mgl: Mgl) -> None:
     for name, command in commands.items():
         subcommands = [] if "commands" not in dir(command) else list(command.commands.values())
         for each in (command, *subcommands):
-            assert each.get_short_help_str(68).endswith("."), name
+            help_line = each.get_short_help_str(64)
+            assert help_line.endswith("."), name
+            assert not help_line.endswith("..."), name
             assert all(option.help and len(option.help) < 90 for option in each.params), name
         assert f"  {name} " in text
     assert all(len(line) <= 80 for line in text.splitlines())
