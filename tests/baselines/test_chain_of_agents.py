@@ -7,12 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mgl.baselines.chain_of_agents import NOTHING, ChainOfAgents, ChainOfAgentsConfig
-from mgl.errors import ContextOverflow, EngineRejected, InputError, ReplyInvalid
+from mgl.errors import ContextOverflow, EngineRejected
 from mgl.llm.base import Completion
 from mgl.llm.calls import MemoryCallLog
 from mgl.store import Store
 from mgl.text import chunk_document
-from mgl.types import Conversation, Document, Source
 from tests.baselines.asking import (
     BOOK,
     OTHER,
@@ -108,13 +107,6 @@ async def test_a_worker_that_says_nothing_passes_on_what_it_was_given(store: Sto
     assert [("passed notes on" in line) for line in answer.trace][:3] == [True, False, True]
 
 
-@pytest.mark.parametrize("source", [BOOK, TALK])
-async def test_a_model_that_says_nothing(store: Store, source: Source) -> None:
-    mine, _ = asking(store, nothing)
-    with pytest.raises(ReplyInvalid, match="no worker passed notes on"):
-        await ChainOfAgents(mine, source).answer(QUESTION)
-
-
 async def test_notes_that_are_too_long_are_cut(store: Store) -> None:
     def talkative(prompt: str) -> str:
         return said(notes="word " * 500) if part(prompt) else answered(prompt)
@@ -153,24 +145,3 @@ async def test_a_context_that_is_too_small(store: Store, context: int, hint: str
     with pytest.raises(ContextOverflow) as caught:
         await ChainOfAgents(mine, BOOK, (), config).answer(QUESTION)
     assert hint in caught.value.hint
-
-
-@pytest.mark.parametrize("text", ["Carl", "Carl lost the ring."])
-async def test_a_text_shorter_than_a_chunk_has_one_worker(store: Store, text: str) -> None:
-    mine, engine = asking(store, working, context=3000)
-    await ChainOfAgents(mine, Document.from_text("short.txt", text)).answer(QUESTION)
-    worker, _ = prompts(engine)
-    assert f"Part 1:\n{text}\n" in worker
-
-
-async def test_empty_sources(store: Store) -> None:
-    mine, engine = asking(store, working)
-    with pytest.raises(InputError):
-        await ChainOfAgents(mine, Document.from_text("empty.txt", " ")).answer(QUESTION)
-    answer = await ChainOfAgents(mine, Conversation.named("empty")).answer(QUESTION)
-    assert answer.text == "Not mentioned in the conversation."
-    assert engine.requests == []
-
-
-def test_chunks_are_those_of_the_comparison() -> None:
-    assert ChainOfAgentsConfig().chunk_tokens == 8_192

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from mgl.baselines.direct import Direct, DirectConfig
-from mgl.errors import ContextOverflow, InputError
+from mgl.baselines.direct import Direct
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.prompting import keep_both_ends
 from mgl.store import Store
@@ -80,17 +79,3 @@ async def test_two_questions_share_the_record(store: Store) -> None:
     for question in (QUESTION, OTHER):
         await Direct(mine, BOOK, [question]).answer(question)
     assert len(store.memories()) == 1
-
-
-async def test_nothing_to_read_and_no_room(store: Store) -> None:
-    mine, engine = asking(store, answered, context=500)
-    with pytest.raises(InputError):
-        await Direct(mine, Document.from_text("e", " ")).answer(QUESTION)
-    for source in (BOOK, TALK):
-        with pytest.raises(ContextOverflow):
-            await Direct(mine, source).answer(QUESTION)
-    mine, engine = asking(store, answered)
-    for empty in (Conversation.named("e"), Conversation.from_turns("f", [Turn("1", "", "")])):
-        answer = await Direct(mine, empty, (), DirectConfig()).answer(QUESTION)
-        assert answer.text == "Not mentioned in the conversation."
-    assert engine.requests == []

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from mgl import registry
 from mgl.baselines import chain_of_agents, read_agent, sliding_summary
+from mgl.errors import ContextOverflow, InputError, ReplyInvalid
 from mgl.lab.model import NoModel
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
-from mgl.memories.base import MemoryKind
+from mgl.memories.base import Memory, MemoryKind, Tools
+from mgl.memories.calls import UNMENTIONED
 from mgl.prompt import Prompt
 from mgl.store import Store
-from mgl.types import Source
-from tests.baselines.asking import BOOK, QUESTION, TALK, answered, asking
+from mgl.types import Answer, Conversation, Document, Source, Turn
+from tests.baselines.asking import (
+    BOOK,
+    QUESTION,
+    TALK,
+    answered,
+    asking,
+    nothing,
+    prompts,
+    said,
+)
 
 PINNED = {
     "chain-of-agents.worker": "ef43c0ba43ea5608",
@@ -63,3 +76,81 @@ async def test_it_answers_of_any_source_and_is_shown_without_a_model(
     )
     view = stored.view([answer])
     assert (view.memory_id, view.memory, view.answers) == (memory.id, name, (answer,))
+
+
+CASES: list[tuple[str, dict[str, Any]]] = [
+    *((name, {}) for name in NAMES),
+    ("sliding-summary", {"aware": True}),
+]
+each_kind = pytest.mark.parametrize(("name", "options"), CASES)
+
+
+async def ask(
+    tools: Tools, name: str, source: Source, options: dict[str, Any]
+) -> tuple[Memory, Answer]:
+    kind: MemoryKind = registry.load("memory", name)
+    memory: Memory = kind(tools, source, [], kind.Config.model_validate(options))
+    return memory, await memory.answer(QUESTION)
+
+
+@each_kind
+async def test_sources_without_text(store: Store, name: str, options: dict[str, Any]) -> None:
+    mine, engine = asking(store, answered)
+    for text in ("", " \n "):
+        with pytest.raises(InputError):
+            await ask(mine, name, Document.from_text("empty.txt", text), options)
+    assert store.memories() == []
+    talks = [Conversation.named("e"), Conversation.from_turns("f", [Turn("1", "", "")])]
+    for talk in talks[: 2 if name == "direct" else 1]:
+        _, answer = await ask(mine, name, talk, options)
+        assert answer.text == UNMENTIONED
+    assert engine.requests == []
+
+
+@each_kind
+@pytest.mark.parametrize("source", [BOOK, TALK], ids=["document", "conversation"])
+async def test_a_model_that_says_nothing(
+    store: Store, name: str, options: dict[str, Any], source: Source
+) -> None:
+    mine, _ = asking(store, nothing)
+    with pytest.raises(ReplyInvalid):
+        await ask(mine, name, source, options)
+
+
+@each_kind
+async def test_a_context_that_is_too_small(
+    store: Store, name: str, options: dict[str, Any]
+) -> None:
+    mine, engine = asking(store, answered, context=400)
+    with pytest.raises(ContextOverflow):
+        await ask(mine, name, BOOK, options)
+    assert engine.requests == []
+
+
+@each_kind
+async def test_a_short_text_is_read_whole(store: Store, name: str, options: dict[str, Any]) -> None:
+    def note(prompt: str) -> str:
+        if '"pages"' in prompt:
+            return said(pages=[1])
+        return said(notes="Carl.") if '"notes"' in prompt else answered(prompt)
+
+    mine, engine = asking(store, note)
+    await ask(mine, name, Document.from_text("short.txt", "Carl lost the ring."), options)
+    assert sum("Carl lost the ring." in prompt for prompt in prompts(engine)) >= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("naive-rag", {"chunk_tokens": 50, "overlap_tokens": 50}),
+        ("naive-rag", {"most_tokens": 100}),
+        ("naive-rag", {"k": 0}),
+        ("naive-rag", {"colour": "blue"}),
+        ("read-agent", {"page_tokens": 300, "least_tokens": 301}),
+        ("read-agent", {"page_tokens": 16}),
+        ("read-agent", {"look_up": "all"}),
+    ],
+)
+def test_options_that_cannot_work(name: str, options: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        registry.load("memory", name).Config.model_validate(options)

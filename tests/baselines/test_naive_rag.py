@@ -7,15 +7,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig
-from mgl.errors import ContextOverflow, InputError, ReplyInvalid, UsageError
+from mgl.errors import ContextOverflow, UsageError
 from mgl.llm.calls import MemoryCallLog
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.text import window_document
-from mgl.types import Conversation, Document
 from tests.baselines.asking import (
     BOOK,
     OTHER,
@@ -23,7 +21,6 @@ from tests.baselines.asking import (
     TALK,
     answered,
     asking,
-    nothing,
     prompts,
 )
 
@@ -129,63 +126,7 @@ async def test_a_session_that_is_too_long_is_cut_and_marked(store: Store) -> Non
     assert len(answer.citations) == 1
 
 
-@pytest.mark.parametrize("text", ["Carl", "Carl lost the ring."])
-async def test_a_text_shorter_than_a_chunk_is_one(store: Store, text: str) -> None:
-    mine, engine = asking(store, answered)
-    rag = NaiveRag(mine, Document.from_text("short.txt", text))
-    assert (await rag.answer(QUESTION)).text == "Carl."
-    assert prompts(engine)[0].startswith(f"[1] {text}\n\n")
-    assert len(store.edits(rag.id)) == 1
-
-
-@pytest.mark.parametrize("text", ["", " \n "])
-async def test_a_document_without_text_is_refused(store: Store, text: str) -> None:
-    mine, _ = asking(store, answered)
-    with pytest.raises(InputError, match="holds no text"):
-        await NaiveRag(mine, Document.from_text("empty.txt", text)).answer(QUESTION)
-    assert store.memories() == []
-
-
-async def test_an_empty_conversation_mentions_nothing(store: Store) -> None:
-    mine, engine = asking(store, answered)
-    answer = await NaiveRag(mine, Conversation.named("empty")).answer(QUESTION)
-    assert answer.text == "Not mentioned in the conversation."
-    assert engine.requests == []
-
-
-async def test_a_context_without_room(store: Store) -> None:
-    mine, engine = asking(store, answered, context=400)
-    with pytest.raises(ContextOverflow, match="no room"):
-        await NaiveRag(mine, BOOK).answer(QUESTION)
-    assert engine.requests == []
-
-
-async def test_a_model_that_says_nothing(store: Store) -> None:
-    mine, _ = asking(store, nothing)
-    with pytest.raises(ReplyInvalid):
-        await NaiveRag(mine, BOOK).answer(QUESTION)
-
-
 async def test_a_document_has_no_sessions(store: Store) -> None:
     mine, _ = asking(store, answered)
     with pytest.raises(UsageError, match="no sessions"):
         await NaiveRag(mine, BOOK, (), NaiveRagConfig(by="session")).build()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"chunk_tokens": 50, "overlap_tokens": 50},
-        {"most_tokens": 100},
-        {"k": 0},
-        {"chunk_tokens": 200, "colour": "blue"},
-    ],
-)
-def test_options_that_cannot_work(options: dict[str, object]) -> None:
-    with pytest.raises(ValidationError):
-        NaiveRagConfig.model_validate(options)
-
-
-def test_the_defaults_are_those_of_the_comparison() -> None:
-    config = NaiveRagConfig()
-    assert (config.chunk_tokens, config.overlap_tokens) == (200, 50)

@@ -8,14 +8,12 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from mgl.baselines.read_agent import ReadAgent, ReadAgentConfig
-from mgl.errors import ContextOverflow, EngineRejected, InputError, ReplyInvalid
+from mgl.errors import EngineRejected
 from mgl.llm.base import Completion
 from mgl.llm.calls import MemoryCallLog
 from mgl.store import Store
-from mgl.types import Conversation, Document, Source
 from tests.baselines.asking import (
     BOOK,
     OTHER,
@@ -207,39 +205,3 @@ async def test_what_the_model_does_not_say_is_marked(store: Store) -> None:
     assert answer.text == "Carl."
     outcomes = {(row.op, row.outcome) for row in store.edits(method.id)}
     assert {("page", "repaired"), ("gist", "rejected")} <= outcomes
-
-
-@pytest.mark.parametrize("source", [BOOK, TALK])
-async def test_a_model_that_says_nothing(store: Store, source: Source) -> None:
-    mine, _ = asking(store, nothing)
-    with pytest.raises(ReplyInvalid):
-        await ReadAgent(mine, source, (), SMALL).answer(QUESTION)
-
-
-@pytest.mark.parametrize("text", ["Carl", "Carl lost the ring."])
-async def test_a_text_shorter_than_a_page_is_one(store: Store, text: str) -> None:
-    mine, engine = asking(store, reading(1), context=1000)
-    answer = await ReadAgent(mine, Document.from_text("short.txt", text)).answer(QUESTION)
-    assert answer.trace == ("page 1 looked up",)
-    assert prompts(engine)[-1].startswith(f"[1] {text}\n")
-    assert not any('"pause"' in prompt for prompt in prompts(engine))
-
-
-async def test_empty_sources_and_a_context_that_is_too_small(store: Store) -> None:
-    mine, engine = asking(store, reading(), context=800)
-    with pytest.raises(InputError):
-        await ReadAgent(mine, Document.from_text("e", "")).answer(QUESTION)
-    answer = await ReadAgent(mine, Conversation.named("e")).answer(QUESTION)
-    assert answer.text == "Not mentioned in the conversation."
-    with pytest.raises(ContextOverflow) as caught:
-        await ReadAgent(mine, BOOK).answer(QUESTION)
-    assert "page_tokens" in caught.value.hint
-    assert engine.requests == []
-
-
-@pytest.mark.parametrize(
-    "options", [{"page_tokens": 300, "least_tokens": 301}, {"page_tokens": 16}, {"look_up": "all"}]
-)
-def test_options_that_cannot_work(options: dict[str, object]) -> None:
-    with pytest.raises(ValidationError):
-        ReadAgentConfig.model_validate(options)

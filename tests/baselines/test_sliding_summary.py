@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mgl.baselines.sliding_summary import NOTHING, SlidingSummary, SlidingSummaryConfig
-from mgl.errors import ContextOverflow, EngineRejected, InputError, ReplyInvalid
+from mgl.errors import EngineRejected
 from mgl.llm.base import Completion
 from mgl.store import Store
 from mgl.text import chunk_document
-from mgl.types import Conversation, Document, Source
 from tests.baselines.asking import (
     BOOK,
     OTHER,
@@ -113,36 +112,10 @@ async def test_a_chunk_that_gives_none_leaves_the_summary(
 
 
 @pytest.mark.parametrize("config", [SMALL, AWARE])
-@pytest.mark.parametrize("source", [BOOK, TALK])
-async def test_a_model_that_says_nothing(
-    store: Store, source: Source, config: SlidingSummaryConfig
-) -> None:
-    mine, _ = asking(store, nothing)
-    with pytest.raises(ReplyInvalid, match="there is no summary"):
-        await SlidingSummary(mine, source, (), config).answer(QUESTION)
-
-
-@pytest.mark.parametrize("config", [SMALL, AWARE])
-async def test_conversations_and_sources_with_nothing(
+async def test_a_conversation_is_read_with_its_times(
     store: Store, config: SlidingSummaryConfig
 ) -> None:
     mine, engine = asking(store, writing)
-    with pytest.raises(InputError):
-        await SlidingSummary(mine, Document.from_text("e", "\n"), (), config).answer(QUESTION)
-    empty = await SlidingSummary(mine, Conversation.named("e"), (), config).answer(QUESTION)
-    assert empty.text == "Not mentioned in the conversation."
-    assert engine.requests == []
     answer = await SlidingSummary(mine, TALK, (), config).answer(QUESTION)
     assert "(Thursday, 11 May 2023) Ann: Carl lost the ring" in "".join(prompts(engine))
     assert answer.text == "Carl"
-
-
-@pytest.mark.parametrize("config", [SlidingSummaryConfig(), SlidingSummaryConfig(aware=True)])
-async def test_a_context_that_is_too_small(store: Store, config: SlidingSummaryConfig) -> None:
-    mine, engine = asking(store, writing, context=3000)
-    with pytest.raises(ContextOverflow) as caught:
-        await SlidingSummary(mine, BOOK, (), config).answer(QUESTION)
-    assert "chunk_tokens" in caught.value.hint
-    assert engine.requests == []
-    one = Document.from_text("short.txt", "Carl")
-    assert (await SlidingSummary(mine, one, (), config).answer(QUESTION)).text == "Carl."

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from mgl.errors import EngineTimeout, EngineUnavailable, ReplyInvalid, UsageError
+from mgl.errors import EngineTimeout, EngineUnavailable, UsageError
 from mgl.llm.base import Request
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.graph import DocumentGraph, GraphConfig
-from mgl.memories.graph.prompts import DESCRIBE, EXTRACT, GLEAN
+from mgl.memories.graph.prompts import DESCRIBE, GLEAN
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.types import Conversation, Question
@@ -79,21 +79,6 @@ def test_the_id_hangs_on_what_decides_the_log(graph_of: Open) -> None:
     assert graph_of(TALE, Answering(lambda _: NOTHING, model_id="other")).id != own
 
 
-def test_a_configuration_that_extends_the_graphs_gives_the_same_graph() -> None:
-    class Wider(GraphConfig):
-        steps: int = 3
-
-    wide = Wider(chunk_tokens=24, overlap_tokens=6)
-    assert GraphConfig.of(wide) == GraphConfig(chunk_tokens=24, overlap_tokens=6)
-    assert type(GraphConfig.of(wide)) is GraphConfig
-
-
-def test_a_document_of_one_sentence(graph_of: Open) -> None:
-    graph = built(graph_of("Ann met Bo.", Answering(lambda _: PAIR)))
-    assert len(graph.chunks()) == 1
-    assert set(graph.graph().entities) == {"ann", "bo"}
-
-
 @pytest.mark.parametrize("text", ["", " \n\n "])
 def test_a_document_without_a_sentence_asks_nothing(graph_of: Open, text: str) -> None:
     engine = Answering(lambda _: PAIR)
@@ -115,20 +100,6 @@ def test_empty_extraction_on_every_chunk_is_no_failure(graph_of: Open, hearing: 
     (vector,) = asyncio.run(index.embed(["Ann"]))
     assert index.entities.nearest(vector, 5) == []
     assert index.chunks.nearest(vector, 1)
-
-
-def test_instructions_come_first_and_sentences_are_numbered(graph_of: Open) -> None:
-    engine = Answering(lambda _: NOTHING)
-    built(graph_of(TALE, engine))
-    prompts = [request.messages[0].content for request in engine.requests]
-    head = EXTRACT.text.split("{entity_types}")[0]
-    assert all(prompt.startswith(head) for prompt in prompts)
-    assert (
-        prompts[0]
-        .rstrip()
-        .split("The text:\n")[1]
-        .startswith("[1] In year 0 Ann met Bo in Rome. [2] Bo")
-    )
 
 
 def test_an_invalid_reply_is_asked_for_once_more_then_recorded(
@@ -271,22 +242,6 @@ def test_long_descriptions_are_summarised_once(graph_of: Open, store: Store) -> 
     assert sum(r.messages[0].content.startswith(head) for r in engine.requests) == 1
     assert store.steps(graph.id) == store.memory(graph.id).chunks + 1
     assert not [row for row in store.edits(graph.id) if row.op == "describe" and row.reason]
-
-
-def test_a_summary_that_cannot_be_had_leaves_the_descriptions(
-    graph_of: Open, hearing: Hearing
-) -> None:
-    head = DESCRIBE.text.split("{name}")[0]
-    numbers = iter(range(1000))
-
-    def reply(request: Request) -> object:
-        if request.messages[0].content.startswith(head):
-            raise ReplyInvalid("none", hint="try")
-        return found([entity("Ann", f"She is thing number {next(numbers)} of them all.")])
-
-    graph = built(graph_of(TALE, Answering(reply), description_tokens=16))
-    assert "number 0" in graph.graph().entities["ann"].description
-    assert any("stays long" in note for note in hearing.notes)
 
 
 def test_what_it_costs_is_told_without_a_call(graph_of: Open) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-import mgl.memories.graph
 from mgl.llm.grammar import to_ebnf, to_lark
 from mgl.llm.schemas import compile_schema, json_schema
 from mgl.memories.graph import prompts
@@ -47,17 +46,3 @@ def test_the_schema_can_be_compiled_for_every_notation() -> None:
     node = compile_schema(json_schema(extraction_schema(3, ("person", "ship"), 10, 8)))
     assert "src" in to_lark(node)
     assert "person" in to_ebnf(node)
-
-
-def test_the_room_exports_these_names_and_no_others() -> None:
-    assert mgl.memories.graph.__all__ == [
-        "DocumentGraph",
-        "Entity",
-        "EntityGraph",
-        "Estimate",
-        "GraphConfig",
-        "GraphIndex",
-        "Mention",
-        "Relation",
-        "entity_key",
-    ]

@@ -123,13 +123,6 @@ def test_where_nothing_failed_nothing_is_done(graph_of: Open, store: Store) -> N
     assert (store.edits(graph.id), store.steps(graph.id)) == before
 
 
-def test_what_is_not_built_is_built_first(graph_of: Open) -> None:
-    graph = graph_of(TALE, Answering(told))
-    asyncio.run(graph.retry_failed())
-    assert graph.is_built()
-    assert graph.failed() == ()
-
-
 def test_an_interrupted_retry_goes_on(graph_of: Open) -> None:
     long = {"description_tokens": 30, "in_flight": 1}
     whole = built(graph_of(TALE, Answering(told, model_id="whole"), **long))

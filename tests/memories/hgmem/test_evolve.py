@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
-from mgl.llm.schemas import json_schema
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.evidence import Inquiry
 from mgl.memories.hgmem.evolve import Evolver
@@ -22,7 +21,6 @@ from mgl.memories.hgmem.proposals import (
     Merges,
     NewPoint,
     PointUpdate,
-    evolution_schema,
 )
 from mgl.memories.hgmem.state import EMPTY, VOCABULARY, Memory, Retrieve
 from mgl.memories.log import Draft
@@ -220,13 +218,3 @@ def test_whatever_is_proposed_the_log_gives_the_memory_again(
     assert (again.points, again.vertices) == (memory.points, memory.vertices)
     for vertex in memory.vertices.values():
         assert (vertex.id in NAMES[:5]) != vertex.new
-
-
-def test_a_point_may_be_of_many_entities_and_be_told_in_a_paragraph() -> None:
-    schema = evolution_schema(0, update=True, replace=False, most=8)
-    objects = [f"Entity {number}" for number in range(16)]
-    schema.model_validate({"inserted": [{"objects": objects, "description": "They meet."}]})
-    described: Any = json_schema(schema)
-    for name in ("properties", "inserted", "items", "properties", "description"):
-        described = described[name]
-    assert described["maxLength"] == 2000

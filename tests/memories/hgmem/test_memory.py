@@ -143,16 +143,6 @@ async def test_without_merging_nothing_is_merged(memory_for: Ask) -> None:
     assert len(memory.memory().points) == 2
 
 
-async def test_without_updates_none_is_asked_for(memory_for: Ask) -> None:
-    teller = Teller(
-        evolve=[{"inserted": [PUNISHED]}, {"inserted": [DEFEATED]}],
-        concerns=[case("2.2", "What else?"), case("1")],
-    )
-    memory = memory_for(teller.engine, update=False)
-    await memory.answer(QUESTION)
-    assert "Update Existing" not in teller.prompts("evolve")[1]
-
-
 async def test_every_step_is_answered_where_it_is_wanted(memory_for: Ask, store: Store) -> None:
     teller = Teller(
         evolve=[{"inserted": [PUNISHED]}, {"inserted": [], "updated": []}],
@@ -223,18 +213,6 @@ async def test_a_model_that_is_never_satisfied_ends_at_the_last_step(
     assert said(memory, store, Stop) == [Stop("steps")]
 
 
-async def test_a_model_that_merges_everything_ends_with_one_point(memory_for: Ask) -> None:
-    teller = Teller(
-        evolve=[{"inserted": [PUNISHED, DEFEATED]}, {"inserted": [DEFEATED], "updated": []}],
-        merge=[{"merges": [MERGED]}],
-        concerns=[case("2.2", "What else?")],
-    )
-    memory = memory_for(teller.engine)
-    await memory.answer(QUESTION)
-    assert len(memory.memory().points) == 1
-    assert list(memory.memory().points) == [memory.memory().next_point - 1]
-
-
 async def test_a_model_that_remembers_nothing_answers_from_the_likest_chunks(
     memory_for: Ask,
 ) -> None:
@@ -264,16 +242,6 @@ async def test_a_query_that_matches_nothing_asks_nothing_of_what_it_found(
     answer = await memory.answer(Question("Zebras?"))
     assert answer.text == UNKNOWN
     assert teller.prompts("evolve") == []
-
-
-async def test_a_document_of_one_sentence(memory_for: Ask) -> None:
-    document = Document.from_text("one.txt", "Xodar bowed to Issus.")
-    teller = Teller(
-        evolve=[{"inserted": [PUNISHED]}], answer=[{"sources": [1], "answer": "He did."}]
-    )
-    memory = memory_for(teller.engine, document=document)
-    answer = await memory.answer(QUESTION)
-    assert [citation.quote for citation in answer.citations] == ["Xodar bowed to Issus."]
 
 
 async def test_a_graph_without_entities_is_answered_over(memory_for: Ask) -> None:
@@ -432,14 +400,6 @@ def test_it_keeps_one_memory_a_question(memory_for: Ask) -> None:
         HgMem(made._tools, Conversation.named("talk"))
 
 
-async def test_another_question_has_a_memory_of_its_own(memory_for: Ask, store: Store) -> None:
-    memory = memory_for(Teller().engine)
-    await memory.answer(Question("Whom does Phaidor love?"))
-    assert [m.questions for m in store.memories() if m.kind == "hgmem"] == [
-        ("Whom does Phaidor love?",)
-    ]
-
-
 async def test_a_step_of_the_paper_in_its_own_format(memory_for: Ask, store: Store) -> None:
     teller = Teller(
         evolve=[INSERTED],
@@ -474,17 +434,6 @@ async def test_the_paper_asks_again_and_goes_on(memory_for: Ask) -> None:
     memory = memory_for(teller.engine, format="delimiters")
     assert (await memory.answer(QUESTION)).text == UNKNOWN
     assert len(teller.prompts("evolve")) == 3
-
-
-async def test_what_fits_no_context_is_left_out(memory_for: Ask) -> None:
-    long = Document.from_text("long.txt", DOCUMENT.text * 30)
-    teller = Teller(evolve=[{"inserted": [PUNISHED]}])
-    engine = teller.engine
-    engine.context_tokens = 4200
-    memory = memory_for(engine, document=long, chunks=50, reply_tokens=2048)
-    await memory.answer(QUESTION)
-    counts = await engine.count_tokens(teller.prompts("answer") + teller.prompts("evolve"))
-    assert max(counts) <= 4200 - 2048
 
 
 async def test_a_long_question_leaves_less_room_for_sources(memory_for: Ask) -> None:

@@ -241,12 +241,6 @@ def test_the_questions_place_in_the_prompt() -> None:
     assert "1. Who forgave whom?\n2. Where is the ring?" in several
 
 
-def test_the_papers_defaults() -> None:
-    config = MindGraphConfig()
-    assert (config.preset, config.cite, config.tokens_per_chunk) == ("paper", "quote", 8192)
-    assert (config.max_rounds, config.max_cluster_size, config.lookup_chars) == (40, 10, 1000)
-
-
 @pytest.mark.parametrize(("cite", "tokens", "most"), [("sentence", 4096, 23), ("quote", 600, 3)])
 async def test_a_reply_may_hold_as_many_edits_as_its_budget_takes(
     make_tools: MakeTools,
