@@ -257,7 +257,8 @@ def probe(base_url: BaseUrl = None, model: Model = None, as_json: AsJson = False
         print_json({**asdict(found), "base_url": base_url, "warning": found.warning})
         return
     typer.echo(f"{found.server} at {base_url}, model {found.model}")
-    print_table(("TRIED", "VERDICT", "ANSWER"), found.rows())
+    rows = [(one.name, one.verdict, one.said) for one in found.findings]
+    print_table(("TRIAL", "VERDICT", "ANSWER"), rows)
     if found.warning is not None:
         say(f"warning: {found.warning}")
 

@@ -69,10 +69,6 @@ class Capabilities:
             return f"{self.server} accepts and ignores: {', '.join(self.ignored)}"
         return None
 
-    def rows(self) -> list[tuple[str, str, str]]:
-        """The findings as rows of a table."""
-        return [(found.name, found.verdict, found.said) for found in self.findings]
-
     @property
     def is_complete(self) -> bool:
         """Whether every trial got an answer."""

@@ -64,11 +64,6 @@ def home(override: Path | None = None) -> Path:
     return folder
 
 
-def data_dir(kind: DataKind, override: Path | None = None, *, home: Path | None = None) -> Path:
-    """The first folder with shipped data of one kind; errors as in ``data_dirs``."""
-    return data_dirs(kind, override, home=home)[0]
-
-
 def data_dirs(
     kind: DataKind, override: Path | None = None, *, home: Path | None = None
 ) -> list[Path]:

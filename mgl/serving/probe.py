@@ -1,8 +1,8 @@
 """Probe a server of the OpenAI chat API: what it obeys, found by trying.
 
     found = await probe("http://127.0.0.1:8000/v1", api_key=None)
-    for name, verdict, said in found.rows():
-        print(name, verdict, said)
+    for finding in found.findings:
+        print(finding.name, finding.verdict, finding.said)
 
 Each trial is a request whose free answer would differ: asked for the capital of France in a plain
 sentence, no model answers with a nonsense word in a JSON object unless it is made to. So a

@@ -178,8 +178,8 @@ def test_the_first_place_that_has_a_profile_decides(mgl_home: Path, tmp_path: Pa
     assert described() == "of the home folder"
     write_profile(tmp_path / "given", "smollm2-135m", "given")
     assert described() == "given"
-    assert shipped.data_dir("models") == mgl_home / "models"
-    assert shipped.data_dir("models", tmp_path / "given") == tmp_path / "given"
+    assert shipped.data_dirs("models")[0] == mgl_home / "models"
+    assert shipped.data_dirs("models", tmp_path / "given")[0] == tmp_path / "given"
     assert DEFAULT_PROFILE in load_profiles(tmp_path / "given")
 
 
@@ -210,7 +210,7 @@ def test_a_broken_profile_names_its_file(content: str, message: str, tmp_path: P
 
 
 def test_registry_weights_without_a_hash_are_refused(tmp_path: Path) -> None:
-    published = shipped.data_dir("models") / "smollm2-135m.yaml"
+    published = shipped.data_dirs("models")[0] / "smollm2-135m.yaml"
     lines = [line for line in published.read_text().splitlines() if "sha256" not in line]
     (tmp_path / "smollm2-135m.yaml").write_text("\n".join(lines))
     with pytest.raises(UsageError):
@@ -239,7 +239,7 @@ def test_space_is_asked_of_the_disk_that_will_hold_the_folder(
 
 
 def test_the_story_ships_without_its_editions_header() -> None:
-    story = (shipped.data_dir("examples") / "a-scandal-in-bohemia.txt").read_text("ascii")
+    story = (shipped.data_dirs("examples")[0] / "a-scandal-in-bohemia.txt").read_text("ascii")
     assert story.startswith("ADVENTURE I. A SCANDAL IN BOHEMIA\n")
     assert story.endswith("it is always under the honourable title of the woman.\n")
     assert "Gutenberg" not in story

@@ -108,10 +108,6 @@ class OpenAIEngine:
             return replace(completion, loosened=loosened)
         raise AssertionError("the last body is sent without a constraint")
 
-    def body(self, request: Request) -> dict[str, Any]:
-        """The body that is sent first for a request."""
-        return next(body for _, _, body in self._bodies(request))
-
     def _bodies(self, request: Request) -> Iterator[tuple[int, Format | None, dict[str, Any]]]:
         """The bodies to try, the strongest constraint first, each with how many were dropped."""
         formats = self._formats.for_request(request)
