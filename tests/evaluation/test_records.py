@@ -1,4 +1,4 @@
-"""The file of a run's rows, when there is no room for one."""
+"""Records as JSON, and the files that hold them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import json
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mgl.benchmarks.base import Item
 from mgl.errors import InputError, UsageError
-from mgl.evaluation.records import JsonLines
+from mgl.evaluation.records import JsonLines, item_from_json, item_to_json
+from mgl.types import Question
 
 
 @contextmanager
@@ -66,3 +69,18 @@ def test_a_run_killed_at_any_byte_resumes(tmp_path: Path, cut: int) -> None:
         resumed.add(row)
     assert path.read_bytes() == whole
     assert [json.loads(line) for line in whole.splitlines()] == rows
+
+
+@pytest.mark.parametrize(
+    "question",
+    [Question("Why?"), Question("Why?", form="long"), Question("Why?", datetime(2024, 5, 8), "Bo")],
+)
+def test_an_item_is_the_same_after_its_json(question: Question) -> None:
+    item = Item("q", "s", question, golds=("Because.",), labels={"breadth": "global"})
+    assert item_from_json(item_to_json(item)) == item
+
+
+def test_an_item_from_before_questions_had_a_form_is_as_it_was() -> None:
+    stored = item_to_json(Item("q", "s", Question("Why?")))
+    assert stored["question"] == {"text": "Why?", "asked_at": None, "asker": None}
+    assert item_from_json(stored).question.form == "short"
