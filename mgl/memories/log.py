@@ -358,7 +358,8 @@ class Log(Generic[EditT, StateT]):
         was begun: then that is read instead, and the draft is void.
         """
         try:
-            self._store.append_edits(self.identity, draft.step, draft.rows)
+            length = self._ends[-1] if self._ends else None
+            self._store.append_edits(self.identity, draft.step, draft.rows, length=length)
         except StoreConflict:
             self._observer.note("another process writes to this memory: reading its log")
             self.catch_up()

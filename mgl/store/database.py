@@ -258,14 +258,23 @@ class Store:
         edits: Sequence[EditRecord],
         *,
         since: int | None = None,
+        length: int | None = None,
     ) -> None:
         """Append the edits of one chunk and mark the chunk done, in one transaction.
+
+        ``length`` is the source's, in characters, if the writer knows it: then the source is not
+        read to check spans without a quote.
 
         StoreError, and nothing written, if an edit names another chunk, or a span leaves its
         document or differs from the quote in the edit's payload. StoreConflict if the chunk was
         done before, or something was deleted from the source after the deletion ``since``.
         """
-        named = {edit.span.document_id for edit in edits if edit.span is not None}
+        named = {
+            edit.span.document_id
+            for edit in edits
+            if edit.span is not None
+            and (length is None or edit.span.end > length or "quote" in edit.payload)
+        }
         texts = {identity: self.document(identity).text for identity in named}
         for edit in edits:
             _check(memory_id, chunk, edit, texts)
@@ -542,7 +551,9 @@ def _check(memory_id: str, chunk: int, edit: EditRecord, texts: Mapping[str, str
     elif edit.span is None:
         return
     else:
-        text = texts[edit.span.document_id]
+        text = texts.get(edit.span.document_id)
+        if text is None:
+            return
         held = text[edit.span.start : edit.span.end]
         quote = edit.payload.get("quote")
         if edit.span.end > len(text):

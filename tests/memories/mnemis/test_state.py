@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from itertools import count
 
 import pytest
 
@@ -18,12 +19,12 @@ from mgl.memories.mnemis.edits import (
     Describe,
     DropHierarchy,
     Edit,
-    Forget,
     PutCategory,
     Repeat,
     apply,
     replay,
 )
+from mgl.memories.mnemis.pruning import prune_hierarchy
 from mgl.memories.mnemis.state import EMPTY, Episode, Mention
 from mgl.types import Span
 
@@ -120,7 +121,8 @@ def test_a_category_of_speakers_keeps_its_name_and_its_one_child_when_another_go
             PutCategory("c2", 1, "Cities", ("e2", "e3")),
         ]
     )
-    left = apply(state, Forget((1,))).categories
+    entities = {each: state.entities[each] for each in ("e1", "e2")}
+    left = prune_hierarchy([*state.categories.values()], entities, 2, count(3))
     assert [(each.id, each.name, each.children) for each in left.values()] == [
         ("c1", "Speaker", ("e1",)),
         ("c2", "Rome", ("e2",)),
