@@ -43,11 +43,15 @@ try:
 except ImportError:
     from mgl.memories.base import SILENT  # type: ignore[attr-defined, no-redef]
 
-CASES: dict[str, tuple[Any, dict[str, object]]] = {
-    "gam": (Gam, {}),
-    "gam, extract": (Gam, {"summaries": "extract", "relations": "similarity"}),
-    "mnemis, turns, by terms": (Mnemis, {"extraction": "terms", "hierarchy": "incremental"}),
-    "mnemis, sessions": (Mnemis, {"episode": "session", "hierarchy": "incremental"}),
+CASES: dict[str, tuple[Any, Any, dict[str, object]]] = {
+    "gam": (Gam, GamConfig, {}),
+    "gam, extract": (Gam, GamConfig, {"summaries": "extract", "relations": "similarity"}),
+    "mnemis, turns, by terms": (
+        Mnemis,
+        MnemisConfig,
+        {"extraction": "terms", "hierarchy": "incremental"},
+    ),
+    "mnemis, sessions": (Mnemis, MnemisConfig, {"episode": "session", "hierarchy": "incremental"}),
 }
 
 
@@ -86,10 +90,9 @@ def words_of(text: str) -> set[str]:
     return set(re.findall(r"\w{4,}", text.casefold()))
 
 
-async def measure(name: str, turns: list[Turn], count: int, folder: Path) -> str:
-    kind, options = CASES[name]
+async def measure(name: str, turns: list[Turn], count: int, path: Path) -> str:
+    kind, settings, options = CASES[name]
     talk = Conversation.from_turns("locomo", turns)
-    path = folder / f"{re.sub(r'[^a-z]+', '-', name)}.sqlite"
     with Store.open(path) as store:
         engine = Counting()
         tools = Tools(
@@ -100,8 +103,7 @@ async def measure(name: str, turns: list[Turn], count: int, folder: Path) -> str
             embedder=WordEmbedder(64),
             reranker=WordReranker(),
         )
-        config = {Gam: GamConfig, Mnemis: MnemisConfig}[kind].model_validate(options)
-        memory = kind(tools, talk, (), config)
+        memory = kind(tools, talk, (), settings.model_validate(options))
         await memory.build()
         await memory.flush()
         built = engine.calls
@@ -117,15 +119,19 @@ async def measure(name: str, turns: list[Turn], count: int, folder: Path) -> str
             (emptied,) = reader.execute(
                 "SELECT count(*) FROM llm_calls WHERE key LIKE 'redacted%'"
             ).fetchone()
-    gone = {turn.id for turn in chosen}
-    lost = set().union(*(words_of(turn.text) for turn in turns if turn.id in gone))
-    lost -= set().union(*(words_of(turn.text) for turn in turns if turn.id not in gone))
-    files = b" ".join(file.read_bytes().lower() for file in folder.glob(f"{path.name}*"))
-    found = {word for word in lost if re.search(rb"\b" + word.encode() + rb"\b", files)}
+    lost, found = find_words(path, turns, {turn.id for turn in chosen})
     return (
         f"| {name} | {built} | {asked / count:.2f} | {emptied / max(1, built + asked):.0%} "
-        f"| {statistics.median(times):.0f} | {len(found)} of {len(lost)} ({', '.join(sorted(found))}) |"
+        f"| {statistics.median(times):.0f} | {len(found)} of {lost}: {', '.join(sorted(found))} |"
     )
+
+
+def find_words(path: Path, turns: list[Turn], gone: set[str]) -> tuple[int, set[str]]:
+    """How many words only deleted turns had, and those of them that are still in the files."""
+    lost = set().union(*(words_of(turn.text) for turn in turns if turn.id in gone))
+    lost -= set().union(*(words_of(turn.text) for turn in turns if turn.id not in gone))
+    held = b" ".join(file.read_bytes().lower() for file in path.parent.glob(f"{path.name}*"))
+    return len(lost), {word for word in lost if re.search(rb"\b" + word.encode() + rb"\b", held)}
 
 
 async def main() -> None:
@@ -139,8 +145,9 @@ async def main() -> None:
     print("| memory | calls of the build | calls per forgotten turn | emptied | ms | words left |")
     print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
-        for name in CASES:
-            print(await measure(name, turns, arguments.turns, Path(folder)), flush=True)
+        for place, name in enumerate(CASES):
+            path = Path(folder) / f"{place}.sqlite"
+            print(await measure(name, turns, arguments.turns, path), flush=True)
 
 
 if __name__ == "__main__":
