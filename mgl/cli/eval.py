@@ -291,9 +291,9 @@ def replay(
     from mgl.lab.workplace import Workplaces
 
     choice = ModelChoice(models=models)
-    with open_observer() as observer, Workplaces.opened(choice, observer) as places:
+    with open_observer() as observer, Workplaces.open_home(choice, observer) as places:
         manifest = Manifest.read(folder)
-        open_recorded = places.recorded(manifest.models)
+        open_recorded = places.open_recorded(manifest.models)
         plan = reopen_plan(manifest, open_recorded, data)
         found = replay_run(plan, folder, Execution(open_recorded, observer, concurrency))
     print_replay(found, folder, as_json)
@@ -317,7 +317,7 @@ def open_workplaces(choice: ModelChoice, work: Work) -> Iterator[Workplaces]:
     from mgl.lab.workplace import Workplaces
 
     choice = replace(choice, base_url=next(iter(work.urls), None))
-    with open_observer() as observer, Workplaces.opened(choice, observer) as places:
+    with open_observer() as observer, Workplaces.open_home(choice, observer) as places:
         yield places
 
 

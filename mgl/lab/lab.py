@@ -193,7 +193,7 @@ class Lab:
         name = name.strip()
         if not name:
             raise UsageError("a conversation needs a name", hint="for example: mgl chat diary")
-        known = self._named(name)
+        known = self._find_named(name)
         if [each for each in known if memory in (None, each.kind)]:
             plan = self._plan_record(self._pick(name, known, memory), options)
         else:
@@ -214,9 +214,10 @@ class Lab:
         """
         record = self.find(source, memory)
         plan = self._plan_record(record, {})
-        if not isinstance(plan.source, Conversation):
+        if not isinstance(plan.source, Conversation) or not hasattr(plan.kind, "append"):
             raise UsageError(
-                f"{source} is the memory of a document", hint="this works on conversations only"
+                f"{source} is not a conversation that grows ({plan.name})",
+                hint="this works on conversations remembered by gam or mnemis",
             )
         model = NoModel(record.model_id)
         opened = plan.open(self._place.tools(model))
@@ -251,7 +252,7 @@ class Lab:
 
         UsageError if several kinds of memory have the conversation and ``memory`` names none.
         """
-        known = self._named(source.strip()) or [self._store.memory(source)]
+        known = self._find_named(source.strip()) or [self._store.memory(source)]
         return self._pick(source, known, memory)
 
     def memory(self, source: str, memory: str | None = None) -> MemorySummary:
@@ -269,11 +270,6 @@ class Lab:
     def export(self, source: str) -> dict[str, Any]:
         """Collect everything that a conversation's memory holds, as plain JSON values."""
         memory: Any = self.look_at(source).memory
-        if not hasattr(memory, "export"):
-            raise UsageError(
-                "this kind of memory cannot be exported whole",
-                hint="--format graph exports its graph",
-            )
         exported: dict[str, Any] = memory.export()
         return exported
 
@@ -404,7 +400,7 @@ class Lab:
         )
         return opened
 
-    def _named(self, source: str) -> list[MemoryRecord]:
+    def _find_named(self, source: str) -> list[MemoryRecord]:
         """The memories of the conversation of this name, or the memory with exactly this id."""
         named = Conversation.named(source).id
         return [

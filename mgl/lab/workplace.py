@@ -244,7 +244,7 @@ class Workplaces:
 
     @classmethod
     @contextmanager
-    def opened(cls, base: ModelChoice, observer: Observer) -> Iterator[Self]:
+    def open_home(cls, base: ModelChoice, observer: Observer) -> Iterator[Self]:
         """Open the home's store, and close it in the end."""
         home = shipped.home()
         with Store.open(home / DATABASE) as store:
@@ -291,14 +291,14 @@ class Workplaces:
         """Open the workplace of a model, which starts with its first call."""
         return Workplace(self.home, self.store, self.choice(profile), self.observer)
 
-    def recorded(self, models: Mapping[str, ModelFacts]) -> Callable[[str], Workplace]:
-        """Open workplaces that replay these models from the store."""
+    def open_recorded(self, models: Mapping[str, ModelFacts]) -> Callable[[str], Workplace]:
+        """Return a function that opens workplaces which replay these models from the store."""
 
-        def open_recorded(profile: str) -> Workplace:
+        def replay(profile: str) -> Workplace:
             facts = models[profile]
             choice = ModelChoice(
                 models=self.base.models, embedder=facts.embedder, reranker=facts.reranker
             )
             return Workplace(self.home, self.store, choice, self.observer, recorded=facts)
 
-        return open_recorded
+        return replay

@@ -69,7 +69,7 @@ def _draw(graph: Any, part: list[int]) -> Points:
     tries = 1 if len(part) > LIMIT // 4 else _TRIES
     starts = [random.normal(scale=wanted.max() / 3, size=(len(part), 2)) for _ in range(tries)]
     best = min((_majorise(start, wanted) for start in starts), key=lambda each: each[0])
-    return _separate(_flatten(best[1]))
+    return _separate(_level(best[1]))
 
 
 def _majorise(points: Points, wanted: Points) -> tuple[float, Points]:
@@ -92,7 +92,7 @@ def _majorise(points: Points, wanted: Points) -> tuple[float, Points]:
     return float((weight * (drawn - wanted) ** 2).sum()), np.stack([x, y], axis=1)
 
 
-def _flatten(points: Points) -> Points:
+def _level(points: Points) -> Points:
     """Centre the points, and turn them so that they are wider than high."""
     import numpy as np
 

@@ -65,11 +65,11 @@ def to_html(view: GraphView) -> str:
         name=html_text(view.document.name),
         size=f"{len(view.document.text):,} characters",
         length=len(view.document.text),
-        about=_about(view),
-        asked=_asked(view),
+        about=_describe(view),
+        asked=_render_questions(view),
         sides="sides three" if view.top else "sides",
-        hierarchy=_hierarchy(view),
-        sections=_sections(view.document),
+        hierarchy=_render_hierarchy(view),
+        sections=_render_sections(view.document),
         text=text_html(view.document, _marks(view, kinds)),
     )
 
@@ -182,7 +182,7 @@ def _marks(view: GraphView, kinds: Sequence[Look]) -> list[Mark]:
     return nodes + edges
 
 
-def _about(view: GraphView) -> str:
+def _describe(view: GraphView) -> str:
     facts = (view.memory, view.model, _counts(view.at(view.length)), f"memory {view.memory_id}")
     return " · ".join(f"<bdi>{html_text(fact)}</bdi>" for fact in facts)
 
@@ -209,14 +209,14 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else several}"
 
 
-def _asked(view: GraphView) -> str:
+def _render_questions(view: GraphView) -> str:
     """Show the questions with their answers, the last one open; unanswered ones at the end."""
     labels = {node.id: node.label or node.id for node in view.nodes}
     answered = {answer.question for answer in view.answers}
     open_questions = [each for each in view.questions if each not in answered]
     last = len(view.answers) - 1
     out = [
-        _answered(answer, index, labels, opened=index == last)
+        _render_answer(answer, index, labels, opened=index == last)
         for index, answer in enumerate(view.answers)
     ]
     out += [
@@ -229,8 +229,10 @@ def _asked(view: GraphView) -> str:
     return "".join(out)
 
 
-def _answered(answer: Answer, index: int, labels: Mapping[str, str], *, opened: bool) -> str:
-    chips = "".join(_chip(each, number, labels) for number, each in enumerate(answer.citations, 1))
+def _render_answer(answer: Answer, index: int, labels: Mapping[str, str], *, opened: bool) -> str:
+    chips = "".join(
+        _render_chip(each, number, labels) for number, each in enumerate(answer.citations, 1)
+    )
     cited = f'<ol class="chips" aria-label="Cited passages">{chips}</ol>' if chips else ""
     nothing = "" if chips else '<span class="note">cites no passage</span>'
     marks = "".join(f'<span class="note">{html_text(each)}</span>' for each in answer.marks)
@@ -255,7 +257,7 @@ def _answered(answer: Answer, index: int, labels: Mapping[str, str], *, opened: 
     )
 
 
-def _chip(citation: Citation, number: int, labels: Mapping[str, str]) -> str:
+def _render_chip(citation: Citation, number: int, labels: Mapping[str, str]) -> str:
     where = section_label(citation.section)
     span = f"{citation.span.start:,}–{citation.span.end:,}"
     place = html_text(f"{where}, {span}" if where else span)
@@ -268,7 +270,7 @@ def _chip(citation: Citation, number: int, labels: Mapping[str, str]) -> str:
     return f'<li><a class="chip" href="{target}" {said}>{inner}</a></li>'
 
 
-def _hierarchy(view: GraphView) -> str:
+def _render_hierarchy(view: GraphView) -> str:
     if not view.top:
         return ""
     said = _count(view.top, "layer")
@@ -280,7 +282,7 @@ def _hierarchy(view: GraphView) -> str:
     )
 
 
-def _sections(document: Document) -> str:
+def _render_sections(document: Document) -> str:
     if not document.sections:
         return ""
     options = "".join(

@@ -75,18 +75,18 @@ def text_html(document: Document, marks: Sequence[Mark]) -> str:
             close(start)
             opened = start
         if start in heads:
-            block.append(_heading(heads[start]))
-        block.append(_paragraph(text, start, end, follows, pieces))
+            block.append(_render_heading(heads[start]))
+        block.append(_render_paragraph(text, start, end, follows, pieces))
     close(len(text))
     return "".join(out)
 
 
-def _heading(section: Section) -> str:
+def _render_heading(section: Section) -> str:
     label = html_text(section_label(section) or "")
     return f'<h3 class="section {section.kind}" data-start="{section.start}">{label}</h3>'
 
 
-def _paragraph(text: str, start: int, end: int, follows: bool, pieces: _Pieces) -> str:
+def _render_paragraph(text: str, start: int, end: int, follows: bool, pieces: _Pieces) -> str:
     body = text[start:end]
     inner = len(body.rstrip())
     classes = [name for name, on in (("flow", _is_wrapped(body)), ("follows", follows)) if on]
@@ -139,7 +139,7 @@ class _Pieces:
     def __init__(self, text: str, marks: Sequence[Mark]) -> None:
         self._text = text
         self._bounds = sorted({bound for mark in marks for bound in (mark.start, mark.end)})
-        self._covering = _covering(self._bounds, marks)
+        self._covering = _find_covering(self._bounds, marks)
 
     def html(self, start: int, end: int) -> str:
         out = []
@@ -147,13 +147,13 @@ class _Pieces:
         while start < end:
             stop = min(end, self._bounds[index]) if index < len(self._bounds) else end
             over = self._covering[index - 1] if 0 < index < len(self._bounds) else ()
-            out.append(_piece(html_text(self._text[start:stop]), over))
+            out.append(_render_piece(html_text(self._text[start:stop]), over))
             start = stop
             index += 1
         return "".join(out)
 
 
-def _covering(bounds: Sequence[int], marks: Sequence[Mark]) -> list[tuple[Mark, ...]]:
+def _find_covering(bounds: Sequence[int], marks: Sequence[Mark]) -> list[tuple[Mark, ...]]:
     """Find the marks over each range between two neighbouring bounds, the shortest first."""
     opening: dict[int, list[Mark]] = {}
     for mark in sorted(marks, key=lambda each: (each.behind, each.end - each.start, each.ref)):
@@ -167,7 +167,7 @@ def _covering(bounds: Sequence[int], marks: Sequence[Mark]) -> list[tuple[Mark, 
     return covering
 
 
-def _piece(shown: str, over: Sequence[Mark]) -> str:
+def _render_piece(shown: str, over: Sequence[Mark]) -> str:
     if not over or not shown:
         return shown
     refs = " ".join(mark.ref for mark in over)

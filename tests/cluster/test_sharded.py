@@ -157,7 +157,7 @@ def test_a_judge_asks_through_the_workers(ray: Any, data: Path, server: Server) 
     record = Record("direct", item_to_json(item), "scored", answer="Asgardpolis")
     other = replace(record, method="naive-rag", answer="Nowhere.")
     seat = Seat("correctness", SERVED, "correctness")
-    with Workplaces.opened(ModelChoice(base_url=server.url), SilentObserver()) as places:
+    with Workplaces.open_home(ModelChoice(base_url=server.url), SilentObserver()) as places:
         execute = shard(
             ray, places.store.path, places.choice, [server.url], SilentObserver(), concurrency=1
         )
@@ -174,7 +174,7 @@ def test_a_judge_asks_through_the_workers(ray: Any, data: Path, server: Server) 
 
 
 def test_a_model_of_the_process_is_refused(ray: Any) -> None:
-    with Workplaces.opened(ModelChoice(), SilentObserver()) as places:
+    with Workplaces.open_home(ModelChoice(), SilentObserver()) as places:
         execute = shard(ray, places.store.path, places.choice, (), SilentObserver(), concurrency=1)
         with (
             places.open("smollm2-135m") as place,
