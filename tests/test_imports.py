@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -39,6 +40,7 @@ def dotted(path: Path) -> str:
 MODULES = {dotted(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
+@cache
 def find_imports(path: Path) -> set[str]:
     """Find every mgl module that a file imports, wherever in the file it does so."""
     names: set[str] = set()

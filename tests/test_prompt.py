@@ -21,10 +21,5 @@ def test_missing_and_unknown_variables_are_errors(values: dict[str, str]) -> Non
         PROMPT.render(**values)
 
 
-def test_a_value_is_shown_with_what_stands_around_it() -> None:
-    assert PROMPT.around("x", "1", 3) == ': "1"} '
-    assert PROMPT.around("y", "2", 3) == " 2 "
-
-
 def test_hash_changes_with_the_text() -> None:
     assert Prompt("p", source="ours", text="a").hash != Prompt("p", source="ours", text="b").hash

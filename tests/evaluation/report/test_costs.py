@@ -137,7 +137,12 @@ def test_hyperedges_are_those_of_the_questions_and_nodes_those_of_the_shared_gra
         [method("points", "hgmem"), method("direct")],
         [item(f"q{place}") for place in range(4)],
         {
-            "points": [with_points(1, 5), with_points(3, 7), Said({"exact_match": 0.0}), Said(None)],
+            "points": [
+                with_points(1, 5),
+                with_points(3, 7),
+                Said({"exact_match": 0.0}),
+                Said(None),
+            ],
             "direct": [Said({"exact_match": 1.0})] * 4,
         },
         builds=[BuildRecord("points", "a source", {}, {"nodes": 40, "edges": 9, "chunks": 2})],
