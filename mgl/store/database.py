@@ -294,12 +294,12 @@ class Store:
 
     def edits(self, memory_id: str, *, since: int | None = None) -> list[EditRecord]:
         """The edit log of a memory in the order it was appended, from chunk ``since`` on."""
+        query = f"SELECT {rows.EDIT_COLUMNS} FROM edits WHERE memory_id = ?"
+        values: tuple[str | int, ...] = (memory_id,)
+        if since is not None:
+            query, values = f"{query} AND chunk >= ?", (memory_id, since)
         with self._read() as connection:
-            found = connection.execute(
-                f"""SELECT {rows.EDIT_COLUMNS} FROM edits
-                WHERE memory_id = ? AND (? IS NULL OR chunk >= ?) ORDER BY number""",
-                (memory_id, since, since),
-            )
+            found = connection.execute(f"{query} ORDER BY number", values)
             return [rows.edit_from_row(row) for row in found]
 
     def steps(self, memory_id: str) -> int:

@@ -238,6 +238,10 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX index_vectors_by_vector ON index_vectors (vector_number)",
         ),
     ),
+    Migration(
+        "0010_edits_by_step",
+        ("CREATE INDEX edits_by_step ON edits (memory_id, chunk)",),
+    ),
 )
 
 
