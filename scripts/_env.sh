@@ -44,7 +44,7 @@ ensure_venv() {
         "$python" -m venv --clear .venv || return 1
     fi
     say "Installing mgl into .venv (once; half a gigabyte, one to three minutes)"
-    if ! .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off --no-compile \
+    if ! .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off \
         -e "$spec" 2>&1 | tee .venv/install.log | show_steps; then
         tail -n 15 .venv/install.log >&2
         say "The installation failed; its whole log is in .venv/install.log."
