@@ -275,7 +275,14 @@ class Store:
             if edit.span is not None
             and (length is None or edit.span.end > length or "quote" in edit.payload)
         }
-        texts = {identity: self.document(identity).text for identity in named}
+        quoted = any("quote" in edit.payload for edit in edits)
+        # A conversation's text is laid out only where it is needed: that takes as long as it is.
+        texts = {
+            identity: None
+            if not quoted and self.count_turns(identity) is not None
+            else self.document(identity).text
+            for identity in named
+        }
         for edit in edits:
             _check(memory_id, chunk, edit, texts)
         with self._write() as connection:
@@ -544,7 +551,7 @@ class Store:
         return [rows.memory_from_row(row) for row in found]
 
 
-def _check(memory_id: str, chunk: int, edit: EditRecord, texts: Mapping[str, str]) -> None:
+def _check(memory_id: str, chunk: int, edit: EditRecord, texts: Mapping[str, str | None]) -> None:
     """StoreError for an edit of another chunk, or whose span is not what it quotes."""
     if edit.chunk != chunk:
         problem = f"names chunk {edit.chunk}"

@@ -86,7 +86,7 @@ def conversation(connection: sqlite3.Connection, identity: str) -> Conversation 
 def count(connection: sqlite3.Connection, document_id: str) -> int | None:
     """How many turns a conversation has; None where the document is none, or is not there."""
     found = connection.execute(
-        """SELECT (SELECT count(*) FROM turns WHERE document_id = documents.id)
+        """SELECT (SELECT coalesce(max(number) + 1, 0) FROM turns WHERE document_id = documents.id)
         FROM documents WHERE id = ? AND media_type = ?""",
         (document_id, CONVERSATION),
     ).fetchone()

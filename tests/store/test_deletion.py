@@ -1,0 +1,260 @@
+"""Deletion from a conversation: nothing of what went is left in the file's bytes."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mgl.errors import StoreConflict, StoreError
+from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage
+from mgl.llm.calls import CallRecord, Lineage, call_key
+from mgl.store import EditRecord, MemoryRecord, Store
+from mgl.store.deletion import MASK, Gone, Redaction, Rewritten, mask_text
+from mgl.store.lineage import decode_turns, encode_turns, meets
+from mgl.types import Answer, Conversation, Turn
+
+SECRET = "I painted a horsé by the “lake” and told nobody but you."
+TALK = Conversation.from_turns(
+    "talk",
+    [
+        Turn("1", "Ann", "Good morning to you."),
+        Turn("2", "Ann", SECRET),
+        Turn("3", "Bo", "My number is 5550199, call me."),
+        Turn("4", "Bo", "Thanks!"),
+    ],
+)
+ONLY_TWO = Redaction(frozenset({1}))
+
+
+def memory(identity: str, talk: Conversation = TALK) -> MemoryRecord:
+    return MemoryRecord(identity, "toy", talk.id, (), "m", {}, 0, 0)
+
+
+def keep(memory: MemoryRecord, step: int, log: Sequence[EditRecord], gone: Gone) -> Rewritten:
+    del memory, step, gone
+    return Rewritten(log)
+
+
+def call(
+    prompt: str, reply: str = "ok", *, shows: Sequence[int] | None = (), error: str | None = None
+) -> CallRecord:
+    request = Request((Message("user", prompt),), sampling=Sampling(seed=7))
+    completion = None if error else Completion(reply, "stop", TokenUsage(10, 2), logprobs=(-0.1,))
+    lineage = None if shows is None else Lineage(TALK.id, frozenset(shows))
+    outcome = "refused" if error else "ok"
+    key = call_key("m", request)
+    return CallRecord(key, "", "m", request, completion, outcome, error, 0.5, lineage)  # type: ignore[arg-type]
+
+
+def holds(path: Path, text: str) -> bool:
+    """Whether the database's files have a text, as it is or as JSON escapes it."""
+    wanted = [text.encode(), json.dumps(text)[1:-1].encode()]
+    files = path.parent.glob(f"{path.name}*")
+    return any(form in file.read_bytes() for file in files for form in wanted)
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    store.put_conversation(TALK)
+    store.put_memory(memory("one"))
+    store.put_memory(memory("two"))
+    return store
+
+
+@pytest.mark.parametrize("turns", [None, (), (3,), (0, 1, 2, 7, 9, 10)])
+def test_turns_are_kept_as_ranges(turns: tuple[int, ...] | None) -> None:
+    column = encode_turns(turns)
+    assert decode_turns(column) == turns
+    assert meets(column, {2}) == (turns is None or 2 in turns)
+
+
+def test_a_turn_goes_and_all_else_stays_in_its_place(filled: Store) -> None:
+    assert holds(filled.path, SECRET)
+    assert filled.delete(TALK.id, ONLY_TWO, keep)
+    kept = filled.conversation(TALK.id)
+    masked = replace(TALK.turns[1], text=MASK * len(SECRET))
+    assert kept.turns == (TALK.turns[0], masked, *TALK.turns[2:])
+    assert [kept.span(number) for number in range(4)] == [TALK.span(number) for number in range(4)]
+    assert filled.redacted(TALK.id) == {1: "forgotten"}
+    filled.put_conversation(TALK)  # given again, it does not come back
+    filled.put_document(TALK.transcript)
+    assert not holds(filled.path, SECRET)
+    assert not holds(filled.path, SECRET[20:])
+
+
+def test_some_characters_are_masked_and_more_later(filled: Store) -> None:
+    filled.delete(TALK.id, Redaction(masked={2: [(13, 20)]}), keep)
+    assert filled.turns(TALK.id)[2].text == "My number is ·······, call me."
+    assert filled.redacted(TALK.id) == {2: "masked"}
+    filled.delete(TALK.id, Redaction(frozenset({2})), keep)
+    filled.delete(TALK.id, Redaction(masked={2: [(0, 1)]}), keep)
+    assert filled.redacted(TALK.id) == {2: "forgotten"}
+    assert filled.redacted(TALK.id, since=3) == {}
+    assert not holds(filled.path, "5550199")
+    assert mask_text("abcdef", [(1, 3), (2, 4)]) == "a···ef"
+
+
+def test_calls_that_showed_it_or_have_a_word_of_it_are_emptied(filled: Store) -> None:
+    gone = [
+        (call("a summary of turns", shows=[0, 1]), "one"),
+        (call("nobody said what it shows", shows=None), "two"),
+        (call("other", reply=json.dumps({"answer": "a painted thing"})), None),
+        (call("of no memory: PAINTED", shows=None), None),
+        (call("refused", error="too long: painted"), "one"),
+    ]
+    kept = [
+        (call("[0] Ann: Good morning to you.", shows=[0]), "one"),
+        (call("of no memory", shows=None), None),
+    ]
+    for record, owner in [*gone, *kept]:
+        filled.add_call(record, owner)
+    filled.delete(TALK.id, ONLY_TWO, keep)
+    assert [filled.find_call(record.key) for record, _ in gone] == [None] * 5
+    assert [filled.find_call(record.key) for record, _ in kept] == [record for record, _ in kept]
+    first, failed, _ = filled.calls("one")
+    assert first.completion is not None
+    assert (first.completion.text, first.completion.logprobs) == ("", ())
+    assert first.completion.usage == TokenUsage(10, 2)
+    assert (first.seconds, first.request.sampling, first.outcome) == (0.5, Sampling(seed=7), "ok")
+    assert first.request.messages == (Message("user", ""),)
+    assert (failed.completion, failed.error, failed.outcome) == (None, "", "refused")
+    assert not holds(filled.path, "painted")
+
+
+def test_what_is_recorded_after_a_deletion_that_it_did_not_know_of_has_no_words(
+    filled: Store,
+) -> None:
+    before = filled.count_deletions(TALK.id)
+    filled.delete(TALK.id, ONLY_TWO, keep)
+    after = filled.count_deletions(TALK.id)
+    late, timely, other = call("late"), call("timely"), call("other")
+    for record, turns, since in [(late, {1}, before), (timely, {1}, after), (other, {0}, before)]:
+        filled.add_call(replace(record, lineage=Lineage(TALK.id, frozenset(turns), since)), "one")
+    found = [filled.find_call(record.key) for record in (late, timely, other)]
+    assert found == [None, timely, other]
+    assert not filled.put_answer("one", "Q", {"text": "a"}, turns={1}, since=before)
+    assert filled.put_answer("one", "Q", {"text": "b"}, turns={0}, since=before)
+    with pytest.raises(StoreConflict):
+        filled.append_edits("one", 0, [], since=before)
+    filled.append_edits("one", 0, [], since=after)
+
+
+def test_vectors_token_counts_answers_and_reports_of_it_go(filled: Store) -> None:
+    line = TALK.turns[1].line
+    for model in ("e1", "e2"):
+        filled.put_vectors(model, [line, SECRET, "other"], np.ones((3, 2), np.float32))
+        filled.put_token_counts(model, {line: 9, "other": 1})
+    cited = {"citations": [{"node_id": "2", "quote": ""}], "retrieved": []}
+    for question, made, turns in [
+        ("Who?", {}, {0}),
+        ("Which?", cited, {0}),
+        ("What?", {"retrieved": ["2"]}, {0}),
+        ("Painted?", {}, {0}),
+        ("How?", {}, {0, 1}),
+        ("Nobody said?", {}, None),
+    ]:
+        payload = asdict(Answer(question, "Ann", "low", ())) | made
+        filled.put_answer("one", question, payload, turns=turns)
+    filled.put_report("r", "one", "any")
+    filled.delete(TALK.id, ONLY_TWO, keep)
+    for model in ("e1", "e2"):
+        found = filled.vectors(model, [line, SECRET, "other"])
+        assert [vector is None for vector in found] == [True, True, False]
+        assert filled.token_counts(model, [line, "other"]) == [None, 1]
+    assert [payload["question"] for payload in filled.answers("one")] == ["Who?"]
+    assert filled.report("r") is None
+
+
+def test_each_memorys_log_is_rewritten_cut_and_says_what_went(filled: Store) -> None:
+    asked = call("prompt", "{}", shows=[1])
+    filled.add_call(asked, "one")
+    row = EditRecord(0, "note", {"text": "a painted horse"}, "applied", call_key=asked.key)
+    filled.append_edits("one", 0, [row, replace(row, op="other", payload={})])
+    for step in range(3):
+        filled.append_edits("two", step, [EditRecord(step, "x", {}, "applied")])
+
+    def rewrite(
+        record: MemoryRecord, step: int, log: Sequence[EditRecord], gone: Gone
+    ) -> Rewritten:
+        assert gone.before == list(TALK.turns)
+        assert gone.words == {"painted", "a", "horsé", "by", "the", "lake", "and", "told", "nobody",
+                              "but", "i"}  # fmt: skip
+        if record.id == "two":
+            return Rewritten(log, cut=1)
+        blank = [replace(row, payload={}) for row in log]
+        return Rewritten(blank, [EditRecord(step, "gone", {}, "applied")], texts={"a horse"})
+
+    filled.put_vectors("e", ["a horse"], np.ones((1, 2), np.float32))
+    filled.delete(TALK.id, ONLY_TWO, rewrite)
+    assert [row.payload for row in filled.edits("one")] == [{}, {}, {}]
+    assert filled.chunks_done("one") == {0, 1}
+    assert [row.chunk for row in filled.edits("two")] == [0]
+    assert filled.chunks_done("two") == {0}
+    assert filled.edits("one")[0].call_key == filled.calls("one")[0].key != asked.key
+    assert filled.vectors("e", ["a horse"]) == [None]
+
+
+def test_one_that_fails_midway_has_deleted_nothing(filled: Store) -> None:
+    def fail(record: MemoryRecord, step: int, log: Sequence[EditRecord], gone: Gone) -> Rewritten:
+        del step, log, gone
+        if record.id == "two":
+            raise StoreError("no", hint="none")
+        return Rewritten((), [EditRecord(0, "gone", {}, "applied")])
+
+    with pytest.raises(StoreError):
+        filled.delete(TALK.id, ONLY_TWO, fail)
+    assert filled.conversation(TALK.id) == TALK
+    assert filled.edits("one") == []
+    assert filled.count_deletions() == 0
+
+
+def test_another_conversation_with_the_same_words_keeps_them(filled: Store) -> None:
+    other = Conversation.from_turns("other", [Turn("1", "Ann", SECRET)])
+    filled.put_conversation(other)
+    filled.put_memory(memory("three", other))
+    kept = call(f"Ann: {SECRET}", shows=None)
+    filled.add_call(kept, "three")
+    filled.delete(TALK.id, ONLY_TWO, keep)
+    assert filled.turns(other.id) == list(other.turns)
+    assert filled.find_call(kept.key) == kept
+
+
+def test_it_says_where_a_reader_keeps_the_log_from_being_emptied(filled: Store) -> None:
+    with Store.open(filled.path, busy_timeout_s=0.05) as writer, Store.open(filled.path) as reader:
+        with reader._read() as connection:
+            connection.execute("BEGIN")
+            connection.execute("SELECT count(*) FROM turns").fetchone()
+        assert not writer.delete(TALK.id, ONLY_TWO, keep)
+        assert holds(filled.path, SECRET)
+        with reader._read() as connection:
+            connection.execute("COMMIT")
+    filled.close()
+    assert not holds(filled.path, SECRET)
+
+
+def test_no_page_of_a_large_file_keeps_a_copy(store: Store) -> None:
+    draw = random.Random(0)
+    texts = [
+        " ".join(f"w{number}x{draw.randrange(10**6)}" for _ in range(draw.randint(1, 300)))
+        for number in range(200)
+    ]
+    talk = Conversation.from_turns("t", [Turn(str(n), "Ann", t) for n, t in enumerate(texts)])
+    store.put_conversation(talk)
+    store.put_memory(memory("one", talk))
+    for number, text in enumerate(texts):
+        shown = Lineage(talk.id, frozenset({number}))
+        for _ in range(draw.randint(0, 2)):
+            record = call(f"{draw.random()} Ann: {text}", text)
+            store.add_call(replace(record, lineage=shown), "one")
+        payload = asdict(Answer(f"Q{number}", text, "low", ()))
+        store.put_answer("one", f"Q{number}", payload, turns={number})
+    for number in draw.sample(range(200), 20):
+        store.delete(talk.id, Redaction(frozenset({number})), keep)
+        for file in store.path.parent.glob(f"{store.path.name}*"):
+            assert f"w{number}x".encode() not in file.read_bytes()
