@@ -120,6 +120,10 @@ class Document:
             raise ValueError(f"{span} is not a span of document {self.id}")
         return self.text[span.start : span.end]
 
+    def cite(self, node_id: str, span: Span) -> Citation:
+        """The citation of a node that stands on a span."""
+        return Citation(node_id, self.name, span, self.quote(span), self.section_at(span.start))
+
     def section_at(self, position: int) -> Section | None:
         """The page or chapter that holds a character position, if the reader found any."""
         index = bisect_right(self.sections, position, key=lambda section: section.start) - 1

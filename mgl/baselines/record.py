@@ -220,18 +220,8 @@ class Baseline(SourceMemory[Any]):
         return self._source.ids_at(spans)
 
     def _citations(self, cited: Sequence[Excerpt]) -> list[Citation]:
-        source = self._document
-        return [
-            Citation(
-                node_id=excerpt.id,
-                document=source.name,
-                span=excerpt.span,
-                quote=source.quote(excerpt.span),
-                section=source.section_at(excerpt.span.start),
-            )
-            for excerpt in cited
-            if excerpt.span is not None
-        ]
+        cite = self._document.cite
+        return [cite(each.id, each.span) for each in cited if each.span is not None]
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The source and the answers: a baseline has no graph."""

@@ -11,41 +11,31 @@ by all questions and holds nothing of any.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl.memories.graph.state import Entity, EntityGraph, Relation
+from mgl.memories.graph.state import EntityGraph
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.vectors import VectorIndex
 from mgl.types import Chunk
 
-__all__ = ["GraphIndex", "KeyedVectors", "entity_text", "relation_text"]
+__all__ = ["GraphIndex", "KeyedVectors"]
 
 Key = TypeVar("Key", bound=Hashable)
-
-
-def entity_text(entity: Entity) -> str:
-    """What is embedded of an entity."""
-    return f"{entity.name}\n{entity.description}"
-
-
-def relation_text(relation: Relation, entities: Mapping[str, Entity]) -> str:
-    """What is embedded of a relation."""
-    source, target = entities[relation.source], entities[relation.target]
-    return f"{source.name} - {target.name}\n{relation.description}"
 
 
 class KeyedVectors(Generic[Key]):
     """What is like a query, by keys of its own. Scores are cosines, the best first."""
 
-    def __init__(self, embedder: Embedder, keys: Iterable[Key], texts: Iterable[str]) -> None:
-        self._keys = list(keys)
+    def __init__(self, embedder: Embedder, texts: Mapping[Key, str]) -> None:
+        self._keys = list(texts)
         self._places = {key: place for place, key in enumerate(self._keys)}
         self._index = VectorIndex(embedder)
-        self._index.extend(dict(enumerate(texts)))
+        self._index.extend(dict(enumerate(texts.values())))
 
     def nearest(
         self,
@@ -68,43 +58,37 @@ class KeyedVectors(Generic[Key]):
         return [(self._keys[hit.id], hit.score) for hit in hits if hit.score >= floor]
 
 
+@dataclass(frozen=True, slots=True)
 class GraphIndex:
     """The vectors of one graph and its chunks: ``entities`` and ``relations`` by id, ``chunks`` by
     number."""
 
-    def __init__(
-        self,
-        embedder: Embedder,
-        entities: KeyedVectors[str],
-        relations: KeyedVectors[str],
-        chunks: KeyedVectors[int],
-    ) -> None:
-        self._embedder = embedder
-        self.entities, self.relations, self.chunks = entities, relations, chunks
+    embedder: Embedder
+    entities: KeyedVectors[str]
+    relations: KeyedVectors[str]
+    chunks: KeyedVectors[int]
 
     @classmethod
     async def open(
         cls, embedder: Embedder, graph: EntityGraph, chunks: Sequence[Chunk]
     ) -> GraphIndex:
         """Embed all of a graph; what the embedder raises."""
+        known = graph.entities
+        entities = {each.id: f"{each.name}\n{each.description}" for each in known.values()}
+        relations = {
+            each.id: f"{known[each.source].name} - {known[each.target].name}\n{each.description}"
+            for each in graph.relations.values()
+        }
+        texts = {chunk.index: chunk.text for chunk in chunks}
 
-        def work() -> GraphIndex:
-            relations = graph.relations.values()
-            return cls(
-                embedder,
-                KeyedVectors(embedder, graph.entities, map(entity_text, graph.entities.values())),
-                KeyedVectors(
-                    embedder,
-                    graph.relations,
-                    (relation_text(relation, graph.entities) for relation in relations),
-                ),
-                KeyedVectors(embedder, [c.index for c in chunks], (chunk.text for chunk in chunks)),
-            )
+        def embed() -> GraphIndex:
+            own = (KeyedVectors(embedder, entities), KeyedVectors(embedder, relations))
+            return cls(embedder, *own, KeyedVectors(embedder, texts))
 
-        return await asyncio.to_thread(work)
+        return await asyncio.to_thread(embed)
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The vectors of some queries: shape (n, dims)."""
         if not texts:
-            return np.zeros((0, self._embedder.dims), dtype=np.float32)
-        return await asyncio.to_thread(self._embedder.embed, texts, task="query")
+            return np.zeros((0, self.embedder.dims), dtype=np.float32)
+        return await asyncio.to_thread(self.embedder.embed, texts, task="query")

@@ -21,7 +21,7 @@ from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.evidence import Evidence, Inquiry
 from mgl.memories.hgmem.loop import Loop, is_finished, writing_prompts
 from mgl.memories.hgmem.state import VOCABULARY, Edit, Memory, Respond
-from mgl.memories.hgmem.view import draw_log, trace_log
+from mgl.memories.hgmem.view import LogView, trace_log
 from mgl.memories.view import GraphView
 from mgl.prompt import Prompt
 from mgl.types import Answer, Citation, Question, Source
@@ -141,9 +141,9 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
         if self._question is None:
             return self._graph.view(answers)
         rows = self._log.rows
-        nodes, edges = draw_log(rows, self._graph.graph(), self._graph.chunks())
+        drawn = LogView(rows, self._graph.graph(), self._graph.chunks())
         steps = rows[-1].chunk + 1 if rows else 0
-        return self._view(nodes, edges, steps=steps, answers=answers)
+        return self._view(drawn.nodes, drawn.edges, steps=steps, answers=answers)
 
     def _writing_prompts(self) -> Sequence[Prompt]:
         return () if self._question is None else writing_prompts(self._config, self._question.form)
@@ -158,12 +158,6 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
 
     def _cite(self, number: int, memory: Memory) -> Citation:
         """A chunk, under the first entity of the memory that is tied to it, or its own number."""
-        document, span = self._document, self._graph.chunks()[number].span
         tied = (vertex.id for vertex in memory.vertices.values() if number in vertex.chunks)
-        return Citation(
-            node_id=next(tied, f"chunk-{number}"),
-            document=document.name,
-            span=span,
-            quote=document.quote(span),
-            section=document.section_at(span.start),
-        )
+        span = self._graph.chunks()[number].span
+        return self._document.cite(next(tied, f"chunk-{number}"), span)

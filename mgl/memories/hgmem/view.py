@@ -7,7 +7,7 @@ updated or merged it, so that the memory can be seen as it was after any step.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from textwrap import shorten
 
 from mgl.memories.graph import EntityGraph
@@ -20,10 +20,8 @@ from mgl.memories.hgmem.state import (
     Memory,
     Merge,
     Point,
-    Respond,
     Restart,
     Retrieve,
-    Stop,
     Subquery,
     Update,
     Vertex,
@@ -33,61 +31,89 @@ from mgl.memories.view import ViewEdge, ViewNode
 from mgl.store import EditRecord
 from mgl.types import Chunk, Span
 
-__all__ = ["draw_log", "trace_log"]
+__all__ = ["LogView", "trace_log"]
 
 LABEL_CHARACTERS = 40
 _CASES = {"1": "sufficient", "2.1": "local investigation", "2.2": "global exploration"}
 
+Steps = list[tuple[int, Edit]]
+Life = tuple[Point, Memory, int | None]
+"""A wording of a point, the memory that had it, and the step that took it."""
 
-def draw_log(
-    rows: Sequence[EditRecord], graph: EntityGraph, chunks: Sequence[Chunk]
-) -> tuple[tuple[ViewNode, ...], tuple[ViewEdge, ...]]:
-    """The nodes and edges of a log: every vertex, every wording of every point.
+
+class LogView:
+    """The ``nodes`` and ``edges`` of a log: every vertex, every wording of every point.
 
     What was restarted is named by its attempt, whose points have the numbers of the next one's.
     """
-    nodes: list[ViewNode] = []
-    edges: list[ViewEdge] = []
-    seen = _find_seen(rows)
-    for attempt, (edits, ended) in enumerate(_attempts(rows), 1):
-        mark = "" if ended is None else f" (attempt {attempt})"
-        memory, steps, lives = _replay_lives(edits, ended)
-        for vertex in memory.vertices.values():
-            nodes.append(_entity(vertex, graph, chunks, steps[vertex.id], ended, mark))
-        for point, held, gone in lives:
-            if gone == point.changed:
-                continue
-            name = f"point {point.number}{mark}"
-            if point.changed != point.step:
-                name += f", updated in step {point.changed}"
-            spans = [_span(held.vertices[each], graph, chunks) for each in sorted(point.vertices)]
-            nodes.append(
-                ViewNode(
-                    name,
-                    "point",
-                    shorten(
-                        f"{point.number}: {point.description}", LABEL_CHARACTERS, placeholder="…"
-                    ),
-                    _describe(point),
-                    _source(point, held, seen.get(point.step, ()), chunks) or min(spans),
-                    point.changed,
-                    gone=gone,
-                    hyperedge=True,
-                )
-            )
-            edges += [
-                ViewEdge(
-                    f"{name}|{each}", name, each + mark, "holds", span, point.changed, gone=gone
-                )
-                for each, span in zip(sorted(point.vertices), spans, strict=True)
-            ]
-    return tuple(nodes), tuple(edges)
+
+    def __init__(
+        self, rows: Sequence[EditRecord], graph: EntityGraph, chunks: Sequence[Chunk]
+    ) -> None:
+        self.nodes: list[ViewNode] = []
+        self.edges: list[ViewEdge] = []
+        self._graph = graph
+        self._chunks = chunks
+        self._seen: defaultdict[int, list[int]] = defaultdict(list)
+        for row in rows:
+            if isinstance(said := VOCABULARY.parse(row), Retrieve):
+                self._seen[row.chunk] += said.chunks
+        for attempt, (edits, ended) in enumerate(_split_attempts(rows), 1):
+            mark = "" if ended is None else f" (attempt {attempt})"
+            memory, steps, lives = _replay_lives(edits, ended)
+            for vertex in memory.vertices.values():
+                self._draw_vertex(vertex, steps[vertex.id], ended, mark)
+            for life in lives:
+                self._draw_point(life, mark)
+
+    def _draw_vertex(self, vertex: Vertex, step: int, gone: int | None, mark: str) -> None:
+        known, span = self._graph.entities.get(vertex.id), self._span(vertex)
+        kind = known.type if known is not None else "new entity"
+        content = known.description if known is not None else vertex.description
+        node = ViewNode(vertex.id + mark, kind, vertex.name, content, span, step, gone=gone)
+        self.nodes.append(node)
+
+    def _draw_point(self, life: Life, mark: str) -> None:
+        point, memory, gone = life
+        if gone == point.changed:
+            return
+        name = f"point {point.number}{mark}"
+        if point.changed != point.step:
+            name += f", updated in step {point.changed}"
+        text = f"{point.number}: {point.description}"
+        label = shorten(text, LABEL_CHARACTERS, placeholder="…")
+        content = point.description
+        if point.parents:
+            content += f" (merged of points {', '.join(map(str, point.parents))})"
+        ends = [(each, self._span(memory.vertices[each])) for each in sorted(point.vertices)]
+        span = self._source(point, memory) or min(span for _, span in ends)
+        since = point.changed
+        self.nodes.append(
+            ViewNode(name, "point", label, content, span, since, gone=gone, hyperedge=True)
+        )
+        self.edges += [
+            ViewEdge(f"{name}|{each}", name, each + mark, "holds", span, since, gone=gone)
+            for each, span in ends
+        ]
+
+    def _source(self, point: Point, memory: Memory) -> Span | None:
+        """Of the chunks that its step found, the one that most of a point's entities are tied
+        to."""
+        seen = self._seen.get(point.step)
+        if not seen:
+            return None
+        held = [memory.vertices[each].chunks for each in point.vertices]
+        return self._chunks[max(seen, key=lambda number: sum(number in h for h in held))].span
+
+    def _span(self, vertex: Vertex) -> Span:
+        known = self._graph.entities.get(vertex.id)
+        return self._chunks[vertex.chunks[0]].span if known is None else known.mentions[0].span
 
 
-def _attempts(rows: Sequence[EditRecord]) -> list[tuple[list[tuple[int, Edit]], int | None]]:
+def _split_attempts(rows: Sequence[EditRecord]) -> list[tuple[Steps, int | None]]:
     """The edits of each attempt, and the step of the restart that ended it."""
-    attempts: list[tuple[list[tuple[int, Edit]], int | None]] = []
-    edits: list[tuple[int, Edit]] = []
+    attempts: list[tuple[Steps, int | None]] = []
+    edits: Steps = []
     for row in rows:
         edit = VOCABULARY.edit(row)
         if isinstance(edit, Restart):
@@ -98,14 +124,12 @@ def _attempts(rows: Sequence[EditRecord]) -> list[tuple[list[tuple[int, Edit]], 
     return [*attempts, (edits, None)]
 
 
-def _replay_lives(
-    edits: Sequence[tuple[int, Edit]], ended: int | None
-) -> tuple[Memory, dict[str, int], list[tuple[Point, Memory, int | None]]]:
-    """The memory at the end of an attempt, the steps that brought its vertices, and each wording
-    of a point with the memory that had it and the step that took it."""
+def _replay_lives(edits: Steps, ended: int | None) -> tuple[Memory, dict[str, int], list[Life]]:
+    """The memory at the end of an attempt, the steps that brought its vertices, and the lives of
+    its points."""
     memory = EMPTY
     steps: dict[str, int] = {}
-    lives: list[tuple[Point, Memory, int | None]] = []
+    lives: list[Life] = []
     for step, edit in edits:
         before, memory = memory, apply(memory, edit)
         for vertex in memory.vertices.keys() - before.vertices.keys():
@@ -119,91 +143,31 @@ def _replay_lives(
 
 def trace_log(rows: Sequence[EditRecord], graph: EntityGraph) -> tuple[str, ...]:
     """One line for each subquery, each change of the memory and each judgement."""
-    return tuple(line for row in rows for line in _lines(row, graph))
+    lines = ((row.chunk, _describe(VOCABULARY.parse(row), graph)) for row in rows)
+    return tuple(f"step {step}: {line}" for step, line in lines if line)
 
 
-def _lines(row: EditRecord, graph: EntityGraph) -> Iterator[str]:
-    said, at = VOCABULARY.parse(row), f"step {row.chunk}"
+def _describe(said: object, graph: EntityGraph) -> str:
+    """What a row says happened; "" for one that the trace leaves out."""
     match said:
         case Judge(case=case):
-            yield f"{at}: judged {case} ({_CASES[case]})"
+            return f"judged {case} ({_CASES[case]})"
         case Subquery(text=text, case=None):
-            yield f"{at}: asked {text!r}"
+            return f"asked {text!r}"
         case Subquery(text=text, case=case, point=point):
             where = f" of point {point}" if point is not None else ""
-            yield f"{at}: asked {text!r} ({case}, {_CASES[str(case)]}{where})"
+            return f"asked {text!r} ({case}, {_CASES[str(case)]}{where})"
         case Retrieve(scope=scope, entities=entities, chunks=numbers):
-            names = ", ".join(_name(each, graph) for each in entities) or "nothing"
-            yield f"{at}: found {names}; {len(numbers)} chunks (among {scope} entities)"
-        case Respond() | Stop() | None:
-            pass
-        case _:
-            yield from _changes(said, at)
-
-
-def _changes(said: object, at: str) -> Iterator[str]:
-    match said:
+            known = graph.entities
+            names = ", ".join(known[each].name if each in known else each for each in entities)
+            return f"found {names or 'nothing'}; {len(numbers)} chunks (among {scope} entities)"
         case Insert(point=point, vertices=vertices, description=description):
-            yield f"{at}: point {point} inserted over {', '.join(vertices)}: {description}"
+            return f"point {point} inserted over {', '.join(vertices)}: {description}"
         case Update(point=point, description=description):
-            yield f"{at}: point {point} updated: {description}"
+            return f"point {point} updated: {description}"
         case Merge(point=point, parents=parents, description=description):
             merged = ", ".join(map(str, parents))
-            yield f"{at}: points {merged} merged into point {point}: {description}"
+            return f"points {merged} merged into point {point}: {description}"
         case Restart():
-            yield f"{at}: restarted"
-
-
-def _describe(point: Point) -> str:
-    if not point.parents:
-        return point.description
-    return f"{point.description} (merged of points {', '.join(map(str, point.parents))})"
-
-
-def _find_seen(rows: Sequence[EditRecord]) -> dict[int, list[int]]:
-    """The chunks that each step found."""
-    found: dict[int, list[int]] = defaultdict(list)
-    for row in rows:
-        if isinstance(said := VOCABULARY.parse(row), Retrieve):
-            found[row.chunk] += said.chunks
-    return found
-
-
-def _source(
-    point: Point, memory: Memory, seen: Sequence[int], chunks: Sequence[Chunk]
-) -> Span | None:
-    """Of the chunks that its step found, the one that most of a point's entities are tied to."""
-    if not seen:
-        return None
-    held = [memory.vertices[each].chunks for each in point.vertices]
-    return chunks[max(seen, key=lambda number: sum(number in tied for tied in held))].span
-
-
-def _entity(
-    vertex: Vertex,
-    graph: EntityGraph,
-    chunks: Sequence[Chunk],
-    step: int,
-    gone: int | None,
-    mark: str,
-) -> ViewNode:
-    known = graph.entities.get(vertex.id)
-    return ViewNode(
-        vertex.id + mark,
-        known.type if known is not None else "new entity",
-        vertex.name,
-        known.description if known is not None else vertex.description,
-        _span(vertex, graph, chunks),
-        step,
-        gone=gone,
-    )
-
-
-def _span(vertex: Vertex, graph: EntityGraph, chunks: Sequence[Chunk]) -> Span:
-    known = graph.entities.get(vertex.id)
-    return known.mentions[0].span if known is not None else chunks[vertex.chunks[0]].span
-
-
-def _name(entity: str, graph: EntityGraph) -> str:
-    known = graph.entities.get(entity)
-    return known.name if known is not None else entity
+            return "restarted"
+    return ""

@@ -132,12 +132,7 @@ def passage_around(document: Document, span: Span, characters: int) -> Span:
 def cite_nodes(document: Document, graph: Graph, node_ids: Sequence[str]) -> tuple[Citation, ...]:
     """The passages of nodes that exist, each node once, in the order given."""
     nodes = (node for name in dict.fromkeys(node_ids) if (node := graph.node(name)) is not None)
-    return tuple(
-        Citation(
-            node.id, document.name, node.span, node.quote, document.section_at(node.span.start)
-        )
-        for node in nodes
-    )
+    return tuple(document.cite(node.id, node.span) for node in nodes)
 
 
 @dataclass(slots=True)
