@@ -94,18 +94,6 @@ async def test_a_turn_goes_from_all_that_was_made_of_it(memory_of: Open, store: 
     assert memory.conversation.span(4) == HELD.span(4)
 
 
-async def test_a_turn_goes_as_it_was_searched_for_remove_names(
-    memory_of: Open, store: Store
-) -> None:
-    memory = memory_of(
-        talk(["a b c", f"Ann likes {GONE}"]), partition="session", indicators="rules"
-    )
-    await memory.build()
-    store.put_vectors("e", [f"likes {GONE}"], np.ones((1, 2), dtype=np.float32))
-    await memory.forget(["D1:2"])
-    assert store.vectors("e", [f"likes {GONE}"]) == [None]
-
-
 async def test_a_turn_goes_as_it_was_searched_for_before_others_joined(
     memory_of: Open, store: Store
 ) -> None:
@@ -116,19 +104,6 @@ async def test_a_turn_goes_as_it_was_searched_for_before_others_joined(
     store.put_vectors("e", forms, np.ones((2, 2), dtype=np.float32))
     await memory.forget(["0"])
     assert store.vectors("e", forms) == [None, None]
-
-
-async def test_a_short_turn_goes_as_the_question_that_it_was(memory_of: Open, store: Store) -> None:
-    memory = memory_of(Conversation.named("t"))
-    for number, text in enumerate(["I'm HIV+.", "Thanks!", "Thank you."]):
-        await memory.reply(Turn(f"{number}", "Ann", text, DAY, "1"), "Bo")
-    questions = ["Question: I'm HIV+.", "Question: Thanks!", "Question: Thank you."]
-    assert left(store.path, questions) == questions
-    await memory.forget(["0", "0+"])
-    assert left(store.path, ["HIV+"]) == []
-    assert left(store.path, questions) == questions[1:]
-    await memory.forget(["1", "1+"])
-    assert left(store.path, questions) == questions[2:]
 
 
 async def test_a_users_words_and_the_times_that_were_found_go_with_the_turn(
@@ -203,47 +178,6 @@ async def test_a_frozen_topic_gets_its_summary_when_it_is_let_go(memory_of: Open
     await memory.freeze("t1", frozen=False)
     await memory.build()
     assert memory.state.topics["t1"].summary == "Ann: a b c\nAnn: d e f"
-
-
-async def test_every_memory_of_the_conversation_forgets(memory_of: Open, store: Store) -> None:
-    one = memory_of(HELD, SchemaEngine(1), partition="session")
-    two = memory_of(HELD, SchemaEngine(2), partition="turns", summaries="extract")
-    behind = memory_of(HELD, SchemaEngine(3), without="ssm", summaries="extract")
-    for memory in (one, two):
-        await topics_of(memory)
-    behind._log.open(behind._record)
-    behind._append_next()
-    await two.rewrite("t1", f"They spoke of a {GONE}.", ["xylophone"])
-    await one.forget(["D1:2", "D2:2"])
-    for memory in (one, two, behind):
-        assert memory.state.forgotten == {1, 4}
-        assert store.edits(memory.id)[-1].op == "forget"
-        check(memory, store)
-    assert left(store.path, [GONE, "xylophone", "Bo: j k l"]) == []
-    later = memory_of(HELD, SchemaEngine(4), partition="turns", window_turns=2)
-    for memory in (behind, later):
-        await topics_of(memory)
-        assert memory.state.forgotten == {1, 4}
-        check(memory, store)
-    assert left(store.path, [GONE]) == []
-
-
-async def test_turns_that_are_given_again_stay_forgotten(memory_of: Open, store: Store) -> None:
-    memory = memory_of(HELD, SchemaEngine(1))
-    await memory.build()
-    await memory.forget(["D1:2"])
-    again = memory_of(HELD, SchemaEngine(1))
-    for turn in HELD.turns:
-        await again.append(turn)
-    assert again.state.forgotten == {1}
-    assert left(store.path, [GONE]) == []
-
-
-async def test_forgetting_asks_no_model(memory_of: Open, store: Store) -> None:
-    memory = memory_of(HELD, ScriptedEngine([]), partition="session", indicators="rules")
-    await memory.forget(["D1:2"])
-    assert memory.state == State(forgotten=frozenset({1}))
-    assert store.calls(memory.id) == []
 
 
 async def test_a_sessions_end_is_seen_across_a_forgotten_turn(memory_of: Open) -> None:
@@ -378,15 +312,6 @@ async def test_a_filter_that_leaves_the_text_is_told(memory_of: Open) -> None:
     memory = memory_of(HELD, engine(always([])), filters=[lambda _: [(0, 999)]])
     with pytest.raises(UsageError, match="0 to 999 of the 5 of turn 'D1:1'"):
         await memory.build()
-
-
-async def test_a_filter_that_finds_nothing_writes_nothing(memory_of: Open, store: Store) -> None:
-    plain = memory_of(HELD, SchemaEngine())
-    sieved = memory_of(HELD, SchemaEngine(), filters=[digits, lambda _: [(0, 0)]])
-    await plain.build()
-    rows = store.edits(plain.id)
-    await sieved.build()
-    assert store.edits(sieved.id) == rows
 
 
 @settings(

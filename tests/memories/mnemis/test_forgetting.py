@@ -321,17 +321,6 @@ async def test_a_node_goes_as_it_was_grouped(memory_of: Open, store: Store) -> N
     check(memory, store)
 
 
-async def test_a_short_turn_goes_as_the_question_that_it_was(memory_of: Open, store: Store) -> None:
-    memory = memory_of(talk(*SAID), extraction="terms")
-    await memory.build()
-    for name, text in (("x", "oh, well"), ("y", "Cy was hot")):
-        await memory.reply(Turn(name, "Ann", text, DAY + timedelta(days=9), "9"), "Bo")
-    assert held(store, ["Cy was hot", '"oh, well']) == ["Cy was hot", '"oh, well']
-    await memory.forget(["y", "y+"])
-    assert held(store, ["Cy was hot", '"oh, well']) == ['"oh, well']
-    check(memory, store)
-
-
 async def test_a_session_keeps_its_other_turns_without_another_call(
     memory_of: Open, store: Store
 ) -> None:
@@ -365,61 +354,6 @@ async def test_nothing_is_deleted_that_is_not_meant(memory_of: Open, store: Stor
     gone = await memory.forget(before=DAY + timedelta(days=1))
     assert gone.turns == ("t0", "t1")
     check(memory, store)
-
-
-async def test_a_turn_that_is_given_again_stays_forgotten(memory_of: Open, store: Store) -> None:
-    memory = memory_of(talk(*SAID))
-    await memory.build()
-    await memory.forget(["t2"])
-    again = memory_of(talk(*SAID))
-    for turn in talk(*SAID).turns:
-        await again.append(turn)
-    await again.build()
-    assert held(store, ["Zanzibar"]) == []
-    with pytest.raises(InputError, match="another turn"):
-        await again.append(Turn("t0", "Ann", "Not this"))
-    check(again, store)
-
-
-async def test_all_may_be_forgotten(memory_of: Open, store: Store) -> None:
-    memory = memory_of(talk(*SAID))
-    await memory.build()
-    await memory.forget([f"t{n}" for n in range(len(SAID))])
-    state = memory.state
-    assert not any((state.episodes, state.entities, state.facts, state.categories, state.stale))
-    await memory.build()
-    assert not memory.state.entities
-    await memory.append(Turn("new", "Ann", "Rome again.", DAY, "9"))
-    await memory.build()
-    assert [each.turns for each in memory.state.episodes.values()] == [(4,)]
-    assert held(store, ["museum", "Zanzibar", "Quentin"]) == []
-    check(memory, store)
-
-
-async def test_the_memories_of_one_conversation_forget_together(
-    memory_of: Open, store: Store
-) -> None:
-    one = memory_of(talk(*SAID))
-    two = memory_of(talk(*SAID), extraction="terms", episode="session")
-    gam_tools = replace(tools(store), llm=Client(SchemaEngine(), store.call_log()))
-    other = Gam(gam_tools, talk(*SAID), (), GamConfig(partition="session"))
-    for memory in (one, two, other):
-        await memory.build()
-        await memory.flush()
-    await one.forget(["t2"])
-    assert held(store, ["Zanzibar", "Quentin"]) == []
-    assert other.state.forgotten == {2}
-    assert [each.turns for each in two.state.episodes.values()] == [(0, 1), (3,)]
-    await other.forget(["t1"])
-    assert held(store, ["museum"]) == []
-    assert set(one.state.episodes) == {0, 3}
-    for memory in (one, two):
-        check(memory, store)
-        await memory.build()
-        check(memory, store)
-    behind = memory_of(talk(*SAID), candidates=4)
-    await behind.build()
-    assert [each.turns for each in behind.state.episodes.values()] == [(0,), (3,)]
 
 
 async def test_characters_that_another_memory_masks_go_here_too(
@@ -467,27 +401,6 @@ async def test_what_is_forgotten_while_an_episode_is_read_leaves_nothing(
         check(each, store)
         assert 2 not in {turn for e in each.state.episodes.values() for turn in e.turns}
     assert held(store, ["Zanzibar", "Quentin"]) == []
-
-
-@pytest.mark.parametrize("said", ["I take zoloft pills. It is so.", "oh, zoloft"])
-async def test_sentences_that_are_asked_about_meanwhile_leave_nothing(
-    memory_of: Open, store: Store, said: str
-) -> None:
-    spoken = ("Cy lives in Rome.", "Rome is far.", said, "I am glad.")
-    memory = memory_of(talk(*spoken), episode="session")
-    other = memory_of(talk(*spoken), extraction="terms")
-    await other.build()
-    reader: Reader = memory._tools.llm._engine  # type: ignore[attr-defined]
-    forgetting = ["t2"]
-
-    async def interrupt(prompt: str) -> None:
-        if "zoloft" in prompt and forgetting:
-            await other.forget([forgetting.pop()])
-
-    reader.before = interrupt
-    await memory.build()
-    assert not forgetting
-    assert held(store, ["zoloft"]) == []
 
 
 async def test_what_one_process_forgets_another_that_writes_hears_of(
