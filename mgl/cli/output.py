@@ -111,20 +111,21 @@ def print_pairs(pairs: dict[str, str]) -> None:
 def print_answer(answer: Answer, conversation: Conversation | None = None) -> None:
     """Print an answer and what it cites: turns of a conversation, or passages of a document."""
     typer.echo(clean(answer.text))
-    if conversation is not None:
-        turns = {turn.id: turn for turn in conversation.turns}
-        for citation in answer.citations:
-            typer.echo(f"  {format_turn(turns[citation.node_id], 200)}")
-        return
-    typer.echo(f"\nconfidence: {answer.confidence}")
+    if conversation is None:
+        typer.echo(f"\nconfidence: {answer.confidence}")
     for mark in answer.marks:
         typer.echo(f"note: {mark.replace('_', ' ')}")
-    if not answer.citations:
+    if conversation is None and not answer.citations:
         typer.echo("no passage is cited")
-        return
-    typer.echo(f"cited from {one_line(answer.citations[0].document)}:")
+    elif conversation is None:
+        typer.echo(f"cited from {one_line(answer.citations[0].document)}:")
+    turns = {} if conversation is None else {turn.id: turn for turn in conversation.turns}
     for citation in answer.citations:
-        typer.echo(f"  {_format_place(citation)} “{one_line(citation.quote)}”")
+        if citation.node_id in turns:
+            typer.echo(f"  {format_turn(turns[citation.node_id], 200)}")
+        else:  # a passage: of a document, or of several turns
+            quote = one_line(citation.quote, 200 if turns else None)
+            typer.echo(f"  {_format_place(citation)} “{quote}”")
 
 
 def _format_place(citation: Citation) -> str:
