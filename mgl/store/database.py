@@ -9,85 +9,39 @@
 
 The edits of one chunk and the mark that the chunk is done are one transaction: a process killed
 at any moment leaves whole chunks. A span is written only if the document's text there is the
-quote that the edit gives. Every failure of SQLite or the disk is a StoreError or ResourceError.
+quote that the edit gives.
 
 It does not know what edits mean: payloads are plain JSON values of the memory's own making.
-One connection behind a lock: safe from several threads, one call at a time.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any
 
-import numpy as np
-
-from mgl.errors import ResourceError, StoreConflict, StoreError
+from mgl.errors import StoreConflict, StoreError
 from mgl.llm.calls import CallRecord
-from mgl.store import calls, deletion, indexes, lineage, rows, turns
+from mgl.store import calls, deletion, lineage, rows, turns
+from mgl.store.caches import Caches
 from mgl.store.calls import StoreCallLog
-from mgl.store.connection import connect, store_errors, transaction
 from mgl.store.deletion import Fate, Redaction, Rewrite
-from mgl.store.migrations import migrate
 from mgl.store.pace import Pace, pace
 from mgl.store.records import EditRecord, MemoryRecord
 from mgl.types import CONVERSATION, Conversation, Document, Turn
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 __all__ = ["Store"]
 
-_BUSY_TIMEOUT_S = 10.0
 
-
-class Store:
+class Store(Caches):
     """Documents, memories, edits, model calls, reports and answers in one file."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path = path
-        self._connection = connection
-        self._lock = threading.RLock()
+        super().__init__(path, connection)
         self._last_document: Document | None = None
         self._last_version = 0
-
-    @classmethod
-    def open(cls, path: Path, *, busy_timeout_s: float = _BUSY_TIMEOUT_S) -> Self:
-        """Open or create the database at ``path`` and bring it to the current schema.
-
-        ``busy_timeout_s`` is how long a write waits for another process that writes. Raises
-        StoreError (damaged, locked, written by a newer mgl) or ResourceError (not writable).
-        """
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ResourceError(
-                f"cannot create the folder {path.parent} ({error.strerror})",
-                hint="set MGL_HOME to a folder that you can write to",
-            ) from error
-        with store_errors(path):
-            connection = connect(path, busy_timeout_s)
-            try:
-                migrate(connection, path)
-            except BaseException:
-                connection.close()
-                raise
-        return cls(path, connection)
-
-    def close(self) -> None:
-        with self._lock:
-            self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # Documents and memories
 
@@ -372,7 +326,7 @@ class Store:
             )
             return [json.loads(payload) for (payload,) in found]
 
-    # Model calls and token counts
+    # Model calls
 
     def call_log(self, memory_id: str | None = None) -> StoreCallLog:
         """A call log that records under ``memory_id`` and replays over all memories."""
@@ -419,101 +373,7 @@ class Store:
         with self._read() as connection:
             return pace(connection, model_id, stage)
 
-    def token_counts(self, model_id: str, texts: Sequence[str]) -> list[int | None]:
-        """What is known of the tokens of each text by a model's tokenizer, else None."""
-        with self._read() as connection:
-            select = "SELECT tokens FROM token_counts WHERE model_id = ? AND digest = ?"
-            found = (
-                connection.execute(select, (model_id, rows.text_digest(text))).fetchone()
-                for text in texts
-            )
-            return [None if row is None else row[0] for row in found]
-
-    def put_token_counts(self, model_id: str, counts: Mapping[str, int]) -> None:
-        """Keep token counts by text, so that a replayed run needs no tokenizer."""
-        values = [(model_id, rows.text_digest(text), tokens) for text, tokens in counts.items()]
-        with self._write() as connection:
-            connection.executemany(
-                "INSERT INTO token_counts VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values
-            )
-
-    # Vectors
-
-    def vectors(self, model_id: str, texts: Sequence[str]) -> list[NDArray[np.float32] | None]:
-        """What an embedder made of each text before, else None."""
-        with self._read() as connection:
-            select = "SELECT vector FROM vectors WHERE model_id = ? AND digest = ?"
-            found = (
-                connection.execute(select, (model_id, rows.text_digest(text))).fetchone()
-                for text in texts
-            )
-            return [None if row is None else np.frombuffer(row[0], "<f4") for row in found]
-
-    def put_vectors(
-        self, model_id: str, texts: Sequence[str], vectors: NDArray[np.float32]
-    ) -> None:
-        """Keep the vector of each text: shape (n, dims)."""
-        values = [
-            (model_id, rows.text_digest(text), vector.astype("<f4").tobytes())
-            for text, vector in zip(texts, vectors, strict=True)
-        ]
-        with self._write() as connection:
-            connection.executemany(
-                """INSERT INTO vectors (model_id, digest, vector) VALUES (?, ?, ?)
-                ON CONFLICT DO NOTHING""",
-                values,
-            )
-
-    # Search indexes (see mgl.store.indexes)
-
-    def index_version(self, name: str) -> int:
-        """The number of changes made to an index, 0 where there is no index of this name."""
-        with self._read() as connection:
-            return indexes.find_version(connection, name)
-
-    def read_stems(self, name: str) -> list[indexes.StemRow]:
-        """All texts of a lexical index, by id."""
-        with self._read() as connection:
-            return indexes.read_stems(connection, name)
-
-    def put_stems(self, name: str, texts: Iterable[indexes.StemRow]) -> int:
-        """Add texts to a lexical index or replace them; return its new version."""
-        with self._write() as connection:
-            return indexes.put_stems(connection, name, texts)
-
-    def read_index_vectors(self, name: str) -> list[tuple[int, bytes]]:
-        """The vector (float32) of each id of a vector index, by id."""
-        with self._read() as connection:
-            return indexes.read_vectors(connection, name)
-
-    def put_index_vectors(
-        self, name: str, model_id: str, texts: Mapping[int, str], vectors: NDArray[np.float32]
-    ) -> int:
-        """Add texts with their vectors, or replace them; return the index's new version."""
-        with self._write() as connection:
-            return indexes.put_vectors(connection, name, model_id, texts, vectors)
-
-    def remove_from_index(self, name: str, ids: Sequence[int]) -> int:
-        """Remove ids from an index of either kind; return its new version."""
-        with self._write() as connection:
-            return indexes.remove_rows(connection, name, ids)
-
-    def drop_indexes(self, prefix: str) -> None:
-        """Remove every index whose name begins so, such as all of a memory's."""
-        with self._write() as connection:
-            indexes.drop(connection, prefix)
-
     # Inside
-
-    @contextmanager
-    def _read(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, store_errors(self.path):
-            yield self._connection
-
-    @contextmanager
-    def _write(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, store_errors(self.path), transaction(self._connection):
-            yield self._connection
 
     def _append(
         self,
