@@ -55,7 +55,7 @@ def prompts() -> list[tuple[str, Block]]:
             graph_state=serialise(EMPTY),
             block_idx="1",
             total_blocks="1",
-            block_text=block.numbered(),
+            block_text=block.number_sentences(),
         )
         made.append((text, block))
     return made

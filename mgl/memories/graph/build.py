@@ -55,7 +55,7 @@ def writing_prompts(config: GraphConfig) -> tuple[Prompt, ...]:
 def build_messages(passage: Passage, config: GraphConfig) -> list[Message]:
     """The prompt that asks what a passage, of one sentence at least, tells of."""
     types = ", ".join(config.entity_types)
-    return [Message("user", EXTRACT.render(entity_types=types, text=passage.numbered()))]
+    return [Message("user", EXTRACT.render(entity_types=types, text=passage.number_sentences()))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ class GraphBuilder:
         for chunk in missing:
             rows = Rows(Passage.of(self._document, chunk))
             for number, (start, end) in enumerate(rows.passage.sentences, 1):
-                put_terms(rows, number, one_line(text[start:end]), terms.between(start, end))
+                put_terms(rows, number, one_line(text[start:end]), terms.find_between(start, end))
             self._append(chunk.index, rows.rows)
             self._tools.observer.progress("terms", chunk.index + 1, total)
 

@@ -58,7 +58,7 @@ class GraphConfig(BaseModel):
         return given
 
     @model_validator(mode="after")
-    def _sound(self) -> Self:
+    def _check(self) -> Self:
         if self.overlap_tokens >= self.chunk_tokens:
             raise ValueError("overlap_tokens must be less than chunk_tokens")
         if any(not kind.strip() or kind != kind.strip() for kind in self.entity_types):

@@ -117,7 +117,7 @@ class Passage:
         span = chunk.span
         return cls(document, chunk, tuple(sentence_spans(document.text, span.start, span.end)))
 
-    def numbered(self) -> str:
+    def number_sentences(self) -> str:
         """Its sentences on one line, with ``[n]`` before each."""
         start, end = self.sentences[0][0], self.sentences[-1][1]
         return one_line(numbered_sentences(self.document.text, self.sentences, start, end))

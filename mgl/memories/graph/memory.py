@@ -104,7 +104,7 @@ class DocumentGraph(SourceMemory[GraphConfig]):
         """The chunks as the log has them, in reading order."""
         return self._read()[1]
 
-    def failed(self) -> tuple[int, ...]:
+    def find_failed(self) -> tuple[int, ...]:
         """The chunks that gave no reply that could be used, in reading order; none of those that
         did when they were read again."""
         return tuple(count_failures(self._tools.store.edits(self.id)))

@@ -47,7 +47,7 @@ def entity_key(name: str) -> str:
     Compatibility forms (NFKC), case, quotes, brackets, white space, punctuation at the ends and
     leading articles are levelled. The key of a key is the key itself.
     """
-    words = unicodedata.normalize("NFKC", _visible(_levelled(name)).translate(_KEY_TABLE)).split()
+    words = unicodedata.normalize("NFKC", _visible(_fold_case(name)).translate(_KEY_TABLE)).split()
     key = " ".join(words).strip(_EDGES)
     while (parts := key.split(" ", 1))[0] in _ARTICLES and len(parts) > 1:
         key = parts[1].strip(_EDGES)
@@ -62,7 +62,7 @@ def clean_name(name: str) -> str:
     "" where nothing is left that has a word character.
     """
     line = " ".join(_visible(_DELIMITERS.sub(" ", name)).replace("|", " ").split())
-    while line and (inner := _unwrapped(line)) != line:
+    while line and (inner := _unwrap(line)) != line:
         line = inner
     return line if _WORD.search(line) else ""
 
@@ -73,13 +73,13 @@ def mentions(name: str, text: str) -> bool:
     if not key:
         return False
     held = " ".join(
-        unicodedata.normalize("NFKC", _visible(_levelled(text)).translate(_KEY_TABLE)).split()
+        unicodedata.normalize("NFKC", _visible(_fold_case(text)).translate(_KEY_TABLE)).split()
     )
     before, after = (r"(?<!\w)", r"(?!\w)") if key.isascii() else ("", "")
     return re.search(f"{before}{re.escape(key)}{after}", held) is not None
 
 
-def _levelled(text: str) -> str:
+def _fold_case(text: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
@@ -92,7 +92,7 @@ def _visible(text: str) -> str:
     )
 
 
-def _unwrapped(line: str) -> str:
+def _unwrap(line: str) -> str:
     line = line.strip(f"{_QUOTES}{_APOSTROPHES}'*_#,;: ")
     if len(line) > 1 and (line[0], line[-1]) in {("(", ")"), ("[", "]"), ("{", "}"), ("<", ">")}:
         return line[1:-1].strip()

@@ -29,7 +29,7 @@ class Terms:
 
     places: Sequence[tuple[int, str, str]]
 
-    def between(self, start: int, end: int) -> list[tuple[str, str]]:
+    def find_between(self, start: int, end: int) -> list[tuple[str, str]]:
         """The terms that begin in a range of the text, each once."""
         first = bisect_left(self.places, (start, "", ""))
         after = (self.places[index] for index in range(first, len(self.places)))

@@ -68,7 +68,7 @@ async def read_block(
         graph_state=serialise(graph),
         block_idx=str(number),
         total_blocks=str(total),
-        block_text=block.numbered() if config.cite == "sentence" else block.chunk.text,
+        block_text=block.number_sentences() if config.cite == "sentence" else block.chunk.text,
     )
     schema = operations_schema(
         [node.id for node in graph.nodes],

@@ -66,7 +66,7 @@ class Block:
         ranges = sentence_spans(document.text, chunk.span.start, chunk.span.end)
         return cls(document, chunk, tuple(document.span(start, end) for start, end in ranges))
 
-    def numbered(self) -> str:
+    def number_sentences(self) -> str:
         """The block's text with ``[n]`` before each sentence."""
         sentences = [(span.start, span.end) for span in self.sentences]
         whole = self.chunk.span

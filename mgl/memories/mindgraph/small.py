@@ -137,7 +137,7 @@ async def extract_claims(
         orders = await _rank_blocks(tools, blocks, questions, pool=config.pool)
         best = (order[: config.claims_per_question] for order in orders)
         wanted = [(number, index) for number, order in enumerate(best) for index in order]
-    advance = _counting(tools, "read", len(wanted))
+    advance = _start_progress(tools, "read", len(wanted))
 
     async def read(number: int, index: int) -> FoundClaim | None:
         question = questions[number] if questions else None
@@ -169,7 +169,7 @@ async def _rank_blocks(
     engine's prefix cache when the next question asks of it.
     """
     index, size = LexicalIndex.of([block.text for block in blocks]), min(pool, len(blocks))
-    advance = _counting(tools, "rank", size * len(questions))
+    advance = _start_progress(tools, "rank", size * len(questions))
 
     async def judge(block: Chunk, question: str) -> float:
         prompt = RELEVANT.render(block=one_line(block.text), question=question)
@@ -187,7 +187,7 @@ async def _rank_blocks(
     return orders
 
 
-def _counting(tools: Tools, phase: str, total: int) -> Callable[[], None]:
+def _start_progress(tools: Tools, phase: str, total: int) -> Callable[[], None]:
     """Report that a phase begins, and give what reports one more call of it."""
     done = count(1)
     tools.observer.progress(phase, 0, total)

@@ -57,7 +57,7 @@ def test_a_graph_is_built_shown_and_searched(graph_of: Open, store: Store) -> No
     assert {node.kind for node in view.nodes} == {"person"}
     assert [(edge.source, edge.target) for edge in view.edges] == [("ann", "bo")]
     assert view.steps == len(chunks) == store.memory(graph.id).chunks
-    assert graph.failed() == ()
+    assert graph.find_failed() == ()
 
 
 def test_opened_again_it_needs_no_model(graph_of: Open) -> None:
@@ -92,7 +92,7 @@ def test_a_document_without_a_sentence_asks_nothing(graph_of: Open, text: str) -
 def test_empty_extraction_on_every_chunk_is_no_failure(graph_of: Open, hearing: Hearing) -> None:
     graph = built(graph_of(TALE, Answering(lambda _: NOTHING)))
     assert graph.is_built()
-    assert graph.failed() == ()
+    assert graph.find_failed() == ()
     assert hearing.notes == []
     assert not graph.graph().entities
     assert graph.view().nodes == ()
@@ -110,7 +110,7 @@ def test_an_invalid_reply_is_asked_for_once_more_then_recorded(
 
     engine = Answering(reply)
     graph = built(graph_of(TALE, engine))
-    failed = graph.failed()
+    failed = graph.find_failed()
     assert failed == tuple(c.index for c in graph.chunks() if "year 3" in c.text)
     assert failed
     assert graph.is_built()
@@ -141,7 +141,7 @@ def test_a_chunk_that_fails_once_is_read_at_the_end(graph_of: Open, hearing: Hea
 
     engine = Answering(reply)
     graph = built(graph_of(TALE, engine))
-    assert graph.failed() == ()
+    assert graph.find_failed() == ()
     assert len(hearing.notes) == 1
     assert len(engine.requests) == 2 * len(tried)
     assert graph.graph().entities["ann"].chunks == tuple(range(len(graph.chunks())))
@@ -150,7 +150,7 @@ def test_a_chunk_that_fails_once_is_read_at_the_end(graph_of: Open, hearing: Hea
 def test_a_chunk_that_does_not_fit_the_context_is_recorded(graph_of: Open, store: Store) -> None:
     engine = Answering(lambda _: PAIR, context_tokens=1100)
     graph = built(graph_of(TALE, engine))
-    assert graph.failed() == tuple(range(len(graph.chunks())))
+    assert graph.find_failed() == tuple(range(len(graph.chunks())))
     reasons = {row.reason for row in store.edits(graph.id) if row.op == "reply"}
     assert reasons == {"context_overflow"}
 
@@ -222,7 +222,7 @@ def test_a_gleaning_that_fails_leaves_what_was_found(graph_of: Open, store: Stor
 
     graph = built(graph_of("Ann met Bo in Rome.", Answering(reply), gleanings=2))
     assert set(graph.graph().entities) == {"ann", "bo"}
-    assert graph.failed() == ()
+    assert graph.find_failed() == ()
     (row,) = [row for row in store.edits(graph.id) if row.op == "gleaning"]
     assert (row.outcome, row.reason) == ("rejected", "reply_invalid")
 

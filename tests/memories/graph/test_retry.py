@@ -60,12 +60,12 @@ def test_it_makes_the_graph_that_would_have_been(
     long = {"description_tokens": 30}
     whole = built(graph_of(TALE, Answering(told, model_id="whole"), **long))
     graph = built(graph_of(TALE, Answering(failing(years)), in_flight=at_once, **long))
-    failed, before = graph.failed(), store.edits(graph.id)
+    failed, before = graph.find_failed(), store.edits(graph.id)
     assert failed
     assert graph.graph() != whole.graph()
     again = graph_of(TALE, Answering(told), in_flight=at_once, **long)
     asyncio.run(again.retry_failed())
-    assert again.failed() == ()
+    assert again.find_failed() == ()
     assert again.is_built()
     assert again.graph() == whole.graph()
     assert again.chunks() == whole.chunks()
@@ -84,11 +84,11 @@ def test_what_fails_again_is_recorded_again_and_each_try_is_another(
 ) -> None:
     engine = Answering(failing("3"))
     graph = built(graph_of(TALE, engine))
-    failed = graph.failed()
+    failed = graph.find_failed()
     for tries in (1, 2):
         hearing.notes.clear()
         asyncio.run(graph.retry_failed())
-        assert graph.failed() == failed
+        assert graph.find_failed() == failed
         assert hearing.notes[0] == f"{len(failed)} failed chunks are read again"
         assert len(hearing.notes) == 1 + len(failed)
         counted = count_failures(store.edits(graph.id))
@@ -98,7 +98,7 @@ def test_what_fails_again_is_recorded_again_and_each_try_is_another(
     assert len({request.sampling.seed for request in asked}) == 4
     last = graph_of(TALE, Answering(told))
     asyncio.run(last.retry_failed())
-    assert last.failed() == ()
+    assert last.find_failed() == ()
     assert set(failed) <= set(last.graph().entities["ann"].chunks)
 
 
@@ -107,10 +107,10 @@ def test_a_timeout_is_tried_again(graph_of: Open) -> None:
         raise EngineTimeout("too late", hint="wait")
 
     graph = built(graph_of(TALE, Answering(late)))
-    assert len(graph.failed()) == len(graph.chunks())
+    assert len(graph.find_failed()) == len(graph.chunks())
     again = graph_of(TALE, Answering(told))
     asyncio.run(again.retry_failed())
-    assert again.failed() == ()
+    assert again.find_failed() == ()
     assert again.graph() == built(graph_of(TALE, Answering(told, model_id="whole"))).graph()
 
 
@@ -126,7 +126,7 @@ def test_where_nothing_failed_nothing_is_done(graph_of: Open, store: Store) -> N
 def test_an_interrupted_retry_goes_on(graph_of: Open) -> None:
     long = {"description_tokens": 30, "in_flight": 1}
     whole = built(graph_of(TALE, Answering(told, model_id="whole"), **long))
-    failed = built(graph_of(TALE, Answering(failing("357")), **long)).failed()
+    failed = built(graph_of(TALE, Answering(failing("357")), **long)).find_failed()
     read: list[str] = []
 
     def dying(request: Request) -> Any:
@@ -141,7 +141,7 @@ def test_an_interrupted_retry_goes_on(graph_of: Open) -> None:
         with pytest.raises(EngineUnavailable):
             asyncio.run(graph.retry_failed())
         read.clear()
-    assert graph.failed() == ()
+    assert graph.find_failed() == ()
     assert graph.graph() != whole.graph()
     engine = Answering(told)
     last = graph_of(TALE, engine, **long)

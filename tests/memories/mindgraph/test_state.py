@@ -180,7 +180,7 @@ def test_adding_a_node_that_exists_merges_into_it() -> None:
 
 
 def test_the_numbered_block_shows_every_sentence_and_loses_nothing() -> None:
-    numbered = BLOCK.numbered()
+    numbered = BLOCK.number_sentences()
     assert numbered.startswith("[1] Ann met Bo in Rome. [2] Bo gave")
     assert numbered.count("[") == len(BLOCK.sentences) == 4
 
