@@ -14,7 +14,7 @@ def test_an_answer_may_cite_a_turn_or_a_passage_of_several(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     turn = Citation("1", "talk", TALK.span(0), "I paint.")
-    page = Citation("page-1", "talk", TALK.transcript.span(0, 26), "Ann: I paint.\nBo: I see.")
+    page = Citation("page-1", "talk", TALK.transcript.span(0, 24), "Ann: I paint.\nBo: I see.")
     print_answer(Answer("?", "Ann paints.", "medium", (turn, page)), TALK)
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "Ann paints."
