@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ReplyInvalid
 from mgl.memories.calls import check_room, summarize
 from mgl.prompt import Prompt

@@ -14,7 +14,7 @@ from typing import Final
 
 from pydantic import Field
 
-from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ContextOverflow
 from mgl.llm.prompting import LEAST_TOKENS, LINE_TOKENS, available_tokens, keep_both_ends, shorten
 from mgl.types import Answer, Conversation, Question

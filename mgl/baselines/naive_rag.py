@@ -14,7 +14,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ContextOverflow, UsageError
 from mgl.llm.prompting import LINE_TOKENS, available_tokens, shorten, take_leading
 from mgl.retrieval.ranking import nearest

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mgl.baselines.record import Baseline, Excerpt
+from mgl.baselines.base import Baseline, Excerpt
 from mgl.retrieval import LexicalIndex
 from mgl.types import Answer, Question
 

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
-from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.llm.base import LLM, Sampling, SchemaT
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import number

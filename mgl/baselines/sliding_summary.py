@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from mgl.baselines.record import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ReplyInvalid
 from mgl.llm.prompting import SYSTEM
 from mgl.memories.calls import Note, check_room, summarize

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mgl.baselines.record import Baseline, BaselineConfig
+from mgl.baselines.base import Baseline, BaselineConfig
 from mgl.errors import ContextOverflow
 from mgl.llm.prompting import available_tokens
 from mgl.types import Answer, Question

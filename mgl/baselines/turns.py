@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from mgl.baselines.record import Baseline, BaselineConfig
+from mgl.baselines.base import Baseline, BaselineConfig
 from mgl.errors import UsageError
 from mgl.retrieval import LexicalIndex, reciprocal_rank_fusion
 from mgl.retrieval.base import Embedder

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mgl.baselines.record import BaselineConfig
+from mgl.baselines.base import BaselineConfig
 from mgl.baselines.transcript import Transcript
 from mgl.errors import ContextOverflow
 from mgl.llm.calls import MemoryCallLog

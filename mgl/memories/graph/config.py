@@ -17,7 +17,7 @@ class GraphConfig(BaseModel):
     A method that uses the graph extends it with fields of its own. It leaves these as they
     are, defaults included: a graph is shared by all that agree on them. ``extraction`` says who
     finds entities and relations: the ``model``, chunk by chunk, or code, which knows ``terms``
-    alone (``mgl.memories.graph.by_terms``) and leaves gleanings, types and reply budgets unused.
+    alone (``mgl.memories.graph.terms``) and leaves gleanings, types and reply budgets unused.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,4 +1,4 @@
-"""What baselines share: their record in the store, the call that answers, a view with no graph."""
+"""What baselines share: their source, the call that answers, and a view without a graph."""
 
 from __future__ import annotations
 
@@ -167,8 +167,8 @@ class Baseline(SourceMemory[Any]):
         return tokens
 
     async def _reserve(self, question: Question, *, step: int = 1) -> int:
-        """Tokens of the call that answers which are not the excerpts': its reply, the question,
-        which is given room in steps of so many tokens."""
+        """The tokens that the answering call needs beside its excerpts: for its reply, and for the
+        question, rounded up to a multiple of ``step``."""
         talks = isinstance(self._source, Conversation)
         budget: int = self._config.answer_tokens if talks else ANSWER_TOKENS[question.form]
         return budget + ceil(await self._question_tokens(question) / step) * step
