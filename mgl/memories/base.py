@@ -506,7 +506,8 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         question = Question(heard.text, heard.time, heard.speaker or None)
         with self._log.showing():
             found = await self.recall(question, recent=recent)
-        with self._log.showing(found.turns.union(recent)):
+        replied = len(talk.turns)  # the reply goes with the turn that it becomes
+        with self._log.showing(found.turns.union(recent, [replied])):
             said = await reply_to_turn(
                 self._tools.llm,
                 self.conversation,

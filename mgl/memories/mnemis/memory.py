@@ -231,16 +231,21 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         return replace(answer, retrieved=tuple(places), paths=reading.paths)
 
     async def _update_index(self) -> Index:
-        """Return the index, grown to the state; built anew after a deletion."""
-        log, config = self._log, self._config
+        """Return the index, grown to the state; made anew after a deletion."""
+        log, tools = self._log, self._tools
         async with self._indexing:
-            if self._index is None or self._deleted != log.fates:
-                self._deleted = dict(log.fates)
-                is_ranked = config.ranking == "context"
-                self._index = Index(self._tools.required_embedder, in_context=is_ranked)
-            index = self._index
-            await asyncio.to_thread(index.update, log.state, log.source)
-            return index
+            while True:
+                if self._index is None or self._deleted != log.fates:
+                    self._deleted = dict(log.fates)
+                    is_ranked = self._config.ranking == "context"
+                    embedder = tools.required_embedder
+                    self._index = Index(embedder, tools.store, self.id, in_context=is_ranked)
+                index = self._index
+                await asyncio.to_thread(index.update, log.state, log.source)
+                log.catch_up()
+                if self._deleted == log.fates:
+                    return index
+                tools.store.drop_indexes(f"{self.id}/")  # it may have stored what was deleted
 
     @cached_property
     def _indexing(self) -> asyncio.Lock:

@@ -37,6 +37,7 @@ from mgl.retrieval.base import Embedder, Hit, Reranker
 from mgl.retrieval.ranking import fuse_hits
 from mgl.retrieval.turns import TurnIndex
 from mgl.retrieval.vectors import HybridIndex
+from mgl.store import Store
 from mgl.types import Document, Source
 
 Kind = Literal["episodes", "entities", "facts"]
@@ -51,17 +52,29 @@ class Index:
     """The nodes of a state by words and by meaning, for each kind; it grows with the state.
 
     Ids are those of the state, an episode's its number as a text. With ``in_context`` episodes are
-    ranked by what stands around them, too.
+    ranked by what stands around them, too. Episodes and facts, whose texts never change, are
+    indexed in the store under the memory's ``name``; a deletion empties these indexes.
     """
 
-    def __init__(self, embedder: Embedder, *, in_context: bool = False) -> None:
+    def __init__(
+        self,
+        embedder: Embedder,
+        store: Store | None = None,
+        name: str = "",
+        *,
+        in_context: bool = False,
+    ) -> None:
         self.state = EMPTY
         self._embedder = embedder
-        self._nodes = {"e": HybridIndex(embedder), "f": HybridIndex(embedder)}
-        self._episodes = TurnIndex(embedder) if in_context else HybridIndex(embedder)
+        facts = HybridIndex(embedder, store, f"{name}/facts")
+        self._nodes = {"e": HybridIndex(embedder), "f": facts}
+        self._episodes = (
+            TurnIndex(embedder, store, f"{name}/context")
+            if in_context
+            else HybridIndex(embedder, store, f"{name}/episodes")
+        )
         self._numbers: list[int] = []
         self._spoken: defaultdict[str, list[int]] = defaultdict(list)
-        self._last: str | None = None
 
     def update(self, state: State, source: Source) -> None:
         """Index the nodes of a later state that are new or changed; embeds, and blocks.
@@ -71,8 +84,10 @@ class Index:
         known = self.state
         entities = state.entities.changes_since(known.entities) or ()
         facts = state.facts.changes_since(known.facts) or ()
+        stored = self._nodes["f"]
+        missing = [each for each in facts if int(each[1:]) not in stored]
         self._nodes["e"].extend({int(id[1:]): node_text(state.entities[id]) for id in entities})
-        self._nodes["f"].extend({int(id[1:]): state.facts[id].text for id in facts})
+        stored.extend({int(id[1:]): state.facts[id].text for id in missing})
         self._add_episodes(state, source, state.episodes.changes_since(known.episodes) or ())
         self.state = state
 
@@ -102,22 +117,22 @@ class Index:
 
     def _add_episodes(self, state: State, source: Source, numbers: Sequence[int]) -> None:
         first = len(self._numbers)
-        lines = {
-            place: render_episode(source, state.episodes[number])
-            for place, number in enumerate(numbers, first)
-        }
+        lines: dict[int, str] = {}
         for place, number in enumerate(numbers, first):
+            if place not in self._episodes:
+                lines[place] = render_episode(source, state.episodes[number])
             turns = state.episodes[number].turns
             speakers = (
                 set() if isinstance(source, Document) else {source.turns[n].speaker for n in turns}
             )
             self._spoken[speakers.pop() if len(speakers) == 1 else ""].append(place)
-        if isinstance(self._episodes, TurnIndex):
-            self._episodes.extend(lines, previous=self._last)
-        else:
-            self._episodes.extend(lines)
         self._numbers += numbers
-        self._last = lines[max(lines)] if lines else self._last
+        if not isinstance(self._episodes, TurnIndex):
+            self._episodes.extend(lines)
+        elif lines:
+            before = self._numbers[max(0, min(lines) - 1)]
+            previous = render_episode(source, state.episodes[before]) if min(lines) else None
+            self._episodes.extend(lines, previous=previous)
 
 
 # Both routes
