@@ -108,7 +108,7 @@ async def test_what_is_read_keeps_to_k_the_cap_and_the_context(
     try:
         await rag.answer(QUESTION)
     except ContextOverflow:
-        assert context < 620 + 8 * k
+        assert context < 680 + 8 * k
         return
     (request,) = engine.requests[-1:]
     read = request.messages[-1].content.partition("\n\nQuestion:")[0].split("\n\n")

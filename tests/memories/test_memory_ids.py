@@ -51,7 +51,7 @@ CASES: list[tuple[str, dict[str, Any], Source, int]] = [
     ("mindgraph", {**LITTLE, "preset": "small"}, BOOK, 1),
     ("mindgraph", {**LITTLE, "preset": "small"}, BOOK, 0),
     ("gam", {"buffer_tokens": 32}, TALK, 0),
-    ("gam", {"buffer_tokens": 32, "relations": "one", "indicators": "rules"}, TALK, 0),
+    ("gam", {"buffer_tokens": 32, "relations": "similarity", "indicators": "rules"}, TALK, 0),
     ("gam", {"partition": "turns", "summaries": "extract", "without": "tan"}, TALK, 0),
     ("mnemis", {}, TALK, 0),
     ("mnemis", {"reflect": False, "hierarchy": "incremental"}, TALK, 0),
