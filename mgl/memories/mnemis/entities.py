@@ -356,7 +356,7 @@ async def describe_entities(
     reader: EpisodeReader, draft: Draft[Edit, State], ids: Sequence[str]
 ) -> None:
     """Describe entities by summary and tags, from the episode and what was known of them."""
-    sentences, text = len(reader.passage.sentences), reader.passage.numbered()
+    sentences, text = len(reader.passage.sentences), reader.passage.render_numbered()
 
     async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
         entities = [draft.state.entities[each] for each in some]

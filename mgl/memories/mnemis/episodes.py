@@ -110,11 +110,11 @@ class Passage:
             tuple(number for number, *_ in spoken),
         )
 
-    def numbered(self, first: int = 1, last: int | None = None) -> str:
+    def render_numbered(self, first: int = 1, last: int | None = None) -> str:
         """Return the sentences from ``first`` to ``last``, with ``[n]`` before each."""
         return self._write(first, last or len(self.sentences), "[{}] {}")
 
-    def plain(self, first: int, last: int) -> str:
+    def render_plain(self, first: int, last: int) -> str:
         """Return the same without numbers."""
         return self._write(first, last, "{1}")
 

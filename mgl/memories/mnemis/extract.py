@@ -99,7 +99,7 @@ class EpisodeReader:
         calls = 1 + self.config.reflect
         shown = {
             "recent": self._before(part[0]),
-            "episode": self.passage.numbered(*part),
+            "episode": self.passage.render_numbered(*part),
             **values,
         }
         reserve = (2 * calls - 1) * self.config.extraction_tokens
@@ -119,7 +119,7 @@ class EpisodeReader:
 
     def _before(self, first: int) -> str:
         """Return what precedes a sentence: recent episodes, and the beginning of this one."""
-        own = [self.passage.plain(1, first - 1)] if first > 1 else []
+        own = [self.passage.render_plain(1, first - 1)] if first > 1 else []
         kept: list[str] = []
         room = CONTEXT_CHARS
         for line in reversed("\n".join((*self.context, *own)).splitlines()):

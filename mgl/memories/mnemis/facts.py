@@ -160,7 +160,7 @@ def _group(
     speaking = [entity for entity in entities if entity.keys & speakers]
     others = [entity for entity in entities if entity not in speaking]
     if len(reader.parts) > 1:
-        text = passage.numbered(first, last)
+        text = passage.render_numbered(first, last)
         others = [
             entity
             for entity in others

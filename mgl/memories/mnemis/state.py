@@ -186,12 +186,12 @@ class Table(Mapping[KeyT, ValueT]):
         return self._size
 
     def values(self) -> ValuesView[ValueT]:
-        return self._merged().values()
+        return self._merge().values()
 
     def items(self) -> ItemsView[KeyT, ValueT]:
-        return self._merged().items()
+        return self._merge().items()
 
-    def _merged(self) -> dict[KeyT, ValueT]:
+    def _merge(self) -> dict[KeyT, ValueT]:
         return {**self._base, **self._late} if self._late else self._base
 
 
@@ -286,10 +286,6 @@ class State:
     def node(self, identity: str) -> Node:
         """Return an entity or a category by its id; KeyError if there is none."""
         return self.entities[identity] if identity in self.entities else self.categories[identity]
-
-    def facts_of(self, entity: str) -> tuple[Fact, ...]:
-        """Return the facts that join an entity to others."""
-        return tuple(f for f in self.facts.values() if entity in (f.source, f.target))
 
 
 EMPTY: Final = State()

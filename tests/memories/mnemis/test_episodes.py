@@ -96,7 +96,7 @@ async def test_what_a_model_reads_of_turns() -> None:
         "(Monday, 08 May 2023, 13:56) Bo: Lovely."
     )
     passage = Passage.of(talk(), first)
-    assert passage.numbered() == (
+    assert passage.render_numbered() == (
         "(Monday, 08 May 2023, 13:56) Ann: [1] Hi Bo! [2] I went to Rome.\n"
         "(Monday, 08 May 2023, 13:56) Bo: [3] Lovely."
     )
@@ -124,7 +124,7 @@ async def test_paragraphs_stay_whole_where_they_fit_and_longer_ones_are_cut_at_s
     assert all(each.endswith(".") for each in said)
     assert all(each.valid_at is None and each.turns == () for each in made)
     passage = Passage.of(document, made[0])
-    assert passage.numbered() == (
+    assert passage.render_numbered() == (
         "[1] One two three.\n[2] Four five six seven.\n[3] Eight nine ten more."
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 
@@ -25,7 +26,7 @@ from mgl.memories.mnemis.edits import (
     replay,
 )
 from mgl.memories.mnemis.pruning import prune_hierarchy
-from mgl.memories.mnemis.state import EMPTY, Episode, Mention
+from mgl.memories.mnemis.state import EMPTY, Episode, Mention, Table
 from mgl.types import Span
 
 
@@ -49,7 +50,7 @@ BASE: list[Edit] = [
 def test_a_log_gives_the_graph_and_the_hierarchy() -> None:
     state = replay(BASE)
     assert state.entities["e1"].episodes == (0,)
-    assert [fact.id for fact in state.facts_of("e2")] == ["f1"]
+    assert [fact.id for fact in state.facts_between(frozenset(("e2", "e1")))] == ["f1"]
     assert (state.top, [node.id for node in state.layer(1)]) == (2, ["c1", "c2"])
     assert state.categories["c2"].is_promotion
     assert state.node("c1").name == "Cities"
@@ -127,6 +128,29 @@ def test_a_category_of_speakers_keeps_its_name_and_its_one_child_when_another_go
         ("c1", "Speaker", ("e1",)),
         ("c2", "Rome", ("e2",)),
     ]
+
+
+def test_lookups_are_carried_on_as_they_are_read_off_the_nodes() -> None:
+    state = replay([*BASE, Repeat("e1", at(1), "David")])
+    made = replace(state, kept=None).lookups
+    assert state.kept == replace(made, next_turn=2)
+    assert state.lookups.entities["david"] == "e1"
+
+
+def test_a_table_keeps_its_order_and_knows_what_changed() -> None:
+    table, tables = Table[int, str](), []
+    for number in range(3 * Table.MOST_LATE):
+        tables.append(table)
+        table = table.put(number, f"old {number}")
+    changed = table.put(7, "new")
+    assert list(changed) == list(range(3 * Table.MOST_LATE))
+    assert (len(changed), changed[7], table[7]) == (len(table), "new", "old 7")
+    assert changed.changes_since(table) == [7]
+    assert all(
+        len(changed.changes_since(each) or ()) >= len(changed) - len(each) for each in tables
+    )
+    assert tables[5].changes_since(changed) is None
+    assert changed.last(2) == list(changed.values())[-2:]
 
 
 def test_nothing_is_there_before_the_first_edit() -> None:
