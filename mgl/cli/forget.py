@@ -84,6 +84,8 @@ def _print_plan(talk: Talk, found: dict[str, Any]) -> None:
             shown = (f"{each} {one_line(names.get(each, ''), 40)}".strip() for each in ids[:SHOWN])
             typer.echo(f"{title}: {', '.join(shown)}")
             _print_more(ids)
+    if found["calls"]:
+        typer.echo(f"model calls to summarize again: {found['calls']}")
 
 
 def _print_more(ids: tuple[str, ...]) -> None:
