@@ -348,21 +348,22 @@ def find_turns(state: State, edit: Edit) -> tuple[int, ...] | None:
         case AddEntity() | AddFact() | Repeat() | Close():
             return None
         case Describe(id=known):
-            return _turns_below(state, known)
+            return turns_below(state, known)
         case Restore(node=Category() as category):
-            return _turns_below(state, *category.children) if category.summary else ()
+            return turns_below(state, *category.children) if category.summary else ()
         case Restore(node=Entity() | Fact() as node):
             return turns_of(state, node)
     return ()
 
 
-def _turns_below(state: State, *ids: str) -> tuple[int, ...]:
+def turns_below(state: State, *ids: str) -> tuple[int, ...]:
+    """The turns of all episodes that mention an entity, or one below a category."""
     found: set[int] = set()
     for identity in ids:
         if identity in state.entities:
             found.update(turns_of(state, state.entities[identity]))
         else:
-            found.update(_turns_below(state, *state.categories[identity].children))
+            found.update(turns_below(state, *state.categories[identity].children))
     return tuple(sorted(found))
 
 

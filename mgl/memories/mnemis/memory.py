@@ -31,6 +31,7 @@ from mgl.memories.mnemis.edits import (
     Edit,
     PutCategory,
     Restore,
+    turns_below,
 )
 from mgl.memories.mnemis.episodes import find_fresh
 from mgl.memories.mnemis.forgetting import MnemisRedactor
@@ -193,6 +194,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         if recent:
             reading = reading.until(recent[-1], state, shown=recent[0])
         items = reading.items(state, log.source)
+        categories = (item.id for item in items if item.id in state.categories)
         return Recall(
             [(_turns(state, item), item.text) for item in items],
             [
@@ -202,6 +204,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
             ],
             reading.trace(state),
             reading.paths,
+            frozenset(turns_below(state, *categories)),
         )
 
     async def answer(self, question: Question) -> Answer:
