@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
-import random
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from datetime import timedelta
@@ -13,10 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from mgl.errors import ReplyInvalid, UsageError
+from mgl.errors import UsageError
 from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.gam import Gam
@@ -214,28 +209,6 @@ async def test_calls_in_flight_while_a_turn_is_forgotten_leave_nothing(
     assert left(store.path, [GONE, GONE[:20]]) == []
 
 
-async def test_an_answer_that_was_being_made_leaves_nothing(memory_of: Open, store: Store) -> None:
-    def reply(request: Request) -> str:
-        assert GONE in request.messages[-1].content
-        deleting.append(asyncio.ensure_future(other.forget(["D1:2"])))
-        return json.dumps({"memories": [1], "answer": "a zeppelin, quixotic"})
-
-    deleting: list[asyncio.Task[object]] = []
-    other = memory_of(HELD, SchemaEngine(), partition="session", indicators="rules")
-
-    class Slow(ScriptedEngine):
-        async def generate(self, request: Request) -> Completion:
-            completion = await super().generate(request)
-            await asyncio.gather(*deleting)
-            return completion
-
-    memory = memory_of(HELD, Slow([reply]), buffer_tokens=9999, partition="window",
-                       window_tokens=9999, indicators="rules")  # fmt: skip
-    answer = await memory.answer(Question("What marmalade?"))
-    assert answer.text == "a zeppelin, quixotic"
-    assert left(store.path, [GONE, "zeppelin"]) == []
-
-
 def digits(turn: Turn) -> list[tuple[int, int]]:
     """A filter: every digit."""
     return [(place, place + 1) for place, char in enumerate(turn.text) if char.isdigit()]
@@ -312,75 +285,3 @@ async def test_a_filter_that_leaves_the_text_is_told(memory_of: Open) -> None:
     memory = memory_of(HELD, engine(always([])), filters=[lambda _: [(0, 999)]])
     with pytest.raises(UsageError, match="0 to 999 of the 5 of turn 'D1:1'"):
         await memory.build()
-
-
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(seed=st.integers(0, 100_000))
-async def test_after_any_mix_of_turns_consolidations_and_deletions(
-    tmp_path_factory: pytest.TempPathFactory, memory_of: Open, seed: int
-) -> None:
-    draw = random.Random(seed)
-    path = tmp_path_factory.mktemp("mix") / "mgl.sqlite"
-    gone: set[str] = set()
-
-    def secret(turn: Turn) -> list[tuple[int, int]]:
-        found = turn.text.find("pin")
-        return [] if found < 0 else [(found, min(found + 12, len(turn.text)))]
-
-    with Store.open(path) as store:
-        plain = memory_of(Conversation.named("t"), SchemaEngine(seed), at=store, buffer_tokens=60)
-        other = memory_of(
-            Conversation.named("t"),
-            SchemaEngine(seed + 1),
-            at=store,
-            summaries="extract",
-            relations="similarity",
-            partition="turns",
-            filters=[secret],
-        )
-        said = 0
-        for _ in range(draw.randint(5, 40)):
-            memory = draw.choice([plain, other])
-            lost = plain.state.forgotten | other.state.forgotten
-            there = [t for n, t in enumerate(plain.conversation.turns) if n not in lost]
-            match draw.choice("aaaaaaffbcqut"):
-                case "a":
-                    words = [f"w{said}x{draw.randrange(10**6)}" for _ in range(draw.randint(1, 9))]
-                    if draw.random() < 0.2:
-                        words.append(pin := f"pin{draw.randrange(10**8, 10**9)}")
-                        gone.add(pin)
-                    time = DAY + timedelta(hours=said * draw.choice([0, 1, 3]))
-                    turn = Turn(f"{said}", draw.choice(["Ann", "Bo", ""]), " ".join(words), time)
-                    await memory.append(turn)
-                    said += 1
-                case "f":
-                    await memory.flush()
-                case "b":
-                    await memory.build()
-                case "c" if memory.state.topics:
-                    name = draw.choice(list(memory.state.topics))
-                    numbers = memory.state.topics[name].turns
-                    gone.update(memory.conversation.turns[n].text for n in numbers)
-                    await memory.forget(topics=[name])
-                case "q":
-                    with contextlib.suppress(ReplyInvalid):
-                        await memory.answer(Question(f"What of w{draw.randrange(max(1, said))}x?"))
-                case "u" if memory.state.topics:
-                    name = draw.choice(list(memory.state.topics))
-                    turns = [memory.conversation.turns[n] for n in memory.state.topics[name].turns]
-                    await memory.rewrite(name, f"About {turns[0].text}.", [])
-                case "t" if there:
-                    for turn in draw.sample(there, draw.randint(1, min(3, len(there)))):
-                        gone.add(turn.text)
-                        await memory.forget([turn.id])
-                case _:
-                    pass
-            assert left(path, [text for text in gone if not text.startswith("pin")]) == []
-        await other.build()
-        await other.flush()
-        for memory in (plain, other):
-            await memory.build()
-            check(memory, store)
-        assert left(path, gone) == []

@@ -380,46 +380,6 @@ async def test_characters_that_another_memory_masks_go_here_too(
     check(memory, store)
 
 
-async def test_what_is_forgotten_while_an_episode_is_read_leaves_nothing(
-    memory_of: Open, store: Store
-) -> None:
-    memory = memory_of(talk(*SAID))
-    other = memory_of(talk(*SAID), extraction="terms")
-    await other.build()
-    reader: Reader = memory._tools.llm._engine  # type: ignore[attr-defined]
-    forgetting: list[str] = ["t2"]
-
-    async def interrupt(prompt: str) -> None:
-        if "Zanzibar" in prompt and forgetting:
-            await other.forget([forgetting.pop()])
-
-    reader.before = interrupt
-    await memory.build()
-    assert not forgetting
-    await other.build()
-    for each in (memory, other):
-        check(each, store)
-        assert 2 not in {turn for e in each.state.episodes.values() for turn in e.turns}
-    assert held(store, ["Zanzibar", "Quentin"]) == []
-
-
-async def test_what_one_process_forgets_another_that_writes_hears_of(
-    memory_of: Open, store: Store
-) -> None:
-    writing = memory_of(Conversation.named("t"))
-    for turn in talk(*SAID).turns[:3]:
-        await writing.append(turn)
-    with Store.open(store.path) as other:
-        forgetting = memory_of(Conversation.named("t"), at=other)
-        await forgetting.forget(["t2"])
-        await writing.append(talk(*SAID).turns[3])
-        await writing.build()
-        assert forgetting.state == writing.state
-    assert set(writing.state.episodes) == {0, 1, 3}
-    check(writing, store)
-    assert held(store, ["Zanzibar"]) == []
-
-
 async def test_a_document_forgets_no_turn(memory_of: Open) -> None:
     with pytest.raises(UsageError, match="document"):
         await memory_of(Document.from_text("d", "Rome is old.")).forget(["t1"])
