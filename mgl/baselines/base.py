@@ -230,7 +230,7 @@ class Baseline(SourceMemory[Any]):
 
 def _drop_redacted(source: Source, store: Store) -> Source:
     """A source without what was deleted from it."""
-    if not isinstance(source, Conversation) or not (gone := store.redacted(source.id)):
+    if not isinstance(source, Conversation) or not (gone := store.find_fates(source.id)):
         return source
     kept = store.turns(source.id)
     turns = (kept[n] if n in gone else turn for n, turn in enumerate(source.turns))

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mgl.errors import UsageError
-from mgl.llm.calls import Lineage, witnessing
+from mgl.llm.calls import Lineage, collect_lineages
 from mgl.memories.results import AskResult, Stats
 from mgl.types import Answer, Question, StageUsage, Turn, Usage
 
@@ -49,7 +49,7 @@ class AnswerKeeper:
 
     async def watch(self, work: Awaitable[Answer]) -> Answer:
         """Await the answer and note what its calls show."""
-        return await witnessing(work, self._calls)
+        return await collect_lineages(work, self._calls)
 
     def put(self, memory_id: str, answer: Answer) -> bool:
         """Keep the answer; False if it may repeat what was deleted since."""

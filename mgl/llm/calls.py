@@ -73,7 +73,7 @@ class CallRecord:
 
 
 _LINEAGE: ContextVar[Lineage | None] = ContextVar("lineage", default=None)
-_WITNESSED: ContextVar[list[Lineage | None] | None] = ContextVar("witnessed", default=None)
+_COLLECTED: ContextVar[list[Lineage | None] | None] = ContextVar("collected", default=None)
 
 
 @contextmanager
@@ -103,21 +103,21 @@ def showing_only(turns: Collection[int]) -> Iterator[None]:
         yield
 
 
-async def witnessing(work: Awaitable[ResultT], calls: list[Lineage | None]) -> ResultT:
+async def collect_lineages(work: Awaitable[ResultT], calls: list[Lineage | None]) -> ResultT:
     """Await work and add the lineage of each call that it makes, replayed ones too, in order."""
-    token = _WITNESSED.set(calls)
+    token = _COLLECTED.set(calls)
     try:
         return await work
     finally:
-        _WITNESSED.reset(token)
+        _COLLECTED.reset(token)
 
 
-def witness() -> Lineage | None:
-    """The lineage of a call that is made now; whoever collects it (``witnessing``) gets it."""
+def note_lineage() -> Lineage | None:
+    """The lineage of a call that is made now, noted for ``collect_lineages``."""
     lineage = _LINEAGE.get()
-    witnessed = _WITNESSED.get()
-    if witnessed is not None:
-        witnessed.append(lineage)
+    collected = _COLLECTED.get()
+    if collected is not None:
+        collected.append(lineage)
     return lineage
 
 

@@ -39,7 +39,7 @@ from mgl.errors import (
     UsageError,
 )
 from mgl.llm.base import Completion, Engine, Message, Reply, Request, Sampling, SchemaT, Tool
-from mgl.llm.calls import CallLog, CallRecord, Lineage, Outcome, call_key, witness
+from mgl.llm.calls import CallLog, CallRecord, Lineage, Outcome, call_key, note_lineage
 from mgl.llm.concurrency import Limiter, Retries, SharedCalls
 from mgl.llm.replies import Verdict, invalid_reply, judge, resample, with_feedback
 from mgl.llm.schemas import json_schema
@@ -240,7 +240,7 @@ class Client:
 
     async def _call(self, request: Request, schema: type[BaseModel] | None, stage: str) -> _Done:
         """A completion from the log, from the same call in flight, or from the engine."""
-        key, lineage = call_key(self.model_id, request), witness()
+        key, lineage = call_key(self.model_id, request), note_lineage()
         record = self._log.replay(key)
         if record is not None and record.completion is not None:
             completion = record.completion

@@ -26,7 +26,7 @@ from mgl.llm.base import LLM, Sampling
 from mgl.llm.calls import content_hash
 from mgl.llm.replies import REPAIR
 from mgl.memories.calls import Shown, answer_from_turns, reply_to_turn
-from mgl.memories.deletion import Forgotten, delete, is_before, numbered, plan_deletion
+from mgl.memories.deletion import Forgotten, delete, find_turn_numbers, is_before, plan_deletion
 from mgl.memories.log import FORGET, MASK, Log, Vocabulary
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.observer import Observer
@@ -538,7 +538,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         def choose(log: Log[EditT, StateT]) -> tuple[frozenset[int], frozenset[str]]:
             if not turns and before is None:
                 raise InputError("nothing to forget is named", hint="name turns or a day")
-            gone = set(numbered(log.turns, turns, log.forgotten).values())
+            gone = set(find_turn_numbers(log.turns, turns, log.forgotten).values())
             for number, turn in enumerate(log.turns):
                 if before and number not in log.forgotten and is_before(turn, before):
                     gone.add(number)

@@ -30,8 +30,8 @@ __all__ = [
     "Plan",
     "Redactor",
     "delete",
+    "find_turn_numbers",
     "is_before",
-    "numbered",
     "plan_deletion",
 ]
 
@@ -123,7 +123,7 @@ def plan_deletion(
     return Plan(rows, draft.rows, before, draft.state, texts)
 
 
-def numbered(
+def find_turn_numbers(
     turns: Sequence[Turn], ids: Collection[str], forgotten: Collection[int]
 ) -> dict[str, int]:
     """The numbers of turns by their ids. InputError for one that is not there, or was forgotten."""

@@ -33,7 +33,6 @@ __all__ = [
     "FORGET",
     "FORGOTTEN",
     "MASK",
-    "Apply",
     "Draft",
     "Failed",
     "Log",
@@ -42,10 +41,6 @@ __all__ = [
 
 EditT = TypeVar("EditT")
 StateT = TypeVar("StateT")
-
-Apply = Callable[[StateT, EditT], StateT]
-Replay = Callable[[Iterable[EditT], StateT, Apply[StateT, EditT]], StateT]
-"""(edits, the state before, how to apply one) → the state after all."""
 
 APPEND: Final = "append"
 """The op of a row that takes in a turn: ``{"turn": number}``."""
@@ -83,7 +78,6 @@ class Vocabulary(Generic[EditT, StateT]):
         empty: StateT,
         *,
         events: Mapping[str, type[Any]] | None = None,
-        replay: Replay[EditT, StateT] | None = None,
         span: Callable[[EditT], Span | None] | None = None,
         turns: Callable[[StateT, EditT], Collection[int] | None] | None = None,
     ) -> None:
@@ -91,7 +85,6 @@ class Vocabulary(Generic[EditT, StateT]):
         self._types: dict[str, type[Any]] = {**edits, **self._events}
         self.apply = apply
         self.empty = empty
-        self._replay = replay
         self._span = span
         self._turns = turns
 
@@ -148,13 +141,13 @@ class Vocabulary(Generic[EditT, StateT]):
         """
         rows = list(rows)
         start = self.empty if state is None else state
-        apply = self._skipping if any(row.reason == FORGOTTEN for row in rows) else self.apply
+        apply = (
+            self._apply_if_fitting if any(row.reason == FORGOTTEN for row in rows) else self.apply
+        )
         edits = (edit for row in rows if (edit := self.edit(row)) is not None)
-        if self._replay is not None:
-            return self._replay(edits, start, apply)
         return reduce(apply, edits, start)
 
-    def _skipping(self, state: StateT, edit: EditT) -> StateT:
+    def _apply_if_fitting(self, state: StateT, edit: EditT) -> StateT:
         try:
             return self.apply(state, edit)
         except (KeyError, ValueError):
@@ -301,7 +294,7 @@ class Log(Generic[EditT, StateT]):
             self._ends.append(len(turn.line) + 1 + (self._ends[-1] if self._ends else 0))
             self.turns.append(turn)
         if len(self.turns) > since:
-            self.fates.update(self._store.redacted(self._source.id, since=since))
+            self.fates.update(self._store.find_fates(self._source.id, since=since))
 
     @property
     def rows(self) -> list[EditRecord]:

@@ -55,7 +55,7 @@ def store_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise _translated(error, path) from error
+        raise _translate(error, path) from error
     except UnicodeEncodeError as error:
         raise StoreError(
             f"cannot store text that is not Unicode ({error.reason})",
@@ -63,7 +63,7 @@ def store_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _translated(error: sqlite3.Error, path: Path) -> MglError:
+def _translate(error: sqlite3.Error, path: Path) -> MglError:
     # Errors that Python itself raises (a closed connection, for one) carry no SQLite code.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code == sqlite3.SQLITE_FULL:

@@ -119,7 +119,7 @@ class Store(Caches):
             self._last_document = None
             self._append(connection, memory_id, edit.chunk, [edit])
 
-    def redacted(self, conversation_id: str, *, since: int = 0) -> dict[int, Fate]:
+    def find_fates(self, conversation_id: str, *, since: int = 0) -> dict[int, Fate]:
         """The turns of a conversation that were deleted from, by their number."""
         with self._read() as connection:
             return deletion.find_fates(connection, conversation_id, since=since)

@@ -249,7 +249,7 @@ def migrate(
     connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration] = MIGRATIONS
 ) -> None:
     """Bring the database to the last migration; StoreError if it is ahead of this code."""
-    if _applied(connection) == [migration.name for migration in migrations]:
+    if _find_applied(connection) == [migration.name for migration in migrations]:
         return
     with transaction(connection):
         connection.execute(
@@ -259,7 +259,7 @@ def migrate(
                 applied_at TEXT NOT NULL DEFAULT ({_NOW})
             )"""
         )
-        applied = _applied(connection)
+        applied = _find_applied(connection)
         if applied != [migration.name for migration in migrations[: len(applied)]]:
             raise StoreError(
                 f"{path} was written by another version of mgl "
@@ -272,7 +272,7 @@ def migrate(
             connection.execute("INSERT INTO migrations (name) VALUES (?)", (migration.name,))
 
 
-def _applied(connection: sqlite3.Connection) -> list[str]:
+def _find_applied(connection: sqlite3.Connection) -> list[str]:
     exists = connection.execute(
         "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migrations'"
     ).fetchone()

@@ -10,7 +10,7 @@ import pytest
 
 from mgl import registry
 from mgl.errors import InputError, UsageError
-from mgl.memories.deletion import Forgets, delete, is_before, numbered
+from mgl.memories.deletion import Forgets, delete, find_turn_numbers, is_before
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.deletion import MASK, Redaction
 from mgl.types import Conversation, Turn
@@ -54,11 +54,11 @@ def test_nothing_is_deleted_while_a_memory_of_it_cannot_be_read(store: Store) ->
 
 
 def test_turns_are_named_by_their_ids() -> None:
-    assert numbered(TURNS, ["2"], ()) == {"2": 1}
+    assert find_turn_numbers(TURNS, ["2"], ()) == {"2": 1}
     with pytest.raises(InputError, match="no turn '3'"):
-        numbered(TURNS, ["3"], ())
+        find_turn_numbers(TURNS, ["3"], ())
     with pytest.raises(InputError, match="forgotten already"):
-        numbered(TURNS, ["1", "2"], {1})
+        find_turn_numbers(TURNS, ["1", "2"], {1})
 
 
 def test_times_are_compared_as_clocks_show_them() -> None:

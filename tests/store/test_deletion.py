@@ -81,7 +81,7 @@ def test_a_turn_goes_and_all_else_stays_in_its_place(filled: Store) -> None:
     masked = replace(TALK.turns[1], text=MASK * len(SECRET))
     assert kept.turns == (TALK.turns[0], masked, *TALK.turns[2:])
     assert [kept.span(number) for number in range(4)] == [TALK.span(number) for number in range(4)]
-    assert filled.redacted(TALK.id) == {1: "forgotten"}
+    assert filled.find_fates(TALK.id) == {1: "forgotten"}
     filled.put_conversation(TALK)  # given again, it does not come back
     filled.put_document(TALK.transcript)
     assert not holds(filled.path, SECRET)
@@ -91,11 +91,11 @@ def test_a_turn_goes_and_all_else_stays_in_its_place(filled: Store) -> None:
 def test_some_characters_are_masked_and_more_later(filled: Store) -> None:
     filled.delete(TALK.id, Redaction(masked={2: [(13, 20)]}), keep)
     assert filled.turns(TALK.id)[2].text == "My number is ·······, call me."
-    assert filled.redacted(TALK.id) == {2: "masked"}
+    assert filled.find_fates(TALK.id) == {2: "masked"}
     filled.delete(TALK.id, Redaction(frozenset({2})), keep)
     filled.delete(TALK.id, Redaction(masked={2: [(0, 1)]}), keep)
-    assert filled.redacted(TALK.id) == {2: "forgotten"}
-    assert filled.redacted(TALK.id, since=3) == {}
+    assert filled.find_fates(TALK.id) == {2: "forgotten"}
+    assert filled.find_fates(TALK.id, since=3) == {}
     assert not holds(filled.path, "5550199")
     assert mask_text("abcdef", [(1, 3), (2, 4)]) == "a···ef"
 

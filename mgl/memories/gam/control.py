@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from mgl.errors import InputError
-from mgl.memories.deletion import is_before, numbered
+from mgl.memories.deletion import find_turn_numbers, is_before
 from mgl.memories.gam.state import Freeze, Rewrite, State, Topic, Unlink
 from mgl.types import Turn
 
@@ -73,7 +73,7 @@ def choose(
     if not (ids or topics or branch_of is not None or before is not None):
         raise InputError("nothing to forget is named", hint="name turns, topics, a branch or a day")
     owners = {number: topic for topic in state.topics.values() for number in topic.turns}
-    gone = set(numbered(turns, ids, state.forgotten).values())
+    gone = set(find_turn_numbers(turns, ids, state.forgotten).values())
     for number in gone:
         if number in owners:
             _find_free(state, owners[number].id)

@@ -91,9 +91,11 @@ class MnemisRedactor:
         """What is dropped, what is stale, and the nodes that are put back."""
         target = self._target(left)
         nodes: list[Entity | Fact | Category] = [
-            *_changed(target.entities, after.entities),
-            *_changed(target.facts, after.facts),
-            *sorted(_changed(target.categories, after.categories), key=lambda each: each.layer),
+            *_find_changed(target.entities, after.entities),
+            *_find_changed(target.facts, after.facts),
+            *sorted(
+                _find_changed(target.categories, after.categories), key=lambda each: each.layer
+            ),
         ]
         pairs = (
             (after.entities, target.entities),
@@ -268,7 +270,7 @@ def _description(node: Entity | Category) -> Description:
     return node.summary, node.tags
 
 
-def _changed(target: Mapping[str, ItemT], after: Mapping[str, ItemT]) -> Iterator[ItemT]:
+def _find_changed(target: Mapping[str, ItemT], after: Mapping[str, ItemT]) -> Iterator[ItemT]:
     """The nodes that are to be, and are not so in ``after``."""
     return (node for name, node in target.items() if name not in after or after[name] != node)
 
