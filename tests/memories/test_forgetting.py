@@ -20,9 +20,10 @@ from mgl.baselines.sliding_summary import SlidingSummary, SlidingSummaryConfig
 from mgl.lab.talk import AnswerKeeper
 from mgl.llm.base import Completion, Engine, Request, TokenUsage
 from mgl.llm.client import Client
-from mgl.memories.base import SourceMemory, TalkMemory, Tools
+from mgl.memories.base import SourceMemory, Tools
 from mgl.memories.gam import Gam, GamConfig
 from mgl.memories.mnemis import Mnemis, MnemisConfig
+from mgl.memories.talk import TalkMemory
 from mgl.observer import SilentObserver
 from mgl.prompt import words_of
 from mgl.retrieval.embedders import CachedEmbedder

@@ -21,7 +21,7 @@ from typing import Any
 
 from mgl.errors import InputError
 from mgl.llm.base import Sampling
-from mgl.memories.base import Recall, TalkMemory, Tools
+from mgl.memories.base import Tools
 from mgl.memories.deletion import Forgotten
 from mgl.memories.gam.boundaries import Trigger, find_cut, next_trigger
 from mgl.memories.gam.config import GamConfig
@@ -37,6 +37,7 @@ from mgl.memories.gam.prompts import BOUNDARIES, CUES, RELATION, SUMMARY
 from mgl.memories.gam.reading import Reader, Reading
 from mgl.memories.gam.search import Search
 from mgl.memories.gam.state import VOCABULARY, Append, Edit, Forget, State, Topic
+from mgl.memories.talk import Recall, TalkMemory
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.store.deletion import Gone

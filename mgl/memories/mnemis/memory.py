@@ -20,7 +20,7 @@ from typing import Any
 
 from mgl.errors import InputError
 from mgl.llm.base import Sampling
-from mgl.memories.base import Recall, TalkMemory, Tools
+from mgl.memories.base import Tools
 from mgl.memories.calls import answer_from_lines
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import (
@@ -42,6 +42,7 @@ from mgl.memories.mnemis.renewing import count_renewals, renew
 from mgl.memories.mnemis.retrieval import Index, Item, Reading, find
 from mgl.memories.mnemis.small.terms import Places
 from mgl.memories.mnemis.state import Category, State
+from mgl.memories.talk import Recall, TalkMemory
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.store import EditRecord

@@ -1,0 +1,310 @@
+"""A memory of a conversation: it takes in turn by turn and is asked in between.
+
+``TalkMemory`` is the base of GAM and Mnemis: appending, answering, replying, forgetting, exporting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Final, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from mgl.errors import InputError, UsageError
+from mgl.llm.base import Sampling
+from mgl.memories.base import LogMemory
+from mgl.memories.calls import Shown, answer_from_turns, reply_to_turn
+from mgl.memories.deletion import Forgotten, delete, find_turn_numbers, is_before, plan_deletion
+from mgl.memories.log import FORGET, MASK, Log
+from mgl.store.deletion import Gone, Redaction
+from mgl.types import Answer, Conversation, Document, Question, Turn
+
+__all__ = ["Recall", "TalkMemory"]
+
+ConfigT = TypeVar("ConfigT", bound=BaseModel)
+EditT = TypeVar("EditT")
+StateT = TypeVar("StateT")
+
+RECENT: Final = 6
+"""Turns that a reply is shown as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What a memory finds for a question: the texts to show, and how it came to them.
+
+    ``ranked`` are the numbers of the turns behind them, the best first. ``made_of`` are further
+    turns that the texts are made of, where one is a summary of more than it stands for.
+    """
+
+    shown: Sequence[Shown]
+    ranked: Sequence[int]
+    trace: tuple[str, ...] = ()
+    paths: tuple[tuple[str, ...], ...] = ()
+    made_of: frozenset[int] = frozenset()
+
+    @property
+    def turns(self) -> frozenset[int]:
+        """All turns that an answer from it is made of."""
+        return self.made_of.union(*(numbers for numbers, _ in self.shown))
+
+
+class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, StateT]):
+    """A memory that takes in a conversation turn by turn and is asked in between.
+
+    A turn that is appended is in the log before ``append`` returns, and so is what it makes due. A
+    subclass says what its log holds (``vocabulary``), what is due (``_settle``) and what it finds
+    for a question (``recall``).
+    """
+
+    @cached_property
+    def _writing(self) -> asyncio.Lock:
+        return asyncio.Lock()
+
+    @property
+    def state(self) -> StateT:
+        self._log.open(self._record)
+        return self._log.state
+
+    @property
+    def _document(self) -> Document:
+        self._log.open(self._record)
+        source = self._log.source
+        return source.transcript if isinstance(source, Conversation) else source
+
+    @property
+    def conversation(self) -> Conversation:
+        """The conversation as the store has it now. UsageError over a document."""
+        self._log.open(self._record)
+        source = self._log.source
+        if isinstance(source, Conversation):
+            return source
+        raise UsageError("this memory is of a document", hint="ask it, or look at it")
+
+    @abstractmethod
+    async def recall(self, question: Question, *, recent: Sequence[int] = ()) -> Recall:
+        """Find what answers a question.
+
+        ``recent`` are the numbers of turns that are shown as they are, up to the one that is
+        replied to: what is found stands on turns before them.
+        """
+
+    @abstractmethod
+    async def _settle(self, *, ended: bool) -> None:
+        """Take in what the conversation has and the log lacks, and do what is due.
+
+        ``ended``: no further turn is expected now.
+        """
+
+    @abstractmethod
+    def _sampling(self) -> Sampling:
+        """How an answer is sampled."""
+
+    async def build(self) -> None:
+        """Take in the turns that are not in the log yet, and do what is due."""
+        async with self._writer():
+            await self._settle(ended=True)
+
+    async def append(self, turn: Turn) -> None:
+        """Take in the next turn; one that is there already, by id and text, changes nothing.
+
+        Returns once the turn is in the log and what it makes due is done. InputError for a turn
+        without text, or with the id of another.
+        """
+        if not turn.text.strip():
+            raise InputError("a turn has no text", hint="leave it out")
+        async with self._writer() as log:
+            await self._settle(ended=False)
+            while not log.has(turn):
+                log.append_turn(turn)
+                await self._settle(ended=False)
+
+    async def end_session(self) -> None:
+        """The session has ended, though no turn of the next one has come yet."""
+        await self.build()
+
+    async def flush(self) -> None:
+        """The stream has ended."""
+        await self.build()
+
+    async def answer(self, question: Question) -> Answer:
+        """Answer from what the memory holds, citing turns."""
+        with self._log.showing():
+            found = await self.recall(question)
+        with self._log.showing(found.turns):
+            answer = await answer_from_turns(
+                self._tools.llm,
+                self.conversation,
+                found.shown,
+                question,
+                sampling=self._sampling(),
+                trace=(self._judged_by, *found.trace),
+                ranked=found.ranked,
+            )
+        return replace(answer, paths=found.paths)
+
+    async def reply(self, turn: Turn, name: str) -> Answer:
+        """Take in what somebody says, reply as ``name``, and take that in, too.
+
+        The last turns are shown as they are; of what was said before, what is recalled. A turn that
+        was replied to before gets that reply.
+        """
+        await self.append(turn)
+        talk, own = self.conversation, f"{turn.id}+"
+        last, given = self._log.number(turn.id), Turn(own, name, "", turn.time, turn.session)
+        heard = talk.turns[last]
+        forgotten = self._log.forgotten
+        replies = (n for n in range(last + 1, len(talk.turns)) if talk.turns[n].id == own)
+        replied = next(replies, None)
+        if replied is not None and replied not in forgotten:
+            return Answer(heard.text, talk.turns[replied].text, "low", (), ("replied to before",))
+        kept = [number for number in range(last) if number not in forgotten]
+        recent = [*kept[1 - RECENT :], last]
+        question = Question(heard.text, heard.time, heard.speaker or None)
+        with self._log.showing():
+            found = await self.recall(question, recent=recent)
+        replied = len(talk.turns)  # the reply goes with the turn that it becomes
+        with self._log.showing(found.turns.union(recent, [replied])):
+            said = await reply_to_turn(
+                self._tools.llm,
+                self.conversation,
+                found.shown,
+                recent,
+                name=name,
+                sampling=self._sampling(),
+                trace=found.trace,
+            )
+        await self.append(replace(given, text=said.text))
+        return replace(said, paths=found.paths)
+
+    async def forget(
+        self,
+        turns: Collection[str] = (),
+        *,
+        before: datetime | None = None,
+        dry_run: bool = False,
+    ) -> Forgotten:
+        """Delete turns (by their ids) and all that was said before a time, with what only they
+        support. A ``dry_run`` deletes nothing and says what would go.
+
+        The words are gone from the store when this returns, for every memory of the conversation;
+        descriptions that lost a source are made again with the next turn or build. InputError for
+        a turn that is not there or was forgotten already.
+        """
+
+        def choose(log: Log[EditT, StateT]) -> tuple[frozenset[int], frozenset[str]]:
+            if not turns and before is None:
+                raise InputError("nothing to forget is named", hint="name turns or a day")
+            gone = set(find_turn_numbers(log.turns, turns, log.forgotten).values())
+            for number, turn in enumerate(log.turns):
+                if before and number not in log.forgotten and is_before(turn, before):
+                    gone.add(number)
+            return frozenset(gone), frozenset()
+
+        return await self._forget(choose, dry_run=dry_run)
+
+    async def _forget(
+        self,
+        choose: Callable[[Log[EditT, StateT]], tuple[frozenset[int], frozenset[str]]],
+        *,
+        dry_run: bool,
+    ) -> Forgotten:
+        """Delete the turns that are chosen, by their numbers; nodes chosen besides are spared."""
+        async with self._writer() as log:
+            self.conversation  # noqa: B018  (UsageError over a document)
+            gone, spared = choose(log)
+            what, ids = Redaction(gone), tuple(log.turns[number].id for number in sorted(gone))
+            before = log.state
+            if gone and not dry_run:
+                self._delete(what)
+                after = log.state
+            else:
+                kind: Any = type(self)
+                config = self._config.model_dump(mode="json")
+                lost = Gone(self._source.id, what, tuple(log.turns))
+                after = plan_deletion(kind, config, log.step, log.rows, lost).after
+        removed = set(self._nodes(before)).difference(self._nodes(after))
+        return Forgotten(
+            ids,
+            _in_order(removed),
+            _in_order(self._stale(after)),
+            _in_order(spared),
+            self._count_renewals(after),
+        )
+
+    def _delete(self, what: Redaction) -> None:
+        """Delete turns, or parts of them, for all memories of the conversation."""
+        wiped = delete(self._tools.store, self._source.id, what)
+        self._log.catch_up()
+        if not wiped:
+            self._tools.observer.note(
+                "another process reads the store: what was deleted leaves its file when that ends"
+            )
+
+    @abstractmethod
+    def _nodes(self, state: StateT) -> Collection[str]:
+        """The ids of the nodes that a deletion may take."""
+
+    @abstractmethod
+    def _stale(self, state: StateT) -> Collection[str]:
+        """The ids of the nodes that wait for another description."""
+
+    @abstractmethod
+    def _count_renewals(self, state: StateT) -> int:
+        """How many model calls it takes to describe what is stale."""
+
+    def export(self) -> dict[str, Any]:
+        """All that the memory holds, as plain JSON values; of what was deleted, that it was."""
+        talk = self.conversation
+        return {
+            **to_plain(self._log.state),
+            "memory": self.id,
+            "kind": self.kind,
+            "conversation": {"id": talk.id, "name": talk.name},
+            "turns": [
+                to_plain(turn)
+                for number, turn in enumerate(talk.turns)
+                if number not in self._log.forgotten
+            ],
+            "forgotten": [talk.turns[number].id for number in sorted(self._log.forgotten)],
+            "deletions": [
+                {"step": row.chunk, "kind": row.op}
+                for row in self._log.rows
+                if row.op in (FORGET, MASK)
+            ],
+        }
+
+    @asynccontextmanager
+    async def _writer(self) -> AsyncIterator[Log[EditT, StateT]]:
+        """The log, caught up, for one who writes: one at a time in a process."""
+        async with self._writing:
+            self._log.open(self._record)
+            yield self._log
+
+    @property
+    def _judged_by(self) -> str:
+        tools = self._tools
+        alike, judged = tools.required_embedder.model_id, tools.required_reranker.model_id
+        return f"alike by {alike}, judged by {judged}"
+
+
+def _in_order(ids: Collection[str]) -> tuple[str, ...]:
+    return tuple(sorted(ids, key=lambda identity: (len(identity), identity)))
+
+
+def to_plain(value: Any) -> Any:
+    """Dataclasses, mappings, sets and times as plain JSON values."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: to_plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        items = sorted(value) if isinstance(value, set | frozenset) else value
+        return [to_plain(item) for item in items]
+    return value.isoformat() if isinstance(value, datetime) else value
