@@ -15,10 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Prompt", "hashes", "one_line", "prompt_words", "words_of"]
+__all__ = ["Prompt", "hashes", "one_line", "words_of"]
 
 _WORD: Final = re.compile(r"\w+")
-_OWN: Final[set[str]] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +28,6 @@ class Prompt:
     source: str
     text: str
     variables: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        _OWN.update(words_of(self.text))
 
     @property
     def hash(self) -> str:
@@ -67,8 +63,3 @@ def one_line(text: str) -> str:
 def words_of(text: str) -> set[str]:
     """The words of a text, casefolded: "art" is none of "start"."""
     return set(_WORD.findall(text.casefold()))
-
-
-def prompt_words() -> frozenset[str]:
-    """The words of every prompt that was made so far, which are in calls whatever they ask."""
-    return frozenset(_OWN)

@@ -11,9 +11,9 @@ answer is made of, and those that a call's prompt showed. What meets a deleted t
 - answers, reports and search indexes of the memories are dropped: they can be made again;
 - vectors and token counts are dropped by the texts that went.
 
-One plain check follows: whatever else of these memories, or of none, has a word that only the
-deleted text held goes, too. What has left the store (an export, a copy of the file) is out of
-reach.
+One plain check follows: a row, call or answer of these memories that has a word which only the
+deleted text held goes, too; a question may have it. Calls about an evaluation's own copy of a text
+are the run's, and stay. What has left the store (an export, a copy of the file) is out of reach.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from functools import cached_property
 from typing import Any, Final, Literal
 
 from mgl.llm.calls import CallRecord
-from mgl.prompt import one_line, prompt_words, words_of
+from mgl.prompt import one_line, words_of
 from mgl.store import calls, indexes, rows, turns
 from mgl.store.lineage import meets, record_deletion
 from mgl.store.records import EditRecord, MemoryRecord
@@ -285,23 +285,25 @@ def _write_log(
 
 
 def _empty_calls(connection: sqlite3.Connection, gone: Gone) -> tuple[dict[str, str], set[str]]:
-    """Empty the calls that showed a deleted turn, or have a word of it.
+    """Empty the calls that showed a deleted turn, or have a word of it, as a question may.
 
     Returns their new keys by the old, and the texts of their replies, which may be embedded.
     """
     found = connection.execute(
-        """SELECT number, document_id, turns FROM llm_calls
-        WHERE document_id = ? OR (document_id IS NULL AND memory_id IS NULL)""",
+        "SELECT number, turns, request, reply, error FROM llm_calls WHERE document_id = ?",
         (gone.document_id,),
     ).fetchall()
-    own = prompt_words()
-    tell = gone.words - own
-    hit: list[int] = []
-    for number, document_id, shown in found:
-        if (document_id is not None and meets(shown, gone.turns)) or (
-            tell and _has_word(connection, number, tell)
-        ):
-            hit.append(number)
+    hit = [
+        number
+        for number, shown, request, reply, error in found
+        if meets(shown, gone.turns)
+        or gone.is_told_in(
+            [
+                json.loads(request)["messages"],
+                *(rows.unpack(each or b"") for each in (reply, error)),
+            ]
+        )
+    ]
     emptied = [calls.empty_call(connection, number) for number in hit]
     texts = {one_line(text) for call, _ in emptied for text in _read_reply(call)}
     return {call.key: key for call, key in emptied}, texts
@@ -313,18 +315,6 @@ def _read_reply(call: CallRecord) -> Iterator[str]:
         yield from strings(json.loads(call.completion.text if call.completion else ""))
     except ValueError:
         return
-
-
-def _has_word(connection: sqlite3.Connection, number: int, words: Collection[str]) -> bool:
-    """Whether what a call asked or was told has one of some words; its schema is not looked at."""
-    request, reply, tool_calls, error = connection.execute(
-        "SELECT request, reply, tool_calls, error FROM llm_calls WHERE number = ?", (number,)
-    ).fetchone()
-    asked = json.loads(request)
-    said = [asked["messages"], asked["choices"], json.loads(tool_calls or "[]")]
-    blobs = [rows.unpack(blob) for blob in (reply, error) if blob is not None]
-    held = (word for text in strings([said, blobs]) for word in words_of(text))
-    return any(word in words for word in held)
 
 
 def _drop_answers(connection: sqlite3.Connection, memory_id: str, gone: Gone) -> None:
