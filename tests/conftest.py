@@ -131,7 +131,9 @@ def smollm2_weights(pytestconfig: pytest.Config) -> Path:
 @pytest.fixture(scope="session")
 def converted_weights(pytestconfig: pytest.Config) -> Path:
     """Where the engine keeps what it converts, as a home has it: converting takes half a minute."""
-    return _weights_cache(pytestconfig) / "converted"
+    folder = _weights_cache(pytestconfig) / "converted"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="session")

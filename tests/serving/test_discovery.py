@@ -180,7 +180,7 @@ def test_a_wrong_key_is_said_once_and_not_tried_again(
 def test_doctor_finds_the_server_with_its_key(
     mgl_home: Path, refusing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "_import_trouble", lambda _modules: "")
+    monkeypatch.setattr(doctor, "_import_error", lambda _modules: "")
     with run_by_mgl(mgl_home, record_at(refusing)):
         found = {check.name: check for check in doctor.examine()}
     assert found["profile"].detail.startswith(MODEL)
