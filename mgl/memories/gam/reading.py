@@ -192,8 +192,9 @@ class Reader:
         config, turn = self._config, self._turns[number]
         if config.without == "mfr":
             return Event(number, topic, likely, likely)
-        marks = mark_by_rules(turn)
-        if topic is not None:
+        if topic is None:
+            marks = mark_by_rules(turn)
+        else:
             marks = self._state.topics[topic].marks.get(number, Marks())
         factors = {
             "time": (config.beta_time, matches_time(marks, turn, implied)),
