@@ -286,7 +286,7 @@ def load_keys() -> Keys:
         assets = files("wonderwords") / "assets"
     except ModuleNotFoundError as error:
         raise UsageError(
-            "RULER's keys are of the package wonderwords, which is not installed",
+            "RULER's keys come from the package wonderwords, which is not installed",
             hint="pip install 'mgl[evaluation]'",
         ) from error
     adjectives, nouns = (

@@ -21,11 +21,10 @@ from typing import Annotated
 import typer
 from contestants import Known, folder_bytes, timed
 from corpus import Corpus, Query, synthetic
-from retrieval import parse_sizes
+from retrieval import parse_sizes, run
 
 from mgl.cli.options import AsJson
 from mgl.cli.output import print_json, print_table, say
-from mgl.errors import MglError, UsageError
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.retrieval.vectors import VectorIndex
 from mgl.store import Store
@@ -127,14 +126,5 @@ def main(
     )
 
 
-def run() -> int:
-    try:
-        app(standalone_mode=False)
-    except MglError as error:
-        say(f"error: {error.message}\nhint: {error.hint}")
-        return 2 if isinstance(error, UsageError) else 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(run())
+    sys.exit(run(app))

@@ -247,7 +247,8 @@ def print_figures(found: Sequence[Figures]) -> None:
     )
 
 
-def run() -> int:
+def run(app: typer.Typer) -> int:
+    """Run a script's command line and return its exit code: 2 for wrong options, 1 for failures."""
     try:
         app(standalone_mode=False)
     except MglError as error:
@@ -257,4 +258,4 @@ def run() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run())
+    sys.exit(run(app))

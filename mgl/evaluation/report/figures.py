@@ -248,7 +248,7 @@ def average_parts(metric: Metric, records: Iterable[Record], name: str = CATEGOR
 
 
 def datum_of(series: Series, part: str = "") -> Datum:
-    """Start a datum of a method, without its figure; ``part`` is what it is of."""
+    """Start a datum of a method, still without its figure; ``part`` names a subset of the items."""
     return Datum("", "", 0.0, method=series.label, model=series.method.model, part=part)
 
 

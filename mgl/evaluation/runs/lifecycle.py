@@ -275,7 +275,7 @@ def _compare_files(recorded: Path, made: Path) -> Replay:
 
 
 def _read_lines(path: Path) -> dict[str, tuple[str, bytes]]:
-    """The reasons and the bytes of each line, by what it is of."""
+    """The reasons and the bytes of each line, by the item that it records."""
     lines = _read_bytes(path).split(b"\n")
     return {
         _name(row): (" ".join(_reasons(row)), line)

@@ -356,7 +356,7 @@ def _assign_settings(
             continue
         if label not in given:
             raise UsageError(
-                f"{name!r} sets an option of {label!r}, which is not evaluated",
+                f"{name!r} sets an option of {label!r}, which this run does not evaluate",
                 hint=f"evaluated are: {', '.join(given)}",
             )
         given[label][option] = value

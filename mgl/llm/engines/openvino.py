@@ -279,9 +279,9 @@ def import_genai() -> Any:
 def convert(genai: Any, weights: Path, folder: Path) -> Path:
     """Convert a GGUF file to OpenVINO's format in ``folder``, once per release of OpenVINO.
 
-    Converting is most of what it takes to load a GGUF file; the result is about as large and gives
-    the same replies. Returns ``weights`` itself if the disk is too full for a copy. Raises
-    OpenVINO's RuntimeError if it cannot read the file.
+    Loading a GGUF file mostly converts it, so later starts are fast. The result is about as large
+    and gives the same replies. Returns ``weights`` itself if the disk is too full for a copy.
+    Raises OpenVINO's RuntimeError if it cannot read the file.
     """
     kept = folder / f"{CONVERTED}{genai.__version__}"
     if kept.exists():

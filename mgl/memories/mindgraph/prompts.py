@@ -68,7 +68,7 @@ Rules:
 
 
 def _by_sentence(text: str) -> str:
-    """D.1 with a sentence's number in place of its words."""
+    """Make D.1 ask for a sentence's number instead of its words."""
     for printed, ours in (
         ('"src": "exact quote from text"', '"src": sentence_number'),
         ('"src": "exact quote"', '"src": sentence_number'),
