@@ -10,12 +10,13 @@ from typing import Any
 
 from mgl import registry
 from mgl.benchmarks.base import Item
+from mgl.benchmarks.drawing import sample, select
 from mgl.benchmarks.files import find_data
 from mgl.errors import MglError
 from mgl.evaluation.papers.estimates import Cost, PastRun, estimate_cost
 from mgl.evaluation.papers.reproducing import smaller_limit
 from mgl.evaluation.papers.suites import Method, Run
-from mgl.evaluation.runs.plan import is_generated, sample, select
+from mgl.evaluation.runs.plan import is_generated
 from mgl.evaluation.runs.units import OpenModel
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.options import configured

@@ -11,8 +11,6 @@ memory that has it, ``LABEL.option=value`` of one, and of a generated benchmark 
 
 from __future__ import annotations
 
-import random
-from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import Any
 
 from mgl import registry
 from mgl.benchmarks.base import Benchmark, Dataset, Item
+from mgl.benchmarks.drawing import sample, select
 from mgl.errors import InputError, UsageError
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.judges.panel import LabelledAnswer, LabelledSet, read_labelled
@@ -38,7 +37,7 @@ from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind
 from mgl.memories.options import configured, read_settings
 
-__all__ = ["Plan", "is_generated", "list_methods", "plan_run", "reopen_plan", "sample", "select"]
+__all__ = ["Plan", "is_generated", "list_methods", "plan_run", "reopen_plan"]
 
 
 @dataclass(frozen=True)
@@ -206,81 +205,6 @@ def _take_items(arguments: Arguments, dataset: Dataset) -> list[Item]:
             f"{arguments.data or arguments.benchmark} holds no items", hint="give other --data"
         )
     return items
-
-
-def select(
-    items: Sequence[Item],
-    *,
-    sources: Collection[str] = (),
-    categories: Collection[str] = (),
-    labels: Mapping[str, str] | None = None,
-) -> list[Item]:
-    """Return the items of these sources and categories with these labels; empty means all.
-
-    UsageError for a value that no item has.
-    """
-    _require("source", sources, {item.source for item in items})
-    _require("category", categories, {item.category for item in items})
-    wanted = labels or {}
-    for name, value in wanted.items():
-        _require(name, (value,), {item.labels[name] for item in items if name in item.labels})
-    return [
-        item
-        for item in items
-        if (not sources or item.source in sources)
-        and (not categories or item.category in categories)
-        and all(item.labels.get(name) == value for name, value in wanted.items())
-    ]
-
-
-def sample(items: Sequence[Item], *, limit: int | None, seed: int) -> list[Item]:
-    """Sample at most ``limit`` items, spread over sources and categories, in their own order.
-
-    Each step takes from the kind of item (source and category) of which there are fewest so far,
-    ties broken by category, then source, then the seed. Items of one pair are taken together. A
-    larger limit keeps what a smaller one took, unless a pair did not fit. UsageError if not even
-    one pair fits.
-    """
-    if limit is None or limit >= len(items):
-        return list(items)
-    order = random.Random(seed)
-    pairs: dict[tuple[str, str, str], list[int]] = defaultdict(list)
-    for number, item in enumerate(items):
-        pairs[item.source, item.category, item.pair or f"\0{number}"].append(number)
-    strata: dict[tuple[str, str], list[list[int]]] = defaultdict(list)
-    for (source, category, _), numbers in pairs.items():
-        strata[source, category].append(numbers)
-    for groups in strata.values():
-        order.shuffle(groups)
-    kinds = list(strata)
-    order.shuffle(kinds)
-    of_kind: Counter[tuple[str, str]] = Counter()
-    of_source: Counter[str] = Counter()
-    of_category: Counter[str] = Counter()
-    taken: list[int] = []
-    while kinds and len(taken) < limit:
-        kind = min(
-            kinds, key=lambda kind: (of_kind[kind], of_category[kind[1]], of_source[kind[0]])
-        )
-        group = strata[kind].pop()
-        if not strata[kind]:
-            kinds.remove(kind)
-        if len(taken) + len(group) > limit:
-            continue
-        taken += group
-        of_kind[kind] += len(group)
-        of_source[kind[0]] += len(group)
-        of_category[kind[1]] += len(group)
-    if not taken:
-        raise UsageError(f"no pair of items fits a limit of {limit}", hint="give --limit 2 or more")
-    return [items[number] for number in sorted(taken)]
-
-
-def _require(what: str, named: Collection[str], known: set[str]) -> None:
-    for name in named:
-        if name not in known:
-            listed = ", ".join(sorted(known)[:20])
-            raise UsageError(f"no item has the {what} {name!r}", hint=f"known are: {listed}")
 
 
 # Methods

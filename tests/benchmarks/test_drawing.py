@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.benchmarks.base import Item
+from mgl.benchmarks.drawing import sample, select
 from mgl.errors import UsageError
-from mgl.evaluation.runs.plan import sample, select
 from mgl.types import Question
 
 kinds = st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.integers(0, 3))
@@ -27,7 +27,7 @@ def items(of: list[tuple[str, str, int]]) -> list[Item]:
     st.integers(1, 30),
     st.integers(),
 )
-def test_it_draws_the_limit_in_order_the_same_each_time_and_more_with_a_larger_one(
+def test_each_category_and_source_has_its_share_rounded(
     of: list[tuple[str, str, int]], limit: int, seed: int
 ) -> None:
     all_ = items(of)
@@ -35,9 +35,9 @@ def test_it_draws_the_limit_in_order_the_same_each_time_and_more_with_a_larger_o
     assert len(some) == min(limit, len(all_))
     assert [int(item.id) for item in some] == sorted(int(item.id) for item in some)
     assert sample(all_, limit=limit, seed=seed) == some
-    assert {item.id for item in some} <= {
-        item.id for item in sample(all_, limit=limit + 1, seed=seed)
-    }
+    drawn = Counter(item.category for item in some)
+    for category, size in Counter(item.category for item in all_).items():
+        assert abs(drawn[category] - size * len(some) / len(all_)) < 1
 
 
 @given(st.lists(kinds, min_size=1), st.integers(1, 30), st.integers())
@@ -46,7 +46,7 @@ def test_pairs_stay_together(of: list[tuple[str, str, int]], limit: int, seed: i
     try:
         some = {item.id for item in sample(all_, limit=limit, seed=seed)}
     except UsageError:
-        assert all(item.pair for item in all_)
+        assert any(item.pair for item in all_)
         return
     assert 0 < len(some) <= limit or len(some) == len(all_)
     together = {(i.source, i.category, i.pair): set() for i in all_ if i.pair}
@@ -57,11 +57,25 @@ def test_pairs_stay_together(of: list[tuple[str, str, int]], limit: int, seed: i
         assert pair <= some or not pair & some
 
 
-def test_it_is_spread_over_sources_and_categories() -> None:
-    of = [("a", "x", 0)] * 50 + [(source, category, 0) for source in "abcd" for category in "xyz"]
-    some = sample(items(of), limit=12, seed=1)
-    assert max(Counter(item.source for item in some).values()) == 3
-    assert max(Counter(item.category for item in some).values()) == 4
+def test_locomos_categories_are_drawn_as_they_are_in_it() -> None:
+    """Equal numbers of each moved the mean of the paper's Full Context from 72.3 to 63.6."""
+    sizes = {"single": 418, "temporal": 156, "multi": 142, "open": 46}
+    of = [("abcde"[n % 5], name, 0) for name, size in sizes.items() for n in range(size)]
+    some = sample(items(of), limit=152, seed=0)
+    assert Counter(item.category for item in some) == {
+        "single": 84,
+        "temporal": 31,
+        "multi": 28,
+        "open": 9,
+    }
+    assert {*Counter(item.source for item in some).values()} <= {29, 30, 31, 32}
+
+
+def test_no_item_is_likelier_than_another() -> None:
+    """Sources of one, two and three items: largest remainders alone would never draw the first."""
+    all_ = items([(f"s{n}", "x", 0) for n in (1, 2, 2, 3, 3, 3, 4, 5, 6, 7)])
+    drawn = Counter(i.id for seed in range(3000) for i in sample(all_, limit=3, seed=seed))
+    assert all(abs(drawn[item.id] / 3000 - 0.3) < 0.05 for item in all_)
 
 
 def test_the_seed_decides() -> None:
