@@ -48,7 +48,8 @@ from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import VOCABULARY
 from mgl.memories.mnemis.hierarchy import build_hierarchy
 from mgl.memories.mnemis.selection import select
-from mgl.memories.mnemis.state import Entity, Episode, Mention, State, Table
+from mgl.memories.mnemis.state import Entity, Episode, Mention, State
+from mgl.memories.table import Table
 from mgl.models.profiles import load_profile
 from mgl.observer import SilentObserver
 from mgl.retrieval.fakes import WordEmbedder

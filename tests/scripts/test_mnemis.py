@@ -13,7 +13,8 @@ import pytest
 from mgl.lab.workplace import Workplace
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.memories.mnemis.retrieval import Reading
-from mgl.memories.mnemis.state import Entity, Fact, Mention, State, Table
+from mgl.memories.mnemis.state import Entity, Fact, Mention, State
+from mgl.memories.table import Table
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.types import Span
 from tests.memories.mnemis.ingesting import MARKS, RULES, named, sentences, stage_of

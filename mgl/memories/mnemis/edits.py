@@ -22,8 +22,8 @@ from mgl.memories.mnemis.state import (
     Fact,
     Mention,
     State,
-    Table,
 )
+from mgl.memories.table import Table
 from mgl.types import Span
 
 ItemT = TypeVar("ItemT")

@@ -46,9 +46,9 @@ from mgl.memories.mnemis.state import (
     Mention,
     Node,
     State,
-    Table,
     node_text,
 )
+from mgl.memories.table import Table
 from mgl.prompt import one_line, words_of
 from mgl.retrieval.turns import with_previous
 from mgl.store.deletion import Gone

@@ -33,7 +33,8 @@ from mgl.memories.mnemis.edits import (
 )
 from mgl.memories.mnemis.layers import is_first_person
 from mgl.memories.mnemis.pruning import prune_hierarchy
-from mgl.memories.mnemis.state import Category, Entity, Episode, Fact, Mention, State, Table
+from mgl.memories.mnemis.state import Category, Entity, Episode, Fact, Mention, State
+from mgl.memories.table import Table
 from mgl.observer import SilentObserver
 from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder, WordReranker

@@ -26,7 +26,8 @@ from mgl.memories.mnemis.edits import (
     replay,
 )
 from mgl.memories.mnemis.pruning import prune_hierarchy
-from mgl.memories.mnemis.state import EMPTY, Episode, Mention, Table
+from mgl.memories.mnemis.state import EMPTY, Episode, Mention
+from mgl.memories.table import Table
 from mgl.types import Span
 
 

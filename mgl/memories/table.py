@@ -1,0 +1,78 @@
+"""A mapping for states that grow by thousands of edits, each of which leaves the last one whole."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from itertools import chain, islice
+from typing import Final, TypeVar
+
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
+
+class Table(Mapping[KeyT, ValueT]):
+    """An immutable mapping in order of insertion; putting one item does not copy the rest.
+
+    Items that were put lately lie over a mapping that is never changed, and are merged into a new
+    one when there are many of them.
+    """
+
+    __slots__ = ("_base", "_late", "_size")
+
+    MOST_LATE: Final = 256
+
+    def __init__(self, items: Mapping[KeyT, ValueT] | None = None) -> None:
+        self._base: dict[KeyT, ValueT] = dict(items or {})
+        self._late: dict[KeyT, ValueT] = {}
+        self._size = len(self._base)
+
+    def put(self, key: KeyT, value: ValueT) -> Table[KeyT, ValueT]:
+        """Return the table with one item more, or with another value of one that it has."""
+        late = {**self._late, key: value}
+        if len(late) > self.MOST_LATE:
+            return Table({**self._base, **late})
+        made = Table[KeyT, ValueT]()
+        made._base, made._late = self._base, late
+        made._size = self._size + (key not in self)
+        return made
+
+    def changes_since(self, earlier: Table[KeyT, ValueT]) -> list[KeyT] | None:
+        """Return the keys whose values are not those of an earlier table.
+
+        None if a key of the earlier one is missing.
+        """
+        items = self.items()
+        if self._base is earlier._base:
+            items = self._late.items()
+        elif any(key not in self for key in earlier):
+            return None
+        known = earlier.get
+        return [k for k, value in items if (old := known(k)) is not value and old != value]
+
+    def last(self, count: int) -> list[ValueT]:
+        """Return the values of the ``count`` last keys, in order."""
+        keys = chain(
+            (key for key in reversed(self._late) if key not in self._base), reversed(self._base)
+        )
+        return [self[key] for key in islice(keys, count)][::-1]
+
+    def __getitem__(self, key: KeyT) -> ValueT:
+        return self._late[key] if key in self._late else self._base[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._late or key in self._base
+
+    def __iter__(self) -> Iterator[KeyT]:
+        return chain(self._base, (key for key in self._late if key not in self._base))
+
+    def __len__(self) -> int:
+        return self._size
+
+    def values(self) -> ValuesView[ValueT]:
+        return self._merge().values()
+
+    def items(self) -> ItemsView[KeyT, ValueT]:
+        return self._merge().items()
+
+    def _merge(self) -> dict[KeyT, ValueT]:
+        return {**self._base, **self._late} if self._late else self._base
