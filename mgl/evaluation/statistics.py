@@ -1,27 +1,26 @@
 """Intervals of means and shares, and paired tests of whether two methods differ.
 
-    >>> interval = wilson_interval(3, 4)
+    >>> interval = mean_interval([1, 1, 1, 0])
     >>> f"{interval.low:.2f} to {interval.high:.2f}"
     '0.30 to 0.95'
-    >>> compare_pairs([1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 0], "share").p
+    >>> compare_pairs([1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 0]).p
     0.0625
-    >>> [round(p, 2) for p in correct_holm([0.01, 0.04, 0.03])]
-    [0.03, 0.06, 0.06]
 
-Shares are compared by McNemar's exact test on the items that only one method has right, means by
-flipping the signs of the differences: all flips if they are few, else a sample. Holm's correction
-keeps the chance of one false alarm among several comparisons at the level of each. Wilson's
-interval, the exact test and the permutations are scipy's (extra ``evaluation``); scipy has no Holm,
-and its bootstrap is not seeded by value, so both are written out here.
+Questions about one conversation or book hang together, so where there are four sources or more
+they are the clusters: intervals and tests are cluster-robust, by the t distribution with one degree
+of freedom less than there are sources (Liang and Zeger, Biometrika 1986), and resampling draws
+whole sources. With fewer sources, or one question each, items count as independent: the figures
+then speak of these sources alone.
 
-Items count as independent: that the questions of one conversation hang together is not modelled.
+The numbers are scipy's and statsmodels' (extra ``evaluation``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from importlib import import_module
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,20 +28,25 @@ from numpy.typing import NDArray
 from mgl.errors import UsageError
 
 __all__ = [
+    "FEWEST_SOURCES",
     "Indices",
     "Interval",
     "Paired",
+    "are_clusters",
     "bootstrap_interval",
     "compare_pairs",
     "correct_holm",
+    "mean_interval",
     "resample_interval",
     "wilson_interval",
 ]
 
 Indices = NDArray[np.int64]
-_RESAMPLES = 9_999
-_BATCH = 500
-_VALUES_AT_ONCE = 1_000_000
+Floats = NDArray[np.float64]
+
+FEWEST_SOURCES: Final = 4
+LEVEL: Final = 0.95
+_FLIPS: Final = 9_999
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,133 +61,194 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """``difference`` is the mean of one minus the other, item by item, with its bootstrap interval;
-    ``p`` is two-sided, by ``test``."""
+    """``difference`` is the mean of one minus the other, item by item; ``p`` is two-sided, by
+    ``test``."""
 
     difference: Interval
     p: float
-    test: Literal["mcnemar", "sign_flip"]
+    test: str
 
 
-def wilson_interval(successes: int, n: int, *, level: float = 0.95) -> Interval:
+def are_clusters(sources: Sequence[str]) -> bool:
+    """Whether there are enough sources to stand for others, and several items of some."""
+    return FEWEST_SOURCES <= len(set(sources)) < len(sources)
+
+
+def wilson_interval(successes: int, n: int, *, level: float = LEVEL) -> Interval:
     """Return a share of ``n`` items with Wilson's score interval (JASA 1927).
 
     ValueError if there are no items, or fewer than successes.
     """
     if not 0 <= successes <= n or n == 0:
         raise ValueError(f"{successes} successes of {n} items are not a share")
-    found = _scipy_stats().binomtest(successes, n).proportion_ci(level, method="wilson")
+    confint = _load("statsmodels.stats.proportion").proportion_confint
+    low, high = confint(successes, n, alpha=1 - level, method="wilson")
     share = successes / n
-    return Interval(share, min(float(found.low), share), max(float(found.high), share), n)
+    return Interval(share, min(max(0.0, float(low)), share), max(min(1.0, float(high)), share), n)
 
 
-def bootstrap_interval(
-    values: Sequence[float], *, level: float = 0.95, resamples: int = 10_000, seed: int = 0
+def mean_interval(
+    values: Sequence[float],
+    sources: Sequence[str] = (),
+    parts: Sequence[str] = (),
+    *,
+    level: float = LEVEL,
 ) -> Interval:
-    """Return the mean with percentiles over resamples; the same values give the same interval.
+    """Return a mean with its interval: Wilson's for shares of independent items, else by t.
 
-    ValueError if there are no values, or infinite ones.
+    ``sources`` has each item's source. ``parts`` has each item's part, where the mean of the parts'
+    means is wanted. If nothing varies the interval of anything but a share has no width. ValueError
+    if there are no values, or infinite ones.
     """
-    numbers = np.asarray(values, dtype=np.float64)
-    if numbers.ndim != 1 or not numbers.size or not np.isfinite(numbers).all():
-        raise ValueError("an interval needs a list of finite values")
-    random = np.random.default_rng(seed)
-    at_once = max(1, _VALUES_AT_ONCE // numbers.size)
-    means = np.concatenate(
-        [
-            random.choice(numbers, (min(at_once, resamples - done), numbers.size)).mean(axis=1)
-            for done in range(0, resamples, at_once)
-        ]
+    numbers = _read(values)
+    is_share = bool(np.isin(numbers, (0.0, 1.0)).all()) and len(set(parts)) < 2
+    fitted = None if is_share and not are_clusters(sources) else _fit(numbers, sources, parts)
+    if is_share and (fitted is None or np.ptp(numbers) == 0):
+        return wilson_interval(int(numbers.sum()), numbers.size, level=level)
+    if fitted is None:
+        return _without_width(numbers, parts)
+    mean = float(fitted.effect[0])
+    low, high = map(float, fitted.conf_int(1 - level)[0])
+    if numbers.min() >= 0 and numbers.max() <= 1:
+        low, high = max(0.0, low), min(1.0, high)
+    return Interval(mean, min(low, mean), max(high, mean), numbers.size)
+
+
+def compare_pairs(
+    one: Sequence[float], other: Sequence[float], sources: Sequence[str] = (), *, seed: int = 0
+) -> Paired:
+    """Compare two methods by their scores of the same items in the same order.
+
+    By a cluster-robust t test over the sources; of independent items shares by McNemar's exact
+    test, and means by flipping the signs of the differences. ValueError if there are none or the
+    lists differ in length.
+    """
+    left, right = _read(one), _read(other)
+    if left.shape != right.shape:
+        raise ValueError(f"{left.size} and {right.size} scores are not of the same items")
+    fitted = _fit(left - right, sources)
+    mean = float((left - right).mean())
+    low, high = (mean, mean) if fitted is None else map(float, fitted.conf_int(1 - LEVEL)[0])
+    difference = Interval(mean, low, high, left.size)
+    if are_clusters(sources):
+        p = float(mean == 0) if fitted is None else float(fitted.pvalue)
+        return Paired(difference, p, f"cluster-robust t test over {len(set(sources))} sources")
+    if np.isin([left, right], (0.0, 1.0)).all():
+        table = [[0, int((left > right).sum())], [int((left < right).sum()), 0]]
+        found = _load("statsmodels.stats.contingency_tables").mcnemar(table, exact=True)
+        return Paired(difference, float(found.pvalue), "McNemar's exact test")
+    return Paired(difference, _sign_flip(left - right, seed), "sign-flip permutation test")
+
+
+def correct_holm(ps: Sequence[float]) -> list[float]:
+    """Correct p-values for how many there are (Holm, Scand. J. Statistics 1979), in their order."""
+    if not ps:
+        return []
+    corrected = _load("statsmodels.stats.multitest").multipletests(ps, method="holm")[1]
+    return [float(p) for p in corrected]
+
+
+def bootstrap_interval(values: Sequence[float], *, seed: int = 0) -> Interval:
+    """Return the mean of independent values with scipy's percentile bootstrap."""
+    numbers = _read(values)
+    if np.ptp(numbers) == 0:
+        return _without_width(numbers)
+    found = _load("scipy.stats").bootstrap(
+        (numbers,), np.mean, method="percentile", batch=500, rng=np.random.default_rng(seed)
     )
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(numbers.mean()), float(low), float(high), int(numbers.size))
+    ends = found.confidence_interval
+    return Interval(float(numbers.mean()), float(ends.low), float(ends.high), numbers.size)
 
 
 def resample_interval(
     statistic: Callable[[Indices], float],
     n: int,
+    sources: Sequence[str] = (),
     *,
-    level: float = 0.95,
     resamples: int = 2_000,
     seed: int = 0,
 ) -> Interval:
-    """Return any statistic of ``n`` items with its percentiles over resamples.
+    """Return any statistic of ``n`` items with its interval over resamples.
 
-    ``statistic`` takes the indices of the items in a resample. ValueError if there are no items.
+    ``statistic`` takes the indices of the items in a resample. Of independent items the interval is
+    the percentiles; of clusters whole sources are drawn, and it is the standard error of the
+    resamples times t, since percentiles of few clusters are too narrow. ValueError without items.
     """
     if n < 1:
         raise ValueError("an interval needs at least one item")
-    random = np.random.default_rng(seed)
-    values = [statistic(random.integers(0, n, n)) for _ in range(resamples)]
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
-    whole = statistic(np.arange(n))
-    return Interval(whole, min(float(low), whole), max(float(high), whole), n)
+    random, whole = np.random.default_rng(seed), statistic(np.arange(n))
+    if not are_clusters(sources):
+        drawn = [statistic(random.integers(0, n, n)) for _ in range(resamples)]
+        low, high = map(float, np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
+        return Interval(whole, min(low, whole), max(high, whole), n)
+    groups = [np.flatnonzero(_of(sources, source)) for source in dict.fromkeys(sources)]
+    count = len(groups)
+    drawn = [
+        statistic(np.concatenate([groups[place] for place in random.integers(0, count, count)]))
+        for _ in range(resamples)
+    ]
+    t = float(_load("scipy.stats").t.ppf((1 + LEVEL) / 2, count - 1))
+    reach = t * float(np.std(drawn, ddof=1)) * (count / (count - 1)) ** 0.5
+    return Interval(whole, whole - reach, whole + reach, n)
 
 
-def compare_pairs(
-    one: Sequence[float], other: Sequence[float], kind: Literal["share", "mean"], *, seed: int = 0
-) -> Paired:
-    """Compare two methods by their scores of the same items in the same order.
-
-    The same scores and seed give the same result. ValueError if there are none, if the lists differ
-    in length, or if a share has other values than 0 and 1; UsageError without scipy.
-    """
-    left, right = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
-    if left.shape != right.shape or left.ndim != 1 or not left.size:
-        raise ValueError(f"{left.size} and {right.size} scores are not of the same items")
-    difference = bootstrap_interval([float(value) for value in left - right], seed=seed)
-    if kind == "share":
-        if not set(np.concatenate([left, right]).tolist()) <= {0.0, 1.0}:
-            raise ValueError("McNemar's test compares scores of 0 and 1")
-        gained, lost = int((left > right).sum()), int((left < right).sum())
-        return Paired(difference, _mcnemar(gained, lost), "mcnemar")
-    return Paired(difference, _sign_flip(left - right, seed), "sign_flip")
+def _read(values: Sequence[float]) -> Floats:
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.ndim != 1 or not numbers.size or not np.isfinite(numbers).all():
+        raise ValueError("an interval needs a list of finite values")
+    return numbers
 
 
-def correct_holm(ps: Sequence[float]) -> list[float]:
-    """Correct p-values for how many there are (Holm, Scand. J. Statistics 1979), in their order.
-
-    ValueError for one that is not a probability.
-    """
-    if any(not 0 <= p <= 1 for p in ps):
-        raise ValueError("a p-value lies between 0 and 1")
-    corrected = [0.0] * len(ps)
-    least = 0.0
-    for rank, place in enumerate(sorted(range(len(ps)), key=lambda each: ps[each])):
-        least = max(least, min(1.0, (len(ps) - rank) * ps[place]))
-        corrected[place] = least
-    return corrected
+def _without_width(numbers: Floats, parts: Sequence[str] = ()) -> Interval:
+    means = [numbers[_of(parts, part)].mean() for part in dict.fromkeys(parts)]
+    mean = float(np.mean(means or numbers))
+    return Interval(mean, mean, mean, numbers.size)
 
 
-def _mcnemar(gained: int, lost: int) -> float:
-    """The chance of so uneven a split of the items that differ, were both sides as likely."""
-    if gained + lost == 0:
-        return 1.0
-    return float(_scipy_stats().binomtest(gained, gained + lost).pvalue)
+def _of(names: Sequence[str], name: str) -> NDArray[np.bool_]:
+    return np.asarray(names) == name
 
 
-def _sign_flip(differences: NDArray[np.float64], seed: int) -> float:
+def _fit(values: Floats, sources: Sequence[str], parts: Sequence[str] = ()) -> Any:
+    """Estimate the mean of the parts' means by least squares, with sources as clusters; None if
+    nothing varies within the parts."""
+    names = list(dict.fromkeys(parts)) or [""]
+    design = np.stack([_of(parts or [""] * values.size, name) for name in names], axis=1)
+    design = design.astype(np.float64)
+    left = values - design @ (design.T @ values / design.sum(axis=0))
+    if values.size <= len(names) or not np.any(np.abs(left) > 1e-12):
+        return None
+    model = _load("statsmodels.regression.linear_model").OLS(values, design)
+    if are_clusters(sources):
+        codes = np.unique(np.asarray(sources), return_inverse=True)[1]
+        fitted = model.fit(cov_type="cluster", cov_kwds={"groups": codes}, use_t=True)
+    else:
+        fitted = model.fit(cov_type="HC1", use_t=True)
+    return fitted.t_test(np.full((1, len(names)), 1 / len(names)))
+
+
+def _sign_flip(differences: Floats, seed: int) -> float:
     """The chance of so large a mean difference, were the sign of each item's random."""
     moved = differences[differences != 0]
     if moved.size < 2:  # one item that differs is as likely either way
         return 1.0
-    found = _scipy_stats().permutation_test(
+    found = _load("scipy.stats").permutation_test(
         (moved,),
         np.sum,
         permutation_type="samples",
         vectorized=True,
-        n_resamples=_RESAMPLES,
-        batch=_BATCH,
+        n_resamples=_FLIPS,
+        batch=500,
         rng=np.random.default_rng(seed),
     )
     return float(found.pvalue)
 
 
-def _scipy_stats() -> Any:
+def _load(module: str) -> Any:
     try:
-        from scipy import stats
+        return import_module(module)
     except ImportError as error:
         raise UsageError(
-            "comparing methods needs scipy", hint="python -m pip install 'mgl[evaluation]'"
+            "comparing methods needs scipy and statsmodels",
+            hint="python -m pip install 'mgl[evaluation]'",
         ) from error
-    return stats

@@ -183,7 +183,7 @@ def compare_methods(group: Group, metrics: Sequence[Metric]) -> list[Comparison]
                 paired = compare_pairs(
                     [left[item].value(metric.name) or 0.0 for item in items],
                     [right[item].value(metric.name) or 0.0 for item in items],
-                    "share" if metric.kind == "share" else "mean",
+                    [left[item].item["source"] for item in items],
                 )
                 found.append(Comparison(one.label, other.label, metric, paired))
     return found
@@ -197,16 +197,14 @@ def correct_families(families: Sequence[Sequence[Comparison]]) -> list[list[Comp
 
 def difference_table(comparisons: Sequence[Comparison], family: int) -> Table:
     """Show the comparisons of one group; ``family`` is how many the report makes."""
-    tests = {"mcnemar": "McNemar's exact test on shares", "sign_flip": "sign flips on means"}
-    used = [name for test, name in tests.items() if any(c.found.test == test for c in comparisons)]
+    used = dict.fromkeys(each.found.test for each in comparisons)
     return Table(
         "Differences on the same items",
         ("methods", "metric", "difference, points", "p", "p, corrected", "what it shows"),
         tuple(_difference_row(each) for each in comparisons),
         (
             f"Two-sided, paired item by item: {'; '.join(used)}. Corrected by Holm for the "
-            f"{family} comparisons of this report. Items count as independent; the questions of "
-            "one source are not quite, so the true uncertainty is larger.",
+            f"{family} comparisons of this report.",
         ),
     )
 
