@@ -206,10 +206,10 @@ class Baseline(SourceMemory[Any]):
                 question,
                 partial(TURN_ANSWER.render, question=question.text),
                 Sampling(max_tokens=self._config.answer_tokens),
-                trace,
                 source_tokens=tokens,
             )
-        return replace(answer, marks=tuple(marks), retrieved=self._name_passages(excerpts, read))
+        named = self._name_passages(excerpts, read)
+        return replace(answer, trace=tuple(trace), marks=tuple(marks), retrieved=named)
 
     def _name_passages(
         self, excerpts: Sequence[Excerpt], read: Sequence[Span] | None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -14,6 +13,7 @@ from mgl.errors import UsageError
 
 if TYPE_CHECKING:
     from mgl.lab.talk import Talk
+    from mgl.memories.deletion import Forgotten
 
 __all__ = ["forget"]
 
@@ -58,34 +58,33 @@ def forget(
     Lists what would be deleted and asks for confirmation. No model runs: summaries that lost
     turns are written again with the next turn. Earlier exports and copies are not changed.
     """
-    what: dict[str, Any] = {"turns": turn or (), "before": before}
-    if topic or branch:
-        what |= {"topics": topic or (), "branch_of": branch}
     with open_lab() as lab:
         talk = lab.look_at(source, memory=memory)
-        found = asdict(talk.forget(**what, dry_run=True))
+        found = talk.forget(
+            turn or (), topics=topic or (), branch_of=branch, before=before, dry_run=True
+        )
         _print_plan(talk, found)
-        if not found["turns"] or not (yes or _confirm()):
+        if not found.turns or not (yes or _confirm()):
             say("nothing was deleted")
             return
-        gone = asdict(talk.forget(turns=found["turns"]))
-    typer.echo(f"deleted: {len(gone['turns'])} turns, {len(gone.get('removed', ()))} nodes")
+        gone = talk.forget(found.turns)
+    typer.echo(f"deleted: {len(gone.turns)} turns, {len(gone.removed)} nodes")
 
 
-def _print_plan(talk: Talk, found: dict[str, Any]) -> None:
+def _print_plan(talk: Talk, found: Forgotten) -> None:
     turns = {turn.id: turn for turn in talk.memory.conversation.turns}
     names = {node.id: node.label for node in talk.memory.view().nodes}
-    typer.echo(f"{len(found['turns'])} turns would be deleted")
-    for identity in found["turns"][:SHOWN]:
+    typer.echo(f"{len(found.turns)} turns would be deleted")
+    for identity in found.turns[:SHOWN]:
         typer.echo(f"  {format_turn(turns[identity], 80)}")
-    _print_more(found["turns"])
+    _print_more(found.turns)
     for field, title in TITLES.items():
-        if ids := found.get(field):
+        if ids := getattr(found, field):
             shown = (f"{each} {one_line(names.get(each, ''), 40)}".strip() for each in ids[:SHOWN])
             typer.echo(f"{title}: {', '.join(shown)}")
             _print_more(ids)
-    if found["calls"]:
-        typer.echo(f"model calls to summarize again: {found['calls']}")
+    if found.calls:
+        typer.echo(f"model calls to summarize again: {found.calls}")
 
 
 def _print_more(ids: tuple[str, ...]) -> None:

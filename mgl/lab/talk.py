@@ -11,12 +11,14 @@ It belongs to its lab, and can be used until the lab is closed.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mgl.errors import UsageError
 from mgl.llm.calls import Lineage, collect_lineages
+from mgl.memories.base import TopicMemory
 from mgl.memories.results import AskResult, Stats
 from mgl.types import Answer, Question, StageUsage, Turn, Usage
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from mgl.llm.client import Client
     from mgl.llm.concurrency import Portal
     from mgl.memories.base import ConversationMemory
+    from mgl.memories.deletion import Forgotten
     from mgl.observer import Observer
     from mgl.store import Store
 
@@ -49,7 +52,8 @@ class AnswerKeeper:
 
     async def watch(self, work: Awaitable[Answer]) -> Answer:
         """Await the answer and note what its calls show."""
-        return await collect_lineages(work, self._calls)
+        with collect_lineages(self._calls):
+            return await work
 
     def put(self, memory_id: str, answer: Answer) -> bool:
         """Keep the answer; False if it may repeat what was deleted since."""
@@ -121,15 +125,28 @@ class Talk:
         """Close the current session before a turn of the next one has come."""
         self.run(self.memory.end_session)
 
-    def forget(self, **what: Any) -> Any:
-        """Delete turns and everything derived from them; arguments as of the memory's ``forget``.
+    def forget(
+        self,
+        turns: Collection[str] = (),
+        *,
+        topics: Collection[str] = (),
+        branch_of: str | None = None,
+        before: datetime | None = None,
+        dry_run: bool = False,
+    ) -> Forgotten:
+        """Delete turns, topics, a topic with the later ones that link to it, or all before a time,
+        and everything derived from them; a ``dry_run`` says what would go.
 
         UsageError for topics of a memory that has none.
         """
-        if "topics" in what:
-            self._require_topics()
-        memory: Any = self.memory
-        return self.run(lambda: memory.forget(**what))
+        if not topics and branch_of is None:
+            return self.run(lambda: self.memory.forget(turns, before=before, dry_run=dry_run))
+        memory = self._require_topics()
+        return self.run(
+            lambda: memory.forget(
+                turns, topics, branch_of=branch_of, before=before, dry_run=dry_run
+            )
+        )
 
     def edit(
         self,
@@ -144,25 +161,29 @@ class Talk:
 
         InputError for a topic that does not exist or is frozen; UsageError if the memory has none.
         """
-        self._require_topics()
-        memory: Any = self.memory
-        if frozen is False:
-            self.run(lambda: memory.freeze(topic, frozen=False))
-        if summary is not None or keywords is not None:
-            old = memory.export()["topics"].get(topic, {"summary": "", "keywords": ()})
-            text = old["summary"] if summary is None else summary
-            words = old["keywords"] if keywords is None else keywords
-            self.run(lambda: memory.rewrite(topic, text, words))
-        for other in unlink:
-            self.run(lambda other=other: memory.unlink(topic, other))  # type: ignore[misc]
-        if frozen:
-            self.run(lambda: memory.freeze(topic))
+        memory = self._require_topics()
 
-    def _require_topics(self) -> None:
-        if not hasattr(self.memory, "freeze"):
-            raise UsageError(
-                "this memory has no topics", hint="only conversations remembered by gam have"
-            )
+        async def change() -> None:
+            if frozen is False:
+                await memory.freeze(topic, frozen=False)
+            if summary is not None or keywords is not None:
+                old = memory.export()["topics"].get(topic, {"summary": "", "keywords": ()})
+                text = old["summary"] if summary is None else summary
+                words = old["keywords"] if keywords is None else keywords
+                await memory.rewrite(topic, text, words)
+            for other in unlink:
+                await memory.unlink(topic, other)
+            if frozen:
+                await memory.freeze(topic)
+
+        self.run(change)
+
+    def _require_topics(self) -> TopicMemory:
+        if isinstance(self.memory, TopicMemory):
+            return self.memory
+        raise UsageError(
+            "this memory has no topics", hint="only conversations remembered by gam have"
+        )
 
     def usage(self, seconds: float = 0.0) -> Usage:
         """Return what was used since the talk was opened; ``seconds`` is the caller's wall time."""

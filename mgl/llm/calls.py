@@ -16,16 +16,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol
 
 from mgl.llm.base import Completion, Request
 
-ResultT = TypeVar("ResultT")
 
 Outcome = Literal[
     "ok",
@@ -103,11 +102,12 @@ def showing_only(turns: Collection[int]) -> Iterator[None]:
         yield
 
 
-async def collect_lineages(work: Awaitable[ResultT], calls: list[Lineage | None]) -> ResultT:
-    """Await work and add the lineage of each call that it makes, replayed ones too, in order."""
+@contextmanager
+def collect_lineages(calls: list[Lineage | None]) -> Iterator[None]:
+    """Add the lineage of each call that is made within, replayed ones too, in order."""
     token = _COLLECTED.set(calls)
     try:
-        return await work
+        yield
     finally:
         _COLLECTED.reset(token)
 

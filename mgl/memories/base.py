@@ -10,10 +10,12 @@ and the state that it makes. A memory of a conversation is in ``mgl.memories.tal
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -21,6 +23,7 @@ from mgl.errors import InputError, UsageError
 from mgl.llm.base import LLM
 from mgl.llm.calls import content_hash
 from mgl.llm.replies import REPAIR
+from mgl.memories.deletion import Forgotten
 from mgl.memories.log import Log, Vocabulary
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.observer import Observer
@@ -37,7 +40,7 @@ __all__ = [
     "PresetConfig",
     "SourceMemory",
     "Tools",
-    "check_ids",
+    "TopicMemory",
     "check_question",
     "check_text",
     "memory_id",
@@ -66,15 +69,12 @@ def memory_id(
     return content_hash(decided)[:12]
 
 
-def check_ids(conversation: Conversation) -> None:
-    """InputError where a turn has the id of another."""
-    ids: set[str] = set()
-    for turn in conversation.turns:
-        if turn.id in ids:
-            raise InputError(
-                f"two turns have the id {turn.id!r}", hint="give each turn an id of its own"
-            )
-        ids.add(turn.id)
+def _check_ids(conversation: Conversation) -> None:
+    ids = Counter(turn.id for turn in conversation.turns)
+    if twice := [each for each, count in ids.items() if count > 1]:
+        raise InputError(
+            f"two turns have the id {twice[0]!r}", hint="give each turn an id of its own"
+        )
 
 
 def check_text(document: Document) -> None:
@@ -163,7 +163,7 @@ class Memory(Protocol):
 
 
 class ConversationMemory(Memory, Protocol):
-    """A memory that is told a conversation turn after turn."""
+    """A memory that is told a conversation turn after turn; ``TalkMemory`` says more of each."""
 
     @property
     def conversation(self) -> Conversation:
@@ -178,35 +178,53 @@ class ConversationMemory(Memory, Protocol):
         """Take in what somebody says, reply as ``name``, and take that in, too."""
         ...
 
+    async def forget(
+        self, turns: Collection[str] = (), *, before: datetime | None = None, dry_run: bool = False
+    ) -> Forgotten: ...
+
     async def end_session(self) -> None: ...
 
     async def flush(self) -> None: ...
+
+    def export(self) -> dict[str, Any]: ...
+
+
+@runtime_checkable
+class TopicMemory(ConversationMemory, Protocol):
+    """One whose topics can be corrected."""
+
+    async def rewrite(self, topic: str, summary: str, keywords: Sequence[str]) -> None: ...
+
+    async def freeze(self, topic: str, frozen: bool = True) -> None: ...
+
+    async def unlink(self, one: str, two: str) -> None: ...
+
+    async def forget(
+        self,
+        turns: Collection[str] = (),
+        topics: Collection[str] = (),
+        *,
+        branch_of: str | None = None,
+        before: datetime | None = None,
+        dry_run: bool = False,
+    ) -> Forgotten: ...
 
 
 class MemoryKind(Protocol):
     """A class of memories; ``Config`` is its configuration, whose fields are its options.
 
     ``reads`` is the kind of source that it is made for, ``either`` where it takes both (files that
-    end in .json or .jsonl are conversations then); ``retrieves`` says whether it needs an
-    embedder and a reranker, ``per_question`` whether each question has a memory of its own, which
-    answers no other: built without a question, it is what all of them share. ``question_aware``
-    says whether what is built depends on the questions it is built for.
+    end in .json or .jsonl are conversations then). ``retrieves``: it needs an embedder and a
+    reranker. ``per_question``: each question has a memory of its own, which answers no other;
+    built without a question, it is what all of them share. ``question_aware``: what is built
+    depends on the questions it is built for.
     """
 
-    @property
-    def reads(self) -> Literal["document", "conversation", "either"]: ...
-
-    @property
-    def retrieves(self) -> bool: ...
-
-    @property
-    def per_question(self) -> bool: ...
-
-    @property
-    def question_aware(self) -> bool: ...
-
-    @property
-    def Config(self) -> type[BaseModel]: ...  # noqa: N802
+    reads: Literal["document", "conversation", "either"]
+    retrieves: bool
+    per_question: bool
+    question_aware: bool
+    Config: type[BaseModel]
 
     def __call__(
         self,
@@ -254,7 +272,7 @@ class SourceMemory(ABC, Generic[ConfigT]):
                 hint=f"`mgl ask --help` lists the memories that read {other}",
             )
         if isinstance(source, Conversation):
-            check_ids(source)
+            _check_ids(source)
         for question in questions:
             check_question(question)
         self._tools = tools

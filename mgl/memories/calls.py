@@ -14,7 +14,7 @@ the numbers of what is cited come before the answer, so that it stands on someth
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -184,23 +184,25 @@ async def answer_from_turns(
     conversation: Conversation,
     memories: Sequence[Shown],
     question: Question,
+    prompt: Callable[..., str] | None = None,
     *,
     sampling: Sampling,
-    trace: Sequence[str] = (),
-    ranked: Sequence[int] = (),
 ) -> Answer:
     """An answer from memories; where there are none, that the conversation does not mention it.
 
-    ``ranked`` are the turns of the memories, the best first, where something ranks them. Raises
-    what LLM.complete raises.
+    ``prompt`` is rendered with ``memories``, and asks the question by default. Raises what
+    LLM.complete raises.
     """
-    if not memories:
-        return Answer(question.text, UNMENTIONED, "low", (), tuple(trace))
-    prompt = partial(TURN_ANSWER.render, question=question.text)
-    answer = await _ask(llm, conversation, memories, question, prompt, sampling, trace)
-    numbers = ranked or [number for own, _ in memories for number in own]
-    ids = dict.fromkeys(conversation.turns[number].id for number in numbers)
-    return replace(answer, retrieved=tuple(ids))
+    if not memories and prompt is None:
+        return Answer(question.text, UNMENTIONED, "low", ())
+
+    def cite(places: Sequence[int]) -> list[Citation]:
+        numbers = (number for place in places for number in memories[place][0])
+        return [cite_turn(conversation, number) for number in numbers]
+
+    prompt = prompt or partial(TURN_ANSWER.render, question=question.text)
+    lines = [text for _, text in memories]
+    return await answer_from_lines(llm, lines, cite, question, prompt, sampling)
 
 
 async def reply_to_turn(
@@ -211,7 +213,6 @@ async def reply_to_turn(
     *,
     name: str,
     sampling: Sampling,
-    trace: Sequence[str] = (),
 ) -> Answer:
     """What ``name`` says next, to the last of the ``recent`` turns; it may stand on memories.
 
@@ -230,24 +231,7 @@ async def reply_to_turn(
             recent="\n".join(shown),
         )
 
-    return await _ask(llm, conversation, memories, asked, prompt, sampling, trace)
-
-
-async def _ask(
-    llm: LLM,
-    conversation: Conversation,
-    memories: Sequence[Shown],
-    question: Question,
-    prompt: Callable[..., str],
-    sampling: Sampling,
-    trace: Sequence[str],
-) -> Answer:
-    def cite(places: Sequence[int]) -> list[Citation]:
-        numbers = (number for place in places for number in memories[place][0])
-        return [cite_turn(conversation, number) for number in numbers]
-
-    lines = [text for _, text in memories]
-    return await answer_from_lines(llm, lines, cite, question, prompt, sampling, trace)
+    return await answer_from_turns(llm, conversation, memories, asked, prompt, sampling=sampling)
 
 
 async def answer_from_lines(
@@ -257,7 +241,6 @@ async def answer_from_lines(
     question: Question,
     prompt: Callable[..., str],
     sampling: Sampling,
-    trace: Sequence[str],
     *,
     source_tokens: int | None = None,
 ) -> Answer:
@@ -279,7 +262,6 @@ async def answer_from_lines(
         text=reply.parsed.answer,
         confidence="medium" if citations else "low",
         citations=citations,
-        trace=tuple(trace),
         compaction_ratio=reply.usage.input_tokens / source_tokens if source_tokens else None,
     )
 

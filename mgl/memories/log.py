@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
 
 from mgl.errors import InputError, StoreConflict
 from mgl.llm.calls import showing
@@ -61,6 +61,14 @@ class Failed:
     problem: str
 
 
+class Origin(TypedDict, total=False):
+    """Where an edit is from: the call that proposed it, its source, and how well a quote fits."""
+
+    call_key: str | None
+    span: Span | None
+    score: float | None
+
+
 class Vocabulary(Generic[EditT, StateT]):
     """The edits of one kind of memory by the name that rows have for them, and what they do.
 
@@ -92,23 +100,18 @@ class Vocabulary(Generic[EditT, StateT]):
         self,
         step: int,
         edit: EditT | Any,
-        *,
-        rejected: str | None = None,
-        repaired: str | None = None,
-        call_key: str | None = None,
-        span: Span | None = None,
-        score: float | None = None,
+        outcome: EditOutcome = "applied",
+        reason: str | None = None,
         turns: Collection[int] | None = None,
+        **origin: Unpack[Origin],
     ) -> EditRecord:
-        """Make an edit or event a row: applied, or ``rejected`` or ``repaired`` with the reason."""
-        outcome: EditOutcome = "rejected" if rejected else "repaired" if repaired else "applied"
+        """Make an edit or event a row."""
         name = self._names[type(edit)]
         payload = self._adapters[name].dump_python(edit, mode="json")
-        reason = rejected or repaired
-        if span is None and self._span is not None:
-            span = self._span(edit)
+        if origin.get("span") is None and self._span is not None:
+            origin["span"] = self._span(edit)
         made_of = None if turns is None else tuple(sorted(turns))
-        return EditRecord(step, name, payload, outcome, reason, span, score, call_key, made_of)
+        return EditRecord(step, name, payload, outcome, reason, turns=made_of, **origin)
 
     def find_turns(self, state: StateT, edit: EditT) -> Collection[int] | None:
         """Find the turns that an edit is made of, before it is applied; None where none are known.
@@ -128,10 +131,7 @@ class Vocabulary(Generic[EditT, StateT]):
 
     def edit(self, row: EditRecord) -> EditT | None:
         """The edit of a row; None where it was rejected, or changes no state."""
-        if row.op in self._events:
-            return None
-        edit: EditT | None = self.parse(row)
-        return edit
+        return None if row.op in self._events else self.parse(row)
 
     def replay(self, rows: Iterable[EditRecord], state: StateT | None = None) -> StateT:
         """The state that rows make of ``state``, by default of the empty one.
@@ -182,14 +182,13 @@ class Draft(Generic[EditT, StateT]):
         *,
         rejected: str | None = None,
         repaired: str | None = None,
-        call_key: str | None = None,
-        span: Span | None = None,
-        score: float | None = None,
         turns: Collection[int] | None = None,
+        **origin: Unpack[Origin],
     ) -> bool:
         """Apply an edit, unless it is ``rejected``, and return whether it was applied.
 
-        ``turns`` are those that it is made of, by default what the vocabulary finds.
+        ``rejected`` and ``repaired`` are reasons. ``turns`` are those that it is made of, by
+        default what the vocabulary finds.
         """
         if turns is None:
             turns = self._vocabulary.find_turns(self.state, edit)
@@ -198,16 +197,9 @@ class Draft(Generic[EditT, StateT]):
                 self.state = self._vocabulary.apply(self.state, edit)
             except (KeyError, ValueError) as error:
                 rejected = str(error)
-        row = self._vocabulary.record(
-            self.step,
-            edit,
-            rejected=rejected,
-            repaired=repaired,
-            call_key=call_key,
-            span=span,
-            score=score,
-            turns=turns,
-        )
+        outcome: EditOutcome = "rejected" if rejected else "repaired" if repaired else "applied"
+        reason = rejected or repaired
+        row = self._vocabulary.record(self.step, edit, outcome, reason, turns, **origin)
         self.rows.append(row)
         return rejected is None
 
@@ -224,7 +216,7 @@ class Draft(Generic[EditT, StateT]):
 
     def fail(self, what: str, problem: str, *, reason: str = "reply_invalid") -> None:
         """Add that a reply, or a part of one, could not be used."""
-        row = self._vocabulary.record(self.step, Failed(what, problem), rejected=reason)
+        row = self._vocabulary.record(self.step, Failed(what, problem), "rejected", reason)
         self.rows.append(row)
 
 

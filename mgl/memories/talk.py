@@ -138,16 +138,13 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         with self._log.showing():
             found = await self.recall(question)
         with self._log.showing(found.turns):
+            talk, llm = self.conversation, self._tools.llm
             answer = await answer_from_turns(
-                self._tools.llm,
-                self.conversation,
-                found.shown,
-                question,
-                sampling=self._sampling(),
-                trace=(self._judged_by, *found.trace),
-                ranked=found.ranked,
+                llm, talk, found.shown, question, sampling=self._sampling()
             )
-        return replace(answer, paths=found.paths)
+        trace = (self._judged_by, *found.trace)
+        ranked = dict.fromkeys(talk.turns[number].id for number in found.ranked)
+        return replace(answer, trace=trace, retrieved=tuple(ranked), paths=found.paths)
 
     async def reply(self, turn: Turn, name: str) -> Answer:
         """Take in what somebody says, reply as ``name``, and take that in, too.
@@ -178,10 +175,9 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
                 recent,
                 name=name,
                 sampling=self._sampling(),
-                trace=found.trace,
             )
         await self.append(replace(given, text=said.text))
-        return replace(said, paths=found.paths)
+        return replace(said, trace=found.trace, paths=found.paths)
 
     async def forget(
         self,

@@ -7,7 +7,6 @@ from datetime import datetime
 
 import pytest
 
-from mgl.errors import ReplyInvalid
 from mgl.llm.base import Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
@@ -47,24 +46,13 @@ def test_turns_are_shown_in_order_a_line_each_with_their_day() -> None:
 async def test_an_answer_cites_the_turns_of_the_memories_it_names() -> None:
     client, engine = llm(said(" the horse ", 2, 3))
     memories = [((0,), "zero"), ((1, 2), "one and two"), ((2,), "two")]
-    answer = await answer_from_turns(
-        client, TALK, memories, QUESTION, sampling=Sampling(max_tokens=50), trace=("found",)
-    )
-    assert (answer.text, answer.confidence, answer.trace) == ("the horse", "medium", ("found",))
+    sampling = Sampling(max_tokens=50)
+    answer = await answer_from_turns(client, TALK, memories, QUESTION, sampling=sampling)
+    assert (answer.text, answer.confidence) == ("the horse", "medium")
     assert [citation.node_id for citation in answer.citations] == ["b", "c", "c"]
-    assert answer.retrieved == ("a", "b", "c")
     prompt = engine.requests[0].messages[-1].content
     assert "[1] zero\n[2] one and two\n[3] two\n\nQuestion: What is ill?" in prompt
     assert engine.requests[0].sampling.max_tokens == 50
-
-
-async def test_what_was_read_comes_in_the_order_of_its_rank() -> None:
-    client, _ = llm(said("the horse", 1))
-    memories = show_turns(TALK.turns, [0, 2])
-    answer = await answer_from_turns(
-        client, TALK, memories, QUESTION, sampling=Sampling(), ranked=[2, 0]
-    )
-    assert answer.retrieved == ("c", "a")
 
 
 async def test_numbers_are_held_to_the_memories_there_are() -> None:
@@ -82,13 +70,6 @@ async def test_of_many_memories_ten_are_named_at_most() -> None:
     assert answer.text == "y"
     assert [citation.node_id for citation in answer.citations] == ["c", "b"]
     assert len(engine.requests) == 2
-
-
-async def test_a_blank_answer_is_none() -> None:
-    client, _ = llm(*[said("  ", 1)] * 3)
-    memories = show_turns(TALK.turns, [0])
-    with pytest.raises(ReplyInvalid):
-        await answer_from_turns(client, TALK, memories, QUESTION, sampling=Sampling())
 
 
 async def test_an_answer_that_stands_on_nothing_is_of_low_confidence() -> None:

@@ -2,68 +2,18 @@
 
 from __future__ import annotations
 
-import random
 import re
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from mgl.memories.view import GraphView, ViewEdge, ViewNode
-from mgl.types import Document
+from mgl.memories.view import GraphView
 from mgl.web.escape import visible
 from mgl.web.export import to_html
 from tests.web.browser import driven, dumped
 
 pytestmark = pytest.mark.browser
-
-
-def book(nodes: int, edges: int, characters: int) -> GraphView:
-    chance = random.Random(7)
-    words = (
-        "the",
-        "harbour",
-        "was",
-        "quiet",
-        "and",
-        "a",
-        "key",
-        "lay",
-        "where",
-        "nobody",
-        "looked",
-    )
-    lines: list[str] = []
-    length = 0
-    while length < characters:
-        line = " ".join(chance.choices(words, k=13)) + ("\n\n" if chance.random() < 0.2 else "\n")
-        lines.append(line)
-        length += len(line)
-    document = Document.from_text("book.txt", "".join(lines)[:characters])
-
-    def span() -> Any:
-        start = chance.randrange(characters - 300)
-        return document.span(start, start + chance.randrange(20, 250))
-
-    kinds = ("entity", "event", "claim", "concept", "stat")
-    drawn = tuple(
-        ViewNode(f"n{i}", chance.choice(kinds), f"node {i}", f"what node {i} says", span(), i % 40)
-        for i in range(nodes)
-    )
-    linked = tuple(
-        ViewEdge(
-            f"e{i}",
-            f"n{chance.randrange(1 + i % nodes)}",
-            f"n{chance.randrange(nodes)}",
-            "leads to",
-            span(),
-            39,
-        )
-        for i in range(edges)
-    )
-    return GraphView("m", "mindgraph", "tiny", document, ("What lay there?",), 40, drawn, linked)
 
 
 def test_a_node_named_in_the_address_is_open_with_its_passage(
@@ -94,13 +44,6 @@ def test_hostile_text_runs_nothing(chromium: str, tmp_path: Path, hostile: Graph
     assert "<img" not in dom
     assert len(re.findall(r"<script\b", dom)) == 2
     assert 'aria-pressed="true"' in dom
-
-
-def test_an_empty_graph_says_so(chromium: str, tmp_path: Path, view: GraphView) -> None:
-    empty = replace(view, nodes=(), edges=(), answers=())
-    dom = dumped(chromium, tmp_path, to_html(empty), "#node=n1")
-    assert 'data-ready="true"' in dom
-    assert re.search(r'<p id="empty">The graph is empty', dom)
 
 
 def test_clicks_keys_and_controls(chromium: str, tmp_path: Path, view: GraphView) -> None:
@@ -164,57 +107,3 @@ def test_clicks_keys_and_controls(chromium: str, tmp_path: Path, view: GraphView
     assert said["kinds"] == [3, "2"]
     assert said["found"] == ["1 of 4", 1]
     assert said["jumped"] == "The key is found"
-
-
-def test_a_book_of_500_000_characters_opens_quickly_at_the_passage(
-    chromium: str, tmp_path: Path
-) -> None:
-    view = book(200, 400, 500_000)
-    last = max(view.nodes, key=lambda node: node.span.start)
-    said = driven(
-        chromium,
-        tmp_path,
-        to_html(view),
-        """
-        await rest(400);
-        const seen = inSight(one("mark[aria-current]"));
-        const start = performance.now();
-        one("#after").click();
-        one("#text").getBoundingClientRect();
-        const moved = performance.now() - start;
-        await rest(200);
-        const next = inSight(one("mark[aria-current]"));
-        return { ready, seen, moved, next, nodes: all(".node").length };
-        """,
-        hash_=f"#node={last.id}",
-    )
-    assert said["seen"]
-    assert said["next"]
-    assert said["nodes"] == 200
-    assert said["ready"] < 5000
-
-
-@pytest.mark.parametrize("size", [(360, 740), (1280, 800)])
-def test_nothing_is_wider_than_the_window(
-    chromium: str, tmp_path: Path, view: GraphView, size: tuple[int, int]
-) -> None:
-    said = driven(
-        chromium,
-        tmp_path,
-        to_html(view),
-        """
-        await rest(200);
-        return {
-          wide: page.documentElement.scrollWidth,
-          graph: one("#stage").clientHeight,
-          pane: one("#text").clientHeight,
-          seen: inSight(one("mark[aria-current]")),
-        };
-        """,
-        hash_="#node=n3",
-        size=size,
-    )
-    assert said["wide"] <= size[0]
-    assert said["graph"] > 200
-    assert 200 < said["pane"] < size[1]
-    assert said["seen"]

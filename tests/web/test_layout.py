@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.web.layout import LIMIT, positions
@@ -17,7 +17,6 @@ def graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
     return count, draw(st.lists(st.tuples(node, node), max_size=50))
 
 
-@settings(deadline=None, max_examples=30)
 @given(graphs())
 def test_every_node_has_a_place_of_its_own(graph: tuple[int, list[tuple[int, int]]]) -> None:
     count, edges = graph
@@ -28,7 +27,6 @@ def test_every_node_has_a_place_of_its_own(graph: tuple[int, list[tuple[int, int
         assert all(math.dist(one, other) > 15 for other in places[:index])
 
 
-@settings(deadline=None, max_examples=20)
 @given(graphs())
 def test_direction_repetition_and_order_of_edges_make_no_difference(
     graph: tuple[int, list[tuple[int, int]]],

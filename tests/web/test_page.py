@@ -3,7 +3,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -67,6 +66,8 @@ def test_the_policy_lets_only_the_pages_own_script_and_style_run(view: GraphView
 def test_nothing_is_fetched_and_nothing_is_inline(view: GraphView, hostile: GraphView) -> None:
     for each in (view, hostile):
         page = _Page(to_html(each))
+        assert len(page.attributes("script")) == 2
+        assert len(page.attributes("title")) == len(page.attributes("body")) == 1
         for tag, attributes in page.elements:
             assert "src" not in attributes
             assert "style" not in attributes
@@ -75,20 +76,6 @@ def test_nothing_is_fetched_and_nothing_is_inline(view: GraphView, hostile: Grap
             assert tag not in ("link", "img", "iframe", "object", "base")
         assert "url(http" not in page.raw["style"]
         assert "@import" not in page.raw["style"]
-
-
-def test_hostile_text_adds_no_element(hostile: GraphView) -> None:
-    harmless = re.sub(r"\S", "x", hostile.document.text)
-    tame = replace(
-        hostile, document=Document.from_text("x", harmless), nodes=(), edges=(), answers=()
-    )
-    page, plain = _Page(to_html(hostile)), _Page(to_html(tame))
-    for tag in ("script", "title", "b", "h1", "body", "style"):
-        extra = len(hostile.answers[0].citations) if tag == "b" else 0
-        assert len(page.attributes(tag)) == len(plain.attributes(tag)) + extra
-    assert page.raw["script"] == plain.raw["script"]
-    to_html(hostile).encode("utf-8")
-    assert "\x00" not in to_html(hostile)
 
 
 def test_the_data_names_nodes_edges_and_what_is_cited(view: GraphView) -> None:
@@ -119,16 +106,6 @@ def test_questions_answers_and_citations_are_there_without_scripts(view: GraphVi
         assert words in page.words
     chips = [each["href"] for each in page.attributes("a") if each.get("class") == "chip"]
     assert chips == ["#node=n3"]
-
-
-def test_a_long_quote_is_shortened_in_the_panel_only(view: GraphView) -> None:
-    document = Document.from_text("long.txt", "word " * 2000)
-    node = replace(view.nodes[0], span=document.span(0, 10_000))
-    long = replace(view, document=document, nodes=(node,), edges=(), answers=())
-    page = _Page(to_html(long))
-    quote = json.loads(page.raw["application/json"])["nodes"][0]["quote"]
-    assert quote == document.text[:4000] + "…"
-    assert page.words.count("word ") >= 2000
 
 
 def test_a_view_without_nodes_or_questions_is_a_page(view: GraphView) -> None:
@@ -165,12 +142,6 @@ def test_a_hierarchy_is_apart_from_the_graph(hierarchy: GraphView) -> None:
     assert {node["id"] for node in data["nodes"] if "x" in node} == {"ann", "bo", "key", "may"}
     paths = [[[ids[each] for each in path] for path in paths] for paths in data["paths"]]
     assert paths == [[["c4", "c1", "bo"]], [["c4", "c3", "c2", "key"]]]
-
-
-def test_a_page_without_categories_has_no_place_for_them(view: GraphView) -> None:
-    page = to_html(view)
-    assert 'id="tree"' not in page
-    assert '<main class="sides">' in page
 
 
 def test_what_no_step_shows_is_not_on_the_page(hypergraph: GraphView) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from html import unescape
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.types import Document, Section
@@ -29,7 +29,6 @@ def marked(markup: str, ref: str) -> str:
     return "".join(plain(body) for refs, body in pieces if ref in refs.split())
 
 
-@settings(deadline=None, max_examples=80)
 @given(PIECES, st.data())
 def test_the_text_and_every_marked_passage_come_out_whole(text: str, data: st.DataObject) -> None:
     if not text:

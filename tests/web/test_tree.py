@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mgl.memories.view import GraphView, ViewEdge, ViewNode
+from mgl.memories.view import GraphView
 from mgl.web.export import to_html
 from tests.web.browser import driven
 
@@ -142,15 +142,6 @@ def test_the_answer_in_sight_opens_its_paths(
     assert said["moved"] == [["The story", "People"], ["Ann"]]
 
 
-def test_a_page_without_categories_has_no_tree(
-    chromium: str, tmp_path: Path, view: GraphView
-) -> None:
-    said = driven(
-        chromium, tmp_path, to_html(view), "return all('#tree, #hierarchy, .three').length"
-    )
-    assert said == 0
-
-
 @pytest.mark.parametrize("size", [(360, 740), (1000, 800), (1400, 900)])
 def test_a_tree_fits_the_window(
     chromium: str, tmp_path: Path, hierarchy: GraphView, size: tuple[int, int]
@@ -168,25 +159,3 @@ def test_a_tree_fits_the_window(
     )
     assert said["wide"] <= size[0]
     assert min(said["high"]) > 80
-
-
-def test_what_is_not_opened_is_not_rendered(
-    chromium: str, tmp_path: Path, hierarchy: GraphView
-) -> None:
-    span = hierarchy.nodes[0].span
-    count, groups = 600, 30
-    leaves = tuple(ViewNode(f"e{n}", "entity", f"e{n}", "", span, 0) for n in range(count))
-    tops = tuple(ViewNode(f"c{n}", "layer 1", f"c{n}", "", span, 0, layer=1) for n in range(groups))
-    edges = tuple(
-        ViewEdge(f"{n}", f"c{n % groups}", f"e{n}", "holds", span, 0) for n in range(count)
-    )
-    wide = replace(hierarchy, nodes=leaves + tops, edges=edges, answers=())
-    said = driven(
-        chromium,
-        tmp_path,
-        to_html(wide),
-        TOOLS + "const before = rows().length; await click(row('c3')); return [before, rows()];",
-    )
-    assert said[0] == groups
-    names = [f"e{n}" for n in range(3, count, groups)]
-    assert said[1] == [*(f"c{n}" for n in range(4)), *names, *(f"c{n}" for n in range(4, groups))]

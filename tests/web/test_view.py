@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,38 +62,15 @@ def test_a_step_shows_what_carrying_out_the_steps_leaves(
     assert then.at(step) == then
 
 
-@given(views(), st.data())
-def test_an_earlier_step_of_a_step_has_nothing_that_the_later_one_did_not_know(
-    view: GraphView, data: st.DataObject
-) -> None:
-    later = data.draw(st.integers(0, view.length))
-    earlier = data.draw(st.integers(0, later))
-    assert ids(view.at(later).at(earlier)) == replayed(view, earlier) & ids(view.at(later))
-
-
 @given(views())
 def test_what_lasts_is_what_some_step_shows(view: GraphView) -> None:
     shown = [ids(view.at(step)) for step in range(view.length + 1)]
     assert ids(drop_unseen(view)) == set().union(*shown)
 
 
-def test_a_view_without_steps_that_take_away_ends_as_it_is(view: GraphView) -> None:
-    assert view.at(view.length) == view
-    assert view.at(0).elements == ()
-    first = view.at(1)
-    assert [node.id for node in first.nodes] == ["n2", "n1"]
-    assert [edge.id for edge in first.edges] == ["e1"]
-
-
 def test_answers_come_after_the_last_step(view: GraphView) -> None:
     assert view.at(view.length).answers == view.answers != ()
     assert view.at(view.length - 1).answers == ()
-
-
-def test_an_edge_is_gone_with_a_node_that_it_links(view: GraphView) -> None:
-    without = replace(view, nodes=(replace(view.nodes[0], gone=1), *view.nodes[1:]))
-    assert [edge.id for edge in without.at(1).edges] == ["e1"]
-    assert [edge.id for edge in without.at(2).edges] == ["e3"]
 
 
 @pytest.mark.parametrize("step", [-1, 3])

@@ -218,7 +218,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         state = self._log.state
         items = reading.items(state, document)
         trace = (self._judged_by, *reading.trace(state))
-        answer = Answer(question.text, NOTHING, "low", (), trace)
+        answer = Answer(question.text, NOTHING, "low", ())
         if items:
             answer = await answer_from_lines(
                 self._tools.llm,
@@ -229,10 +229,9 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
                 question,
                 partial(ANSWER.render, question=question.text),
                 self._sampling(),
-                trace,
             )
         places = dict.fromkeys(mention.span.place for mention in reading.rank_mentions(items))
-        return replace(answer, retrieved=tuple(places), paths=reading.paths)
+        return replace(answer, trace=trace, retrieved=tuple(places), paths=reading.paths)
 
     async def _update_index(self) -> Index:
         """Return the index, grown to the state; made anew after a deletion."""
