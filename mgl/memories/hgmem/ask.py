@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from functools import partial
+from typing import TypeVar
 
 from pydantic import BaseModel
 
@@ -41,7 +42,7 @@ from mgl.memories.hgmem.state import Case, Memory, Retrieve
 from mgl.memories.propose import Proposal, propose
 from mgl.prompt import Prompt, one_line
 
-__all__ = ["Asker", "PaperAsker", "Unreadable", "show_memory"]
+__all__ = ["PaperAsker", "Unreadable", "show_memory"]
 
 LANGUAGE = "English"
 NONE = "<None>"
@@ -53,30 +54,6 @@ ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
 class Unreadable(Exception):
     """A reply with delimiters could not be read; the released code then restarts."""
-
-
-class Asker(Protocol):
-    """What a step asks of a model about the memory as it is."""
-
-    async def evolution(
-        self, memory: Memory, subqueries: Sequence[str], found: Sequence[Retrieve]
-    ) -> Proposal[Evolution]:
-        """Fig. 4: what to insert and what to update."""
-        ...
-
-    async def merges(self, memory: Memory) -> Proposal[Merges]:
-        """Fig. 5: which points become one; the memory has two at least."""
-        ...
-
-    async def concerns(self, memory: Memory, cases: tuple[Case, ...]) -> Proposal[Concerns]:
-        """Fig. 6: whether the memory is sufficient, and what is to be found out if not."""
-        ...
-
-    async def subquery(
-        self, memory: Memory, concern: Concern, history: Sequence[str]
-    ) -> Proposal[FollowUp]:
-        """Fig. 7: the subquery that serves a concern."""
-        ...
 
 
 class PaperAsker:
@@ -91,6 +68,7 @@ class PaperAsker:
     async def evolution(
         self, memory: Memory, subqueries: Sequence[str], found: Sequence[Retrieve]
     ) -> Proposal[Evolution]:
+        """Fig. 4: what to insert and what to update."""
         config, points = self._config, len(memory.points)
         values = {
             "main_query": self._query,
@@ -99,41 +77,39 @@ class PaperAsker:
             "retrieved_info": await _show_retrieved(self._inquiry, found, memory, subqueries),
         }
         if config.format == "delimiters":
-            return await self._ask_text(
-                "evolve", prompts.EVOLVE, values, lambda text: parse_evolution(text, points)
-            )
+            parse = partial(parse_evolution, points=points)
+            return await self._ask_text("evolve", prompts.EVOLVE, values, parse)
         update, released = config.update and points > 0, config.released
-        prompt = (
-            (prompts.REPLACE_JSON if released else prompts.EVOLVE_JSON)
-            if update
-            else prompts.INSERT_JSON
-        )
+        prompt = prompts.INSERT_JSON
+        if update:
+            prompt = prompts.REPLACE_JSON if released else prompts.EVOLVE_JSON
         most = config.points_per_step
         schema = evolution_schema(points, update=update, replace=released, most=most)
         return await self._ask("evolve", prompt, values, schema, Evolution)
 
     async def merges(self, memory: Memory) -> Proposal[Merges]:
+        """Fig. 5: which points become one; the memory has two at least."""
         points = len(memory.points)
         values = {"main_query": self._query, "memory": show_memory(memory)}
         if self._config.format == "delimiters":
-            return await self._ask_text(
-                "merge", prompts.MERGE, values, lambda text: parse_merges(text, points)
-            )
+            parse = partial(parse_merges, points=points)
+            return await self._ask_text("merge", prompts.MERGE, values, parse)
         return await self._ask("merge", prompts.MERGE_JSON, values, merges_schema(points), Merges)
 
     async def concerns(self, memory: Memory, cases: tuple[Case, ...]) -> Proposal[Concerns]:
+        """Fig. 6: whether the memory is sufficient, and what is to be found out if not."""
         points, most = len(memory.points), self._config.concerns
         values = {"num_concerns": str(most), "query": self._query, "memory": show_memory(memory)}
         if self._config.format == "delimiters":
-            return await self._ask_text(
-                "concerns", prompts.CONCERNS, values, lambda text: parse_concerns(text, points)
-            )
+            parse = partial(parse_concerns, points=points)
+            return await self._ask_text("concerns", prompts.CONCERNS, values, parse)
         schema = concerns_schema(cases, points, most)
         return await self._ask("concerns", prompts.CONCERNS_JSON, values, schema, Concerns)
 
     async def subquery(
         self, memory: Memory, concern: Concern, history: Sequence[str]
     ) -> Proposal[FollowUp]:
+        """Fig. 7: the subquery that serves a concern."""
         values = {
             "query": self._query,
             "memory": show_memory(memory),
@@ -223,21 +199,15 @@ async def _show_retrieved(
         _csv_row((name, kind, text)) for (name, kind, _), text in zip(described, about, strict=True)
     ]
     relations = await take_leading(llm, related, config.relation_tokens)
-    tables = (
-        f"-----Entities-----\n{_join(['entity,type,description', *entities])}\n"
-        f"-----Relationships-----\nsource,target,description\n{_join(relations)}"
-    )
-    shown = [tables, show_memory(memory), inquiry.question.text, *subqueries]
+    tables = ["-----Entities-----", "entity,type,description", *entities]
+    tables += ["-----Relationships-----", "source,target,description", *(relations or [""])]
+    shown = ["\n".join(tables), show_memory(memory), inquiry.question.text, *subqueries]
     used = sum(await llm.count_tokens(shown))
     room = llm.context_tokens - config.reply_tokens - PROMPT_TOKENS - used
     numbers = sorted({each for one in found for each in one.chunks})
     texts = [_csv_row((number, one_line(inquiry.chunks[number].text))) for number in numbers]
     sources = await take_leading(llm, texts, min(config.chunk_tokens_shown, room))
-    return f"{tables}\n-----Sources-----\nid,content\n{_join(sources)}"
-
-
-def _join(rows: Iterable[str]) -> str:
-    return "\n".join(rows)
+    return "\n".join([*tables, "-----Sources-----", "id,content", *(sources or [""])])
 
 
 def _csv_row(cells: Sequence[object]) -> str:

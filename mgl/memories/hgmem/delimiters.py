@@ -19,16 +19,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from mgl.memories.hgmem.proposals import (
-    Concern,
-    Concerns,
-    Evolution,
-    FollowUp,
-    Merge,
-    Merges,
-    NewPoint,
-    PointUpdate,
-)
+from mgl.memories.hgmem.proposals import Concerns, Evolution, FollowUp, Merges
 
 __all__ = [
     "MARKS",
@@ -49,6 +40,17 @@ MARKS: Final[Mapping[str, str]] = {
 }
 """The four marks by the names of their placeholders."""
 
+_DONE = re.escape(DONE)
+_LIST = rf"(?:{NONE}(?:\s*{_DONE})?|(?!{NONE})((?:(?!{_DONE}).)+){_DONE})"
+"""A list of records, up to and with its mark of completion; one group, None for ``<None>``."""
+
+_EVOLUTION = re.compile(
+    rf"\s*\[Inserted Memory Points\]:\s*{_LIST}\s*\[Updated Memory Points\]:\s*{_LIST}\s*", re.S
+)
+_MERGES = re.compile(rf"\s*\[Points_to_Merge\]:\s*{_LIST}\s*", re.S)
+_CONCERNS = re.compile(
+    rf"\s*\[Judgement\]:\s*(2\.1|2\.2|1)(?!\S)\s*\[Concerns\]:\s*{_LIST}\s*", re.S
+)
 _SUBQUERY = "[Subquery]:"
 
 ProposalT = TypeVar("ProposalT", bound=BaseModel)
@@ -66,22 +68,18 @@ def parse_evolution(text: str, points: int) -> Evolution:
 
     An empty object before the description, as the example of Fig. 4 has one, is passed over.
     """
-    reply = _Reply(text)
-    reply.take("[Inserted Memory Points]:")
-    inserted = [_build(NewPoint, **_parse_point(record)) for record in reply.take_records()]
-    reply.take("[Updated Memory Points]:")
-    updated = [_parse_update(record, points) for record in reply.take_records()]
-    reply.check_end()
-    return Evolution(inserted=inserted, updated=updated)
+    inserted, updated = _match(_EVOLUTION, text, "two lists of points").groups()
+    return _build(
+        Evolution,
+        inserted=[_parse_point(record) for record in _split_records(inserted)],
+        updated=[_parse_update(record, points) for record in _split_records(updated)],
+    )
 
 
 def parse_merges(text: str, points: int) -> Merges:
     """A reply to Fig. 5 for a memory of ``points`` points. Raises MalformedReply."""
-    reply = _Reply(text)
-    reply.take("[Points_to_Merge]:")
-    merges = [_parse_merge(record, points) for record in reply.take_records()]
-    reply.check_end()
-    return Merges(merges=merges)
+    (merges,) = _match(_MERGES, text, "a list of merges").groups()
+    return _build(Merges, merges=[_parse_merge(each, points) for each in _split_records(merges)])
 
 
 def parse_concerns(text: str, points: int) -> Concerns:
@@ -89,73 +87,37 @@ def parse_concerns(text: str, points: int) -> Concerns:
 
     ``<None>`` is no concern whatever the case; case 1 has no other.
     """
-    reply = _Reply(text)
-    reply.take("[Judgement]:")
-    case = reply.take_one_of("2.1", "2.2", "1")
-    reply.take("[Concerns]:")
-    records = reply.take_records()
-    if case == "1" and records:
-        raise MalformedReply(f"{NONE} in case 1", records[0])
-    reply.check_end()
-    concerns = [_parse_concern(record, points, is_local=case == "2.1") for record in records]
-    return Concerns.model_validate({"judgement": case, "concerns": concerns})
+    case, listed = _match(_CONCERNS, text, "a judgement and a list of concerns").groups()
+    if case == "1" and listed is not None:
+        raise MalformedReply(f"{NONE} in case 1", listed)
+    records = _split_records(listed)
+    concerns = [_parse_concern(each, points, is_local=case == "2.1") for each in records]
+    return _build(Concerns, judgement=case, concerns=concerns)
 
 
 def parse_subquery(text: str) -> FollowUp:
     """A reply to Fig. 7: one line, after ``[Subquery]:`` or alone. Raises MalformedReply."""
     subquery = text.strip().removeprefix(_SUBQUERY).strip()
-    if not subquery or "\n" in subquery:
+    if "\n" in subquery:
         raise MalformedReply("a subquery of one line", subquery)
-    return FollowUp.model_construct(subquery=subquery)
+    return _build(FollowUp, subquery=subquery)
 
 
-class _Reply:
-    """A reply that is read from its start; ``rest`` is what is left."""
-
-    def __init__(self, text: str) -> None:
-        self.rest = text.lstrip()
-
-    def take(self, words: str) -> None:
-        if not self.rest.startswith(words):
-            raise MalformedReply(words, self.rest)
-        self.rest = self.rest[len(words) :].lstrip()
-
-    def take_one_of(self, *choices: str) -> str:
-        for choice in choices:
-            if re.match(re.escape(choice) + r"(?!\S)", self.rest):
-                self.take(choice)
-                return choice
-        raise MalformedReply("one of " + ", ".join(sorted(choices)), self.rest)
-
-    def take_records(self) -> list[str]:
-        """The records of one list, up to and with its mark of completion."""
-        if self.rest.startswith(NONE):
-            self.take(NONE)
-            if self.rest.startswith(DONE):
-                self.take(DONE)
-            return []
-        before, done, after = self.rest.partition(DONE)
-        if not done:
-            raise MalformedReply(DONE, "")
-        self.rest = after.lstrip()
-        records = _split(before.strip(), RECORD)
-        if len(records) > 1 and not records[-1]:
-            records.pop()
-        if not all(records):
-            raise MalformedReply(f"records, or {NONE}", before)
-        return records
-
-    def check_end(self) -> None:
-        if self.rest:
-            raise MalformedReply("nothing more", self.rest)
+def _match(pattern: re.Pattern[str], text: str, expected: str) -> re.Match[str]:
+    if (found := pattern.fullmatch(text)) is None:
+        raise MalformedReply(expected, text)
+    return found
 
 
-def _parse_update(record: str, points: int) -> PointUpdate:
-    found = re.match(r"(\d+)\s*,\s*", record)
-    if found is None:
-        raise MalformedReply("the index of a point and a comma", record)
-    index = _parse_index(found[1], points)
-    return _build(PointUpdate, point=index, **_parse_point(record[found.end() :]))
+def _split_records(listed: str | None) -> list[str]:
+    """The records of one list; the delimiter after the last may be missing."""
+    records = [] if listed is None else _split(listed, RECORD)
+    return records[:-1] if len(records) > 1 and not records[-1] else records
+
+
+def _parse_update(record: str, points: int) -> dict[str, Any]:
+    index, _, point = record.partition(",")
+    return {"point": _parse_index(index.strip(), points), **_parse_point(point.strip())}
 
 
 def _parse_point(record: str) -> dict[str, Any]:
@@ -165,23 +127,23 @@ def _parse_point(record: str) -> dict[str, Any]:
     objects = _split(named, OBJECT)
     if len(objects) > 1 and not objects[-1]:
         objects.pop()
-    return {"objects": list(map(_check_text, objects)), "description": _check_text(description)}
+    return {"objects": objects, "description": description}
 
 
-def _parse_merge(record: str, points: int) -> Merge:
+def _parse_merge(record: str, points: int) -> dict[str, Any]:
     indices, description = _split_fields(_unwrap(record), 2)
-    each = [_parse_index(part, points) for part in _split(indices, ",")]
-    if len(each) < 2 or len(set(each)) < len(each):
+    each = sorted({_parse_index(part, points) for part in _split(indices, ",")})
+    if len(each) < max(2, len(_split(indices, ","))):
         raise MalformedReply("two points or more, each once", indices)
-    return Merge(points=sorted(each), description=_check_text(description))
+    return {"points": each, "description": description}
 
 
-def _parse_concern(record: str, points: int, *, is_local: bool) -> Concern:
+def _parse_concern(record: str, points: int, *, is_local: bool) -> dict[str, Any]:
     if not is_local:
         (concern,) = _split_fields(record, 1)
-        return Concern(concern=concern)
+        return {"concern": concern}
     index, concern = _split_fields(record, 2)
-    return Concern(point=_parse_index(index, points), concern=_check_text(concern))
+    return {"point": _parse_index(index, points), "concern": concern}
 
 
 def _parse_index(digits: str, points: int) -> int:
@@ -207,14 +169,8 @@ def _split_fields(record: str, count: int) -> list[str]:
     return fields
 
 
-def _check_text(text: str) -> str:
-    if not text:
-        raise MalformedReply("some text", text)
-    return text
-
-
 def _build(kind: type[ProposalT], **fields: Any) -> ProposalT:
     try:
-        return kind(**fields)
+        return kind.model_validate(fields)
     except ValidationError as error:
         raise MalformedReply(error.errors()[0]["msg"], str(fields)) from error

@@ -65,13 +65,8 @@ class Evolver:
                 numbers[place] for place in proposal.points if place < len(numbers)
             )
             left = tuple(number for number in named if number in self.memory.points)
-            edit = Merge(
-                draft.step,
-                self.memory.next_point,
-                left,
-                one_line(proposal.description),
-                kept=self.inquiry.config.released,
-            )
+            said, kept = one_line(proposal.description), self.inquiry.config.released
+            edit = Merge(draft.step, self.memory.next_point, left, said, kept=kept)
             overlaps = "overlapping" if len(left) < len(named) else None
             rejected = None
             if len(left) < 2:

@@ -21,7 +21,7 @@ from mgl.llm.constraints import index_set, max_chars
 from mgl.llm.prompting import SYSTEM, take_leading
 from mgl.memories.calls import CLAIM, SUPPORTED
 from mgl.memories.hgmem import prompts
-from mgl.memories.hgmem.ask import Asker, PaperAsker, Unreadable, show_memory
+from mgl.memories.hgmem.ask import PaperAsker, Unreadable, show_memory
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.evidence import Evidence, beyond, neighbourhood
 from mgl.memories.hgmem.evolve import Evolver
@@ -49,6 +49,8 @@ from mgl.types import AnswerForm
 
 __all__ = ["Loop", "is_finished", "writing_prompts"]
 
+Asker = PaperAsker | SmallAsker
+
 RESTARTS = 5
 ANSWER_CHARS = 600
 TOKEN_CHARS = 4
@@ -62,24 +64,23 @@ _ANSWERS: Final[Mapping[AnswerForm, Prompt]] = {
 
 
 def writing_prompts(config: HgMemConfig, form: AnswerForm) -> tuple[Prompt, ...]:
-    """The prompts that decide what stands in the log of a question, which holds its answer, too, in
-    the form that is wanted; those of the graph are the graph's."""
+    """The prompts that decide what stands in the log of a question, its answer in this form
+    included; those of the graph are the graph's."""
+    answer = _ANSWERS[form]
     if config.preset == "small":
-        return (SYSTEM, CLAIM, SUPPORTED, prompts.SUFFICIENT, prompts.FOLLOW_UP, _ANSWERS[form])
+        return (SYSTEM, CLAIM, SUPPORTED, prompts.SUFFICIENT, prompts.FOLLOW_UP, answer)
+    asked = [answer]
     if config.format == "delimiters":
-        evolving: tuple[Prompt, ...] = (prompts.EVOLVE,)
-        merge, judging = prompts.MERGE, (prompts.CONCERNS, prompts.SUBQUERY)
+        asked.append(prompts.EVOLVE)
+        merge, judging = prompts.MERGE, [prompts.CONCERNS, prompts.SUBQUERY]
     else:
-        evolving = (prompts.INSERT_JSON,)
+        asked.append(prompts.INSERT_JSON)
         if config.update:
-            evolving += (prompts.REPLACE_JSON if config.released else prompts.EVOLVE_JSON,)
-        merge, judging = prompts.MERGE_JSON, (prompts.CONCERNS_JSON, prompts.SUBQUERY_JSON)
-    return (
-        *evolving,
-        *((merge,) if config.merge else ()),
-        *(judging if config.steps else ()),
-        _ANSWERS[form],
-    )
+            asked.append(prompts.REPLACE_JSON if config.released else prompts.EVOLVE_JSON)
+        merge, judging = prompts.MERGE_JSON, [prompts.CONCERNS_JSON, prompts.SUBQUERY_JSON]
+    if config.merge:
+        asked.append(merge)
+    return (*asked, *(judging if config.steps else ()))
 
 
 def is_finished(rows: Sequence[EditRecord]) -> bool:
@@ -139,11 +140,9 @@ class Loop:
 
     async def _take_step(self, draft: Draft[Edit, Memory], attempt: _Attempt) -> None:
         small = self._config.preset == "small"
-        asker: Asker = (
-            SmallAsker(self._inquiry, step=attempt.done)
-            if small
-            else PaperAsker(self._inquiry, step=attempt.done, attempt=attempt.number)
-        )
+        asker: Asker = PaperAsker(self._inquiry, step=attempt.done, attempt=attempt.number)
+        if small:
+            asker = SmallAsker(self._inquiry, step=attempt.done)
         subqueries, ended = await self._find_subqueries(draft, attempt, asker)
         if ended is not None:
             await self._end(draft, ended)
@@ -152,12 +151,10 @@ class Loop:
         for subquery in subqueries:
             scope = self._find_scope(subquery, draft.state)
             without = attempt.read if small else frozenset()
-            retrieved = await self._evidence.find(
-                subquery.text, scope, draft.state, without=without
-            )
+            find = self._evidence.find
+            found.append(await find(subquery.text, scope, draft.state, without=without))
             draft.mark(subquery)
-            draft.mark(retrieved)
-            found.append(retrieved)
+            draft.mark(found[-1])
         await self._evolve(draft, asker, [subquery.text for subquery in subqueries], found)
         if attempt.done == self._config.steps:
             await self._end(draft, "steps")
@@ -219,12 +216,9 @@ class Loop:
         cases = self._find_cases(memory)
         if concerns.judgement in cases:
             return concerns
-        if cases[-1] == "2.1":
-            last = len(memory.points) - 1
-            near = [Concern(point=last, concern=each.concern) for each in concerns.concerns]
-            return Concerns(judgement="2.1", concerns=near)
-        wide = [Concern(concern=each.concern) for each in concerns.concerns]
-        return Concerns(judgement="2.2", concerns=wide)
+        last = len(memory.points) - 1 if cases[-1] == "2.1" else None
+        held = [Concern(point=last, concern=each.concern) for each in concerns.concerns]
+        return Concerns(judgement=cases[-1], concerns=held)
 
     def _find_scope(self, subquery: Subquery, memory: Memory) -> frozenset[str]:
         """Where a subquery looks: Eq. 6, Eq. 7, or for the query itself the whole graph."""
@@ -246,11 +240,11 @@ class Loop:
         """Update and insert, then merge (Eq. 2, §3.5); nothing where nothing was found."""
         evolver = Evolver(draft, self._inquiry)
         if any(one.entities or one.chunks for one in found):
-            evolution = await recover(asker.evolution(draft.state, subqueries, found), "evolve")
-            if evolution.reply is None:
-                draft.fail("evolution", evolution.problem)
+            said = await recover(asker.evolution(draft.state, subqueries, found), "evolve")
+            if said.reply is None:
+                draft.fail("evolution", said.problem)
             else:
-                evolver.evolve(evolution.reply, found, evolution.call_key)
+                evolver.evolve(said.reply, found, said.call_key)
         if self._config.merge and len(draft.state.points) > 1:
             merges = await recover(asker.merges(draft.state), "merge")
             if merges.reply is None:
@@ -309,12 +303,7 @@ def _answer_schema(sources: int, form: AnswerForm, config: HgMemConfig) -> type[
     if form == "long":
         left = config.reply_tokens - FRAME_TOKENS - NUMBER_TOKENS * sources
         chars = max(chars, TOKEN_CHARS * left)
-    text: Any = Annotated[
-        str, StringConstraints(strip_whitespace=True, min_length=1), max_chars(chars)
-    ]
-    return create_model(
-        "answer",
-        __base__=_Said,
-        sources=(index_set(max(1, sources), first=1), ...),
-        answer=(text, ...),
-    )
+    stripped = StringConstraints(strip_whitespace=True, min_length=1)
+    text: Any = Annotated[str, stripped, max_chars(chars)]
+    cited = index_set(max(1, sources), first=1)
+    return create_model("answer", __base__=_Said, sources=(cited, ...), answer=(text, ...))

@@ -44,7 +44,7 @@ MERGED_CHARS: Final = 600
 
 
 class SmallAsker:
-    """Asks about one query in one step; an ``Asker`` like that of the paper's prompts."""
+    """Asks about one query in one step; used like ``PaperAsker``."""
 
     def __init__(self, inquiry: Inquiry, *, step: int) -> None:
         self._inquiry = inquiry

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Final, Literal
+from functools import cached_property
+from typing import Any, Final, Literal
 
-from mgl.memories.hgmem.hypergraph import Hypergraph
+from mgl.memories.hgmem.hypergraph import make_hypergraph
 from mgl.memories.log import Vocabulary
 
 Case = Literal["1", "2.1", "2.2"]
@@ -109,16 +109,22 @@ Edit = AddVertex | Insert | Update | Merge | Restart
 
 @dataclass(frozen=True)
 class Memory:
-    """M = (V, E). ``hypergraph`` has the hyperedges by the numbers of their points."""
+    """M = (V, E). ``kept`` are hyperedges beside those of the points: the released code's."""
 
-    points: Mapping[int, Point] = field(default_factory=lambda: MappingProxyType({}))
-    vertices: Mapping[str, Vertex] = field(default_factory=lambda: MappingProxyType({}))
-    hypergraph: Hypergraph = field(default_factory=Hypergraph)
+    points: Mapping[int, Point] = field(default_factory=dict)
+    vertices: Mapping[str, Vertex] = field(default_factory=dict)
+    kept: frozenset[frozenset[str]] = frozenset()
     next_point: int = 0
+
+    @cached_property
+    def hypergraph(self) -> Any:
+        """The memory in hypergraph-db, made when it is first asked."""
+        held = self.kept | {point.vertices for point in self.points.values()}
+        return make_hypergraph({key: {} for key in self.vertices}, [(each, {}) for each in held])
 
     def neighbours(self, vertex: str) -> frozenset[str]:
         """N_M: the other vertices of the hyperedges that hold this one."""
-        return self.hypergraph.neighbours(vertex)
+        return frozenset(self.hypergraph.nbr_v(vertex) if vertex in self.vertices else ())
 
     def overlay(self, vertex: str) -> frozenset[str]:
         """The neighbours that the overlay adds to those of the graph."""
@@ -134,46 +140,35 @@ EMPTY = Memory()
 def apply(memory: Memory, edit: Edit) -> Memory:
     """The memory after one edit. ValueError for one that does not fit: a point or a vertex that is
     missing, or exists already."""
-    points, vertices = dict(memory.points), dict(memory.vertices)
-    hypergraph, following = memory.hypergraph.copy(), memory.next_point
+    points, kept, following = dict(memory.points), memory.kept, memory.next_point
     match edit:
         case Restart():
-            return Memory()
+            return EMPTY
         case AddVertex(vertex=vertex):
-            if vertex.id in vertices:
-                raise ValueError(f"vertex {vertex.id} exists")
-            vertices[vertex.id] = vertex
-            hypergraph.add_vertex(vertex.id)
-        case Insert(point=number, description=description):
-            held = frozenset(edit.vertices)
-            _check(number == following, f"point {number} is not the next one")
-            _check(len(held) > 1 and held <= vertices.keys(), f"point {number} has no vertices")
-            points[number] = Point(number, description, held, edit.step, edit.step)
-            hypergraph.add_edge(str(number), held)
-            following += 1
+            _check(vertex.id not in memory.vertices, f"vertex {vertex.id} exists")
+            return replace(memory, vertices={**memory.vertices, vertex.id: vertex})
         case Update(point=number, description=description):
             _check(number in points, f"no point {number}")
             held = points[number].vertices if edit.vertices is None else frozenset(edit.vertices)
-            _check(len(held) > 1 and held <= vertices.keys(), f"point {number} has no vertices")
-            if held != points[number].vertices:
-                hypergraph.remove_edge(str(number))
-                hypergraph.add_edge(str(number), held)
             points[number] = replace(
                 points[number], description=description, vertices=held, changed=edit.step
             )
+        case Insert(point=number, description=description):
+            _check(number == following, f"point {number} is not the next one")
+            held = frozenset(edit.vertices)
+            points[number] = Point(number, description, held, edit.step, edit.step)
+            following += 1
         case Merge(point=number, parents=parents, description=description):
             _check(number == following, f"point {number} is not the next one")
             _check(len(set(parents)) > 1, "a merge has two parents at least")
             _check(points.keys() >= set(parents), f"a parent of point {number} is not there")
-            held = frozenset().union(*(points[parent].vertices for parent in parents))
-            for parent in parents:
-                del points[parent]
-                if not edit.kept:
-                    hypergraph.remove_edge(str(parent))
+            gone = [points.pop(parent).vertices for parent in set(parents)]
+            held = frozenset().union(*gone)
+            kept = kept.union(gone) if edit.kept else kept
             points[number] = Point(number, description, held, edit.step, edit.step, parents)
-            hypergraph.add_edge(str(number), held)
             following += 1
-    return Memory(MappingProxyType(points), MappingProxyType(vertices), hypergraph, following)
+    _check(len(held) > 1 and held <= memory.vertices.keys(), f"point {number} has no vertices")
+    return Memory(points, memory.vertices, kept, following)
 
 
 def _check(holds: bool, otherwise: str) -> None:

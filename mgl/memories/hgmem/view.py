@@ -14,6 +14,7 @@ from mgl.memories.graph import EntityGraph
 from mgl.memories.hgmem.state import (
     EMPTY,
     VOCABULARY,
+    AddVertex,
     Edit,
     Insert,
     Judge,
@@ -80,17 +81,14 @@ class LogView:
         name = f"point {point.number}{mark}"
         if point.changed != point.step:
             name += f", updated in step {point.changed}"
-        text = f"{point.number}: {point.description}"
-        label = shorten(text, LABEL_CHARACTERS, placeholder="…")
-        content = point.description
+        content, since = point.description, point.changed
+        label = shorten(f"{point.number}: {content}", LABEL_CHARACTERS, placeholder="…")
         if point.parents:
             content += f" (merged of points {', '.join(map(str, point.parents))})"
         ends = [(each, self._span(memory.vertices[each])) for each in sorted(point.vertices)]
         span = self._source(point, memory) or min(span for _, span in ends)
-        since = point.changed
-        self.nodes.append(
-            ViewNode(name, "point", label, content, span, since, gone=gone, hyperedge=True)
-        )
+        node = ViewNode(name, "point", label, content, span, since, gone=gone, hyperedge=True)
+        self.nodes.append(node)
         self.edges += [
             ViewEdge(f"{name}|{each}", name, each + mark, "holds", span, since, gone=gone)
             for each, span in ends
@@ -103,7 +101,8 @@ class LogView:
         if not seen:
             return None
         held = [memory.vertices[each].chunks for each in point.vertices]
-        return self._chunks[max(seen, key=lambda number: sum(number in h for h in held))].span
+        best = max(seen, key=lambda number: sum(number in chunks for chunks in held))
+        return self._chunks[best].span
 
     def _span(self, vertex: Vertex) -> Span:
         known = self._graph.entities.get(vertex.id)
@@ -127,16 +126,12 @@ def _split_attempts(rows: Sequence[EditRecord]) -> list[tuple[Steps, int | None]
 def _replay_lives(edits: Steps, ended: int | None) -> tuple[Memory, dict[str, int], list[Life]]:
     """The memory at the end of an attempt, the steps that brought its vertices, and the lives of
     its points."""
-    memory = EMPTY
-    steps: dict[str, int] = {}
-    lives: list[Life] = []
+    memory, lives = EMPTY, list[Life]()
+    steps = {edit.vertex.id: step for step, edit in edits if isinstance(edit, AddVertex)}
     for step, edit in edits:
         before, memory = memory, apply(memory, edit)
-        for vertex in memory.vertices.keys() - before.vertices.keys():
-            steps[vertex] = step
-        for point in before.points.values():
-            if memory.points.get(point.number) != point:
-                lives.append((point, before, step))
+        changed = (p for p in before.points.values() if memory.points.get(p.number) != p)
+        lives += [(point, before, step) for point in changed]
     lives += [(point, memory, ended) for point in memory.points.values()]
     return memory, steps, lives
 
