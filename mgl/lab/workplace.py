@@ -29,10 +29,9 @@ from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, YES_NO
 from mgl.store import Store
 
 if TYPE_CHECKING:
-    from mgl.llm.base import LLM
+    from mgl.llm.base import LLM, Engine
     from mgl.llm.calls import CallLog
     from mgl.llm.client import Client
-    from mgl.llm.engines.deferred import DeferredEngine
     from mgl.models.profiles import EngineName, ModelProfile
     from mgl.retrieval.base import Embedder, Reranker
     from mgl.retrieval.matching import TokenMatcher
@@ -97,12 +96,12 @@ class Workplace:
         return self._resolved.load_profile(self._home)
 
     @cached_property
-    def engine(self) -> DeferredEngine:
+    def engine(self) -> Engine:
         """The engine of the model; it starts with the first call that is not in the store."""
         if self._recorded is not None:
-            from mgl.llm.engines.recorded import recorded_engine
+            from mgl.llm.engines.recorded import RecordedEngine
 
-            return recorded_engine(self._store, self._recorded)
+            return RecordedEngine(self._store, self._recorded)
         choice, profile = self._resolved, self.profile
         context = self.loop.run(lambda: find_context(choice, profile))
         engine = defer(

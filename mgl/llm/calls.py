@@ -181,6 +181,11 @@ def call_key(model_id: str, request: Request) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def prompt_label(model_id: str, request: Request) -> str:
+    """The text under which a prompt's token count is kept."""
+    return f"prompt {call_key(model_id, request)}"
+
+
 class MemoryCallLog:
     """A call log in memory, for tests and for calls not worth keeping."""
 

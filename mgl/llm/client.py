@@ -23,8 +23,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
-from typing import Any, overload
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
@@ -38,7 +37,7 @@ from mgl.errors import (
     ReplyInvalid,
     UsageError,
 )
-from mgl.llm.base import Completion, Engine, Message, Reply, Request, Sampling, SchemaT, Tool
+from mgl.llm.base import Completion, Engine, Message, Reply, Request, Sampling, Tool
 from mgl.llm.calls import CallLog, CallRecord, Lineage, Outcome, call_key, note_lineage
 from mgl.llm.concurrency import Limiter, Retries, SharedCalls
 from mgl.llm.replies import Verdict, invalid_reply, judge, resample, with_feedback
@@ -142,27 +141,6 @@ class Client:
         request = Request(tuple(messages), self._describe(schema), tuple(tools))
         return await self._retries().run(lambda: self._engine.count_prompt_tokens(request))
 
-    @overload
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        schema: None = None,
-        *,
-        tools: Sequence[Tool] = (),
-        sampling: Sampling | None = None,
-        stage: str = "",
-    ) -> Reply[None]: ...
-
-    @overload
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        schema: type[SchemaT],
-        *,
-        sampling: Sampling | None = None,
-        stage: str = "",
-    ) -> Reply[SchemaT]: ...
-
     async def complete(
         self,
         messages: Sequence[Message],
@@ -209,43 +187,38 @@ class Client:
         self, request: Request, schema: type[BaseModel] | None, stage: str
     ) -> _Done:
         """A valid completion, after as many repairs as the policy allows."""
-        had_feedback = False
-        for attempt in count(1):
-            done = await self._call(request, schema, stage)
-            if done.verdict.outcome == "truncated":
-                roomier = self._with_more_room(request, done)
-                done = await self._call(roomier, schema, stage)
-                if done.verdict.outcome == "truncated":
-                    raise _cut_off(roomier.sampling.max_tokens)
+        sent, attempt, had_feedback = request, 1, False
+        while True:
+            done = await self._call(sent, schema, stage)
             verdict = done.verdict
             if verdict.outcome == "ok":
                 return done
+            if verdict.outcome == "truncated":
+                budget = sent.sampling.max_tokens
+                room = self.context_tokens - done.completion.usage.input_tokens
+                if sent is not request or room <= budget:
+                    raise ReplyInvalid(
+                        f"the reply was cut off at {budget:,} tokens",
+                        hint="raise the reply budget, ask for less in one call, or use a longer "
+                        "context",
+                    )
+                roomier = replace(sent.sampling, max_tokens=min(2 * budget, room))
+                sent = replace(request, sampling=roomier)
+                continue
             if attempt > self._policy.repair_attempts or (had_feedback and verdict.rule):
                 raise invalid_reply(verdict, attempt)
             if verdict.rule is None:
                 request = resample(request)
             else:
                 request, had_feedback = with_feedback(request, verdict), True
-        raise AssertionError("counting does not end")
-
-    def _with_more_room(self, request: Request, done: _Done) -> Request:
-        """The request with twice its budget, or what the context leaves; raises if that is less."""
-        budget = request.sampling.max_tokens
-        room = self.context_tokens - done.completion.usage.input_tokens
-        if room <= budget:
-            raise _cut_off(budget)
-        return replace(
-            request, sampling=replace(request.sampling, max_tokens=min(2 * budget, room))
-        )
+            sent, attempt = request, attempt + 1
 
     async def _call(self, request: Request, schema: type[BaseModel] | None, stage: str) -> _Done:
         """A completion from the log, from the same call in flight, or from the engine."""
         key, lineage = call_key(self.model_id, request), note_lineage()
         record = self._log.replay(key)
         if record is not None and record.completion is not None:
-            completion = record.completion
-            verdict = judge(completion, request, schema)
-            done = _Done(key, completion, verdict, record.seconds, replayed=True)
+            completion, seconds = record.completion, record.seconds
         else:
             async with self._on_this_loop().calls.join(
                 key, lambda: self._send(key, request, schema, stage, lineage)
@@ -253,20 +226,9 @@ class Client:
                 done = await flight
             if not shared:
                 return done
-            verdict = judge(done.completion, request, schema)  # another class, the same schema
-            done = replace(done, verdict=verdict, replayed=True)
-        usage = done.completion.usage
-        self._count(
-            stage,
-            StageUsage(
-                replayed=1,
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                cached_tokens=usage.input_tokens,
-                loosened=done.completion.loosened,
-            ),
-        )
-        return done
+            completion, seconds = done.completion, done.seconds
+        self._count(stage, completion, StageUsage(replayed=1), cached=True)
+        return _Done(key, completion, judge(completion, request, schema), seconds, replayed=True)
 
     async def _send(
         self,
@@ -304,22 +266,11 @@ class Client:
                 outcome, reason = verdict.outcome, verdict.error or None
             else:
                 outcome, reason = _outcome_of(failure), failure.message
-            self._log.record(
-                CallRecord(
-                    key,
-                    stage,
-                    self.model_id,
-                    request,
-                    completion,
-                    outcome,
-                    reason,
-                    seconds,
-                    lineage,
-                )
-            )
+            call = (key, stage, self.model_id, request, completion, outcome, reason, seconds)
+            self._log.record(CallRecord(*call, lineage=lineage))
             spent = StageUsage(calls=1, seconds=seconds, violated=int(outcome == "violated"))
             if completion is None or verdict is None:
-                self._count(stage, replace(spent, failed=1))
+                self._count(stage, None, replace(spent, failed=1))
                 await retries.pause(failure)
                 continue
             # Another process may have made the same call, and its reply may have been logged
@@ -328,17 +279,7 @@ class Client:
             if first is not None and first.completion not in (None, completion):
                 completion = first.completion
                 verdict = judge(completion, request, schema)
-            usage = completion.usage
-            self._count(
-                stage,
-                replace(
-                    spent,
-                    input_tokens=usage.input_tokens,
-                    output_tokens=usage.output_tokens,
-                    cached_tokens=usage.cached_tokens,
-                    loosened=completion.loosened,
-                ),
-            )
+            self._count(stage, completion, spent)
             return _Done(key, completion, verdict, seconds)
 
     async def _check_context(self, request: Request) -> None:
@@ -378,15 +319,19 @@ class Client:
         policy = self._policy
         return Retries(policy.outage_s, policy.backoff_s, retries=policy.max_retries)
 
-    def _count(self, stage: str, spent: StageUsage) -> None:
+    def _count(
+        self, stage: str, completion: Completion | None, spent: StageUsage, *, cached: bool = False
+    ) -> None:
+        if completion is not None:
+            usage = completion.usage
+            spent = replace(
+                spent,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                cached_tokens=usage.input_tokens if cached else usage.cached_tokens,
+                loosened=completion.loosened,
+            )
         self._usage[stage] = self._usage.get(stage, StageUsage()) + spent
-
-
-def _cut_off(tokens: int) -> ReplyInvalid:
-    return ReplyInvalid(
-        f"the reply was cut off at {tokens:,} tokens",
-        hint="raise the reply budget, ask for less in one call, or use a longer context",
-    )
 
 
 def _most_tokens(request: Request) -> int:

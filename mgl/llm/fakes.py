@@ -2,9 +2,9 @@
 
     >>> engine = ScriptedEngine(["first reply", "second reply"])
 
-``SchemaEngine`` answers every request with data made from its JSON schema, the same data for the
-same request. ``ScriptedEngine`` plays a script and keeps the requests. Both count tokens as words
-and punctuation marks. ``sample`` draws a text from a grammar.
+``SchemaEngine`` answers every request with data drawn from the grammar of its JSON schema, the same
+data for the same request. ``ScriptedEngine`` plays a script and keeps the requests. Both count
+tokens as words and punctuation marks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import math
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,14 +21,14 @@ from mgl.errors import EngineRejected
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.calls import call_key
 from mgl.llm.grammar import Choice, Class, Literal, Node, Part, Repeat, Seq, Text
-from mgl.llm.patterns import parse_pattern
+from mgl.llm.schemas import compile_schema
 
 Scripted = str | Completion | BaseException | Callable[[Request], "str | Completion"]
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _WORDS = (
     *("amber", "anchor", "basin", "candle", "cedar", "copper", "delta", "ember", "fern"),
-    *("garden", "harbour", "island", "juniper", "kettle", "lantern", "meadow"),
+    *("garden", "harbour", "island", "juniper", "kettle", "lantern", "meadow", "straße", "日本"),
 )
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789éß—日"
 _MORE = 6  # repeats drawn beyond the minimum
@@ -38,7 +38,12 @@ class _Fake:
     """What both fakes share: properties, token counts, nothing to close."""
 
     def __init__(
-        self, model_id: str, context_tokens: int, native_tools: bool, concurrency: int
+        self,
+        model_id: str,
+        *,
+        context_tokens: int = 32_768,
+        native_tools: bool = False,
+        concurrency: int = 8,
     ) -> None:
         self.model_id = model_id
         self.context_tokens = context_tokens
@@ -64,16 +69,8 @@ class SchemaEngine(_Fake):
     Draws one of the choices, with a log-probability, if there are any.
     """
 
-    def __init__(
-        self,
-        seed: int = 0,
-        *,
-        model_id: str = "fake/schema",
-        context_tokens: int = 32_768,
-        native_tools: bool = False,
-        concurrency: int = 8,
-    ) -> None:
-        super().__init__(model_id, context_tokens, native_tools, concurrency)
+    def __init__(self, seed: int = 0, *, model_id: str = "fake/schema", **properties: Any) -> None:
+        super().__init__(model_id, **properties)
         self._seed = seed
 
     async def generate(self, request: Request) -> Completion:
@@ -82,10 +79,9 @@ class SchemaEngine(_Fake):
         if request.choices:
             text, logprobs = rng.choice(request.choices), (math.log(rng.uniform(0.5, 1)),)
         elif request.json_schema is None:
-            text = _sentence(rng, 8)
+            text = _sentence(rng)
         else:
-            value = _value(request.json_schema, rng)
-            text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+            text = sample(compile_schema(request.json_schema), rng)
         return replace(_completion(text, request), logprobs=logprobs)
 
 
@@ -96,15 +92,9 @@ class ScriptedEngine(_Fake):
     """
 
     def __init__(
-        self,
-        replies: Sequence[Scripted],
-        *,
-        model_id: str = "fake/scripted",
-        context_tokens: int = 32_768,
-        native_tools: bool = False,
-        concurrency: int = 8,
+        self, replies: Sequence[Scripted], *, model_id: str = "fake/scripted", **properties: Any
     ) -> None:
-        super().__init__(model_id, context_tokens, native_tools, concurrency)
+        super().__init__(model_id, **properties)
         self._replies = list(replies)
         self.requests: list[Request] = []
 
@@ -136,92 +126,6 @@ def _completion(text: str, request: Request) -> Completion:
     return Completion(text, "stop", TokenUsage(_prompt_tokens(request), _tokens(text)))
 
 
-def _value(schema: Mapping[str, Any], rng: random.Random) -> Any:
-    if "const" in schema:
-        return schema["const"]
-    if "enum" in schema:
-        return rng.choice(schema["enum"])
-    for union in ("anyOf", "oneOf"):
-        if union in schema:
-            return _value(rng.choice(schema[union]), rng)
-    kind = schema.get("type")
-    if isinstance(kind, list):
-        kind = rng.choice(kind)
-    match kind:
-        case "object":
-            return _object(schema, rng)
-        case "array":
-            return _array(schema, rng)
-        case "string":
-            return _text(schema, rng)
-        case "integer":
-            low, high = _bounds(schema, step=1)
-            return rng.randint(round(low), round(high))
-        case "number":
-            low, high = _bounds(schema, step=0.001)
-            return round(rng.uniform(low, high), 3)
-        case "boolean":
-            return rng.random() < 0.5
-    return None
-
-
-def _object(schema: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
-    required = schema.get("required", ())
-    made = {
-        name: _value(value, rng)
-        for name, value in schema.get("properties", {}).items()
-        if name in required or rng.random() < 0.5
-    }
-    extra = schema.get("additionalProperties")
-    if isinstance(extra, Mapping):
-        for index in range(_count(schema, rng, "minProperties", "maxProperties")):
-            made[f"{rng.choice(_WORDS)}{index}"] = _value(extra, rng)
-    return made
-
-
-def _array(schema: Mapping[str, Any], rng: random.Random) -> list[Any]:
-    if "prefixItems" in schema:
-        return [_value(item, rng) for item in schema["prefixItems"]]
-    items = schema.get("items", {})
-    made = [_value(items, rng) for _ in range(_count(schema, rng, "minItems", "maxItems"))]
-    if schema.get("uniqueItems"):
-        made = list({json.dumps(item): item for item in made}.values())
-    return made
-
-
-def _count(schema: Mapping[str, Any], rng: random.Random, least: str, most: str) -> int:
-    low: int = schema.get(least, 0)
-    return rng.randint(low, min(schema.get(most, low + 3), low + 3))
-
-
-def _text(schema: Mapping[str, Any], rng: random.Random) -> str:
-    if "pattern" in schema:
-        return sample(parse_pattern(schema["pattern"]), rng)
-    least: int = schema.get("minLength", 0)
-    most: int = schema.get("maxLength", least + 200)
-    text = _sentence(rng, 6)
-    while len(text) < least:
-        text += f" {rng.choice(_WORDS)}"
-    text = text[:most].rstrip()
-    return text + "x" * (least - len(text))
-
-
-def _sentence(rng: random.Random, words: int) -> str:
-    return " ".join(rng.choice(_WORDS) for _ in range(rng.randint(2, words))).capitalize() + "."
-
-
-def _bounds(schema: Mapping[str, Any], step: float) -> tuple[float, float]:
-    low = schema.get("minimum")
-    high = schema.get("maximum")
-    if low is None and "exclusiveMinimum" in schema:
-        low = schema["exclusiveMinimum"] + step
-    if high is None and "exclusiveMaximum" in schema:
-        high = schema["exclusiveMaximum"] - step
-    if low is None:
-        low = 0 if high is None else high - 100
-    return low, low + 100 if high is None else high
-
-
 def sample(node: Node, rng: random.Random) -> str:
     """Draw one text of the grammar's language."""
     match node:
@@ -234,11 +138,13 @@ def sample(node: Node, rng: random.Random) -> str:
         case Choice(options):
             return sample(rng.choice(options), rng)
         case Repeat(part, least, most):
-            times = rng.randint(least, _cap(least, most))
-            return "".join(sample(part, rng) for _ in range(times))
+            longest = least + _MORE if most is None else min(most, least + _MORE)
+            return "".join(sample(part, rng) for _ in range(rng.randint(least, longest)))
         case Text(least, most):
-            times = rng.randint(least, _cap(least, most))
-            return "".join(rng.choice(_LETTERS) for _ in range(times))
+            text = _sentence(rng)
+            while len(text) < least:
+                text += f" {rng.choice(_WORDS)}"
+            return text if most is None else text[:most].rstrip().ljust(least, "x")
         case Part(text, _):
             words = re.findall(r"\S+\s*|\s+", text)
             start = rng.randrange(len(words))
@@ -246,8 +152,8 @@ def sample(node: Node, rng: random.Random) -> str:
             return json.dumps("".join(words[start:end]), ensure_ascii=False)[1:-1]
 
 
-def _cap(least: int, most: int | None) -> int:
-    return least + _MORE if most is None else min(most, least + _MORE)
+def _sentence(rng: random.Random) -> str:
+    return " ".join(rng.choice(_WORDS) for _ in range(rng.randint(2, 6))).capitalize() + "."
 
 
 def _draw_character(node: Class, rng: random.Random) -> str:

@@ -29,6 +29,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from mgl.errors import UsageError
+from mgl.llm.base import Request
 from mgl.llm.grammar import DIGIT, Choice, Class, Literal, Node, Part, Repeat, Seq, Text, literals
 from mgl.llm.patterns import parse_pattern
 
@@ -102,6 +103,13 @@ LINE, LINE_ITEM = "\n  ", ",\n  "
 # The longest range whose order is written out, by the minimum length of the list: the grammar grows
 # with the square of the range, for two numbers or more with its cube.
 _LONGEST_ORDER = (64, 64, 24)
+
+
+def compile_request(request: Request) -> Node | None:
+    """Compile what holds a request's reply, its choices or its schema; None if nothing does."""
+    if request.choices:
+        return literals(request.choices)
+    return None if request.json_schema is None else compile_schema(request.json_schema)
 
 
 def compile_schema(schema: Schema) -> Node:

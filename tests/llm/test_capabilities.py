@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,21 +70,3 @@ def test_a_damaged_file_holds_nothing_and_is_written_anew(tmp_path: Path, damage
     save_capabilities(tmp_path, URL, SEEN)
     assert load_capabilities(tmp_path, URL, "vllm 0.32.0", "m") == SEEN
     assert [one.name for one in path.parent.iterdir()] == ["probed.json"]
-
-
-def test_a_record_of_another_form_counts_as_none(tmp_path: Path) -> None:
-    save_capabilities(tmp_path, URL, SEEN)
-    path = tmp_path / "servers" / "probed.json"
-    (key,) = json.loads(path.read_text())
-    for value in ({"formats": []}, {"findings": [{"name": "x"}]}, None, 3):
-        path.write_text(json.dumps({key: value}))
-        assert load_capabilities(tmp_path, URL, "vllm 0.32.0", "m") is None
-
-
-def test_a_server_that_takes_no_constraint_warns_of_it() -> None:
-    none = replace(SEEN, formats=(), ignored=())
-    assert none.warning is not None
-    assert "none was accepted" in none.warning
-    silent = replace(SEEN, formats=(), ignored=("response_format",))
-    assert silent.warning is not None
-    assert "silently ignored: response_format" in silent.warning

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,24 +14,21 @@ from mgl.errors import (
     EngineTimeout,
     EngineUnavailable,
     ReplyInvalid,
-    UsageError,
 )
 from mgl.llm.base import (
     Completion,
-    FinishReason,
     Message,
     Request,
     Sampling,
     TokenUsage,
     Tool,
-    ToolCall,
 )
 from mgl.llm.calls import CallRecord, MemoryCallLog, call_key
 from mgl.llm.client import Client, Policy
 from mgl.llm.fakes import SchemaEngine, Scripted, ScriptedEngine
 from mgl.store import Store
 from mgl.types import StageUsage
-from tests.llm.shapes import SHAPES, AllOptional, Answer
+from tests.llm.shapes import SHAPES, Answer
 
 ASK = [Message("user", "Who?")]
 GOOD = '{"answer":"Ann","sure":true}'
@@ -67,14 +63,6 @@ async def test_a_valid_reply_is_parsed_and_recorded() -> None:
     assert call.key == reply.call_key == call_key(engine.model_id, engine.requests[0])
     assert call.completion is not None
     assert call.completion.text.startswith("<think>"), "the log keeps what the model wrote"
-
-
-async def test_a_reply_that_was_cut_off_gets_twice_the_budget_once() -> None:
-    llm, engine, log = client_of([cut(GOOD), GOOD])
-    reply = await llm.complete(ASK, Answer, sampling=Sampling(max_tokens=50))
-    assert reply.parsed == Answer(answer="Ann", sure=True)
-    assert [request.sampling.max_tokens for request in engine.requests] == [50, 100]
-    assert outcomes(log) == ["truncated", "ok"]
 
 
 async def test_a_reply_that_stays_cut_off_is_never_parsed_as_if_whole() -> None:
@@ -115,13 +103,6 @@ async def test_a_reply_that_is_never_valid_is_an_error(text: str) -> None:
     assert len(engine.requests) == 3
 
 
-async def test_repair_attempts_can_be_none() -> None:
-    llm, engine, _ = client_of(["no"], replace(QUICK, repair_attempts=0))
-    with pytest.raises(ReplyInvalid):
-        await llm.complete(ASK, Answer)
-    assert len(engine.requests) == 1
-
-
 async def test_retryable_errors_are_retried_and_others_are_not() -> None:
     llm, engine, log = client_of([GONE, EngineTimeout("slow", hint="wait"), "hello"])
     assert (await llm.complete(ASK)).text == "hello"
@@ -137,12 +118,6 @@ async def test_retryable_errors_are_retried_and_others_are_not() -> None:
     with pytest.raises(EngineUnavailable):
         await llm.complete(ASK)
     assert len(engine.requests) == 1 + QUICK.max_retries
-
-
-async def test_a_bug_in_an_engine_is_not_dressed_up() -> None:
-    llm, _, _ = client_of([ZeroDivisionError("bug")])
-    with pytest.raises(ZeroDivisionError):
-        await llm.complete(ASK)
 
 
 class SlowEngine(SchemaEngine):
@@ -273,18 +248,6 @@ async def test_no_more_calls_at_once_than_the_engine_takes(policy: Policy, most:
     assert (engine.calls, engine.most) == (12, most)
 
 
-def test_a_client_serves_one_event_loop_after_another() -> None:
-    llm = Client(SlowEngine(0.001, concurrency=1), MemoryCallLog(), QUICK)
-
-    async def several(start: int) -> None:
-        numbers = range(start, start + 3)
-        await asyncio.gather(*(llm.complete([Message("user", str(n))]) for n in numbers))
-
-    asyncio.run(several(0))
-    asyncio.run(several(3))
-    assert llm.usage()[""].calls == 6
-
-
 async def test_usage_by_stage_counts_replays_apart() -> None:
     log = MemoryCallLog()
     done = Completion("hello", "stop", TokenUsage(100, 7, cached_tokens=40))
@@ -349,40 +312,6 @@ async def test_a_prompt_that_cannot_fit_is_not_sent() -> None:
     assert not log.records
 
 
-class CountingEngine(SchemaEngine):
-    counted = 0
-
-    async def count_prompt_tokens(self, request: Request) -> int:
-        self.counted += 1
-        return await super().count_prompt_tokens(request)
-
-
-async def test_a_prompt_that_must_fit_is_not_counted() -> None:
-    engine = CountingEngine(context_tokens=8192)
-    llm = Client(engine, MemoryCallLog(), QUICK)
-    await llm.complete([Message("user", "é" * 2000)])
-    assert engine.counted == 0
-    await llm.complete([Message("user", "é" * 4000)])
-    assert engine.counted == 1
-
-
-TOOL = Tool("look", "Look it up.", {"type": "object", "properties": {}})
-
-
-async def test_tool_calls_come_through() -> None:
-    called = Completion("", "tool_calls", TokenUsage(5, 3), (ToolCall("1", "look", "{}"),))
-    llm, engine, _ = client_of([called])
-    reply = await llm.complete(ASK, tools=[TOOL])
-    assert reply.tool_calls == called.tool_calls
-    assert engine.requests[0].tools == (TOOL,)
-
-
-async def test_tools_need_a_model_that_has_them() -> None:
-    llm = Client(SchemaEngine(), MemoryCallLog())
-    with pytest.raises(UsageError):
-        await llm.complete(ASK, tools=[TOOL])
-
-
 @pytest.mark.parametrize(("said", "expected"), [("Yes", 0.8), ("No", 0.2)])
 async def test_the_probability_of_yes(said: str, expected: float) -> None:
     made = Completion(said, "stop", TokenUsage(5, 1), logprobs=(-0.22314355131420976,))
@@ -395,29 +324,6 @@ async def test_yes_without_its_probability_is_not_guessed() -> None:
     llm, _, _ = client_of(["Yes"])
     with pytest.raises(ReplyInvalid):
         await llm.probability_of_yes(ASK)
-
-
-@pytest.mark.parametrize("reason", ["stop", "length"])
-async def test_free_text_is_returned_as_written(reason: FinishReason) -> None:
-    text = "Here:\n```\ncode\n```"
-    llm, _, _ = client_of([Completion(text, reason, TokenUsage(1, 1)), text])
-    assert (await llm.complete(ASK)).text == text
-
-
-async def test_counts_come_from_the_engine() -> None:
-    llm, engine, _ = client_of([])
-    assert await llm.count_tokens(["one two", "", "three."]) == [2, 0, 2]
-    assert await llm.count_prompt_tokens(ASK, AllOptional) == await engine.count_prompt_tokens(
-        Request(tuple(ASK))
-    )
-    assert (llm.model_id, llm.context_tokens, llm.native_tools) == ("fake/scripted", 32_768, True)
-
-
-async def test_backoff_grows() -> None:
-    llm, _, _ = client_of([GONE, GONE, "hello"], Policy(backoff_s=0.04))
-    began = time.perf_counter()
-    await llm.complete(ASK)
-    assert time.perf_counter() - began >= 0.02 + 0.04
 
 
 LOST = EngineLost("gone", hint="wait")
@@ -463,11 +369,6 @@ class Miscounting(ScriptedEngine):
 LATE = EngineTimeout("/tokenize did not answer in time", hint="wait")
 
 
-async def test_counting_waits_for_the_server_too() -> None:
-    client = Client(Miscounting(LOST, 3), MemoryCallLog(), Policy(backoff_s=0.001, max_retries=0))
-    assert await client.count_tokens(["one two"]) == [2]
-
-
 @pytest.mark.parametrize("failure", [LATE, GONE])
 async def test_a_count_that_fails_for_now_is_retried_as_a_call_is(failure: EngineError) -> None:
     def llm(times: int) -> Client:
@@ -478,10 +379,3 @@ async def test_a_count_that_fails_for_now_is_retried_as_a_call_is(failure: Engin
     assert (await llm(2).complete([Message("user", "word " * 200)])).text == "hello"
     with pytest.raises(type(failure), match=failure.message):
         await llm(3).count_tokens(["one two"])
-
-
-async def test_a_count_that_is_refused_is_not_asked_for_again() -> None:
-    engine = Miscounting(EngineRejected("no", hint="change it"), 1)
-    with pytest.raises(EngineRejected):
-        await Client(engine, MemoryCallLog(), QUICK).count_tokens(["one two"])
-    assert engine.times == 0

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.errors import EngineTimeout, EngineUnavailable
 from mgl.llm.base import Completion, Message, Request
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
-from mgl.llm.concurrency import POLL_SECONDS, START, Limiter, Portal, for_each
+from mgl.llm.concurrency import Limiter, Portal, for_each
 from mgl.llm.fakes import SchemaEngine
 
 MOST = 32
@@ -84,57 +83,6 @@ async def limits(server: Server, ticks: int) -> list[int]:
 async def test_the_limit_comes_to_what_the_server_takes_and_stays_near(takes: int) -> None:
     seen = await limits(Server(takes), 40 * takes)
     assert all(takes <= limit <= takes + 3 for limit in seen[-20 * takes :]), seen
-
-
-async def test_it_starts_low_and_never_passes_the_bound() -> None:
-    seen = await limits(Server(10 * MOST), 3000)
-    assert seen[0] == START
-    assert max(seen) == seen[-1] == MOST
-
-
-async def test_where_nobody_tells_the_limit_is_the_engines_own() -> None:
-    async def untold() -> int | None:
-        return None
-
-    slots = telling(untold, Clock(), untold=5)
-    async with slots:
-        assert slots.limit == 5
-    assert slots.limit == 5
-
-
-async def test_one_look_is_asked_at_a_time_and_not_too_often() -> None:
-    clock, looks, answer = Clock(), 0, asyncio.Event()
-
-    async def slow() -> int | None:
-        nonlocal looks
-        looks += 1
-        await answer.wait()
-        return 0
-
-    slots = telling(slow, clock)
-
-    async def call() -> None:
-        async with slots:
-            pass
-
-    tasks = [asyncio.create_task(call()) for _ in range(9)]
-    await settle()
-    assert sum(task.done() for task in tasks) == 8, "only the one that looks waits for the look"
-    answer.set()
-    await asyncio.gather(*tasks)
-    await call()
-    assert looks == 1
-    clock.now += POLL_SECONDS
-    await call()
-    assert looks == 2
-
-
-async def test_a_server_that_does_not_answer_the_look_is_no_error_of_the_look() -> None:
-    async def broken() -> int | None:
-        raise EngineUnavailable("gone", hint="wait")
-
-    async with telling(broken, Clock(), untold=3) as slots:
-        assert slots.limit == 3
 
 
 Step = st.tuples(
@@ -220,39 +168,6 @@ def test_never_above_the_limit_never_a_lost_slot_always_progress(
     asyncio.run(run())
 
 
-async def test_who_comes_behind_a_cancelled_waiter_gets_the_free_slot() -> None:
-    slots, leave = Limiter(1), asyncio.Event()
-
-    async def call() -> None:
-        async with slots:
-            await leave.wait()
-
-    inside, waiter = asyncio.create_task(call()), asyncio.create_task(call())
-    await settle()
-    newcomer = asyncio.create_task(call())  # runs before the waiter learns of its end
-    leave.set()
-    waiter.cancel()
-    async with asyncio.timeout(5):
-        await asyncio.gather(inside, newcomer)
-    assert slots.taken == 0
-
-
-async def test_a_hung_request_keeps_its_own_slot_until_its_deadline_and_no_other() -> None:
-    class Hangs(SchemaEngine):
-        async def generate(self, request: Request) -> Completion:
-            if request.messages[0].content == "hang":
-                await asyncio.sleep(60)
-            return await super().generate(request)
-
-    llm = Client(Hangs(), MemoryCallLog(), Policy(timeout_s=0.3, max_retries=0, concurrency=2))
-    hung = asyncio.create_task(llm.complete([Message("user", "hang")]))
-    await asyncio.sleep(0)
-    await asyncio.gather(*(llm.complete([Message("user", f"{n}")]) for n in range(20)))
-    assert not hung.done()
-    with pytest.raises(EngineTimeout):
-        await hung
-
-
 async def test_clients_side_by_side_share_the_slots_and_record_each_for_itself() -> None:
     class Counts(SchemaEngine):
         now = most = 0
@@ -332,15 +247,6 @@ def test_results_and_errors_come_back_and_the_loop_stays_the_same() -> None:
         with pytest.raises(ValueError, match="no"):
             portal.run(fail)
         assert portal.run(loop_id) == first
-
-
-async def test_it_works_where_a_loop_runs_already() -> None:
-    async def answer() -> int:
-        await asyncio.sleep(0)
-        return 42
-
-    with Portal() as portal:
-        assert portal.run(answer) == 42
 
 
 def test_an_interrupt_cancels_the_task_and_waits_for_its_clean_up(

@@ -6,38 +6,29 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import EngineUnavailable
-from mgl.llm.base import Completion, Engine, Message, Request, TokenUsage
+from mgl.llm.base import Engine, Message, Request
 from mgl.llm.engines.deferred import DeferredEngine
+from mgl.llm.fakes import ScriptedEngine
 from mgl.store import Store
 
 REQUEST = Request((Message("user", "hi"),))
 
 
-class CountingEngine:
-    """Counts words, and what it was asked."""
-
-    model_id = "m"
-    context_tokens = 100
-    native_tools = False
-    concurrency = 1
+class CountingEngine(ScriptedEngine):
+    """Remembers what it counted, and whether it was closed."""
 
     def __init__(self) -> None:
+        super().__init__(["hi"] * 9, model_id="m", context_tokens=100)
         self.counted: list[str] = []
         self.closed = False
 
-    async def generate(self, request: Request) -> Completion:
-        return Completion(request.messages[0].content, "stop", TokenUsage(1, 1))
-
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         self.counted.extend(texts)
-        return [len(text.split()) for text in texts]
+        return await super().count_tokens(texts)
 
     async def count_prompt_tokens(self, request: Request) -> int:
         self.counted.append("prompt")
-        return 7 + len(request.messages[0].content)
-
-    async def count_waiting(self) -> int | None:
-        return 3
+        return await super().count_prompt_tokens(request)
 
     async def aclose(self) -> None:
         self.closed = True
@@ -80,12 +71,12 @@ async def test_counts_are_asked_for_once_over_runs(tmp_path: Path) -> None:
     with Store.open(tmp_path / "mgl.sqlite") as store:
         engine = deferred(first, store)
         assert await engine.count_tokens(texts) == [2, 1, 2, 0]
-        assert await engine.count_prompt_tokens(REQUEST) == 9
+        assert await engine.count_prompt_tokens(REQUEST) == 5
         assert first.engines[0].counted == ["a b", "c", "", "prompt"]
     with Store.open(tmp_path / "mgl.sqlite") as store:
         engine = deferred(second, store)
         assert await engine.count_tokens(texts) == [2, 1, 2, 0]
-        assert await engine.count_prompt_tokens(REQUEST) == 9
+        assert await engine.count_prompt_tokens(REQUEST) == 5
         assert second.engines == []
         assert await engine.count_tokens(["c", "new words here"]) == [1, 3]
         assert second.engines[0].counted == ["new words here"]

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel, create_model
 
-from mgl.errors import EngineRejected, EngineUnavailable
-from mgl.llm.base import Message, Request, Sampling
+from mgl.llm.base import Message
 from mgl.llm.calls import MemoryCallLog
-from mgl.llm.capabilities import Capabilities, Endpoint
+from mgl.llm.capabilities import Capabilities
 from mgl.llm.client import Client, Policy
-from mgl.llm.engines.openai import OpenAIEngine
-from mgl.llm.engines.server import read_metrics
-from mgl.models.profiles import load_profile
 from tests.llm.server import MODEL, OTHER, VLLM, Answered, Route, Server, chat, connect, serving
 from tests.llm.shapes import Answer
 from tests.serving.makes import STRUCTURED, constraints
@@ -87,13 +82,6 @@ async def test_a_grammar_that_is_refused_gives_way_to_what_is_looser() -> None:
         assert llm.usage()["build"].calls == 1
 
 
-async def test_a_compilation_that_timed_out_is_not_retried_blindly() -> None:
-    async with client_of(honouring(JSON, REGEX), TIMED_OUT, chat(GOOD)) as (llm, server, log):
-        await llm.complete(ASK, Answer)
-        assert sent(server) == [[JSON], [REGEX]]
-        assert ways(log) == [(REGEX, 1)]
-
-
 async def test_what_was_given_up_for_a_schema_is_remembered() -> None:
     replies = (BAD_GRAMMAR, chat(GOOD), chat(GOOD), chat('{"id": "a"}'))
     async with client_of(honouring(LARK, JSON), *replies) as (llm, server, log):
@@ -124,13 +112,6 @@ async def test_in_the_end_nothing_is_sent_and_the_reply_is_checked() -> None:
         assert ways(log) == [(None, 1)]
 
 
-async def test_without_a_probe_a_refused_constraint_is_given_up_too() -> None:
-    async with client_of(None, BAD_GRAMMAR, BAD_GRAMMAR, chat(GOOD)) as (llm, server, log):
-        await llm.complete(ASK, Answer)
-        assert sent(server) == [[JSON, "response_format"], ["response_format"], []]
-        assert ways(log) == [(None, 2)]
-
-
 async def test_an_ignored_response_format_is_sent_and_called_no_constraint() -> None:
     honoured = honouring(ignored=("response_format",))
     async with client_of(honoured, chat(GOOD), routes=OTHER) as (llm, server, log):
@@ -146,13 +127,6 @@ async def test_a_constraint_dropped_in_silence_is_given_up_at_the_repair() -> No
         assert sent(server) == [[LARK], [JSON]]
         assert [call.outcome for call in log.records] == ["invalid", "ok"]
         assert ways(log) == [(LARK, 0), (JSON, 1)]
-
-
-async def test_a_reply_of_the_right_form_speaks_for_its_constraint() -> None:
-    wrong = chat('{"answer":"","sure":true}')
-    async with client_of(honouring(LARK, JSON), wrong, chat(GOOD)) as (llm, server, _):
-        await llm.complete(ASK, Answer)
-        assert sent(server) == [[LARK], [LARK]]
 
 
 async def test_a_schema_that_grammars_cannot_say_goes_as_json() -> None:
@@ -172,13 +146,6 @@ async def test_other_failures_of_the_server_are_no_reason_to_loosen() -> None:
         await llm.complete(ASK, Answer)
         assert sent(server) == [[LARK], [LARK]]
         assert [call.outcome for call in log.records] == ["failed", "ok"]
-
-
-async def test_a_refusal_without_a_constraint_is_an_error() -> None:
-    async with client_of(honouring(LARK), BAD_GRAMMAR) as (llm, server, _):
-        with pytest.raises(EngineRejected):
-            await llm.complete(ASK)
-        assert len(server.bodies()) == 1
 
 
 def chosen(*tokens: tuple[str, dict[str, float]]) -> dict[str, Any]:
@@ -215,13 +182,6 @@ async def test_a_choice_comes_out_of_its_object_with_its_probability(reply: Any)
         assert made.text == "No"
 
 
-async def test_choices_go_by_the_servers_own_way_for_them() -> None:
-    reply = chosen(("No", {"No": 0.6, "Yes": 0.2}))
-    async with client_of(honouring(CHOICE, LARK), reply) as (llm, server, _):
-        assert await llm.probability_of_yes(ASK) == pytest.approx(0.25)
-        assert sent(server) == [[CHOICE]]
-
-
 # Cancelling a call frees what it held in the server.
 
 
@@ -253,50 +213,3 @@ async def test_a_cancelled_call_closes_its_connection() -> None:
         with pytest.raises(asyncio.CancelledError):
             await call
         await llm.aclose()
-
-
-@pytest.mark.server
-async def test_a_cancelled_generation_frees_its_slot_in_a_real_server() -> None:
-    base_url = os.environ.get("MGL_BASE_URL")
-    if not base_url:
-        pytest.skip("MGL_BASE_URL names no server")
-    profile = load_profile(os.environ.get("MGL_MODEL", "smollm2-135m"))
-    endpoint = Endpoint(base_url, os.environ.get("MGL_API_KEY"), capabilities=honouring(REGEX))
-    engine = await OpenAIEngine.connect(endpoint, profile, model_id="m")
-    if engine._server.kind != "vllm":
-        pytest.skip("the server is not vLLM")
-
-    async def running() -> int:
-        page = await engine._http.get_text("/metrics", 30.0)
-        name = "vllm:num_requests_running"
-        return round(sum(value for one, _, value in read_metrics(page) if one == name))
-
-    async def until(reached: Callable[[int], bool]) -> None:
-        for _ in range(600):
-            if reached(await running()):
-                return
-            await asyncio.sleep(0.1)
-        raise AssertionError(f"{await running()} requests run")
-
-    before, many = await running(), 4
-    # A reply that is held to three thousand digits ends by being cancelled, and by nothing else.
-    digits = {"type": "object", "properties": {"n": {"type": "string", "pattern": "^[0-9]{3000}$"}}}
-    request = Request(
-        (Message("user", "Count."),),
-        {**digits, "required": ["n"], "additionalProperties": False},
-        sampling=Sampling(max_tokens=6000),
-    )
-    calls = asyncio.gather(*(engine.generate(request) for _ in range(many)))
-    await until(lambda now: now >= before + many)
-    calls.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await calls
-    await until(lambda now: now <= before)
-    await engine.aclose()
-
-
-async def test_a_server_that_dies_is_no_reason_to_loosen() -> None:
-    async with client_of(honouring(LARK, JSON), *[Answered(502, "<html>")] * 2) as (llm, server, _):
-        with pytest.raises(EngineUnavailable):
-            await llm.complete(ASK, Answer)
-        assert sent(server) == [[LARK], [LARK]]

@@ -59,21 +59,3 @@ async def test_what_room_there_is_is_used() -> None:
     assert shown[1] == "short one"
     used = sum(await client.count_tokens(shown))
     assert 0.85 < used / available_tokens(client, 3, reserve=100) <= 1
-
-
-async def test_a_text_whose_tokens_stand_at_its_beginning_fits_too() -> None:
-    client = llm(700)
-    (shown,) = await fit_texts(client, ["! " * 1000 + " " * 100_000 + "end"], reserve=0)
-    assert (await client.count_tokens([shown]))[0] <= available_tokens(client, 1, reserve=0)
-
-
-async def test_texts_of_few_bytes_need_no_tokenizer() -> None:
-    class Unreachable(ScriptedEngine):
-        async def count_tokens(self, texts: object) -> list[int]:
-            raise AssertionError(texts)
-
-    client = Client(Unreachable([], context_tokens=1000), MemoryCallLog())
-    assert await fit_texts(client, ["a few", "words \ud83d"], reserve=0) == [
-        "a few",
-        "words \ud83d",
-    ]

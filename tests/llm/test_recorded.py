@@ -16,7 +16,7 @@ from mgl.errors import (
 )
 from mgl.llm.base import Message
 from mgl.llm.client import Client, Policy
-from mgl.llm.engines.recorded import REPLAYING, ModelFacts, RecordedCalls, recorded_engine
+from mgl.llm.engines.recorded import REPLAYING, ModelFacts, RecordedCalls, RecordedEngine
 from mgl.llm.fakes import ScriptedEngine
 from mgl.store import Store
 
@@ -37,7 +37,7 @@ FACTS = ModelFacts(
 
 
 def replaying(store: Store) -> Client:
-    return Client(recorded_engine(store, FACTS), RecordedCalls(store), REPLAYING)
+    return Client(RecordedEngine(store, FACTS), RecordedCalls(store), REPLAYING)
 
 
 @pytest.fixture
@@ -61,12 +61,6 @@ async def test_a_failure_is_as_it_was(store: Store, kind: type[EngineError]) -> 
         await replaying(store).complete(ASK)
     assert type(caught.value) is kind
     assert caught.value.message == "it went wrong"
-
-
-async def test_a_completion_goes_before_a_failure(store: Store) -> None:
-    scripted = ScriptedEngine([EngineTimeout("late", hint="wait"), "A friend of Bo."])
-    await Client(scripted, store.call_log(), Policy(backoff_s=0)).complete(ASK)
-    assert (await replaying(store).complete(ASK)).text == "A friend of Bo."
 
 
 async def test_what_was_never_said_or_lost_is_not_known(store: Store) -> None:

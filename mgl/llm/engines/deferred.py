@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from mgl.llm.base import Completion, Engine, Request
-from mgl.llm.calls import TokenCounts, call_key
+from mgl.llm.calls import TokenCounts, prompt_label
 
 
 class DeferredEngine:
@@ -77,7 +77,7 @@ class DeferredEngine:
         return [counted[text] if (n := known[text]) is None else n for text in texts]
 
     async def count_prompt_tokens(self, request: Request) -> int:
-        label = f"prompt {call_key(self.model_id, request)}"
+        label = prompt_label(self.model_id, request)
         (tokens,) = self._store.token_counts(self.model_id, [label])
         if tokens is None:
             tokens = await (await self._open()).count_prompt_tokens(request)

@@ -24,8 +24,8 @@ from typing import Any, Final
 
 from mgl.llm.base import Request
 from mgl.llm.calls import content_hash
-from mgl.llm.grammar import Node, literals, to_ebnf, to_lark, to_regex
-from mgl.llm.schemas import compile_schema, plain
+from mgl.llm.grammar import Node, to_ebnf, to_lark, to_regex
+from mgl.llm.schemas import compile_request, plain
 
 CHOSEN: Final = "choice"
 """The field that holds the choice if choices are sent as a schema."""
@@ -50,7 +50,9 @@ class Format:
 
 
 def _tree(request: Request) -> Node:
-    return literals(request.choices) if request.choices else compile_schema(_schema(request))
+    tree = compile_request(request)
+    assert tree is not None, "formats are for requests with a schema or choices"
+    return tree
 
 
 def _schema(request: Request) -> Mapping[str, Any]:

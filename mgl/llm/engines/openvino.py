@@ -25,8 +25,8 @@ import numpy as np
 
 from mgl.errors import EngineRejected, EngineUnavailable, EngineUnusable, ResourceError
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
-from mgl.llm.grammar import literals, to_ebnf
-from mgl.llm.schemas import compile_schema
+from mgl.llm.grammar import to_ebnf
+from mgl.llm.schemas import compile_request
 from mgl.models.files import hold_lock
 
 CACHE_GB = 2
@@ -106,7 +106,9 @@ class OpenVinoEngine:
         if self._closed:
             raise EngineUnusable("the engine is closed", hint="open another")
         loop = asyncio.get_running_loop()
-        job = _Job(request, _grammar(request), loop, loop.create_future())
+        tree = compile_request(request)
+        grammar = None if tree is None else to_ebnf(tree)
+        job = _Job(request, grammar, loop, loop.create_future())
         self._inbox.put(job)
         try:
             return await job.future
@@ -233,8 +235,7 @@ class OpenVinoEngine:
             text = self._tokenizer.decode(output.generated_ids)
         logprobs = tuple(output.generated_log_probs) if job.request.choices else ()
         usage = TokenUsage(job.prompt_tokens, len(output.generated_ids))
-        constrained = bool(job.request.json_schema or job.request.choices)
-        way = "grammar (ebnf)" if constrained else None
+        way = None if job.grammar is None else "grammar (ebnf)"
         _succeed(job, Completion(text, reason, usage, logprobs=logprobs, way=way))
         return True
 
@@ -306,14 +307,6 @@ def convert(genai: Any, weights: Path, folder: Path) -> Path:
         link.unlink()
         part.rename(kept)
     return kept
-
-
-def _grammar(request: Request) -> str | None:
-    if request.choices:
-        return to_ebnf(literals(request.choices))
-    if request.json_schema is not None:
-        return to_ebnf(compile_schema(request.json_schema))
-    return None
 
 
 def _pieces(text: str) -> list[str]:

@@ -1,6 +1,6 @@
 """A model that repeats what was recorded, and nothing else: to replay a run without the model.
 
-    >>> engine = recorded_engine(store, model)                  # doctest: +SKIP
+    >>> engine = RecordedEngine(store, model)                   # doctest: +SKIP
     >>> llm = Client(engine, RecordedCalls(store), REPLAYING)   # doctest: +SKIP
 
 The client replays completions from the log. A call that it asks the engine for has none: it failed
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final
 
 from mgl.errors import (
     ContextOverflow,
@@ -21,10 +21,9 @@ from mgl.errors import (
     EngineTimeout,
     EngineUnavailable,
 )
-from mgl.llm.base import Completion, Engine, Request
-from mgl.llm.calls import CallRecord, RecordedRun, call_key
+from mgl.llm.base import Completion, Request
+from mgl.llm.calls import CallRecord, RecordedRun, call_key, prompt_label
 from mgl.llm.client import Policy
-from mgl.llm.engines.deferred import DeferredEngine
 from mgl.models.profiles import EngineName
 
 REPLAYING: Final = Policy(max_retries=0, outage_s=0.0)
@@ -74,7 +73,10 @@ class RecordedCalls:
 
 
 class RecordedEngine:
-    """An ``Engine`` that fails as it failed; EngineUnavailable for calls that were never made."""
+    """An ``Engine`` that fails as it failed; EngineUnavailable for what was never asked.
+
+    It knows every token count in the store.
+    """
 
     def __init__(self, store: RecordedRun, facts: ModelFacts) -> None:
         self._store = store
@@ -91,11 +93,16 @@ class RecordedEngine:
             known.error or "", hint="the recorded call failed the same way"
         )
 
-    async def count_tokens(self, texts: Sequence[str]) -> NoReturn:
-        raise self._not_recorded(f"a token count of {len(texts)} texts")
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        counts = self._store.token_counts(self.model_id, texts)
+        known = [tokens for tokens in counts if tokens is not None]
+        if len(known) < len(texts):
+            raise self._not_recorded("a token count")
+        return known
 
-    async def count_prompt_tokens(self, request: Request) -> NoReturn:
-        raise self._not_recorded(f"a token count of {len(request.messages)} messages")
+    async def count_prompt_tokens(self, request: Request) -> int:
+        (tokens,) = await self.count_tokens([prompt_label(self.model_id, request)])
+        return tokens
 
     async def count_waiting(self) -> int | None:
         return None
@@ -108,19 +115,3 @@ class RecordedEngine:
             f"the log in {self._store.path} lacks {what} of {self.model_id}",
             hint="replay with the MGL_HOME and the code that the run was made with",
         )
-
-
-def recorded_engine(store: RecordedRun, facts: ModelFacts) -> DeferredEngine:
-    """Make the engine of a replay; it knows every token count in the store."""
-
-    async def start() -> Engine:
-        return RecordedEngine(store, facts)
-
-    return DeferredEngine(
-        start,
-        store,
-        model_id=facts.model_id,
-        context_tokens=facts.context_tokens,
-        native_tools=facts.native_tools,
-        concurrency=facts.concurrency,
-    )

@@ -21,8 +21,8 @@ from typing import Any
 
 from mgl.errors import EngineUnavailable, ResourceError, UsageError
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
-from mgl.llm.grammar import literals, to_lark
-from mgl.llm.schemas import compile_schema
+from mgl.llm.grammar import to_lark
+from mgl.llm.schemas import compile_request
 
 
 class TransformersEngine:
@@ -39,7 +39,8 @@ class TransformersEngine:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="mgl-transformers")
 
     async def generate(self, request: Request) -> Completion:
-        grammar = _grammar(request)
+        tree = compile_request(request)
+        grammar = None if tree is None else to_lark(tree)
         stopped = threading.Event()
         loop = asyncio.get_running_loop()
         try:
@@ -130,14 +131,6 @@ class TransformersEngine:
             for score, token in zip(scores, written, strict=False)
         )
         return tuple(value if math.isfinite(value) else 0.0 for value in chosen)
-
-
-def _grammar(request: Request) -> str | None:
-    if request.choices:
-        return to_lark(literals(request.choices))
-    if request.json_schema is not None:
-        return to_lark(compile_schema(request.json_schema))
-    return None
 
 
 def _load(weights: Path) -> tuple[Any, Any, Any, Any]:

@@ -182,7 +182,7 @@ async def test_sentence_citation_is_exact_by_construction(
     make_tools: MakeTools, tale: Document
 ) -> None:
     config = MindGraphConfig(chunk_tokens=20, cite="sentence")
-    tools = make_tools(SchemaEngine(seed=5))
+    tools = make_tools(SchemaEngine(seed=4))
     memory = MindGraph(tools, tale, [QUESTION], config)
     await memory.build()
     reasons = {row.reason for row in tools.store.edits(memory.id) if row.outcome == "rejected"}
