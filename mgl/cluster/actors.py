@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import socket
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 from uuid import uuid4
 
 from mgl.errors import MglError, UsageError
@@ -37,14 +37,9 @@ from mgl.evaluation.runs.units import (
 )
 from mgl.lab.model import ModelChoice
 from mgl.lab.workplace import Workplace
-from mgl.llm.calls import CallRecord
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.models import shipped
 from mgl.store import Store
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 __all__ = ["WORKER", "Home", "HomeStore", "Message", "Worker"]
 
@@ -77,56 +72,40 @@ class Home:
         return self._messages.pop(unit, [])
 
 
+def _forward(method: str) -> Any:
+    """Make a method that calls the home; an error of mgl that was raised there is raised here."""
+
+    def call(self: HomeStore, *arguments: Any, **named: Any) -> Any:
+        try:
+            return self.ray.get(self.home.call.remote(method, *arguments, **named))
+        except self.ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, MglError):
+                raise error.cause from None
+            raise
+
+    return call
+
+
 class HomeStore(Store):
     """A store whose calls, deletions, token counts and vectors are the home's."""
 
-    _ray: Any
-    _home: Any
+    ray: Any
+    home: Any
 
     @classmethod
     def over(cls, path: Path, ray: Any, home: Any) -> Self:
         """Open a store at ``path`` over the actor ``home``."""
         store = cls.open(path)
-        store._ray, store._home = ray, home
+        store.ray, store.home = ray, home
         return store
 
-    def add_call(
-        self, call: CallRecord, memory_id: str | None, *, since: int | None = None
-    ) -> None:
-        self._call("add_call", call, memory_id, since=since)
-
-    def count_deletions(self, conversation_id: str | None = None) -> int:
-        count: int = self._call("count_deletions", conversation_id)
-        return count
-
-    def find_call(self, key: str) -> CallRecord | None:
-        found: CallRecord | None = self._call("find_call", key)
-        return found
-
-    def token_counts(self, model_id: str, texts: Sequence[str]) -> list[int | None]:
-        counts: list[int | None] = self._call("token_counts", model_id, texts)
-        return counts
-
-    def put_token_counts(self, model_id: str, counts: Mapping[str, int]) -> None:
-        self._call("put_token_counts", model_id, counts)
-
-    def vectors(self, model_id: str, texts: Sequence[str]) -> list[NDArray[np.float32] | None]:
-        found: list[NDArray[np.float32] | None] = self._call("vectors", model_id, texts)
-        return found
-
-    def put_vectors(
-        self, model_id: str, texts: Sequence[str], vectors: NDArray[np.float32]
-    ) -> None:
-        self._call("put_vectors", model_id, texts, vectors)
-
-    def _call(self, method: str, *arguments: Any, **named: Any) -> Any:
-        """Call the home; an error of mgl that was raised there is raised here."""
-        try:
-            return self._ray.get(self._home.call.remote(method, *arguments, **named))
-        except self._ray.exceptions.RayTaskError as error:
-            if isinstance(error.cause, MglError):
-                raise error.cause from None
-            raise
+    add_call = _forward("add_call")
+    count_deletions = _forward("count_deletions")
+    find_call = _forward("find_call")
+    token_counts = _forward("token_counts")
+    put_token_counts = _forward("put_token_counts")
+    vectors = _forward("vectors")
+    put_vectors = _forward("put_vectors")
 
 
 class Worker:

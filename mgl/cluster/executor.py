@@ -163,12 +163,12 @@ class _Sharded:
         return record, seconds
 
     async def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, Seconds]:
-        verdict, seconds = await self._send("judge", record, seat)
-        return verdict, seconds
+        judged: tuple[VerdictRecord, Seconds] = await self._send("judge", record, seat)
+        return judged
 
     async def compare(self, first: Record, second: Record) -> tuple[VerdictRecord, Seconds]:
-        verdict, seconds = await self._send("compare", first, second)
-        return verdict, seconds
+        compared: tuple[VerdictRecord, Seconds] = await self._send("compare", first, second)
+        return compared
 
     async def _send(
         self, method: str, *arguments: Any, unit: str = WORKER, to: Observer | None = None

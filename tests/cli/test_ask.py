@@ -110,13 +110,6 @@ def test_a_memory_built_for_several_questions_or_none_answers_each(
     assert ask_json(mgl, book, "Who?", *options)["memory_id"] == several["memory_id"]
 
 
-def test_other_options_build_another_memory(mgl: Mgl, book: Path, options: tuple[str, ...]) -> None:
-    one = ask_json(mgl, book, QUESTION, *options)
-    other = ask_json(mgl, book, QUESTION, *options, "--set", "chunk_tokens=48")
-    assert one["memory_id"] != other["memory_id"]
-    assert len(json.loads(mgl("list", "--json").stdout)) == 2
-
-
 def test_what_was_built_is_listed_shown_logged_and_exported(
     mgl: Mgl, book: Path, options: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -157,14 +150,3 @@ def test_what_was_built_is_listed_shown_logged_and_exported(
     assert "P7 met P8." in page.read_text()
     refused = mgl("export", memory_id, "--output", tmp_path / "no" / "page.html")
     assert refused.exit_code == 5
-
-
-def test_text_that_would_drive_the_terminal_is_printed_harmlessly(
-    mgl: Mgl, tmp_path: Path, options: tuple[str, ...]
-) -> None:
-    path = tmp_path / "evil\x1b[31m.txt"
-    path.write_text(f"{story(3)} \x1b]0;owned\x07 P3 met P4.")
-    result = mgl("ask", path, QUESTION, *options)
-    assert result.exit_code == 0, result.stderr
-    for output in (result.output, mgl("list").output, mgl("log", "").output):
-        assert "\x1b" not in output

@@ -31,24 +31,6 @@ def test_a_dry_run_tells_the_cost_and_calls_no_model(mgl: Mgl, book: Path, serve
     assert "calls of this model on this machine" in other.stdout
 
 
-def test_a_graph_is_built_listed_shown_and_exported(mgl: Mgl, book: Path, server: Server) -> None:
-    built = mgl("build", book, *SERVED, "--base-url", server.url, "--json")
-    assert built.exit_code == 0, built.output
-    made = json.loads(built.stdout)
-    assert made["stats"]["nodes"] == 21
-    assert made["stats"]["edges"] == 20
-    chunks = made["stats"]["chunks"]
-    shown = mgl("show", made["memory_id"]).stdout
-    assert f"{chunks} of {chunks} read" in shown
-    assert "p3 (person)" in shown
-    assert f"{chunks}/{chunks} chunks" in mgl("list").stdout
-    calls = len(server.seen)
-    assert mgl("build", book, *SERVED, "--base-url", server.url).exit_code == 0
-    assert len(server.seen) == calls
-    page = mgl("export", made["memory_id"], "--format", "html", "--output", book.parent / "g.html")
-    assert page.exit_code == 0, page.output
-
-
 def test_what_a_graph_or_a_memory_cannot_do(mgl: Mgl, book: Path, server: Server) -> None:
     for arguments in (
         ("ask", book, "Who?", *SERVED, "--base-url", server.url),

@@ -284,14 +284,6 @@ def test_what_cannot_be_done_changes_nothing(
     assert export(mgl, diary) == before
 
 
-def test_everything_remembered_is_exported(mgl: Mgl, diary: str, tmp_path: Path) -> None:
-    path = tmp_path / "diary.json"
-    assert mgl("export", diary, "--output", path).stdout == ""
-    exported = json.loads(path.read_text())
-    assert exported == export(mgl, diary)
-    assert [turn["text"] for turn in exported["turns"]] == [text for *_, text in LINES]
-
-
 def test_what_was_said_cannot_drive_the_terminal(
     mgl: Mgl, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
@@ -305,6 +297,7 @@ def test_what_was_said_cannot_drive_the_terminal(
         ("show", name),
         ("show", name, "t1"),
         ("show", name, "\x1b[2J"),
+        ("log", name),
         ("forget", name, "--topic", "t1", "--yes"),
     ):
         said = mgl(*arguments)

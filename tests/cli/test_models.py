@@ -82,9 +82,3 @@ def test_wrong_weights_are_named_and_never_listed_as_here(
     assert "tiny" in result.stderr
     (row,) = [line.split() for line in result.stdout.splitlines() if line.startswith("tiny ")]
     assert row[6] == "-"
-
-
-def test_get_without_a_source_says_what_to_do(mgl: Mgl, profiles: Path) -> None:
-    result = mgl("models", "get", "tiny", "--models", profiles)
-    assert result.exit_code == 5
-    assert "--allow-hub" in result.stderr

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from mgl.cli import progress
-from mgl.cli.output import clean, one_line, print_json, print_table
+from mgl.cli.output import print_json
 
 BAR = """
 import time
@@ -83,12 +83,6 @@ def test_a_terminal_gets_a_bar_with_the_time_left_and_stdout_stays_clean() -> No
         assert expected in drawn
 
 
-def test_control_characters_never_reach_the_terminal() -> None:
-    hostile = "a\x1b[31mb\x07\u202ec\td\ne\x9b"
-    assert clean(hostile) == "a�[31mb��c\td\ne�"
-    assert one_line(" many \n\n words\t here ", 11) == "many words…"
-
-
 def test_json_survives_what_the_terminal_cannot_show(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -97,8 +91,3 @@ def test_json_survives_what_the_terminal_cannot_show(
     out = capsys.readouterr().out
     assert "“é”" in out
     assert '"\\ud83d"' in out
-
-
-def test_tables_line_up(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(("ID", "WHAT"), [("a", "x y"), ("long-id", "")])
-    assert capsys.readouterr().out == "ID       WHAT\na        x y\nlong-id\n"

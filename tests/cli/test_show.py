@@ -68,41 +68,23 @@ def test_of_layers_some_nodes_are_shown_with_what_they_hold(
 ) -> None:
     document = Document.from_text("a.txt", "Ann met Bo.")
     span = document.span(0, 11)
-    entities = tuple(
-        ViewNode(f"e{n}", "entity", f"Name {n}", f"who {n} is", span, 0) for n in range(12)
-    )
-    categories = (
-        ViewNode("c1", "layer 1", "Few", "a few", span, 1, layer=1),
-        ViewNode("c2", "layer 1", "Many", "many", span, 1, layer=1),
-        ViewNode("c3", "layer 2", "All", "all", span, 2, layer=2),
-    )
-    held = [("c1", each.id) for each in entities[:2]] + [("c2", each.id) for each in entities]
-    held += [("c3", "c1"), ("c3", "c2")]
-    edges = tuple(ViewEdge(f"{a}|{b}", a, b, "holds", span, 1) for a, b in held)
-    view = GraphView(memory, "mnemis", "tiny", document, (), 3, (*entities, *categories), edges)
+    entities = [ViewNode(f"e{n}", "entity", f"Name {n}", "", span, 0) for n in range(12)]
+    category = ViewNode("c1", "layer 1", "Many", "many", span, 1, layer=1)
+    edges = tuple(ViewEdge(f"c1|{n}", "c1", each.id, "holds", span, 1) for n, each in
+                  enumerate(entities))  # fmt: skip
+    view = GraphView(memory, "mnemis", "tiny", document, (), 3, (*entities, category), edges)
     monkeypatch.setattr(Lab, "view", lambda *_: view)
     shown = mgl("show", memory).stdout.splitlines()
-    start = shown.index("layer 2: 1 node")
-    assert shown[start + 1 : start + 7] == [
-        "  c3 (layer 2) [0:11] All: all",
-        "    holds 2: Few, Many",
-        "layer 1: 2 nodes",
-        "  c2 (layer 1) [0:11] Many: many",
+    start = shown.index("layer 1: 1 node")
+    assert shown[start + 1 : start + 4] == [
+        "  c1 (layer 1) [0:11] Many: many",
         f"    holds 12: {', '.join(f'Name {n}' for n in range(12))}",
-        "  c1 (layer 1) [0:11] Few: a few",
+        "layer 0: 12 nodes",
     ]
-    bottom = shown[shown.index("layer 0: 12 nodes") :]
-    assert [line.split()[0] for line in bottom[1:11]] == [f"e{n}" for n in range(10)]
-    assert bottom[11] == "  … and 2 more"
-    early = mgl("show", memory, "--step", "1").stdout
-    assert "layer" not in early
-    assert "  e11 (entity) [0:11] Name 11: who 11 is" in early
-
-
-@pytest.mark.parametrize("step", [-1, 99])
-def test_a_step_that_there_is_not_is_refused(mgl: Mgl, memory: str, step: int) -> None:
-    refused = mgl("show", memory, f"--step={step}")
-    assert refused.exit_code == 2
+    assert [line.split()[0] for line in shown[start + 4 : start + 14]] == [
+        f"e{n}" for n in range(10)
+    ]
+    assert shown[start + 14] == "  … and 2 more"
 
 
 def test_a_hyperedge_says_what_it_joins_and_what_is_gone_is_not_shown(

@@ -37,27 +37,6 @@ def test_without_ray_it_says_what_to_install(
 
 
 @pytest.mark.parametrize(
-    "given",
-    [
-        ["--ray-address", "auto"],
-        ["--base-url", "http://a/v1,http://b/v1"],
-        ["--executor", "dask"],
-    ],
-)
-def test_options_that_contradict_each_other(mgl: Mgl, given: list[str]) -> None:
-    assert mgl("eval", "run", "tiny", *given).exit_code == 2
-
-
-@pytest.mark.parametrize("verb", ["verify", "replay"])
-def test_what_asks_no_model_has_nothing_to_shard(mgl: Mgl, verb: str, tmp_path: Path) -> None:
-    assert mgl("eval", verb, tmp_path, "--executor", "ray").exit_code == 2
-
-
-def test_the_same_code_everywhere_is_in_order() -> None:
-    check_code({"a": OWN, "b": OWN})
-
-
-@pytest.mark.parametrize(
     "found", [("", "No module named 'mgl'"), ("0.0.9", "0" * 64), (OWN[0], "1" * 64)]
 )
 def test_a_machine_with_other_code_is_refused(found: tuple[str, str]) -> None:

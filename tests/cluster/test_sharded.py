@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from mgl.cluster import connect, shard
+from mgl.cluster import shard
 from mgl.errors import UsageError
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import Record, item_to_json
@@ -134,17 +134,6 @@ def test_a_run_whose_process_is_killed_is_gone_on_with(
     assert len(server.seen) - before <= calls - 20 + 8, "no more than was in flight is lost"
 
 
-def test_a_server_that_is_not_there_ends_the_run_with_the_way_to_go_on(
-    mgl: Mgl, data: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "run"
-    ran = mgl(*arguments(data, out, "http://127.0.0.1:9/v1", "--executor", "ray"))
-    assert ran.exit_code == 4, ran.stderr
-    assert f"mgl eval resume {out}" in ran.stderr
-    _, left = psutil.wait_procs(workers(), timeout=60)
-    assert not left
-
-
 def test_more_servers_than_workers(mgl: Mgl, data: Path, tmp_path: Path, server: Server) -> None:
     urls = ",".join([server.url] * 3)
     ran = mgl(*arguments(data, tmp_path / "run", urls, "--executor", "ray"))
@@ -184,7 +173,3 @@ def test_a_model_of_the_process_is_refused(ray: Any) -> None:
             pass
 
 
-def test_a_connection_that_was_there_stays(ray: Any) -> None:
-    with connect() as found:
-        assert found is ray
-    assert ray.is_initialized()

@@ -116,13 +116,6 @@ def test_weights_that_were_changed_unnoticed_are_found(tiny: Path) -> None:
     assert "wrong sha256" in check.detail
 
 
-def test_other_weights_that_are_here_are_checked_too(tiny: Path) -> None:
-    tiny.write_bytes(b"other")
-    found = checks("smollm2-135m")
-    assert not found["weights tiny"].ok
-    assert "weights qwen2.5-coder-0.5b" not in found
-
-
 def test_an_unknown_profile_ends_the_examination() -> None:
     found = checks("smollm")
     assert list(found)[-1] == "profile"
@@ -146,11 +139,6 @@ def test_too_little_disk_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not found["disk"].ok
     assert not found["memory"].ok
     assert "smaller profile" in found["memory"].hint
-
-
-def test_free_memory_is_a_plausible_figure() -> None:
-    free = doctor.read_free_memory()
-    assert free is None or 10**7 < free < 10**14
 
 
 def test_an_engine_that_is_missing_or_broken(monkeypatch: pytest.MonkeyPatch) -> None:

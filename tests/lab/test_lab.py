@@ -88,20 +88,6 @@ def test_what_is_stored_needs_no_model_profile_or_server(server: Server, book: P
         assert lab.view(result.memory_id).document.text == book.read_text()
 
 
-async def test_it_works_inside_a_running_loop(server: Server, book: Path) -> None:
-    with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
-        assert lab.ask(book, QUESTION).answer.text == "12 met."
-
-
-def test_a_home_may_be_given(server: Server, book: Path, tmp_path: Path) -> None:
-    home = tmp_path / "elsewhere"
-    with Lab.open(ModelChoice(SERVED, base_url=server.url), home=home) as lab:
-        lab.ask(book, QUESTION)
-    assert (home / "mgl.sqlite").exists()
-    with Lab.open() as lab:
-        assert lab.memories() == []
-
-
 def test_the_same_question_and_text_are_the_same_memory(
     server: Server, book: Path, tmp_path: Path
 ) -> None:

@@ -9,9 +9,6 @@ import pytest
 from mgl.errors import UsageError
 from mgl.lab import Lab
 from mgl.lab.model import ModelChoice, find_context
-from mgl.lab.workplace import Workplace
-from mgl.observer import SilentObserver
-from mgl.store import Store
 from tests.cli.server import serving as reading
 from tests.cli.server import story
 from tests.llm.server import LLAMA, OTHER, VLLM, Answered, Route, models, serving
@@ -57,14 +54,6 @@ async def test_what_is_no_url_is_said_before_anything_is_asked(tmp_path: Path) -
     choice = ModelChoice(SERVED, base_url="127.0.0.1:8000")
     with pytest.raises(UsageError, match="not the URL of a server"):
         await find_context(choice, choice.load_profile(tmp_path))
-
-
-def test_a_workplace_knows_its_servers_context_before_it_starts(tmp_path: Path) -> None:
-    with serving(VLLM) as server, Store.open(tmp_path / "mgl.sqlite") as store:
-        choice = ModelChoice(SERVED, base_url=server.url)
-        with Workplace(tmp_path, store, choice, SilentObserver()) as place:
-            assert place.facts.context_tokens == 4096
-        assert {path for path, _, _ in server.seen} == {"/v1/models", "/version"}
 
 
 def test_a_text_is_cut_to_the_servers_context(tmp_path: Path) -> None:
