@@ -27,16 +27,6 @@ from mgl.memories.gam.state import State, TriggerReason
 from mgl.memories.propose import propose
 from mgl.types import Turn
 
-__all__ = [
-    "Boundaries",
-    "Cut",
-    "Trigger",
-    "boundaries_schema",
-    "find_cut",
-    "next_trigger",
-    "perturb",
-]
-
 BOUNDARY_TOKENS = 200
 SHIFT = 2  # turns either way (C.3)
 _SHIFTS = [turns for turns in range(-SHIFT, SHIFT + 1) if turns]

@@ -13,8 +13,6 @@ from pydantic import Field
 from mgl.llm.base import Sampling
 from mgl.memories.base import PresetConfig
 
-__all__ = ["GamConfig"]
-
 
 class GamConfig(PresetConfig):
     """How a conversation is remembered and read.
@@ -69,6 +67,12 @@ class GamConfig(PresetConfig):
     temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
     seed: int = 0
     private: Literal["keep", "mask"] = "keep"
+
+    @property
+    def compares_turns(self) -> bool:
+        """Whether reading likens single turns to the question."""
+        by_context = self.meaning == "context" or self.anchoring == "event"
+        return by_context or self.judged is not None or self.without == "mfr"
 
     def sampling(self, max_tokens: int) -> Sampling:
         """How a reply of so many tokens at most is drawn."""

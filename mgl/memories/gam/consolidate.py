@@ -38,13 +38,12 @@ from mgl.memories.gam.state import (
     Rewrite,
     State,
     Topic,
+    topic_number,
 )
 from mgl.memories.log import Draft
 from mgl.memories.propose import Proposal, propose
 from mgl.prompt import one_line
 from mgl.types import Turn
-
-__all__ = ["Consolidator", "Relate", "Summary", "WordSpread", "extract_summary"]
 
 StopWords = Literal["en", "english_plus"]
 
@@ -160,9 +159,8 @@ class Consolidator:
             return
         own = search_text(topic, turns)
         fresh = {
-            name: search_text(each, turns)
-            for name, each in earlier.items()
-            if name not in logged.topics
+            f"t{number}": search_text(earlier[f"t{number}"], turns)
+            for number in range(logged.made + 1, topic_number(topic.id))
         }
         frozen = {name for name, each in earlier.items() if each.frozen}
         found = await self._search.find_alike(own, config.candidates, fresh, frozen)

@@ -12,10 +12,8 @@ from datetime import datetime
 
 from mgl.errors import InputError
 from mgl.memories.deletion import find_turn_numbers, is_before
-from mgl.memories.gam.state import Freeze, Rewrite, State, Topic, Unlink
+from mgl.memories.gam.state import Freeze, Rewrite, State, Topic, Unlink, topic_number
 from mgl.types import Turn
-
-__all__ = ["choose", "find_branch", "freeze_topic", "rewrite_topic", "unlink_topics"]
 
 _RELEASE = "release it first (freeze it with frozen=False)"
 
@@ -37,7 +35,7 @@ def freeze_topic(state: State, name: str, frozen: bool) -> Freeze | None:
 def unlink_topics(state: State, one: str, two: str) -> Unlink:
     """Cut all links between two topics."""
     ends = {_find(state, one).id, _find(state, two).id}
-    if not any({link.source, link.target} == ends for link in state.links):
+    if not any({link.source, link.target} == ends for link in state.edges.get(one, ())):
         raise InputError(f"no link joins {one} and {two}", hint="`mgl show` lists the links")
     return Unlink(one, two)
 
@@ -49,8 +47,9 @@ def find_branch(state: State, name: str) -> set[str]:
         found |= grown
         grown = {
             link.source
-            for link in state.links
-            if link.target in grown and _number(link.source) > _number(name)
+            for end in grown
+            for link in state.edges.get(end, ())
+            if link.target == end and topic_number(link.source) > topic_number(name)
         } - found
     return found
 
@@ -109,7 +108,3 @@ def _find_free(state: State, name: str) -> Topic:
     if topic.frozen:
         raise InputError(f"the topic {name} is frozen", hint=_RELEASE)
     return topic
-
-
-def _number(name: str) -> int:
-    return int(name[1:])

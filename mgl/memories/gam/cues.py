@@ -28,8 +28,6 @@ from mgl.memories.propose import propose
 from mgl.text.times import TimeMention, time_mentions
 from mgl.types import Question, Turn
 
-__all__ = ["Implied", "find_implied", "mark_by_rules", "mark_events", "matches_time"]
-
 CUE_TOKENS = 400
 _ASKS_TIME = re.compile(
     r"\b(when|how (long|often|many (days|weeks|months|years)|soon|old)|what (time|day|date|month|"

@@ -16,8 +16,6 @@ from mgl.memories.gam.state import Consolidate, Edit, Forget, Mask, Rewrite, Sta
 from mgl.store.deletion import MASK, Gone, Redaction, mask_text
 from mgl.types import Turn
 
-__all__ = ["Filter", "GamRedactor", "apply_filters", "private_parts"]
-
 Filter = Callable[[Turn], Sequence[tuple[int, int]]]
 """The characters of a turn's text that must not be remembered: ranges, ends exclusive."""
 

@@ -36,14 +36,12 @@ from mgl.memories.gam.forgetting import (
 from mgl.memories.gam.prompts import BOUNDARIES, CUES, RELATION, SUMMARY
 from mgl.memories.gam.reading import Reader, Reading
 from mgl.memories.gam.search import Search
-from mgl.memories.gam.state import VOCABULARY, Append, Edit, Forget, State, Topic
-from mgl.memories.talk import Recall, TalkMemory
+from mgl.memories.gam.state import VOCABULARY, Append, Edit, Forget, State, Topic, topic_number
+from mgl.memories.talk import Recall, TalkMemory, to_plain
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.store.deletion import Gone
 from mgl.types import Answer, Conversation, Question, Source
-
-__all__ = ["Gam"]
 
 LABEL_CHARACTERS = 40
 
@@ -143,7 +141,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
                 draft = log.draft()
                 await self._consolidator().renew_summary(draft, topic)
                 if log.write(draft):
-                    self._search.drop_topics([topic.id])
+                    self._search.drop_topic(topic.id)
         while trigger := await next_trigger(log.state, log.turns, config, self._count_tokens):
             await self._consolidate(trigger)
 
@@ -160,7 +158,9 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             before = [*islice(earlier, self._config.context_turns)][::-1]
             cut = await find_cut(self._tools.llm, trigger, turns, self._config, before=before)
             await self._consolidator().consolidate(draft, trigger, cut)
-            log.write(draft)
+            if log.write(draft):
+                self._search.follow(log.state, log.turns)
+                await self._search.index_turns()
 
     def _consolidator(self) -> Consolidator:
         deleted = len(self._log.fates)
@@ -172,13 +172,13 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
 
     @cached_property
     def _search(self) -> Search:
-        return Search(self._tools, self.id)
+        return Search(self._tools, self.id, self._config)
 
     def _stale_topic(self) -> Topic | None:
         """The first topic that waits for a summary and is not frozen."""
         state = self._log.state
-        topics = (state.topics[name] for name in state.topics if name in state.stale)
-        return next((topic for topic in topics if not topic.frozen), None)
+        stale = (state.topics[name] for name in sorted(state.stale, key=topic_number))
+        return next((topic for topic in stale if not topic.frozen), None)
 
     async def _count_tokens(self, numbers: Sequence[int]) -> int:
         lines = [self._log.turns[number].line for number in numbers]
@@ -250,13 +250,18 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         ]
         return self._view(nodes, edges, steps=len(talk.turns), answers=answers)
 
+    def export(self) -> dict[str, Any]:
+        held = super().export()
+        del held["edges"]
+        return {**held, "links": to_plain(self._log.state.links)}
+
     # Control
 
     async def rewrite(self, topic: str, summary: str, keywords: Sequence[str]) -> None:
         """Correct a topic. InputError for one that does not exist, or is frozen."""
         async with self._writer() as log:
             log.change(lambda state: rewrite_topic(state, topic, summary, keywords))
-            self._tools.store.drop_indexes(f"{self.id}/topics")
+            self._search.drop_topic(topic)
 
     async def freeze(self, topic: str, frozen: bool = True) -> None:
         """Keep a topic from being rewritten, linked anew or forgotten, or release it."""

@@ -13,16 +13,6 @@ from pydantic import BaseModel, ConfigDict
 
 from mgl.prompt import Prompt, one_line
 
-__all__ = [
-    "BOUNDARIES",
-    "CUES",
-    "RELATION",
-    "SUMMARY",
-    "TIME_SENSITIVE",
-    "Reply",
-    "number_lines",
-]
-
 
 class Reply(BaseModel):
     """The base of the replies that the prompts ask for."""

@@ -20,21 +20,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mgl.llm.calls import showing_only
 from mgl.memories.base import Tools
 from mgl.memories.calls import Shown, show_turns
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.cues import Implied, find_implied, mark_by_rules, matches_time
-from mgl.memories.gam.search import Search
-from mgl.memories.gam.state import Marks, State, neighbours, raw_text
+from mgl.memories.gam.search import Scores, Search
+from mgl.memories.gam.state import Marks, State, raw_text
 from mgl.types import Question, Turn
 
-__all__ = ["TEMPERATURE", "Event", "Reader", "Reading", "remove_names"]
-
 TEMPERATURE = 10.0
-_Scores = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +119,7 @@ class Reader:
         self._turns = turns
         self._config = config
         self._search = search
-        self._speakers = {turn.speaker for turn in turns if turn.speaker}
+        self._speakers = search.speakers
 
     async def read(self, question: Question, *, turns: Sequence[int] = ()) -> Reading:
         """The ``config.k`` best events for a question, which is itself one of the ``turns``."""
@@ -131,7 +127,7 @@ class Reader:
         with showing_only(turns):
             implied = await find_implied(self._tools.llm, question, self._speakers, config)
         anchors = await self._anchors(question.text)
-        expanded = sorted(neighbours(state, anchors), key=lambda name: int(name[1:]))
+        expanded = state.neighbours(anchors)
         if config.without == "epg":
             best = tuple(anchors[: config.k])
             return Reading((), tuple(anchors), tuple(expanded), 0, implied, topics=best)
@@ -159,7 +155,7 @@ class Reader:
         query = remove_names(question, self._speakers)
         return await self._search.rank_by_events(query, config.anchors)
 
-    async def _chances(self, question: str, numbers: Sequence[int]) -> _Scores:
+    async def _chances(self, question: str, numbers: Sequence[int]) -> Scores:
         """P_sem of each turn, as ``config`` has it."""
         config = self._config
         if config.without == "mfr":
@@ -175,7 +171,7 @@ class Reader:
         chances[places] = await self._tools.required_reranker.scores(question, lines)
         return chances
 
-    async def _in_context(self, question: str, numbers: Sequence[int]) -> _Scores:
+    async def _in_context(self, question: str, numbers: Sequence[int]) -> Scores:
         """P(meant) of each turn, which sum to 1."""
         if not numbers:
             return np.zeros(0)
@@ -184,7 +180,7 @@ class Reader:
         alike = await self._search.score_turns(query, numbers)
         scores = (_standardise(words) + _standardise(alike)) / TEMPERATURE
         weights = np.exp(scores - scores.max())
-        total: _Scores = weights / weights.sum()
+        total: Scores = weights / weights.sum()
         return total
 
     def _event(self, number: int, topic: str | None, likely: float, implied: Implied) -> Event:
@@ -220,6 +216,6 @@ def remove_names(question: str, speakers: Collection[str]) -> str:
     return " ".join(left.split()) or question
 
 
-def _standardise(scores: _Scores) -> _Scores:
-    centred: _Scores = (scores - scores.mean()) / (scores.std() + 1e-9)
+def _standardise(scores: Scores) -> Scores:
+    centred: Scores = (scores - scores.mean()) / (scores.std() + 1e-9)
     return centred

@@ -1,29 +1,29 @@
 """What a GAM memory is searched by: indexes of its turns and topics that grow with its log.
 
-They are derived from the log and lie beside it in the store: missing rows are added when something
-is searched for, so a memory of 100,000 turns reads only what is new. A deletion takes the rows of
-deleted turns out of the indexes (``mgl.memories.deletion``).
+They are derived from the log and lie beside it in the store. A consolidation adds its turns, so a
+question adds what the buffer holds and no more. A deletion takes the rows of deleted turns out
+(``mgl.memories.deletion``).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Collection, Mapping, Sequence
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mgl.memories.base import Tools
-from mgl.memories.gam.state import EMPTY, State, Topic, raw_text
+from mgl.memories.gam.config import GamConfig
+from mgl.memories.gam.state import EMPTY, State, Topic, raw_text, topic_number
+from mgl.memories.table import Table
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.retrieval.vectors import VectorIndex
 from mgl.types import Turn
 
-__all__ = ["AROUND", "Search", "search_text"]
-
 AROUND = 2  # turns on either side
-_Scores = NDArray[np.float64]
+Scores = NDArray[np.float64]
 
 
 def search_text(topic: Topic, turns: Sequence[Turn]) -> str:
@@ -34,30 +34,45 @@ def search_text(topic: Topic, turns: Sequence[Turn]) -> str:
 class Search:
     """The turns of a memory by words and by meaning, and its topics by meaning."""
 
-    def __init__(self, tools: Tools, name: str) -> None:
+    def __init__(self, tools: Tools, name: str, config: GamConfig) -> None:
         """``name`` is that of the indexes in the store: the memory's id."""
         embedder = tools.required_embedder
+        self.speakers: set[str] = set()
+        self._config = config
         self._embedder = embedder
         self._state = EMPTY
         self._turns: Sequence[Turn] = ()
+        self._known = 0
         self._words = LexicalIndex(tools.store, f"{name}/turns")
         self._lines = VectorIndex(embedder, tools.store, f"{name}/turns")
         self._topics = VectorIndex(embedder, tools.store, f"{name}/topics")
+        self._indexed: Table[str, Topic] = Table()
+        self._owned: Table[str, Topic] = Table()
+        self._owners = np.zeros(0, dtype=np.int64)
 
     def follow(self, state: State, turns: Sequence[Turn]) -> None:
         """Search what the memory holds now; missing rows are added when they are searched."""
         self._state, self._turns = state, turns
+        self.speakers.update(turn.speaker for turn in turns[self._known :] if turn.speaker)
+        self._known = len(turns)
 
-    async def score_in_context(self, query: str, numbers: Sequence[int]) -> _Scores:
+    async def index_turns(self) -> None:
+        """Add the turns to the indexes that this configuration reads."""
+        if self._config.meaning == "context":
+            self._add_words()
+        if self._config.compares_turns:
+            await asyncio.to_thread(self._add_lines)
+
+    async def score_in_context(self, query: str, numbers: Sequence[int]) -> Scores:
         """BM25 of some turns, each read with those around it in its session."""
         self._add_words()
         found = self._words.scores(query, numbers, before=AROUND, after=AROUND)
         return found.astype(np.float64)
 
-    async def score_turns(self, query: str, numbers: Sequence[int]) -> _Scores:
+    async def score_turns(self, query: str, numbers: Sequence[int]) -> Scores:
         """The cosine of a query with each of some turns."""
 
-        def compare() -> _Scores:
+        def compare() -> Scores:
             self._add_lines()
             return self._lines.scores(query, numbers).astype(np.float64)
 
@@ -65,15 +80,17 @@ class Search:
 
     async def rank_by_events(self, query: str, k: int) -> list[str]:
         """The ``k`` topics whose best event is most like a query, the best first."""
-        topics = self._state.topics
-        if not topics:
-            return []
-        numbers = list(chain.from_iterable(topic.turns for topic in topics.values()))
-        scores = await self.score_turns(query, numbers)
-        sizes = [len(topic.turns) for topic in topics.values()]
-        best = np.maximum.reduceat(scores, np.cumsum([0, *sizes[:-1]]))
-        names = list(topics)
-        return [names[place] for place in np.argsort(-best, kind="stable")[:k]]
+
+        def compare() -> list[str]:
+            self._add_lines()
+            owners = self._find_owners()[self._lines.ids]
+            best = np.full(self._state.made + 1, -np.inf)
+            np.maximum.at(best, owners, self._lines.scores(query))
+            best[0] = -np.inf
+            order = np.argsort(-best, kind="stable")[:k]
+            return [f"t{number}" for number in order if best[number] > -np.inf]
+
+        return await asyncio.to_thread(compare)
 
     async def find_topics(self, query: str, k: int) -> list[str]:
         """The ``k`` topics most like a question, the best first (Eq. 9)."""
@@ -95,27 +112,23 @@ class Search:
         def compare() -> list[tuple[str, float]]:
             self._add_topics()
             vector = self._embedder.embed([text])[0]
-            free = [_number(name) for name in self._state.topics if name not in frozen]
-            hits = self._topics.search(vector, k, among=free)
-            found = [(f"t{hit.id}", hit.score) for hit in hits]
+            hits = self._topics.search(vector, k + len(frozen))
+            found = [(name, hit.score) for hit in hits if (name := f"t{hit.id}") not in frozen]
             if new:
                 cosines = self._embedder.embed(list(new.values())) @ vector
                 found += zip(new, cosines.tolist(), strict=True)
-            return sorted(found, key=lambda each: (-each[1], _number(each[0])))[:k]
+            return sorted(found, key=lambda each: (-each[1], topic_number(each[0])))[:k]
 
         return await asyncio.to_thread(compare)
 
-    def drop_topics(self, names: Iterable[str]) -> None:
-        """Take topics out whose text has changed; they come back with their new one."""
-        self._topics.remove([_number(name) for name in names])
+    def drop_topic(self, name: str) -> None:
+        """Take out a topic whose text has changed; it comes back with its new one."""
+        self._topics.remove([topic_number(name)])
 
     def _add_words(self) -> None:
-        turns, words = self._turns, self._words
-        if len(words) == len(turns):
-            return
-        missing = sorted(set(range(len(turns))).difference(words.ids.tolist()))
-        gone = self._state.forgotten
-        words.extend(
+        turns, gone = self._turns, self._state.forgotten
+        missing = _find_missing(self._words, len(turns), ())
+        self._words.extend(
             {number: "" if number in gone else turns[number].text for number in missing},
             starts=[
                 number
@@ -125,22 +138,40 @@ class Search:
         )
 
     def _add_lines(self) -> None:
-        turns, gone = self._turns, self._state.forgotten
-        if len(self._lines) + len(gone) < len(turns):
-            missing = set(range(len(turns))).difference(gone, self._lines.ids.tolist())
-            self._lines.extend({number: turns[number].line for number in sorted(missing)})
+        missing = _find_missing(self._lines, len(self._turns), self._state.forgotten)
+        self._lines.extend({number: self._turns[number].line for number in missing})
 
     def _add_topics(self) -> None:
-        known = {_number(name): topic for name, topic in self._state.topics.items()}
-        self._topics.remove([number for number in self._topics.ids.tolist() if number not in known])
+        known = self._state.topics
+        changed = known.changes_since(self._indexed)
+        missing = [name for name in changed or () if topic_number(name) not in self._topics]
+        if changed is None or len(self._topics) + len(missing) != len(known):
+            there = set(self._topics.ids.tolist())
+            self._topics.remove(there.difference(map(topic_number, known)))
+            missing = [name for name in known if topic_number(name) not in there]
         self._topics.extend(
-            {
-                number: search_text(topic, self._turns)
-                for number, topic in known.items()
-                if number not in self._topics
-            }
+            {topic_number(name): search_text(known[name], self._turns) for name in missing}
         )
+        self._indexed = known
+
+    def _find_owners(self) -> NDArray[np.int64]:
+        """The number of the topic that each turn belongs to, 0 for none."""
+        topics = self._state.topics
+        if len(self._owners) < len(self._turns):
+            self._owners = np.pad(self._owners, (0, 2 * len(self._turns) - len(self._owners)))
+        changed = topics.changes_since(self._owned)
+        for name in topics if changed is None else changed:
+            self._owners[list(topics[name].turns)] = topic_number(name)
+        self._owned = topics
+        return self._owners
 
 
-def _number(name: str) -> int:
-    return int(name[1:])
+def _find_missing(
+    index: LexicalIndex | VectorIndex, count: int, gone: Collection[int]
+) -> list[int]:
+    """The turns below ``count`` that an index lacks, in order, without those that are gone."""
+    last = takewhile(lambda number: number not in index, reversed(range(count)))
+    missing = [number for number in last if number not in gone]
+    if len(index) + len(missing) + len(gone) == count:
+        return missing[::-1]
+    return sorted(set(range(count)).difference(gone, index.ids.tolist()))

@@ -8,37 +8,14 @@ cross-layer link too. ``apply`` is pure; a state is what the log's edits make of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Final, Literal
 
 from mgl.memories.log import APPEND, FORGET, MASK, Vocabulary
+from mgl.memories.table import Table
 from mgl.text.times import TimeMention
 from mgl.types import Turn
-
-__all__ = [
-    "EMPTY",
-    "VOCABULARY",
-    "Append",
-    "Check",
-    "Consolidate",
-    "Edit",
-    "Forget",
-    "Freeze",
-    "Link",
-    "Marks",
-    "Mask",
-    "Relation",
-    "Rewrite",
-    "State",
-    "Topic",
-    "TriggerReason",
-    "Unlink",
-    "apply",
-    "neighbours",
-    "raw_text",
-]
 
 Relation = Literal["support", "contradict", "coreference", "causal", "semantic", "unrelated"]
 
@@ -157,13 +134,14 @@ Edit = Append | Check | Consolidate | Link | Unlink | Rewrite | Freeze | Forget 
 class State:
     """``turns`` have been taken in; ``checked`` is the last turn that a check has seen, or -1.
 
-    ``stale`` topics have lost their summary with a turn, and wait for another.
+    ``edges`` has each link under both of its topics. ``stale`` topics have lost their summary with
+    a turn, and wait for another.
     """
 
     turns: int = 0
     buffer: tuple[int, ...] = ()
-    topics: Mapping[str, Topic] = field(default_factory=lambda: MappingProxyType({}))
-    links: tuple[Link, ...] = ()
+    topics: Table[str, Topic] = field(default_factory=Table)
+    edges: Table[str, tuple[Link, ...]] = field(default_factory=Table)
     checked: int = -1
     forgotten: frozenset[int] = frozenset()
     made: int = 0
@@ -173,6 +151,19 @@ class State:
     def next_topic(self) -> str:
         """The id of the topic that is made next; ids are never used twice."""
         return f"t{self.made + 1}"
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """All links, in the order in which their sources were made."""
+        return tuple(
+            link for name in self.topics for link in self.edges.get(name, ()) if link.source == name
+        )
+
+    def neighbours(self, names: Collection[str]) -> list[str]:
+        """The topics that an edge joins to one of some topics, either way (Eq. 9), in order."""
+        links = (link for name in names for link in self.edges.get(name, ()))
+        found = {end for link in links for end in (link.source, link.target)}
+        return sorted(found.difference(names), key=topic_number)
 
 
 EMPTY: Final = State()
@@ -192,16 +183,21 @@ def apply(state: State, edit: Edit) -> State:
             count = len(topic.turns)
             if topic.turns != state.buffer[:count] or topic.id != state.next_topic:
                 raise ValueError(f"{topic.id} is not made of the buffer's first turns")
-            topics = {**state.topics, topic.id: topic}
+            topics = state.topics.put(topic.id, topic)
             return replace(state, buffer=state.buffer[count:], topics=topics, made=state.made + 1)
         case Link(source, target):
             if source not in state.topics or target not in state.topics or source == target:
                 raise ValueError(f"no link can join {source} and {target}")
-            return replace(state, links=(*state.links, edit))
+            edges = state.edges
+            for end in (source, target):
+                edges = edges.put(end, (*edges.get(end, ()), edit))
+            return replace(state, edges=edges)
         case Unlink(source, target):
-            ends = {source, target}
-            kept = tuple(link for link in state.links if {link.source, link.target} != ends)
-            return replace(state, links=kept)
+            edges, ends = state.edges, {source, target}
+            for end in ends:
+                kept = (link for link in edges.get(end, ()) if {link.source, link.target} != ends)
+                edges = edges.put(end, tuple(kept))
+            return replace(state, edges=edges)
         case Rewrite(name, summary, keywords):
             state = replace(state, stale=state.stale - {name})
             return _with_topic(state, name, summary=summary, keywords=keywords)
@@ -209,7 +205,7 @@ def apply(state: State, edit: Edit) -> State:
             return _with_topic(state, name, frozen=frozen)
         case Forget(turns, stale):
             state = _drop_turns(state, frozenset(turns))
-            return replace(state, stale=state.stale.union(stale) & state.topics.keys())
+            return replace(state, stale=state.stale.union(stale).intersection(state.topics))
         case Mask(turns):
             return _drop_words(state, turns.keys())
 
@@ -247,44 +243,45 @@ def raw_text(topic: Topic, turns: Sequence[Turn]) -> str:
     return "\n".join(turns[number].line for number in topic.turns)
 
 
-def neighbours(state: State, names: Iterable[str]) -> set[str]:
-    """The topics that an edge joins to one of some topics, either way (Eq. 9)."""
-    ends = set(names)
-    found = {link.target for link in state.links if link.source in ends}
-    return (found | {link.source for link in state.links if link.target in ends}) - ends
+def topic_number(name: str) -> int:
+    """The number in a topic's id, by which topics are in order."""
+    return int(name[1:])
 
 
 def _with_topic(state: State, name: str, **changes: object) -> State:
     if name not in state.topics:
         raise ValueError(f"there is no topic {name}")
     topic = replace(state.topics[name], **changes)  # type: ignore[arg-type]
-    return replace(state, topics={**state.topics, name: topic})
+    return replace(state, topics=state.topics.put(name, topic))
 
 
 def _drop_turns(state: State, gone: frozenset[int]) -> State:
     state = _drop_words(state, gone)
-    topics: dict[str, Topic] = {}
-    for name, topic in state.topics.items():
-        if left := tuple(turn for turn in topic.turns if turn not in gone):
-            topics[name] = replace(topic, turns=left)
-    links = (link for link in state.links if link.source in topics and link.target in topics)
+    left = {
+        name: replace(topic, turns=tuple(turn for turn in topic.turns if turn not in gone))
+        for name, topic in state.topics.items()
+        if not gone.issuperset(topic.turns)
+    }
+    edges = {
+        name: tuple(link for link in links if link.source in left and link.target in left)
+        for name, links in state.edges.items()
+        if name in left
+    }
     return replace(
         state,
         buffer=tuple(turn for turn in state.buffer if turn not in gone),
-        topics=topics,
-        links=tuple(links),
+        topics=Table(left),
+        edges=Table(edges),
         forgotten=state.forgotten | gone,
-        stale=state.stale & topics.keys(),
+        stale=state.stale.intersection(left),
     )
 
 
 def _drop_words(state: State, turns: Collection[int]) -> State:
     """What was made from some turns goes."""
-    topics, stale = dict(state.topics), set(state.stale)
-    for name, topic in state.topics.items():
-        if not any(turn in turns for turn in topic.turns):
-            continue
+    hit = [topic for topic in state.topics.values() if any(turn in turns for turn in topic.turns)]
+    topics = state.topics
+    for topic in hit:
         marks = {turn: known for turn, known in topic.marks.items() if turn not in turns}
-        topics[name] = replace(topic, marks=marks, summary="", keywords=())
-        stale.add(name)
-    return replace(state, topics=topics, stale=frozenset(stale))
+        topics = topics.put(topic.id, replace(topic, marks=marks, summary="", keywords=()))
+    return replace(state, topics=topics, stale=state.stale.union(topic.id for topic in hit))

@@ -55,7 +55,7 @@ async def chances(
     )
     state = State(turns=len(turns), buffer=tuple(candidates), forgotten=frozenset(gone))
     config = GamConfig(preset="small", k=len(turns))
-    reader = Reader(tools, state, turns, config, Search(tools, "test"))
+    reader = Reader(tools, state, turns, config, Search(tools, "test", config))
     events = (await reader.read(Question(question))).events
     likely = {event.turn: event.likely for event in events}
     return [likely[number] for number in candidates]

@@ -30,7 +30,6 @@ from mgl.memories.gam.state import (
     State,
     Topic,
     apply,
-    neighbours,
 )
 from mgl.observer import SILENT
 from mgl.retrieval.base import EmbeddingTask
@@ -121,7 +120,7 @@ async def reading_of(
         reranker=judging or Judging(chances or {}),
     )
     options = GamConfig.model_validate({"indicators": "rules", **config})
-    return await Reader(tools, state, said, options, Search(tools, "test")).read(question)
+    return await Reader(tools, state, said, options, Search(tools, "test", options)).read(question)
 
 
 # Eq. 9
@@ -162,9 +161,9 @@ def test_neighbours_are_one_edge_away_and_not_among_those_asked_for(
 ) -> None:
     links = [(f"t{one}", f"t{two}") for one, two in ends if one != two]
     asked = {f"t{name}" for name in names}
-    found = neighbours(consolidated([1] * 8, links), asked)
+    found = consolidated([1] * 8, links).neighbours(asked)
     joined = {name for link in links if set(link) & asked for name in link}
-    assert found == joined - asked
+    assert set(found) == joined - asked
 
 
 # Eq. 10
