@@ -9,7 +9,10 @@ from typing import Any
 
 from mgl.llm.base import Request
 from mgl.llm.fakes import ScriptedEngine
-from mgl.types import Document
+from mgl.memories.hgmem import HgMem
+from mgl.memories.hgmem.state import VOCABULARY
+from mgl.store import Store
+from mgl.types import Document, Question
 
 DOCUMENT = Document.from_text(
     "mars.txt",
@@ -21,7 +24,8 @@ DOCUMENT = Document.from_text(
 )
 SMALL_CHUNKS = {"chunk_tokens": 24, "overlap_tokens": 0}
 
-Stages = dict[str, Sequence[Any]]
+QUESTION = Question("Why is Xodar given to Carter as a slave?")
+
 Marks = {
     "graph": "List the entities",
     "evolve": "[Retrieved Info]",
@@ -98,3 +102,19 @@ def case(judgement: str, *concerns: Any) -> dict[str, Any]:
         for each in concerns
     ]
     return {"judgement": judgement} | ({"concerns": listed} if listed else {})
+
+
+PUNISHED = point(["Xodar", "Issus"], "Issus punishes Xodar for the disgrace.")
+SUFFICES = "[Judgement]: 1\n[Concerns]: <None>"
+INSERTED = (
+    "[Inserted Memory Points]:\n"
+    "(point<|>Xodar<&>Issus<|>Issus punishes Xodar.)##\n<|COMPLETE|>\n\n"
+    "[Updated Memory Points]:\n<None>"
+)
+"""The same in the paper's format."""
+
+
+def said(memory: HgMem, store: Store, kind: type[Any]) -> list[Any]:
+    """The events of one kind in the log, in order."""
+    parsed = (VOCABULARY.parse(row) for row in store.edits(memory.id))
+    return [each for each in parsed if isinstance(each, kind)]

@@ -26,7 +26,11 @@ from mgl.memories.hgmem.proposals import (
     NewPoint,
     PointUpdate,
 )
+from mgl.memories.hgmem.state import Stop, Subquery
 from mgl.prompt import Prompt
+from mgl.store import Store
+from tests.memories.hgmem.conftest import Ask
+from tests.memories.hgmem.telling import INSERTED, QUESTION, SUFFICES, Teller, said
 
 TUPLE, OBJECT, RECORD, DONE = MARKS.values()
 POINTS = 7
@@ -175,17 +179,6 @@ def test_the_papers_examples_of_concerns() -> None:
     assert read("2.2") == [(None, f"your_concern_{number}") for number in (1, 2, 3)]
 
 
-def test_the_papers_example_of_a_subquery() -> None:
-    assert parse_subquery(example(prompts.SUBQUERY)).subquery == "xxx"
-    assert parse_subquery("  Why was Xodar degraded?\n").subquery == "Why was Xodar degraded?"
-
-
-@pytest.mark.parametrize("reply", ["", "[Subquery]:", "[Subquery]: \n", "One?\nTwo?"])
-def test_what_is_no_subquery(reply: str) -> None:
-    with pytest.raises(MalformedReply):
-        parse_subquery(reply)
-
-
 def test_the_last_delimiter_and_the_mark_after_none_may_be_missing() -> None:
     some = f"(point{TUPLE}a{OBJECT}b{TUPLE}c){DONE}"
     read = parse_evolution(
@@ -197,93 +190,98 @@ def test_the_last_delimiter_and_the_mark_after_none_may_be_missing() -> None:
 
 
 GOOD = f"(point{TUPLE}a{OBJECT}b{TUPLE}c)"
+NOTHING = "[Inserted Memory Points]: <None>"
+NEITHER = "[Judgement]: 2.2\n[Concerns]:"
 
 
 @pytest.mark.parametrize(
-    "inserted",
+    "point",
     [
-        f"point{TUPLE}a{OBJECT}b{TUPLE}c",
-        f"(point{TUPLE}a{OBJECT}b{TUPLE}c",
-        f"(entity{TUPLE}a{OBJECT}b{TUPLE}c)",
+        GOOD[1:],
+        GOOD[:-1],
+        GOOD.replace("point", "entity"),
         f"(point{TUPLE}a{OBJECT}b)",
-        f"(point{TUPLE}a{TUPLE}b{TUPLE}c)",
         f"(point{TUPLE}a{OBJECT}{OBJECT}b{TUPLE}c)",
-        f"(point{TUPLE}{OBJECT}b{TUPLE}c)",
-        f"(point{TUPLE}a{OBJECT}b{OBJECT}{OBJECT}{TUPLE}c)",
         f"(point{TUPLE}{TUPLE}c)",
         f"(point{TUPLE}a{OBJECT}b{TUPLE} )",
         f"(point{TUPLE}a{TUPLE}c)",
         f"{GOOD}{RECORD}{RECORD}",
         f"{RECORD}{GOOD}",
         "",
-        f"Here you are: {GOOD}",
         f"0,{GOOD}",
     ],
 )
-def test_what_is_no_inserted_point(inserted: str) -> None:
-    reply = f"[Inserted Memory Points]:\n{inserted}\n{DONE}\n[Updated Memory Points]: <None>"
+def test_what_is_no_inserted_point(point: str) -> None:
     with pytest.raises(MalformedReply):
-        parse_evolution(reply, 5)
-
-
-NOTHING = "[Inserted Memory Points]: <None>"
+        parse_evolution(
+            f"[Inserted Memory Points]:\n{point}{DONE}\n[Updated Memory Points]: <None>", 5
+        )
 
 
 @pytest.mark.parametrize(
-    "reply",
-    [
-        "",
-        "I would insert nothing.",
-        NOTHING,
-        f"{NOTHING} {GOOD}",
-        f"[Inserted Memory Points]: {GOOD}\n[Updated Memory Points]: <None>",
-        f"[Updated Memory Points]: <None>\n{NOTHING}",
-        f"{NOTHING}\n[Updated Memory Points]: {GOOD}{DONE}",
-        f"{NOTHING}\n[Updated Memory Points]: 5,{GOOD}{DONE}",
-        f"{NOTHING}\n[Updated Memory Points]: ٣,{GOOD}{DONE}",
-        f"{NOTHING}\n[Updated Memory Points]: <None>\nDone.",
-    ],
+    "updated", ["", f"{GOOD}{DONE}", f"5,{GOOD}{DONE}", f"٣,{GOOD}{DONE}", "<None>\nDone."]
 )
-def test_what_is_no_evolution(reply: str) -> None:
+def test_what_is_no_update(updated: str) -> None:
     with pytest.raises(MalformedReply):
-        parse_evolution(reply, 5)
+        parse_evolution(f"{NOTHING}\n[Updated Memory Points]: {updated}", 5)
 
 
-@pytest.mark.parametrize(
-    "record",
-    [
-        f"(1{TUPLE}one)",
-        f"(1,1{TUPLE}one)",
-        f"(1,x{TUPLE}one)",
-        f"(1,-2{TUPLE}one)",
-        f"(1,{TUPLE}one)",
-        f"(1,99999999999999999999{TUPLE}one)",
-        f"(0,1{TUPLE})",
-        f"0,1{TUPLE}one",
-        "(0,1)",
-    ],
-)
-def test_what_is_no_merge(record: str) -> None:
+@pytest.mark.parametrize("indices", ["1", "1,1", "1,x", "1,-2", "1,", "1,99999999999999999999"])
+def test_what_is_no_merge(indices: str) -> None:
     with pytest.raises(MalformedReply):
-        parse_merges(f"[Points_to_Merge]:\n{record}{RECORD}\n{DONE}", 5)
+        parse_merges(f"[Points_to_Merge]:\n({indices}{TUPLE}one){RECORD}\n{DONE}", 5)
 
 
 @pytest.mark.parametrize(
     "reply",
     [
         "[Judgement]: 3\n[Concerns]: <None>",
-        "[Judgement]: 2\n[Concerns]: <None>",
         "[Judgement]: 2.1.\n[Concerns]: <None>",
         f"[Judgement]: 1\n[Concerns]: what?{DONE}",
         f"[Judgement]: 2.1\n[Concerns]: what?{DONE}",
         f"[Judgement]: 2.1\n[Concerns]: 0{TUPLE}{DONE}",
         f"[Judgement]: 2.1\n[Concerns]: 9{TUPLE}what?{DONE}",
-        f"[Judgement]: 2.2\n[Concerns]: 0{TUPLE}what?{DONE}",
-        "[Judgement]: 2.2\n[Concerns]: what?",
+        f"{NEITHER} 0{TUPLE}what?{DONE}",
+        f"{NEITHER} what?",
         "[Concerns]: <None>",
     ],
 )
-@pytest.mark.parametrize("points", [0, 5])
-def test_what_are_no_concerns(reply: str, points: int) -> None:
+def test_what_are_no_concerns(reply: str) -> None:
     with pytest.raises(MalformedReply):
-        parse_concerns(reply, points)
+        parse_concerns(reply, 5)
+
+
+@pytest.mark.parametrize("reply", ["", "[Subquery]: \n", "One?\nTwo?"])
+def test_what_is_no_subquery(reply: str) -> None:
+    with pytest.raises(MalformedReply):
+        parse_subquery(reply)
+
+
+# Whole questions
+
+
+async def test_a_step_of_the_paper_in_its_own_format(memory_for: Ask, store: Store) -> None:
+    teller = Teller(
+        evolve=[INSERTED],
+        concerns=[f"{NEITHER}\nWho else?{RECORD}\n{DONE}", SUFFICES],
+        subquery=["[Subquery]: Who else was there?"],
+    )
+    memory = memory_for(teller.engine, format="delimiters")
+    await memory.answer(QUESTION)
+    (point,) = memory.memory(steps=1).points.values()
+    assert point.vertices == {"issus", "xodar"}
+    assert said(memory, store, Subquery)[1].text == "Who else was there?"
+    assert DONE in teller.prompts("evolve")[0]
+
+
+@pytest.mark.parametrize(
+    ("compat", "asked", "stop"), [("released_code", 6, "failed"), ("paper", 3, "sufficient")]
+)
+async def test_a_reply_that_cannot_be_read_is_asked_for_again_or_restarts_the_question(
+    memory_for: Ask, store: Store, compat: str, asked: int, stop: str
+) -> None:
+    teller = Teller(evolve=["nonsense"], concerns=[SUFFICES])
+    memory = memory_for(teller.engine, format="delimiters", compat=compat)
+    await memory.build()
+    assert len(teller.prompts("evolve")) == asked
+    assert said(memory, store, Stop) == [Stop(stop)]

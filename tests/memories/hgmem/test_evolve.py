@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,37 +76,29 @@ def test_one_that_no_chunk_names_is_tied_to_all_that_were_shown() -> None:
     assert made.memory.vertices["cowardly injustice"].chunks == (0, 1)
 
 
-@pytest.mark.parametrize(
-    ("names", "reason"),
-    [
-        (["Xodar", "the Xodar"], "too_few_vertices"),
-        (["Xodar", "…"], "too_few_vertices"),
-        (["!!", "??"], "too_few_vertices"),
-    ],
-)
-def test_a_point_needs_two_entities(names: list[str], reason: str) -> None:
-    made = evolver()
-    made.evolve(inserted((names, "said")), FOUND, None)
-    assert made.memory == EMPTY
-    assert outcomes(made) == [("insert", "rejected", reason)]
-
-
-def test_the_same_point_is_not_inserted_twice() -> None:
-    made = evolver()
-    point = (["Xodar", "Issus"], "He is punished.")
-    made.evolve(inserted(point, point), FOUND, None)
-    assert list(made.memory.points) == [0]
-    assert outcomes(made)[-1] == ("insert", "rejected", "duplicate_point")
-
-
-def test_names_of_ten_thousand_characters_with_quotes_and_newlines_do_no_harm() -> None:
+def test_a_point_needs_two_entities_and_is_inserted_once() -> None:
     made = evolver()
     odd = ['"Xodar"\n<|>', "x" * 10_000, "Issus##"]
-    made.evolve(inserted((odd, "said\nin\ttwo lines")), FOUND, None)
+    points = [(odd, "said\nin\ttwo lines")] * 2 + [(["Xodar", "the Xodar"], "he"), (["…", "?"], "")]
+    made.evolve(
+        Evolution.model_construct(
+            inserted=[
+                NewPoint.model_construct(objects=names, description=said) for names, said in points
+            ]
+        ),
+        FOUND,
+        None,
+    )
     (point,) = made.memory.points.values()
     assert {"xodar", "issus"} <= point.vertices
     assert point.description == "said in two lines"
     assert all("\n" not in vertex.name for vertex in made.memory.vertices.values())
+    assert [row.reason for row in made.draft.rows if row.op == "insert"] == [
+        None,
+        "duplicate_point",
+        "too_few_vertices",
+        "too_few_vertices",
+    ]
 
 
 def test_updates_are_of_the_points_as_they_were_shown() -> None:
@@ -132,26 +123,11 @@ def test_updates_are_of_the_points_as_they_were_shown() -> None:
     ]
 
 
-def test_without_updates_points_are_only_inserted() -> None:
-    made = evolver(memory_of(["xodar", "issus"]), update=False)
-    made.evolve(Evolution(updated=[PointUpdate(point=0, description="anew")]), FOUND, None)
-    assert made.draft.rows == []
-
-
 def test_the_released_code_puts_other_vertices_in_place() -> None:
     made = evolver(memory_of(["xodar", "issus"]), compat="released_code")
     update = PointUpdate(point=0, objects=["Xodar", "Carter"], description="anew")
     made.evolve(Evolution(updated=[update]), FOUND, None)
     assert made.memory.points[0].vertices == {"xodar", "carter"}
-
-
-def test_a_merge_names_points_by_their_place() -> None:
-    memory = memory_of(["xodar", "issus"], ["issus", "carter"], ["xodar", "carter"])
-    made = evolver(memory)
-    made.merge(Merges(merges=[Merge(points=[0, 2], description="together")]), None)
-    again = evolver(made.memory, step=2)
-    again.merge(Merges(merges=[Merge(points=[0, 1], description="all")]), None)
-    assert {n: p.parents for n, p in again.memory.points.items()} == {4: (1, 3)}
 
 
 def test_a_point_is_merged_once() -> None:

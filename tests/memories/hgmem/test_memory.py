@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mgl.errors import EngineUnavailable, InputError, ReplyInvalid, UsageError
-from mgl.llm.base import Completion, Request, TokenUsage
+from mgl.errors import EngineUnavailable, ReplyInvalid, UsageError
+from mgl.llm.base import Request
 from mgl.llm.fakes import SchemaEngine
-from mgl.memories.graph import EntityGraph
-from mgl.memories.graph.state import fold
 from mgl.memories.hgmem import HgMem
 from mgl.memories.hgmem.state import (
-    VOCABULARY,
     Judge,
     Respond,
     Retrieve,
     Stop,
     Subquery,
 )
-from mgl.store import EditRecord, Store
-from mgl.types import Conversation, Document, Question
+from mgl.store import Store
+from mgl.types import Document, Question
 from tests.memories.hgmem.conftest import Ask
-from tests.memories.hgmem.telling import DOCUMENT, Teller, case, point, stage_of
+from tests.memories.hgmem.telling import (
+    DOCUMENT,
+    INSERTED,
+    PUNISHED,
+    QUESTION,
+    SUFFICES,
+    Teller,
+    case,
+    point,
+    said,
+    stage_of,
+)
 
-QUESTION = Question("Why is Xodar given to Carter as a slave?")
-PUNISHED = point(["Xodar", "Issus"], "Issus punishes Xodar for the disgrace.")
 DEFEATED = point(["Xodar", "Carter"], "Carter defeated Xodar on the flier.")
 UNKNOWN = "I cannot say."
 MERGED = {"points": [0, 1], "description": "Xodar is given to Carter, who defeated him."}
-
-
-def said(memory: HgMem, store: Store, kind: type[Any]) -> list[Any]:
-    return [
-        each for row in store.edits(memory.id) if isinstance(each := VOCABULARY.parse(row), kind)
-    ]
 
 
 async def test_the_steps_of_the_papers_own_case(memory_for: Ask, store: Store) -> None:
@@ -72,53 +71,23 @@ async def test_the_steps_of_the_papers_own_case(memory_for: Ask, store: Store) -
     assert "Xodar is given to Carter, who defeated him." in teller.prompts("answer")[0]
 
 
-async def test_local_investigation_stays_around_its_point(memory_for: Ask, store: Store) -> None:
-    teller = Teller(
-        evolve=[{"inserted": [PUNISHED]}, {"inserted": []}],
-        concerns=[case("2.1", (0, "More of it?")), case("1")],
-    )
-    memory = memory_for(teller.engine)
-    await memory.build()
-    local = said(memory, store, Retrieve)[1]
-    graph = memory._graph.graph()
-    near = {"xodar", "issus"} | graph.neighbours("xodar") | graph.neighbours("issus")
-    assert set(local.entities) <= near
-    assert local.scope == len(near)
-    assert "thuria" in graph.entities
-    assert "thuria" not in near
-
-
-async def test_global_exploration_never_returns_what_is_remembered(
+async def test_a_subquery_looks_around_its_point_or_beyond_the_memory(
     memory_for: Ask, store: Store
 ) -> None:
     teller = Teller(
         evolve=[{"inserted": [PUNISHED]}, {"inserted": []}],
-        concerns=[case("2.2", "Who else?"), case("1")],
+        concerns=[case("2.1", (0, "More of it?")), case("2.2", "Who else?"), case("1")],
         subquery=[{"subquery": "Who is Xodar and who is Issus?"}],
     )
     memory = memory_for(teller.engine, entities=10)
     await memory.build()
-    wide = said(memory, store, Retrieve)[1]
+    _, local, wide = said(memory, store, Retrieve)
+    graph = memory._graph.graph()
+    near = {"xodar", "issus"} | graph.neighbours("xodar") | graph.neighbours("issus")
+    assert set(local.entities) <= near
+    assert local.scope == len(near)
+    assert "thuria" in graph.entities.keys() - near
     assert set(wide.entities) == {"carter", "phaidor", "thuria"}
-
-
-async def test_a_merge_of_three_points_changes_what_is_retrieved_next(
-    memory_for: Ask, store: Store
-) -> None:
-    three = [PUNISHED, point(["Carter", "Phaidor"], "She loves him."), DEFEATED]
-    merge = {"merges": [{"points": [0, 1, 2], "description": "All of it."}]}
-    replies: dict[str, Any] = {
-        "evolve": [{"inserted": three}, {"inserted": []}],
-        "merge": [merge, {"merges": []}],
-        "concerns": [case("2.1", (0, "More?")), case("1")],
-    }
-    with_merge = memory_for(Teller(**replies).engine, entities=10)
-    await with_merge.build()
-    without = memory_for(Teller(**replies).engine, entities=10, merge=False)
-    await without.build()
-    merged, apart = (said(each, store, Retrieve)[1] for each in (with_merge, without))
-    assert "phaidor" in merged.entities
-    assert set(apart.entities) < set(merged.entities)
 
 
 @pytest.mark.parametrize(
@@ -143,26 +112,6 @@ async def test_without_merging_nothing_is_merged(memory_for: Ask) -> None:
     assert len(memory.memory().points) == 2
 
 
-async def test_every_step_is_answered_where_it_is_wanted(memory_for: Ask, store: Store) -> None:
-    teller = Teller(
-        evolve=[{"inserted": [PUNISHED]}, {"inserted": [], "updated": []}],
-        concerns=[case("2.2", "What else?")],
-        answer=[{"sources": [], "answer": text} for text in ("a", "b", "c", "d", "e", "f")],
-    )
-    memory = memory_for(teller.engine, steps=5, force_steps=True)
-    answer = await memory.answer(QUESTION)
-    given = said(memory, store, Respond)
-    assert len(given) == 6
-    assert given[-1].text == answer.text
-    assert said(memory, store, Stop) == [Stop("steps")]
-
-
-SUFFICES = "[Judgement]: 1\n[Concerns]: <None>"
-INSERTED = (
-    "[Inserted Memory Points]:\n"
-    "(point<|>Xodar<&>Issus<|>Issus punishes Xodar.)##\n<|COMPLETE|>\n\n"
-    "[Updated Memory Points]:\n<None>"
-)
 NO_SUBQUERY = {"subquery": ["no JSON"], "concerns": [case("2.2", "What else?")]}
 
 
@@ -175,7 +124,6 @@ NO_SUBQUERY = {"subquery": ["no JSON"], "concerns": [case("2.2", "What else?")]}
             ["1", "1"],
             ("2.2", None),
         ),
-        ({"concerns": ["no JSON"]}, {}, [], ("2.2", None)),
         ({"concerns": ["no JSON"]}, {"retrieval": "local_only"}, [], ("2.1", 0)),
         (NO_SUBQUERY, {}, ["2.2", "2.2"], ("2.2", None)),
     ],
@@ -199,17 +147,20 @@ async def test_forced_steps_go_on_with_the_query_where_there_is_no_concern(
     assert said(memory, store, Stop) == [Stop("steps")]
 
 
+@pytest.mark.parametrize(("forced", "answers"), [(False, 1), (True, 6)])
 async def test_a_model_that_is_never_satisfied_ends_at_the_last_step(
-    memory_for: Ask, store: Store
+    memory_for: Ask, store: Store, *, forced: bool, answers: int
 ) -> None:
     teller = Teller(
         evolve=[{"inserted": [PUNISHED]}, {"inserted": [], "updated": []}],
         concerns=[case("2.2", "What else?")],
+        answer=[{"sources": [], "answer": text} for text in "abcdef"],
     )
-    memory = memory_for(teller.engine, steps=3)
-    await memory.answer(QUESTION)
-    assert len(teller.prompts("concerns")) == 3
-    assert len(said(memory, store, Subquery)) == 4
+    memory = memory_for(teller.engine, steps=5, force_steps=forced)
+    answer = await memory.answer(QUESTION)
+    assert len(said(memory, store, Subquery)) == 6
+    assert [each.text for each in said(memory, store, Respond)] == list("abcdef"[:answers])
+    assert answer.text == "abcdef"[answers - 1]
     assert said(memory, store, Stop) == [Stop("steps")]
 
 
@@ -230,24 +181,6 @@ async def test_a_model_that_remembers_nothing_answers_from_the_likest_chunks(
     assert answer.retrieved == (citation.span.place,)
     (prompt,) = teller.prompts("answer")
     assert "point by point.\n<None>\n" in prompt
-
-
-async def test_a_query_that_matches_nothing_asks_nothing_of_what_it_found(
-    memory_for: Ask,
-) -> None:
-    teller = Teller(
-        concerns=[case("2.2", "What?")], subquery=[{"subquery": "Quantum chromodynamics?"}]
-    )
-    memory = memory_for(teller.engine, "Zebras?", floor=0.9)
-    answer = await memory.answer(Question("Zebras?"))
-    assert answer.text == UNKNOWN
-    assert teller.prompts("evolve") == []
-
-
-async def test_a_graph_without_entities_is_answered_over(memory_for: Ask) -> None:
-    document = Document.from_text("none.txt", "it rained and it rained.")
-    memory = memory_for(Teller(concerns=[case("2.2", "What?")]).engine, document=document)
-    assert (await memory.answer(QUESTION)).text == UNKNOWN
 
 
 async def test_two_questions_in_either_order_give_the_same_answers(
@@ -347,24 +280,12 @@ async def test_a_reply_that_stays_invalid_leaves_the_memory_as_it_is(
     assert [(row.outcome, row.reason) for row in failed] == [("rejected", "reply_invalid")]
 
 
-async def test_a_reply_that_is_cut_off_leaves_the_memory_as_it_is(
-    memory_for: Ask, store: Store
-) -> None:
-    class Endless(Teller):
-        def _reply(self, request: Request) -> str | Completion:  # type: ignore[override]
-            said = super()._reply(request)
-            most = request.sampling.max_tokens
-            if stage_of(request) != "evolve" or len(self.prompts("evolve")) < 2:
-                return said
-            return Completion(said, "length", TokenUsage(9, most))
-
-    teller = Endless(evolve=[{"inserted": [PUNISHED]}], concerns=[case("2.2", "Who?"), case("1")])
-    memory = memory_for(teller.engine)
-    await memory.answer(QUESTION)
-    assert len(memory.memory().points) == 1
-    (failed,) = [row for row in store.edits(memory.id) if row.op == "reply"]
-    assert failed.payload["problem"] == "the reply was cut off at 4,096 tokens"
-    assert said(memory, store, Stop) == [Stop("sufficient")]
+async def test_a_graph_without_entities_is_answered_over(memory_for: Ask) -> None:
+    document = Document.from_text("none.txt", "it rained and it rained.")
+    teller = Teller(concerns=[case("2.2", "What?")])
+    memory = memory_for(teller.engine, document=document, floor=0.9)
+    assert (await memory.answer(QUESTION)).text == UNKNOWN
+    assert teller.prompts("evolve") == []
 
 
 async def test_a_question_without_an_answer_that_can_be_used_has_failed(
@@ -372,7 +293,7 @@ async def test_a_question_without_an_answer_that_can_be_used_has_failed(
 ) -> None:
     teller = Teller(evolve=[{"inserted": [PUNISHED]}], answer=["no JSON"])
     memory = memory_for(teller.engine)
-    with pytest.raises(ReplyInvalid, match="no answer"):
+    with pytest.raises(ReplyInvalid):
         await memory.answer(QUESTION)
     assert said(memory, store, Stop) == [Stop("failed")]
 
@@ -392,48 +313,8 @@ async def test_a_judgement_that_cannot_be_had_does_not_cost_the_answer(
 
 def test_it_keeps_one_memory_a_question(memory_for: Ask) -> None:
     made = memory_for(SchemaEngine())
-    with pytest.raises(UsageError, match="memory for each question"):
+    with pytest.raises(UsageError):
         HgMem(made._tools, DOCUMENT, [QUESTION, Question("Another?")])
-    with pytest.raises(InputError, match="empty"):
-        memory_for(SchemaEngine(), " ")
-    with pytest.raises(UsageError, match="conversation"):
-        HgMem(made._tools, Conversation.named("talk"))
-
-
-async def test_a_step_of_the_paper_in_its_own_format(memory_for: Ask, store: Store) -> None:
-    teller = Teller(
-        evolve=[INSERTED],
-        concerns=[
-            "[Judgement]: 2.2\n[Concerns]:\nWho else?##\n<|COMPLETE|>",
-            "[Judgement]: 1\n[Concerns]: <None>",
-        ],
-        subquery=["[Subquery]: Who else was there?"],
-    )
-    memory = memory_for(teller.engine, format="delimiters")
-    await memory.answer(QUESTION)
-    assert [sorted(p.vertices) for p in memory.memory(steps=1).points.values()] == [
-        ["issus", "xodar"]
-    ]
-    assert said(memory, store, Subquery)[1].text == "Who else was there?"
-    assert "<|COMPLETE|>" in teller.prompts("evolve")[0]
-
-
-async def test_the_released_code_begins_anew_where_a_reply_cannot_be_read(
-    memory_for: Ask, store: Store
-) -> None:
-    teller = Teller(evolve=["nonsense"])
-    memory = memory_for(teller.engine, format="delimiters", compat="released_code")
-    with pytest.raises(ReplyInvalid):
-        await memory.answer(QUESTION)
-    assert len(teller.prompts("evolve")) == 6
-    assert said(memory, store, Stop) == [Stop("failed")]
-
-
-async def test_the_paper_asks_again_and_goes_on(memory_for: Ask) -> None:
-    teller = Teller(evolve=["nonsense"], concerns=["[Judgement]: 1\n[Concerns]: <None>"])
-    memory = memory_for(teller.engine, format="delimiters")
-    assert (await memory.answer(QUESTION)).text == UNKNOWN
-    assert len(teller.prompts("evolve")) == 3
 
 
 async def test_a_long_question_leaves_less_room_for_sources(memory_for: Ask) -> None:
@@ -482,19 +363,14 @@ async def test_the_view_tells_attempts_apart(memory_for: Ask) -> None:
     memory = memory_for(teller.engine, format="delimiters", compat="released_code")
     answer = await memory.answer(QUESTION)
     view = memory.view([answer])
+    first = dict.fromkeys(("issus", "xodar", "point 0"), (0, 1))
     lives = {node.id: (node.step, node.gone) for node in view.nodes}
     assert lives == {
-        "issus (attempt 1)": (0, 1),
-        "xodar (attempt 1)": (0, 1),
-        "point 0 (attempt 1)": (0, 1),
-        "carter": (2, None),
-        "xodar": (2, None),
-        "point 0": (2, None),
+        **{f"{name} (attempt 1)": life for name, life in first.items()},
+        **dict.fromkeys(("carter", "xodar", "point 0"), (2, None)),
     }
-    assert len({edge.id for edge in view.edges}) == len(view.edges) == 4
+    assert len({edge.id for edge in view.edges}) == 4
     assert {end for edge in view.edges for end in (edge.source, edge.target)} == lives.keys()
-    assert {node.id for node in view.at(2).nodes} == set()
-    assert {node.id for node in view.at(3).nodes} == {"carter", "xodar", "point 0"}
 
 
 async def test_failed_chunks_are_read_again_and_an_answered_question_keeps_its_answer(
@@ -508,7 +384,7 @@ async def test_failed_chunks_are_read_again_and_an_answered_question_keeps_its_a
     replies: dict[str, Any] = {"evolve": [{"inserted": [PUNISHED]}]}
     memory = memory_for(Failing(**replies).engine)
     before = await memory.answer(QUESTION)
-    rows, drawn = store.edits(memory.id), memory.view().nodes
+    rows = store.edits(memory.id)
     assert "thuria" not in memory._graph.graph().entities
     teller = Teller(**replies)
     again = memory_for(teller.engine)
@@ -518,28 +394,6 @@ async def test_failed_chunks_are_read_again_and_an_answered_question_keeps_its_a
     assert again.id == memory.id
     assert store.edits(again.id) == rows
     assert (await again.answer(QUESTION)).text == before.text
-    assert again.view().nodes == drawn
     other = memory_for(Teller(**replies).engine, "What is Thuria?", entities=10)
     await other.build()
     assert "thuria" in said(other, store, Retrieve)[0].entities
-
-
-async def test_the_graph_is_folded_once_for_all_questions(
-    memory_for: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folded = 0
-
-    def counting(rows: Sequence[EditRecord]) -> EntityGraph:
-        nonlocal folded
-        folded += 1
-        return fold(rows)
-
-    monkeypatch.setattr("mgl.memories.graph.memory.fold", counting)
-    teller = Teller(evolve=[{"inserted": [PUNISHED]}])
-    memory = memory_for(teller.engine, None)
-    questions = [QUESTION, Question("Who is Issus?"), Question("Whom does Phaidor love?")]
-    answers = [await memory.answer(question) for question in questions]
-    assert folded == 1
-    alone = [memory_for(teller.engine, question.text) for question in questions]
-    assert [await each.answer(q) for each, q in zip(alone, questions, strict=True)] == answers
-    assert folded == 1 + len(questions)

@@ -62,36 +62,3 @@ def test_every_prompt_says_where_it_comes_from() -> None:
         assert len(set(prompt.variables)) == len(prompt.variables)
         named = set(re.findall(r"\{([a-z_]+)\}", prompt.text))
         assert named == set(prompt.variables), name
-
-
-@pytest.mark.parametrize(
-    ("ours", "paper"),
-    [
-        ("EVOLVE_JSON", "EVOLVE"),
-        ("INSERT_JSON", "EVOLVE"),
-        ("REPLACE_JSON", "EVOLVE"),
-        ("MERGE_JSON", "MERGE"),
-        ("CONCERNS_JSON", "CONCERNS"),
-        ("SUBQUERY_JSON", "SUBQUERY"),
-    ],
-)
-def test_the_json_variants_say_the_task_and_the_notes_as_printed(ours: str, paper: str) -> None:
-    """And show no example of content that a model could copy, nor any part of the other format."""
-    variant: Prompt = getattr(prompts, ours)
-    original: Prompt = getattr(prompts, paper)
-    task, _, given = original.text.partition("#####-Real Data-#####")
-    first = task.split("\n\n")[0].replace(" in [Subquery]", "")
-    assert variant.text.split("\n\n")[0] == first
-    assert variant.text.count("#####-Real Data-#####") == 1
-    said = variant.text.partition("#####-Real Data-#####")[2].splitlines()
-    dropped = [line for line in given.splitlines() if line not in said]
-    assert all("output <None>" in line or "{record_delimiter}" in line for line in dropped)
-    for other in ("delimiter", "<None>", "Example", "Alex", "Apple", "xxx", "your_concern"):
-        assert other not in variant.text
-
-
-def test_only_the_prompt_that_updates_speaks_of_updates() -> None:
-    assert "Update Existing" not in prompts.INSERT_JSON.text
-    assert '"updated"' not in prompts.INSERT_JSON.text
-    assert '"updated": [{"point": index, "description"' in prompts.EVOLVE_JSON.text
-    assert '"updated": [{"point": index, "objects"' in prompts.REPLACE_JSON.text

@@ -11,16 +11,16 @@ from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
-from mgl.memories.hgmem import HgMem, HgMemConfig
+from mgl.memories.hgmem import HgMemConfig
 from mgl.memories.hgmem.evidence import Inquiry
 from mgl.memories.hgmem.small import SmallAsker
-from mgl.memories.hgmem.state import VOCABULARY, Judge, Retrieve, Stop, Subquery
+from mgl.memories.hgmem.state import Judge, Retrieve, Stop, Subquery
 from mgl.store import Store
 from mgl.types import Chunk, Question, Span
 from tests.memories.hgmem.conftest import Ask
 from tests.memories.hgmem.graphs import graph_of, memory_of
+from tests.memories.hgmem.telling import QUESTION, said
 
-QUESTION = Question("Why is Xodar given to Carter as a slave?")
 Sure = Callable[[str], float]
 
 
@@ -55,12 +55,6 @@ def sure_of(chance: float, enough: float = 0.0) -> Sure:
     return lambda prompt: enough if prompt.startswith("Notes:") else chance
 
 
-def said(memory: HgMem, store: Store, kind: type) -> list:  # type: ignore[type-arg]
-    return [
-        each for row in store.edits(memory.id) if isinstance(each := VOCABULARY.parse(row), kind)
-    ]
-
-
 async def test_a_passage_that_says_so_becomes_a_point(memory_for: Ask, store: Store) -> None:
     reader = Reader(first_sentence, sure_of(0.9, enough=0.95))
     memory = memory_for(reader.engine, preset="small")
@@ -87,29 +81,28 @@ async def test_what_is_not_confirmed_is_no_point_but_the_best_of_the_first_step(
     assert point.description == "Xodar and Issus, number 1."
 
 
-async def test_no_chunk_is_read_twice(memory_for: Ask, store: Store) -> None:
+@pytest.mark.parametrize(
+    ("retrieval", "cases"),
+    [
+        ("adaptive", ["2.1", "2.2", "2.1"]),
+        ("global_only", ["2.2"] * 3),
+        ("local_only", ["2.1"] * 3),
+    ],
+)
+async def test_steps_look_around_a_point_and_beyond_in_turn_and_read_no_chunk_twice(
+    memory_for: Ask, store: Store, retrieval: str, cases: list[str]
+) -> None:
     reader = Reader(first_sentence, sure_of(0.9))
-    memory = memory_for(reader.engine, preset="small", steps=3)
-    await memory.build()
+    memory = memory_for(reader.engine, preset="small", steps=3, retrieval=retrieval)
+    await memory.answer(QUESTION)
+    assert [each.case for each in said(memory, store, Judge)] == cases
+    assert [each.case for each in said(memory, store, Subquery)] == [None, *cases]
     numbers = [number for each in said(memory, store, Retrieve) for number in each.chunks]
     assert len(numbers) == len(set(numbers))
-
-
-async def test_steps_investigate_a_point_and_explore_beyond_in_turn(
-    memory_for: Ask, store: Store
-) -> None:
-    memory = memory_for(Reader(first_sentence, sure_of(0.9)).engine, preset="small", steps=3)
-    await memory.build()
-    assert [each.case for each in said(memory, store, Judge)] == ["2.1", "2.2", "2.1"]
-    assert [each.case for each in said(memory, store, Subquery)] == [None, "2.1", "2.2", "2.1"]
-
-
-@pytest.mark.parametrize(("retrieval", "case"), [("global_only", "2.2"), ("local_only", "2.1")])
-async def test_one_way_alone(memory_for: Ask, store: Store, retrieval: str, case: str) -> None:
-    reader = Reader(first_sentence, sure_of(0.9))
-    memory = memory_for(reader.engine, preset="small", steps=2, retrieval=retrieval)
-    await memory.build()
-    assert {each.case for each in said(memory, store, Judge)} == {case}
+    asked = len(reader.asked)
+    again = memory_for(reader.engine, preset="small", steps=3, retrieval=retrieval)
+    await again.answer(QUESTION)
+    assert len(reader.asked) == asked
 
 
 async def test_points_that_share_half_of_their_entities_are_merged() -> None:
@@ -119,26 +112,19 @@ async def test_points_that_share_half_of_their_entities_are_merged() -> None:
     assert [(merge.points, merge.description) for merge in merges] == [([0, 2], "said said")]
 
 
-async def test_what_is_said_of_the_entities_of_a_point_is_added_to_it() -> None:
-    reader = Reader(lambda _: "Ann met Bo again.", sure_of(0.9))
-    memory = memory_of(["ann", "bo"])
-    found = [Retrieve("q", 2, ("ann",), (), (0,))]
-    said = (await asking(reader).evolution(memory, ["q"], found)).reply
-    assert said.inserted == []
-    (update,) = said.updated
-    assert (update.point, update.description) == (0, "said Ann met Bo again.")
-    without = (await asking(reader, update=False).evolution(memory, ["q"], found)).reply
-    assert [point.objects for point in without.inserted] == [["ann", "bo"]]
+async def test_what_a_step_says_of_the_entities_of_a_point_is_added_to_it() -> None:
+    def reader() -> Reader:
+        claims = iter(["Ann met Bo in Rome.", "Ann married Bo in Paris.", "Ann met Bo in Rome."])
+        return Reader(lambda _: next(claims), sure_of(0.9))
 
-
-async def test_all_that_a_step_says_of_a_point_is_added_to_it() -> None:
-    claims = iter(["Ann met Bo in Rome.", "Ann married Bo in Paris.", "Ann met Bo in Rome."])
-    asker = asking(Reader(lambda _: next(claims), sure_of(0.9)))
     memory = memory_of(["ann", "bo"])
     found = [Retrieve("q", 2, ("ann",), (), (0, 1, 2))]
-    said = (await asker.evolution(memory, ["q"], found)).reply
+    said = (await asking(reader()).evolution(memory, ["q"], found)).reply
     (update,) = said.updated
+    assert (update.point, said.inserted) == (0, [])
     assert update.description == "said Ann met Bo in Rome. Ann married Bo in Paris."
+    without = (await asking(reader(), update=False).evolution(memory, ["q"], found)).reply
+    assert [point.objects for point in without.inserted] == [["ann", "bo"]] * 3
 
 
 def asking(reader: Reader | None = None, **config: object) -> SmallAsker:
@@ -149,11 +135,3 @@ def asking(reader: Reader | None = None, **config: object) -> SmallAsker:
     texts = ["Ann met Bo, and then Cy.", "Cy saw Ann and Bo.", "So Ann met Bo."]
     chunks = [Chunk(n, Span("d", 30 * n, 30 * n + 1), text, 8) for n, text in enumerate(texts)]
     return SmallAsker(Inquiry(llm, Question("Who met?"), graph, chunks, options), step=1)
-
-
-async def test_it_is_resumed_without_asking_again(memory_for: Ask) -> None:
-    reader = Reader(first_sentence, sure_of(0.9))
-    await memory_for(reader.engine, preset="small").answer(QUESTION)
-    asked = len(reader.asked)
-    await memory_for(reader.engine, preset="small").answer(QUESTION)
-    assert len(reader.asked) == asked

@@ -16,34 +16,11 @@ from mgl.memories.hgmem.state import (
     Edit,
     Insert,
     Merge,
-    Restart,
     Update,
     Vertex,
     apply,
 )
 from tests.memories.hgmem.graphs import logs, memory_of
-
-
-def test_two_points_over_the_same_entities_are_two() -> None:
-    memory = memory_of(["ann", "bo"], ["ann", "bo"])
-    assert [sorted(point.vertices) for point in memory.points.values()] == [["ann", "bo"]] * 2
-    merged = apply(memory, Merge(1, 2, (0, 1), "both"))
-    assert list(merged.points) == [2]
-    assert merged.points[2].vertices == {"ann", "bo"}
-
-
-def test_neighbours_are_those_of_the_hyperedges_alone() -> None:
-    memory = memory_of(["ann", "bo"], ["bo", "cy", "dee"])
-    assert memory.neighbours("bo") == {"ann", "cy", "dee"}
-    assert memory.neighbours("ann") == {"bo"}
-    assert memory.neighbours("nobody") == frozenset()
-
-
-def test_a_merge_makes_neighbours_of_what_was_apart() -> None:
-    memory = memory_of(["ann", "bo"], ["cy", "dee"])
-    assert "cy" not in memory.neighbours("ann")
-    merged = apply(memory, Merge(1, 2, (0, 1), "together"))
-    assert merged.neighbours("ann") == {"bo", "cy", "dee"}
 
 
 def test_what_the_released_code_keeps_of_merged_points_still_joins_their_vertices() -> None:
@@ -60,13 +37,6 @@ def test_an_update_keeps_the_vertices_unless_it_gives_others() -> None:
     assert (said.points[0].description, said.points[0].changed) == ("anew", 3)
     other = apply(memory, Update(3, 0, "anew", ("ann", "cy")))
     assert other.neighbours("ann") == {"cy"}
-
-
-def test_the_memory_before_an_edit_stays_as_it_was() -> None:
-    memory = memory_of(["ann", "bo"], ["cy", "dee"])
-    apply(memory, Merge(1, 2, (0, 1), "together"))
-    assert list(memory.points) == [0, 1]
-    assert memory.neighbours("ann") == {"bo"}
 
 
 def test_a_new_vertex_is_a_neighbour_of_what_it_came_with() -> None:
@@ -94,10 +64,6 @@ def test_an_edit_that_cannot_be_is_refused(edit: Edit) -> None:
     memory = memory_of(["ann", "bo"], ["cy", "dee"])
     with pytest.raises(ValueError, match=r"point|vert|parent|vertex"):
         apply(memory, edit)
-
-
-def test_a_restart_forgets_everything() -> None:
-    assert apply(memory_of(["ann", "bo"]), Restart()).points == {}
 
 
 @given(logs())
@@ -142,11 +108,6 @@ def test_a_log_that_is_written_and_read_gives_the_same_memory(log: list[Edit]) -
     rows = [VOCABULARY.record(step, edit) for step, edit in enumerate(log)]
     again, memory = VOCABULARY.replay(rows), reduce(apply, log, EMPTY)
     assert again == memory
-
-
-def test_a_rejected_row_changes_nothing() -> None:
-    rows = [VOCABULARY.record(0, Update(0, 7, "x"), rejected="unknown_point")]
-    assert VOCABULARY.replay(rows) == EMPTY
 
 
 def test_no_pickle_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
