@@ -19,8 +19,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from mgl.memories.view import GraphView
-from mgl.types import Answer, Citation, Document, Section, Span
+from mgl.memories.results import answer_json
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
+from mgl.types import Answer, Document, Section
 from mgl.web.arrange import arrange, optional_fields
 from mgl.web.escape import json_text, xml_text
 from mgl.web.page import to_html
@@ -51,25 +52,16 @@ def to_json(view: GraphView) -> str:
             "steps": view.steps,
             "nodes": [
                 {
-                    "id": node.id,
-                    "kind": node.kind,
-                    "label": node.label,
-                    "content": node.content,
-                    **_source(document, node.span),
-                    "step": node.step,
-                    **optional_fields(node),
+                    **{name: getattr(node, name) for name in ("id", "kind", "label", "content")},
+                    **_source(document, node),
                 }
                 for node in view.nodes
             ],
             "edges": [
                 {
-                    "id": edge.id,
-                    "source": edge.source,
-                    "target": edge.target,
+                    **{name: getattr(edge, name) for name in ("id", "source", "target")},
                     "relation": edge.relation,
-                    **_source(document, edge.span),
-                    "step": edge.step,
-                    **optional_fields(edge),
+                    **_source(document, edge),
                 }
                 for edge in view.edges
             ],
@@ -105,9 +97,7 @@ def to_graphml(view: GraphView) -> str:
             kind=xml_text(node.kind),
             label=xml_text(node.label),
             content=xml_text(node.content),
-            **_flat_source(document, node.span),
-            step=node.step,
-            **optional_fields(node),
+            **_flat_source(document, node),
         )
     for edge in view.edges:
         graph.add_edge(
@@ -115,31 +105,30 @@ def to_graphml(view: GraphView) -> str:
             nodes[edge.target],
             key=edges[edge.id],
             relation=xml_text(edge.relation),
-            **_flat_source(document, edge.span),
-            step=edge.step,
-            **optional_fields(edge),
+            **_flat_source(document, edge),
         )
     written = io.BytesIO()
     nx.write_graphml_xml(graph, written)
     return written.getvalue().decode("utf-8").replace("\r", "&#13;") + "\n"
 
 
-def _source(document: Document, span: Span) -> dict[str, Any]:
+def _source(document: Document, element: ViewNode | ViewEdge) -> dict[str, Any]:
+    span = element.span
     return {
         "start": span.start,
         "end": span.end,
         "quote": document.quote(span),
         "section": _section(document.section_at(span.start)),
+        "step": element.step,
+        **optional_fields(element),
     }
 
 
-def _flat_source(document: Document, span: Span) -> dict[str, str | int]:
-    section = document.section_at(span.start)
-    place: dict[str, str] = {}
-    if section is not None:
-        place[section.kind] = xml_text(section.label)
-    quote = xml_text(document.quote(span))
-    return {"start": span.start, "end": span.end, "quote": quote, **place}
+def _flat_source(document: Document, element: ViewNode | ViewEdge) -> dict[str, Any]:
+    source = _source(document, element)
+    section = source.pop("section")
+    place = {section["kind"]: xml_text(section["label"])} if section else {}
+    return {**source, "quote": xml_text(source["quote"]), **place}
 
 
 def _section(section: Section | None) -> dict[str, str] | None:
@@ -147,27 +136,10 @@ def _section(section: Section | None) -> dict[str, str] | None:
 
 
 def _answer(answer: Answer) -> dict[str, Any]:
-    return {
-        "question": answer.question,
-        "answer": answer.text,
-        "confidence": answer.confidence,
-        "citations": [_citation(citation) for citation in answer.citations],
-        "marks": list(answer.marks),
-        "compaction_ratio": answer.compaction_ratio,
-        "trace": list(answer.trace),
-        "paths": [list(path) for path in answer.paths],
-    }
-
-
-def _citation(citation: Citation) -> dict[str, Any]:
-    return {
-        "node_id": citation.node_id,
-        "document": citation.document,
-        "start": citation.span.start,
-        "end": citation.span.end,
-        "quote": citation.quote,
-        "section": _section(citation.section),
-    }
+    said = answer_json(answer)
+    for citation, shown in zip(answer.citations, said["citations"], strict=True):
+        shown["section"] = _section(citation.section)
+    return said
 
 
 def _distinct(ids: Iterable[str]) -> Mapping[str, str]:

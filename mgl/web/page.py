@@ -152,11 +152,9 @@ def _split(view: GraphView) -> tuple[list[ViewEdge], list[ViewEdge]]:
 
 def _points(view: GraphView, edges: Sequence[ViewEdge]) -> dict[str, dict[str, float]]:
     """Place the nodes that are drawn: all but categories."""
-    ids = [node.id for node in view.nodes if not node.layer]
-    place = {each: index for index, each in enumerate(ids)}
-    ends = [(place[edge.source], place[edge.target]) for edge in edges]
-    points = positions(len(ids), ends)
-    return {each: {"x": x, "y": y} for each, (x, y) in zip(ids, points, strict=True)}
+    place = {node.id: index for index, node in enumerate(n for n in view.nodes if not n.layer)}
+    points = positions(len(place), [(place[edge.source], place[edge.target]) for edge in edges])
+    return {each: {"x": x, "y": y} for each, (x, y) in zip(place, points, strict=True)}
 
 
 def _passage(document: Document, span: Span) -> dict[str, Any]:
