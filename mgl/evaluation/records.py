@@ -81,8 +81,9 @@ class Record:
 
     ``method`` is its label in the manifest; ``item`` is ``item_to_json`` of the benchmark's item.
     ``citations`` are as ``mgl.memories.results.citation_json`` gives them, each with ``verbatim``:
-    whether its span holds its quote. ``scores`` are by scorer, ``verdicts`` by the key of a
-    ``Seat`` (``mgl.evaluation.judges.panel``). ``retrieved`` and ``trace`` are the answer's own.
+    whether its span holds its quote. ``scores`` are by scorer, None if the reply does not answer;
+    ``verdicts`` are by the key of a ``Seat`` (``mgl.evaluation.judges.panel``). ``retrieved`` and
+    ``trace`` are the answer's own.
     ``usage`` is by stage, of the answer alone if the memory is shared, and empty if it failed: what
     was in flight then varies. ``memory`` describes what was read: kind, nodes, edges, chunks,
     marks, compaction ratio.
@@ -95,7 +96,7 @@ class Record:
     answer: str = ""
     confidence: str = ""
     citations: tuple[Mapping[str, Any], ...] = ()
-    scores: Mapping[str, float] = field(default_factory=dict)
+    scores: Mapping[str, float | None] = field(default_factory=dict)
     verdicts: Mapping[str, VerdictRecord] = field(default_factory=dict)
     usage: Mapping[str, Spent] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
@@ -106,6 +107,11 @@ class Record:
         """What a scorer or a judge gave; None if it gave nothing."""
         verdict = self.verdicts.get(name)
         return self.scores.get(name) if verdict is None else verdict.score
+
+    def is_unread(self, name: str) -> bool:
+        """Whether there is an answer, or a verdict on it, of which nothing could be made: its value
+        is missing, neither right nor wrong."""
+        return self.value(name) is None and (name in self.scores or name in self.verdicts)
 
     def has_place_for(self, name: str) -> bool:
         """Whether the item can have a score: recall of evidence, only if it names evidence."""
@@ -145,17 +151,20 @@ class PairRecord:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer as scorers and judges read it: ``compaction`` is its compaction ratio, if any."""
+    """An answer as scorers and judges read it: ``compaction`` is its compaction ratio, if any,
+    ``read_all`` whether it was made from every turn of a conversation, of which none was chosen."""
 
     text: str
     retrieved: tuple[str, ...] = ()
     citations: tuple[Mapping[str, Any], ...] = ()
     compaction: float | None = None
+    read_all: bool = False
 
     @classmethod
     def of(cls, record: Record) -> Answered:
         ratio = record.memory.get("compaction_ratio")
-        return cls(record.answer, tuple(record.retrieved), tuple(record.citations), ratio)
+        read_all = record.memory.get("read_all", False)
+        return cls(record.answer, tuple(record.retrieved), tuple(record.citations), ratio, read_all)
 
 
 def item_to_json(item: Item) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from measuring import (
     quantity,
 )
 
-from mgl.evaluation.scorers.words import evidence_recall
+from mgl.evaluation.scorers.retrieval import evidence_recall
 from mgl.lab import Lab
 from mgl.memories.options import read_settings
 from mgl.models.shipped import home

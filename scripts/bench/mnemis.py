@@ -62,7 +62,7 @@ from mnemis_figures import (
 
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
-from mgl.evaluation.scorers.words import evidence_recall
+from mgl.evaluation.scorers.retrieval import evidence_recall
 from mgl.lab import Lab
 from mgl.llm.concurrency import for_each
 from mgl.memories.mnemis import MnemisConfig

@@ -93,7 +93,9 @@ class Metric:
         return self.name in MEASURES
 
     def counts(self, record: Record) -> bool:
-        """Whether an item is in the denominator."""
+        """Whether an item is in the denominator. What could not be read is missing."""
+        if record.is_unread(self.name):
+            return False
         if self.is_measure:
             return record.value(self.name) is not None
         if self.judge:  # what an unfinished run has yet to judge is not wrong

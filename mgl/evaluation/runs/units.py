@@ -11,7 +11,15 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -218,6 +226,9 @@ async def answer_item(place: Workplace, work: Ask, path: Path) -> tuple[Record, 
         except (EngineError, InputError) as error:
             record = Record(label, item, "failed", _describe(error))
         else:
+            retrieved = _list_retrieved(reply, work.source, read)
+            facts = _describe_memory(memory, store, reply)
+            facts |= {"read_all": True} if _has_read_all(work.source, retrieved) else {}
             record = Record(
                 method=label,
                 item=item,
@@ -226,8 +237,8 @@ async def answer_item(place: Workplace, work: Ask, path: Path) -> tuple[Record, 
                 confidence=reply.confidence,
                 citations=_list_citations(reply, read),
                 usage=_spent(llm.usage()),
-                memory=_describe_memory(memory, store, reply),
-                retrieved=_list_retrieved(reply, work.source, read),
+                memory=facts,
+                retrieved=retrieved,
                 trace=reply.trace,
             )
     return record, {"unit": "item", "method": label, "item": work.item.id, **_time(llm, began)}
@@ -282,9 +293,11 @@ def grade(record: Record, manifest: Manifest) -> Record:
     by_model = bertscores_among(manifest.scorers)
     scores |= {name: record.scores[name] for name in by_model if name in record.scores}
     verdicts = {key: record.verdicts[key] for key in manifest.judges if key in record.verdicts}
-    if scores or any(verdict.score is not None for verdict in verdicts.values()):
+    given = [*scores.values(), *(verdict.score for verdict in verdicts.values())]
+    if any(value is not None for value in given):
         return replace(record, scores=scores, outcome="scored", reason="")
     why = [f"{name}: {verdict.reason or 'no verdict'}" for name, verdict in verdicts.items()]
+    why += [f"{name}: the reply does not answer" for name in scores]
     reason = "; ".join(why) or "no scorer has a score for this item"
     return replace(record, scores=scores, outcome="unscored", reason=reason)
 
@@ -337,6 +350,12 @@ def _list_retrieved(reply: Answer, source: Source, read: Source) -> tuple[str, .
     if isinstance(source, Conversation) and isinstance(read, Document):
         return source.ids_at(Span.at(read.id, place) for place in reply.retrieved)
     return reply.retrieved
+
+
+def _has_read_all(source: Source, retrieved: Collection[str]) -> bool:
+    if not isinstance(source, Conversation):
+        return False
+    return {turn.id for turn in source.turns if turn.text} <= {*retrieved}
 
 
 def _list_citations(reply: Answer, source: Source) -> tuple[Mapping[str, Any], ...]:

@@ -1,31 +1,30 @@
-"""Read what a reply decides: a choice by its letter or text, a label by its name, TRUE or FALSE.
+"""Read what a reply decides: a letter, a label, TRUE or FALSE.
 
-    >>> letter_longbench("The correct answer is **(B)**."), letter_longbench("B")
-    ('B', None)
-    >>> find_letter("(b) the red one", ("the blue one", "the red one"))
+    >>> find_letter("<answer>(B)</answer>", ("the blue one", "the red one"))
     'B'
-    >>> find_verdict("FALSE. Daisy was driving."), find_verdict("I cannot tell.")
+    >>> find_verdict("FALSE. Daisy was driving."), find_verdict("It is TRUE that she drove.")
     (False, None)
 
-| rule | source |
-|---|---|
-| ``letter_longbench`` | LongBench v2's ``extract_answer``: one of two sentences, A to D |
-| ``right_dialsim`` | DialSim's ``judge_eq``: an option in brackets, and no other option |
-| ``find_letter`` | ours: memories answer in a few words, which neither of the two reads |
-| ``find_label`` | ours: a label by its name (Prelude) |
-| ``find_verdict`` | ours: the first word; else TRUE or FALSE; else "the claim is true" |
+Ours read one field and nothing else: the last ``<answer>`` tag or ``\\boxed{}``, the value
+``"answer"`` of a JSON object, what follows "Answer:" or "The claim is" where a line begins so, or
+else the reply from its beginning. It has to begin with the answer, after which only a mark, a
+reason or the choice's own text may follow. Any other reply is unreadable (None), not wrong.
 
-A reply that names several, or none, decides nothing: that is a wrong answer, not a missing one.
+Two rules are their benchmarks' own, in which an unreadable reply is a wrong one:
+``letter_longbench`` is LongBench v2's ``extract_answer`` (one of two sentences, A to D),
+``right_dialsim`` DialSim's ``judge_eq`` (an option in brackets, and no other option). NoCha's form,
+``<explanation>…</explanation> <answer>FALSE</answer>``, is the tag above.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from string import ascii_uppercase
 
 from mgl.benchmarks.base import Item
-from mgl.evaluation.scorers.words import contains_words, squad_words
+from mgl.evaluation.scorers.words import squad_words
 
 __all__ = [
     "find_label",
@@ -37,63 +36,70 @@ __all__ = [
     "right_dialsim",
 ]
 
-_LONGBENCH = (
-    re.compile(r"The correct answer is \(([A-D])\)"),
-    re.compile(r"The correct answer is ([A-D])"),
+_TAGS = (
+    re.compile(r"<answer>(.*?)</answer>", re.IGNORECASE | re.DOTALL),
+    re.compile(r"\\boxed\{(?:\\text\{)?([^{}]*)\}"),
 )
-_WHY = r"(?:as|because|due|for|given|since)\b"
-_LETTER = rf"([A-Z])\b(?!['’]|(?<=A)\s+(?!{_WHY})[a-z])"  # and not "A man"
-_SENTENCE = re.compile(rf"The correct answer is \(?{_LETTER}")
-_FIRST = re.compile(
-    r"[\W_]*([A-Za-z])"
-    r"(?:[).:\]*]+(?:\s|\Z)(?!\s*(?:or|and)\b)|[\W_]*(?:\n|\Z)"
-    rf"|[,;]\s+(?!(?:[A-Za-z]|or|and)\b)|\s+[-–—]\s|\s+{_WHY})"
+_LINE = re.compile(
+    r"^\W*(?:(?:my|the)\s+)?(?:(?:correct|final|right)\s+)?(?:answer|option|choice|verdict|claim|statement)\W*"
+    r"(?:(?:is|would be)\b)?[\s:]+(.*)",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
-_NAMED = re.compile(rf"\b(?i:answer|option|choice)(?:\s+is)?\s*:?\s*[(\[*]*{_LETTER}")
-_UN = r"(?:in|non-?)"
-_BRACKETS = re.compile(r"[(\[]([A-Za-z])[)\]]")
+_AFTER = re.compile(
+    r"[\s*_\"'”’)\]}]*(?:\Z|\n|[.:](?:[\s*_\"'”’)\]]|\Z)|…|\s\["
+    r"|[,;]\s+(?!(?:[A-Za-z]|or|and)\b)|\s[-–—]+\s|\s+(?:as|because|due|for|given|since)\b)"
+)
+_OPENING = " \t\n*_\"'“‘([{$"
 
 
-def letter_longbench(reply: str) -> str | None:
-    """Read the letter in "The correct answer is (X)" or "… is X", ignoring asterisks."""
-    plain = reply.replace("*", "")
-    for pattern in _LONGBENCH:
-        if (found := pattern.search(plain)) is not None:
-            return found[1]
-    return None
+def _read_field(reply: str) -> str:
+    for pattern in _TAGS:
+        if found := pattern.findall(reply):
+            return str(found[-1])
+    try:
+        value = json.loads(reply)
+    except ValueError:
+        line = _LINE.search(reply)
+        return line[1] if line else reply
+    answer = value.get("answer") if isinstance(value, dict) else None
+    return (
+        answer if isinstance(answer, str) else json.dumps(answer) if answer is not None else reply
+    )
 
 
-def right_dialsim(reply: str, letter: str, count: int = 5) -> bool:
-    """Whether the right option stands in the reply as ``(A)`` and no other of ``count`` does, in
-    either case."""
-    others = (other for other in ascii_uppercase[:count] if other != letter)
-    return f"({letter})" in reply and not any(f"({other})" in reply.upper() for other in others)
+def _begins_with(word: str, field: str) -> bool:
+    """Whether the field says the word, in any case, and goes on to say nothing against it."""
+    field = field.lstrip(_OPENING)
+    said = field[: len(word)].lower() == word.lower()
+    return said and _AFTER.match(field, len(word)) is not None
 
 
 def find_letter(reply: str, choices: Sequence[str]) -> str | None:
-    """Find the letter that a reply of a few words chooses.
-
-    In this order: LongBench's sentence with a letter that is no word's first; a letter that the
-    reply begins with and that a bracket, a mark, a dash, the end of the line or a reason
-    ("because") follows; the only letter after "answer", "option" or "choice"; the only letter in
-    brackets; the only choice whose words the reply is, or else holds.
-    """
+    """Find the letter that a reply chooses, or whose choice it repeats; None if unreadable."""
+    field = _read_field(reply)
     letters = ascii_uppercase[: len(choices)]
-    sentence = _SENTENCE.search(reply.replace("*", ""))
-    first = _FIRST.match(reply)
-    for found in (
-        sentence and sentence[1],
-        first and first[1].upper(),
-        _only(_NAMED, reply),
-        _only(_BRACKETS, reply),
-    ):
-        if found is not None and found in letters:
-            return found
-    said = squad_words(reply)
-    wanted = {letter: squad_words(text) for letter, text in zip(letters, choices, strict=True)}
-    same = [letter for letter, words in wanted.items() if words == said]
-    held = same or [letter for letter, words in wanted.items() if contains_words(words, said)]
-    return held[0] if len(held) == 1 else None
+    words = squad_words(field)
+    same = [
+        letter
+        for letter, choice in zip(letters, choices, strict=True)
+        if (own := squad_words(choice)) and words in (own, [letter.lower(), *own])
+    ]
+    if len(same) == 1:
+        return same[0]
+    return next((letter for letter in letters if _begins_with(letter, field)), None)
+
+
+def find_label(reply: str, labels: Sequence[str]) -> str | None:
+    """Find the label that a reply begins with (``contradicts`` too); None if unreadable."""
+    field = _read_field(reply)
+    forms = ((label, label + end) for label in labels for end in ("", "s", "ory"))
+    return next((label for label, form in forms if _begins_with(form, field)), None)
+
+
+def find_verdict(reply: str) -> bool | None:
+    """Decide whether a reply says TRUE or FALSE; None if unreadable."""
+    found = find_label(reply, ("true", "false"))
+    return None if found is None else found == "true"
 
 
 def gold_letter(item: Item) -> str | None:
@@ -108,69 +114,27 @@ def gold_letter(item: Item) -> str | None:
     return None
 
 
-def find_label(reply: str, labels: Sequence[str]) -> str | None:
-    """The one label that a reply names and does not deny: its first word, else a word that begins
-    with it (``contradicts``). Where it denies the one of two ("not consistent", "inconsistent"),
-    the other."""
-    words = squad_words(reply)
-    for label in labels:
-        if words and words[0] == label.lower():
-            return label
-    named = [label for label in labels if re.search(rf"\b{_UN}?{re.escape(label)}", reply, re.I)]
-    if len(named) != 1:
-        return None
-    if not _is_denied(named[0], reply):
-        return named[0]
-    others = [label for label in labels if label != named[0]]
-    return others[0] if len(others) == 1 else None
-
-
 def gold_label(item: Item) -> str | None:
     """The gold answer as it stands among the choices, whatever its case; None if it does not."""
     wanted = [gold.strip().lower() for gold in item.golds[:1]]
     return next((each for each in item.choices if each.lower() in wanted), None)
 
 
-def _is_denied(label: str, reply: str) -> bool:
-    """Whether the label is said with one denial of the two that a reply can have, before it and in
-    the word itself."""
-    word = re.escape(label)
-    before = re.search(rf"(?:\b(?:not|never|no)|n['’]t)\s+(?:\w+\s+)?{_UN}?{word}", reply, re.I)
-    within = re.search(rf"\b{_UN}{word}", reply, re.I)
-    return (before is None) != (within is None)
-
-
-def _only(pattern: re.Pattern[str], reply: str) -> str | None:
-    found = {letter.upper() for letter in pattern.findall(reply)}
-    return found.pop() if len(found) == 1 else None
-
-
-_FIRST_WORD = re.compile(r"[\W_]*(true|false)\b(?!\s*(?:or\b|/))", re.IGNORECASE)
-_CAPITALS = re.compile(r"\b(TRUE|FALSE)\b")
-_SAID = re.compile(
-    r"\b(?:claim|statement|answer|verdict|it|this|that)(?:\s+is|\s*:)\s+(true|false)\b(?!\s+that\b)",
-    re.IGNORECASE,
+_LONGBENCH = (
+    re.compile(r"The correct answer is \(([A-D])\)"),
+    re.compile(r"The correct answer is ([A-D])"),
 )
 
 
-_EMPHASIS = re.compile(r"[*_`\"“”]")
-_DENIED = re.compile(r"\b(?:(?:not|never)|(\w+)n['’]t)\s+(?:be\s+)?(true|false)\b", re.IGNORECASE)
+def letter_longbench(reply: str) -> str | None:
+    """Read the letter in "The correct answer is (X)" or "… is X", ignoring asterisks."""
+    plain = reply.replace("*", "")
+    found = (pattern.search(plain) for pattern in _LONGBENCH)
+    return next((each[1] for each in found if each is not None), None)
 
 
-def find_verdict(reply: str) -> bool | None:
-    """Decide whether a reply says TRUE or FALSE; None if neither or both."""
-    reply = _DENIED.sub(_opposite, _EMPHASIS.sub("", reply))
-    if (first := _FIRST_WORD.match(reply)) is not None:
-        return first[1].lower() == "true"
-    for pattern in (_CAPITALS, _SAID):
-        said = {word.lower() for word in pattern.findall(reply)}
-        if said:
-            return said == {"true"} if len(said) == 1 else None
-    return None
-
-
-def _opposite(denied: re.Match[str]) -> str:
-    """Negate a denial: "not TRUE" is "FALSE", and "isn't true" is "is false"."""
-    verb, word = denied.groups()
-    other = "false" if word.lower() == "true" else "true"
-    return " ".join(filter(None, (verb, other.upper() if word.isupper() else other)))
+def right_dialsim(reply: str, letter: str, count: int = 5) -> bool:
+    """Whether the right option stands in the reply as ``(A)`` and no other of ``count`` does, in
+    either case."""
+    others = (other for other in ascii_uppercase[:count] if other != letter)
+    return f"({letter})" in reply and not any(f"({other})" in reply.upper() for other in others)

@@ -2,14 +2,16 @@
 
     >>> score_answer(["f1_squad"], item, Answered("In Rome."))            # doctest: +SKIP
     {'f1_squad': 0.6666666666666666}
-    >>> AGGREGATES["pair_accuracy"].compute(answers).mean                 # doctest: +SKIP
-    0.25
 
 A name says the exact variant, ``about`` its source. A score is 0 to 1 (the compaction ratio may be
 more) and is computed from an item and an answer alone, so a record is enough to compute it again.
-If an item cannot have it (no gold answer, nothing cited) it is left out, never 0. The best over
-several gold answers counts. An aggregate is over all items of a method: one that failed, or whose
-reply decides nothing, is a wrong one.
+If an item cannot have it (no gold answer, nothing cited) it is left out. If the reply does not
+answer it is None: missing, neither right nor wrong. The best over several gold answers counts.
+
+An aggregate is a function of sums over units: a pair of claims, say, or an answer.
+
+    >>> AGGREGATES["pair_accuracy"].compute(answers).mean                 # doctest: +SKIP
+    0.25
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from functools import partial
 from typing import Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
@@ -45,16 +48,16 @@ from mgl.evaluation.scorers.loogle import (
     rouge_recall,
     wordnet,
 )
+from mgl.evaluation.scorers.retrieval import is_ranked, rank_evidence, session_of
 from mgl.evaluation.scorers.words import (
     amem_f1,
     bleu1,
-    evidence_recall,
     exact_match,
     f1_squad,
     locomo_f1,
     nltk_tools,
 )
-from mgl.evaluation.statistics import Indices, Interval, resample_interval, wilson_interval
+from mgl.evaluation.statistics import Interval, mean_interval, resample_interval
 
 __all__ = [
     "AGGREGATES",
@@ -62,13 +65,18 @@ __all__ = [
     "Aggregate",
     "Scored",
     "Scorer",
+    "Units",
     "find_scorers",
     "score_answer",
 ]
 
-CUTOFFS: Final = (5, 10, 20, 30)
+CUTOFFS: Final = (5, 10, 20, 30, 50)
 
 Score = Callable[[Item, Answered], float | None]
+
+
+class _UnreadableError(Exception):
+    """A reply does not answer the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +107,37 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
+class Units:
+    """What an aggregate adds up: for each unit its key, which other methods share, its source and
+    its row of numbers, which are NaN where it could not be read."""
+
+    keys: tuple[str, ...]
+    sources: tuple[str, ...]
+    rows: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
-    """``compute`` is over all items of a method; None if none of them can have the score."""
+    """``units`` are of all items of a method, None if none of them can have the score; ``value``
+    is of the sum of their rows."""
 
     name: str
-    compute: Callable[[Sequence[Scored]], Interval | None]
+    units: Callable[[Sequence[Scored]], Units | None]
+    value: Callable[[NDArray[np.float64]], float]
     about: str
+
+    def compute(self, answers: Sequence[Scored]) -> Interval | None:
+        """Compute it with its interval over all units that could be read."""
+        units = self.units(answers)
+        known = [] if units is None else np.flatnonzero(~np.isnan(units.rows).any(axis=1)).tolist()
+        if units is None or not known:
+            return None
+        rows, sources = units.rows[known], [units.sources[place] for place in known]
+        if self.value is _ratio and (rows[:, 1] == 1).all():
+            return mean_interval(rows[:, 0].tolist(), sources)
+        return resample_interval(
+            lambda drawn: self.value(rows[drawn].sum(axis=0)), len(rows), sources
+        )
 
 
 def find_scorers(names: Iterable[str]) -> tuple[Scorer, ...]:
@@ -125,10 +158,19 @@ def find_scorers(names: Iterable[str]) -> tuple[Scorer, ...]:
     return tuple(found)
 
 
-def score_answer(names: Iterable[str], item: Item, answered: Answered) -> dict[str, float]:
-    """Compute the scores that the item can have, in the order of names; errors as above."""
-    values = ((each.name, each.score(item, answered)) for each in find_scorers(names))
-    return {name: value for name, value in values if value is not None}
+def score_answer(names: Iterable[str], item: Item, answered: Answered) -> dict[str, float | None]:
+    """Compute the scores that the item can have, in the order of names, None for one that is
+    unreadable; errors as above."""
+    scores: dict[str, float | None] = {}
+    for scorer in find_scorers(names):
+        try:
+            value = scorer.score(item, answered)
+        except _UnreadableError:
+            scores[scorer.name] = None
+        else:
+            if value is not None:
+                scores[scorer.name] = value
+    return scores
 
 
 # Scores of one answer
@@ -144,14 +186,17 @@ def _of_golds(score: Callable[[str, Sequence[str]], float]) -> Score:
     return lambda item, answered: score(answered.text, item.golds) if item.golds else None
 
 
-def _score_decision(
-    gold: Callable[[Item], object | None], right: Callable[[str, Item], object | bool]
+def _decision(
+    gold: Callable[[Item], object | None], read: Callable[[str, Item], object | None]
 ) -> Score:
     """1 if what a reply decides is the gold, else 0; None if the item has no such gold."""
 
     def score(item: Item, answered: Answered) -> float | None:
-        wanted = gold(item)
-        return None if wanted is None else float(right(answered.text, item) == wanted)
+        if (wanted := gold(item)) is None:
+            return None
+        if (said := read(answered.text, item)) is None:
+            raise _UnreadableError
+        return float(said == wanted)
 
     return score
 
@@ -160,7 +205,7 @@ def _gold_verdict(item: Item) -> bool | None:
     return find_verdict(item.golds[0]) if item.golds else None
 
 
-_letter = _score_decision(gold_letter, lambda text, item: find_letter(text, item.choices))
+_letter = _decision(gold_letter, lambda text, item: find_letter(text, item.choices))
 
 
 def _dialsim(item: Item, answered: Answered) -> float | None:
@@ -195,42 +240,39 @@ def _cloze(*, partial: bool) -> Score:
     return score
 
 
-def _session(turn: str) -> str:
-    """The session of a turn, which its id begins with: ``D1`` of ``D1:3``."""
-    return turn.partition(":")[0]
-
-
-def evidence_among(k: int | None) -> Score:
-    """Score the share of the evidence among the first ``k`` retrieved, None meaning all.
-
-    Evidence that names a session is found with any turn of it: ``S7`` with ``S7:2``. An item whose
-    evidence is not named, and an answer without anything retrieved, have no such score.
-
-        >>> item = Item("q", "s", Question("When?"), evidence=("D1:3", "D2:1"))
-        >>> evidence_among(None)(item, Answered("In May.", retrieved=("D1:3", "D4:2")))
-        0.5
-    """
+def _recall(measure: Literal["share", "any", "all", "ndcg"], k: int, *, sessions: bool) -> Score:
+    """None for an item without named evidence, and for an answer that ranked nothing."""
 
     def score(item: Item, answered: Answered) -> float | None:
-        if not item.evidence or not answered.retrieved:
+        found, wanted = list(answered.retrieved), item.evidence
+        if not wanted or not found or answered.read_all or not is_ranked(found, k):
             return None
-        read = answered.retrieved[:k]
-        found = [*read, *map(_session, read)]
-        return evidence_recall(found, item.evidence, len(found))
+        if sessions:
+            found = list(dict.fromkeys(map(session_of, found)))
+            wanted = tuple(map(session_of, wanted))
+        value: float = getattr(rank_evidence(found, wanted, k), measure)
+        return value
 
     return score
 
 
-def sessions_among(k: int) -> Score:
-    """Score the share of the evidence's sessions among the first ``k`` sessions retrieved."""
-
-    def score(item: Item, answered: Answered) -> float | None:
-        if not item.evidence or not answered.retrieved:
-            return None
-        sessions = list(dict.fromkeys(map(_session, answered.retrieved)))
-        return evidence_recall(sessions, map(_session, item.evidence), k)
-
-    return score
+def _recall_scorers() -> Iterable[Scorer]:
+    measures: tuple[tuple[Literal["share", "any", "all", "ndcg"], str, str], ...] = (
+        ("share", "recall", "LoCoMo: share of the evidence"),
+        ("any", "recall_any", "LongMemEval: whether any of the evidence is"),
+        ("all", "recall_all", "LongMemEval: whether all of the evidence is"),
+        ("ndcg", "ndcg", "LongMemEval: NDCG of the evidence"),
+    )
+    for measure, name, about in measures:
+        kind: Literal["share", "mean"] = "share" if measure in ("any", "all") else "mean"
+        for of, sessions in (("", False), ("session_", True)):
+            for k in CUTOFFS:
+                yield Scorer(
+                    f"evidence_{of}{name}@{k}",
+                    kind,
+                    _recall(measure, k, sessions=sessions),
+                    f"{about} among the first {k} {'sessions' if sessions else 'turns'} retrieved",
+                )
 
 
 def _verbatim(_item: Item, answered: Answered) -> float | None:
@@ -246,175 +288,174 @@ def _bleu(n: Literal[1, 4]) -> Score:
     return _best(lambda said, gold: bleu(said, gold, n))
 
 
-SCORERS: Final[Mapping[str, Scorer]] = {
-    scorer.name: scorer
-    for scorer in (
-        Scorer("exact_match", "share", _of_golds(exact_match), "SQuAD v1.1: the same words"),
-        Scorer("f1_squad", "mean", _of_golds(f1_squad), "SQuAD v1.1: multiset F1, not stemmed"),
-        Scorer(
-            "f1_locomo_official",
-            "mean",
-            _locomo,
-            "LoCoMo's evaluation.py: multiset F1 of stems, by category (label ``category``)",
-            nltk_tools,
-        ),
-        Scorer("f1_set_amem", "mean", _best(amem_f1), "A-Mem, mem0: F1 of sets of words"),
-        Scorer("bleu1_amem", "mean", _best(bleu1), "A-Mem, mem0: BLEU-1, method 1", nltk_tools),
-        Scorer("cascade_mindgraph", "share", _cascade, "MindGraph D.4: the steps before the judge"),
-        Scorer("choice_letter", "share", _letter, "ours: a letter, or the text of a choice"),
-        Scorer(
-            "choice_letter_longbench",
-            "share",
-            _score_decision(gold_letter, lambda text, _: letter_longbench(text)),
-            "LongBench v2: its two sentences alone",
-        ),
-        Scorer("choice_letter_dialsim", "share", _dialsim, "DialSim: the right option, no other"),
-        Scorer(
-            "label_accuracy",
-            "share",
-            _score_decision(gold_label, lambda text, item: find_label(text, item.choices)),
-            "Prelude: the right label, by its name",
-        ),
-        Scorer(
-            "claim_accuracy",
-            "share",
-            _score_decision(_gold_verdict, lambda text, _: find_verdict(text)),
-            "HGMem on NoCha: claims judged correctly",
-        ),
-        Scorer(
-            "substring_share_ruler",
-            "mean",
-            _of_golds(_substrings),
-            "RULER's string_match_all: the share of gold answers that are in the reply",
-        ),
-        Scorer(
-            "substring_any_ruler",
-            "share",
-            _of_golds(lambda said, golds: float(_substrings(said, golds) > 0)),
-            "RULER's string_match_part: one gold answer is in the reply (its QA tasks)",
-        ),
-        Scorer("rouge_1_recall", "mean", _rouge(1), "LooGLE: ROUGE-1 recall of distinct words"),
-        Scorer("rouge_2_recall", "mean", _rouge(2), "LooGLE: ROUGE-2 recall of distinct bigrams"),
-        Scorer("rouge_l_recall", "mean", _rouge("L"), "LooGLE: ROUGE-L recall over sentences"),
-        Scorer("bleu_1", "mean", _bleu(1), "LooGLE: BLEU-1 without smoothing", nltk_tools),
-        Scorer(
-            "bleu_4",
-            "mean",
-            _bleu(4),
-            "LooGLE: precision of four words in a row, without smoothing",
-            nltk_tools,
-        ),
-        Scorer("meteor", "mean", _best(meteor), "LooGLE: METEOR with WordNet's synonyms", wordnet),
-        Scorer("meteor_stems", "mean", _best(meteor_stems), "METEOR without synonyms", nltk_tools),
-        Scorer(
-            "cloze_exact_match",
-            "mean",
-            _cloze(partial=False),
-            "LooGLE: the share of a test's masks with the exact name",
-        ),
-        Scorer(
-            "cloze_partial_match",
-            "mean",
-            _cloze(partial=True),
-            "LooGLE: the share of a test's masks with a word of the name",
-        ),
-        Scorer(
-            "evidence_recall",
-            "mean",
-            evidence_among(None),
-            "LoCoMo, LongMemEval: share of the evidence among all that was retrieved",
-        ),
-        *(
-            Scorer(
-                f"evidence_recall@{k}",
-                "mean",
-                evidence_among(k),
-                f"LoCoMo, LongMemEval: share of the evidence among the first {k}",
-            )
-            for k in CUTOFFS
-        ),
-        *(
-            Scorer(
-                f"evidence_session_recall@{k}",
-                "mean",
-                sessions_among(k),
-                f"LongMemEval: share of the evidence's sessions among the first {k} retrieved",
-            )
-            for k in CUTOFFS
-        ),
-        Scorer("citations_verbatim", "mean", _verbatim, "share of citations that are verbatim"),
-        Scorer(
-            "compaction_ratio",
-            "mean",
-            lambda _item, answered: answered.compaction,
-            "MindGraph §4.2: first call / source, tokens",
-        ),
+def _list_scorers() -> Iterable[Scorer]:
+    share = partial(Scorer, kind="share")
+    mean = partial(Scorer, kind="mean")
+    yield share("exact_match", score=_of_golds(exact_match), about="SQuAD v1.1: the same words")
+    yield mean("f1_squad", score=_of_golds(f1_squad), about="SQuAD v1.1: multiset F1, not stemmed")
+    yield mean(
+        "f1_locomo_official",
+        score=_locomo,
+        about="LoCoMo's evaluation.py: multiset F1 of stems, by category (label ``category``)",
+        check=nltk_tools,
     )
-}
+    yield mean("f1_set_amem", score=_best(amem_f1), about="A-Mem, mem0: F1 of sets of words")
+    yield mean(
+        "bleu1_amem", score=_best(bleu1), about="A-Mem, mem0: BLEU-1, method 1", check=nltk_tools
+    )
+    yield share(
+        "cascade_mindgraph",
+        score=_cascade,
+        about="ours, after MindGraph D.4: the steps before the judge",
+    )
+    yield share("choice_letter", score=_letter, about="ours: the letter, or the text of a choice")
+    yield share(
+        "choice_letter_longbench",
+        score=_decision(gold_letter, lambda text, _: letter_longbench(text) or ""),
+        about="LongBench v2: its two sentences alone",
+    )
+    yield share(
+        "choice_letter_dialsim", score=_dialsim, about="DialSim: the right option, no other"
+    )
+    yield share(
+        "label_accuracy",
+        score=_decision(gold_label, lambda text, item: find_label(text, item.choices)),
+        about="Prelude: the right label, by its name",
+    )
+    yield share(
+        "claim_accuracy",
+        score=_decision(_gold_verdict, lambda text, _: find_verdict(text)),
+        about="HGMem on NoCha: claims judged correctly",
+    )
+    yield mean(
+        "substring_share_ruler",
+        score=_of_golds(_substrings),
+        about="RULER's string_match_all: the share of gold answers that are in the reply",
+    )
+    yield share(
+        "substring_any_ruler",
+        score=_of_golds(lambda said, golds: float(_substrings(said, golds) > 0)),
+        about="RULER's string_match_part: one gold answer is in the reply (its QA tasks)",
+    )
+    yield mean("rouge_1_recall", score=_rouge(1), about="LooGLE: ROUGE-1 recall of distinct words")
+    yield mean("rouge_2_recall", score=_rouge(2), about="LooGLE: that of distinct bigrams")
+    yield mean("rouge_l_recall", score=_rouge("L"), about="LooGLE: ROUGE-L recall over sentences")
+    yield mean("bleu_1", score=_bleu(1), about="LooGLE: BLEU-1, not smoothed", check=nltk_tools)
+    yield mean("bleu_4", score=_bleu(4), about="LooGLE: four words in a row", check=nltk_tools)
+    yield mean("meteor", score=_best(meteor), about="LooGLE: METEOR, with synonyms", check=wordnet)
+    yield mean(
+        "meteor_stems", score=_best(meteor_stems), about="METEOR without synonyms", check=nltk_tools
+    )
+    yield mean(
+        "cloze_exact_match",
+        score=_cloze(partial=False),
+        about="LooGLE: the share of a test's masks with the exact name",
+    )
+    yield mean(
+        "cloze_partial_match",
+        score=_cloze(partial=True),
+        about="LooGLE: the share of a test's masks with a word of the name",
+    )
+    yield mean(
+        "evidence_recall",
+        score=lambda item, answered: _recall("share", len(answered.retrieved), sessions=False)(
+            item, answered
+        ),
+        about="LoCoMo: share of the evidence among all that was retrieved",
+    )
+    yield from _recall_scorers()
+    yield mean("citations_verbatim", score=_verbatim, about="share of citations that are verbatim")
+    yield mean(
+        "compaction_ratio",
+        score=lambda _item, answered: answered.compaction,
+        about="MindGraph §4.2: first call / source, tokens",
+    )
+
+
+SCORERS: Final[Mapping[str, Scorer]] = {scorer.name: scorer for scorer in _list_scorers()}
 
 
 # Scores of many answers together
 
 
-def _pair_accuracy(answers: Sequence[Scored]) -> Interval | None:
-    pairs: dict[str, dict[bool, bool]] = defaultdict(dict)
+def _units(found: Sequence[tuple[str, str, Sequence[float]]]) -> Units | None:
+    """Units of (key, source, row)."""
+    if not found:
+        return None
+    keys, sources, rows = zip(*found, strict=True)
+    return Units(keys, sources, np.array(rows, dtype=np.float64))
+
+
+def _ratio(sums: NDArray[np.float64]) -> float:
+    return float(sums[0] / sums[1])
+
+
+def _pairs(answers: Sequence[Scored]) -> Units | None:
+    """A pair is right if both claims are judged right, wrong if one is judged wrong or failed."""
+    pairs: dict[tuple[str, str], dict[bool, bool | None]] = defaultdict(dict)
     for each in answers:
         label = _gold_verdict(each.item)
         if each.item.pair and label is not None:
-            pairs[each.item.pair][label] = find_verdict(each.text) is label
-    whole = [all(pair.values()) for pair in pairs.values() if len(pair) == 2]
-    return wilson_interval(sum(whole), len(whole)) if whole else None
+            said = None if each.answered is None else find_verdict(each.text)
+            unread = each.answered is not None and said is None
+            pairs[each.item.pair, each.item.source][label] = None if unread else said is label
+    rows = []
+    for (name, source), pair in pairs.items():
+        if len(pair) == 2:
+            known = np.nan if None in pair.values() and False not in pair.values() else 1.0
+            rows.append((name, source, (float(all(pair.values())) * known, known)))
+    return _units(rows)
 
 
-def _macro_f1(answers: Sequence[Scored]) -> Interval | None:
-    """The mean F1 of the labels, 0 for a label with none right."""
+def _labels(answers: Sequence[Scored]) -> Units | None:
+    """For each label of the golds: how often it is wanted, said, and both."""
     asked = [(gold, each) for each in answers if (gold := gold_label(each.item)) is not None]
-    if not asked:
-        return None
-    numbers = {name: number for number, name in enumerate(sorted({gold for gold, _ in asked}))}
-    right = np.array([numbers[gold] for gold, _ in asked])
-    given = np.array(
-        [numbers.get(find_label(one.text, one.item.choices) or "", -1) for _, one in asked]
-    )
-
-    def mean_f1(drawn: Indices) -> float:
-        own, other = right[drawn], given[drawn]
-        wanted = np.bincount(own, minlength=len(numbers))
-        found = np.bincount(other[other >= 0], minlength=len(numbers))
-        hit = np.bincount(own[own == other], minlength=len(numbers))
-        return float(np.mean(2 * hit / np.maximum(wanted + found, 1)))
-
-    return resample_interval(mean_f1, len(asked))
+    names = sorted({gold for gold, _ in asked})
+    rows = []
+    for gold, each in asked:
+        said = find_label(each.text, each.item.choices)
+        row = [(gold == name, said == name, gold == said == name) for name in names]
+        missing = np.nan if each.answered is not None and said is None else 1.0
+        counts = np.array(row, dtype=np.float64).T.reshape(-1)
+        rows.append((each.item.id, each.item.source, list(counts * missing)))
+    return _units(rows)
 
 
-def _all_masks(answers: Sequence[Scored], *, partial: bool) -> Interval | None:
-    """The share of the masks of all tests, with tests resampled for the interval."""
-    tests = [
-        match_masks(one.text, one.item.golds[0], partial=partial)
-        for one in answers
-        if one.item.golds and read_masks(one.item.golds[0])
-    ]
-    if not tests:
-        return None
-    right, masks = np.array(tests, dtype=np.float64).T
-    return resample_interval(
-        lambda drawn: float(right[drawn].sum() / masks[drawn].sum()), len(tests)
+def _mean_f1(sums: NDArray[np.float64]) -> float:
+    """The mean F1 of the labels, 0 for a label with none right."""
+    wanted, said, both = np.split(sums, 3)
+    return float(np.mean(2 * both / np.maximum(wanted + said, 1)))
+
+
+def _masks(answers: Sequence[Scored], *, partial: bool) -> Units | None:
+    return _units(
+        [
+            (
+                one.item.id,
+                one.item.source,
+                match_masks(one.text, one.item.golds[0], partial=partial),
+            )
+            for one in answers
+            if one.item.golds and read_masks(one.item.golds[0])
+        ]
     )
 
 
 AGGREGATES: Final[Mapping[str, Aggregate]] = {
     aggregate.name: aggregate
     for aggregate in (
-        Aggregate("pair_accuracy", _pair_accuracy, "NoCha: pairs with both claims judged right"),
-        Aggregate("macro_f1", _macro_f1, "Prelude: the mean F1 of the labels of the golds"),
+        Aggregate("pair_accuracy", _pairs, _ratio, "NoCha: pairs with both claims judged right"),
+        Aggregate("macro_f1", _labels, _mean_f1, "Prelude: the mean F1 of the labels of the golds"),
         Aggregate(
             "cloze_exact_match_loogle",
-            partial(_all_masks, partial=False),
+            partial(_masks, partial=False),
+            _ratio,
             "LooGLE: the share of all masks with the exact name",
         ),
         Aggregate(
             "cloze_partial_match_loogle",
-            partial(_all_masks, partial=True),
+            partial(_masks, partial=True),
+            _ratio,
             "LooGLE: the share of all masks with a word of the name",
         ),
     )

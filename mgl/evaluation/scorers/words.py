@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from statistics import fmean
 from types import SimpleNamespace
@@ -34,7 +34,6 @@ __all__ = [
     "amem_f1",
     "bleu1",
     "contains_words",
-    "evidence_recall",
     "exact_match",
     "f1",
     "f1_squad",
@@ -161,17 +160,6 @@ def bleu1(prediction: str, gold: str) -> float:
             smoothing_function=nltk_tools().smoothing,
         )
     )
-
-
-def evidence_recall(returned: Sequence[str], evidence: Iterable[str], k: int) -> float:
-    """Share of a question's evidence turns among the first ``k`` returned.
-
-    ValueError if there is no evidence: such a question has no recall.
-    """
-    wanted = frozenset(evidence)
-    if not wanted:
-        raise ValueError("a question without evidence has no recall")
-    return len(wanted.intersection(returned[:k])) / len(wanted)
 
 
 def _stemmed_f1(prediction: str, gold: str) -> float:

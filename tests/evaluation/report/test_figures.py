@@ -96,15 +96,13 @@ def test_what_no_answer_has_was_not_measured_and_what_failed_throughout_is_nough
     assert compute_figure(F1, records(None, None)).mean == 0.0
 
 
-def test_a_verdict_that_is_yet_to_come_is_not_wrong_and_one_that_cannot_be_read_counts_nought() -> (
-    None
-):
+def test_a_verdict_that_is_yet_to_come_or_could_not_be_read_is_missing_and_not_wrong() -> None:
     judge = Metric("locomo", "share", judge="locomo")
     judged = [record("m", item("a"), Said({}, verdict=1.0), judge.name)]
     unread = [record("m", item("b"), Said({}, verdict=None), judge.name)]
     to_come, failed = records(1.0), records(None)
     found = compute_figure(judge, judged + unread + to_come + failed)
-    assert (found.mean, found.n, found.unscored, found.failed) == (1 / 3, 3, 1, 1)
+    assert (found.mean, found.n, found.unscored, found.failed) == (1 / 2, 2, 0, 1)
     assert not is_measured(judge, to_come + failed)
     assert is_measured(judge, to_come + unread)
 

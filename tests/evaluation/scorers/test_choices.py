@@ -1,4 +1,4 @@
-"""What a reply decides, by each benchmark's rule and by ours."""
+"""What a reply decides: one field is read, and a reply that does not answer is unreadable."""
 
 from __future__ import annotations
 
@@ -31,15 +31,12 @@ def item(*golds: str, choices: tuple[str, ...] = COLOURS) -> Item:
     [
         ("The correct answer is (B).", "B"),
         ("So **The correct answer is (C)**", "C"),
-        ("The correct answer is D", "D"),
         ("The correct answer is **D**", "D"),
         ("The correct answer is A, or The correct answer is (B)", "B"),
         ("the correct answer is (B)", None),
         ("The correct answer is (E)", None),
         ("The correct answer is: (B)", None),
         ("B", None),
-        ("(B)", None),
-        ("", None),
     ],
 )
 def test_longbench_reads_its_two_sentences_and_nothing_else(reply: str, letter: str | None) -> None:
@@ -49,16 +46,12 @@ def test_longbench_reads_its_two_sentences_and_nothing_else(reply: str, letter: 
 @pytest.mark.parametrize(
     ("reply", "right"),
     [
-        ("(B)", True),
-        ("(B) Monica. I am sure: (B)", True),
         ("(B) Monica, (b) again", True),
-        ("(B) rather than (C)", False),
         ("(B) rather than (c)", False),
         ("(b)", False),
         ("B", False),
         ("(C)", False),
         ("(B) (F)", True),
-        ("", False),
     ],
 )
 def test_dialsim_wants_the_option_and_no_other(reply: str, right: bool) -> None:
@@ -68,40 +61,35 @@ def test_dialsim_wants_the_option_and_no_other(reply: str, right: bool) -> None:
 @pytest.mark.parametrize(
     ("reply", "letter"),
     [
-        ("B", "B"),
         ("b", "B"),
         ("**B**", "B"),
         ("(b) the red one", "B"),
-        ("B. the red one", "B"),
         ("B) because of A", "B"),
         ("B\nThe text says so.", "B"),
-        ("The correct answer is (C)", "C"),
-        ("The answer is C because it rained", "C"),
+        ("<answer>B</answer>", "B"),
+        ("(A) looks right.\n<answer>(B) the red one</answer>", "B"),
+        ("So it is \\boxed{B}.", "B"),
+        ('{"answer": "B"}', "B"),
         ("The answer is A because it rained", "A"),
         ("The correct answer is A, since it rained", "A"),
-        ("The correct answer is Brown, the red one", "B"),
+        ("Not A.\nAnswer: C", "C"),
         ("B, because it rained", "B"),
         ("B - it rained", "B"),
-        ("B because it rained", "B"),
-        ("A as it rained", "A"),
-        ("Answer: C", "C"),
-        ("I take option D.", "D"),
-        ("It must be (D), clearly", "D"),
-        ("the red one", "B"),
-        ("It was the red one.", "B"),
-        ("The red one, not the blue one", None),
+        ("The red one.", "B"),
+        ("(A) is incorrect. (B) is correct.", None),
+        ("Not (B)", None),
+        ("The answer is not B", None),
         ("(A) or (B)", None),
         ("A, B and C are all wrong", None),
         ("A man did it", None),
-        ("B-movies did it", None),
+        ("The red one, not the blue one", None),
         ("The correct answer is Athens", None),
-        ("The answer is A man", None),
-        ("at 9 a.m. sharp", None),
+        ("<answer>none that is given</answer> B", None),
         ("E", None),
         ("", None),
     ],
 )
-def test_ours_reads_a_letter_or_a_choice(reply: str, letter: str | None) -> None:
+def test_ours_reads_the_answer_field_alone(reply: str, letter: str | None) -> None:
     assert find_letter(reply, COLOURS) == letter
 
 
@@ -111,13 +99,17 @@ def test_a_letter_is_always_of_a_choice(reply: str, count: int) -> None:
     assert said is None or said in "ABCDE"[:count]
 
 
-@pytest.mark.parametrize(
-    ("gold", "letter"),
-    [("B", "B"), ("(b)", "B"), ("the red one", "B"), ("E", None), ("the pink one", None)],
-)
-def test_the_gold_answer_is_a_letter_or_a_choice(gold: str, letter: str | None) -> None:
-    assert gold_letter(item(gold)) == letter
-    assert gold_letter(item()) is None
+@given(st.text(), st.sampled_from("ABCD"))
+def test_a_tag_is_read_whatever_stands_around_it(text: str, letter: str) -> None:
+    assert find_letter(f"{text}\n<answer>{letter}</answer>", COLOURS) == letter
+
+
+def test_the_gold_answer_is_a_letter_or_a_choice() -> None:
+    golds = {"(b)": "B", "the red one": "B", "E": None, "the pink one": None}
+    assert {gold: gold_letter(item(gold)) for gold in golds} == golds
+    assert gold_label(item("contradict ", choices=LABELS)) == "Contradict"
+    assert gold_label(item("other", choices=LABELS)) is None
+    assert gold_letter(item()) is gold_label(item()) is None
 
 
 @pytest.mark.parametrize(
@@ -125,64 +117,39 @@ def test_the_gold_answer_is_a_letter_or_a_choice(gold: str, letter: str | None) 
     [
         ("CONSISTENT", "Consistent"),
         ("Contradict. It is not consistent with the book.", "Contradict"),
-        ("It contradicts the book.", "Contradict"),
-        ("The story is consistent with the book", "Consistent"),
-        ("It does not contradict the book", "Consistent"),
-        ("It doesn't really contradict it", "Consistent"),
-        ("not consistent", "Contradict"),
-        ("INCONSISTENT", "Contradict"),
-        ("The story is inconsistent with the book.", "Contradict"),
-        ("It is not inconsistent", "Consistent"),
-        ("consistent? no: they contradict", "Consistent"),
-        ("Either they contradict or are consistent", None),
+        ("<answer>contradicts</answer>", "Contradict"),
+        ("It cannot be consistent", None),
+        ("not consistent", None),
+        ("INCONSISTENT", None),
+        ("consistent? no: they contradict", None),
         ("", None),
     ],
 )
-def test_a_label_is_named_and_not_denied(reply: str, label: str | None) -> None:
+def test_a_label_is_named_at_the_beginning(reply: str, label: str | None) -> None:
     assert find_label(reply, LABELS) == label
-
-
-def test_of_three_labels_a_denied_one_leaves_two() -> None:
-    assert find_label("not consistent", (*LABELS, "Unknown")) is None
-
-
-def test_the_gold_label_is_that_of_the_choices() -> None:
-    assert gold_label(item("contradict ", choices=LABELS)) == "Contradict"
-    assert gold_label(item("other", choices=LABELS)) is None
-    assert gold_label(item(choices=LABELS)) is None
 
 
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
         ("TRUE", True),
-        ("False.", False),
         ("**FALSE**: Daisy was driving.", False),
         ("TRUE, because it is false that Gatsby drove.", True),
-        ("[Answer]: TRUE [Explanation]: it is supported.", True),
-        ("<answer>FALSE</answer>", False),
-        ('{"answer": "TRUE"}', True),
-        ("Daisy drove the car, so the statement is false.", False),
+        ("Answer: False … it is TRUE that she was there.", False),
+        ("[Answer]: TRUE [Explanation]: it is not false.", True),
+        ("<explanation>It is TRUE that she drove.</explanation>\n<answer>FALSE</answer>", False),
+        ('{"answer": true}', True),
         ("The claim is true.", True),
-        ("Answer: false", False),
-        ("The answer is FALSE, not TRUE.", False),
-        ("The answer is FALSE. No, TRUE.", None),
-        ("The statement is not TRUE.", False),
-        ("This isn't true.", False),
-        ("I would say that it is NOT FALSE.", True),
-        ("Not true.", False),
-        ("The statement is **false**.", False),
-        ('Answer: "True"', True),
-        ("The claim is true. The claim is false.", None),
-        ("The claim is not true.", False),
+        ("The statement is not TRUE.", None),
+        ("Not true.", None),
         ("It is true that Daisy drove.", None),
         ("A true friend of Daisy", None),
-        ("Truely, falsehoods.", None),
         ("TRUE or FALSE: I cannot tell.", None),
         ("TRUE/FALSE", None),
-        ("I cannot tell.", None),
         ("", None),
     ],
 )
-def test_what_a_reply_decides(reply: str, said: bool | None) -> None:
+def test_a_verdict_is_the_answer_and_no_word_of_the_explanation(
+    reply: str, said: bool | None
+) -> None:
     assert find_verdict(reply) is said
