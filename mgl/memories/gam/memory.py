@@ -140,8 +140,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             with log.showing(topic.turns):
                 draft = log.draft()
                 await self._consolidator().renew_summary(draft, topic)
-                if log.write(draft):
-                    self._search.drop_topic(topic.id)
+                log.write(draft)
         while trigger := await next_trigger(log.state, log.turns, config, self._count_tokens):
             await self._consolidate(trigger)
 
@@ -261,7 +260,6 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         """Correct a topic. InputError for one that does not exist, or is frozen."""
         async with self._writer() as log:
             log.change(lambda state: rewrite_topic(state, topic, summary, keywords))
-            self._search.drop_topic(topic)
 
     async def freeze(self, topic: str, frozen: bool = True) -> None:
         """Keep a topic from being rewritten, linked anew or forgotten, or release it."""

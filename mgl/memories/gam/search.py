@@ -8,8 +8,9 @@ question adds what the buffer holds and no more. A deletion takes the rows of de
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +19,13 @@ from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.state import EMPTY, State, Topic, raw_text, topic_number
 from mgl.memories.table import Table
+from mgl.retrieval.base import Hit
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.retrieval.vectors import VectorIndex
 from mgl.types import Turn
 
 AROUND = 2  # turns on either side
+_TEXT_BITS = 32
 Scores = NDArray[np.float64]
 
 
@@ -97,7 +100,7 @@ class Search:
 
         def compare() -> list[str]:
             self._add_topics()
-            return [f"t{hit.id}" for hit in self._topics.search(query, k)]
+            return [_name(hit) for hit in self._topics.search(query, k)]
 
         return await asyncio.to_thread(compare)
 
@@ -113,17 +116,13 @@ class Search:
             self._add_topics()
             vector = self._embedder.embed([text])[0]
             hits = self._topics.search(vector, k + len(frozen))
-            found = [(name, hit.score) for hit in hits if (name := f"t{hit.id}") not in frozen]
+            found = [(name, hit.score) for hit in hits if (name := _name(hit)) not in frozen]
             if new:
                 cosines = self._embedder.embed(list(new.values())) @ vector
                 found += zip(new, cosines.tolist(), strict=True)
             return sorted(found, key=lambda each: (-each[1], topic_number(each[0])))[:k]
 
         return await asyncio.to_thread(compare)
-
-    def drop_topic(self, name: str) -> None:
-        """Take out a topic whose text has changed; it comes back with its new one."""
-        self._topics.remove([topic_number(name)])
 
     def _add_words(self) -> None:
         turns, gone = self._turns, self._state.forgotten
@@ -142,17 +141,25 @@ class Search:
         self._lines.extend({number: self._turns[number].line for number in missing})
 
     def _add_topics(self) -> None:
+        """Index what is new. A row is named by a topic and its text: one that changed is new."""
         known = self._state.topics
         changed = known.changes_since(self._indexed)
-        missing = [name for name in changed or () if topic_number(name) not in self._topics]
-        if changed is None or len(self._topics) + len(missing) != len(known):
-            there = set(self._topics.ids.tolist())
-            self._topics.remove(there.difference(map(topic_number, known)))
-            missing = [name for name in known if topic_number(name) not in there]
-        self._topics.extend(
-            {topic_number(name): search_text(known[name], self._turns) for name in missing}
-        )
+        if changed is None or any(name in self._indexed for name in changed) or not self._indexed:
+            there, texts = set(self._topics.ids.tolist()), self._texts(known)
+            self._topics.extend({row: text for row, text in texts.items() if row not in there})
+            self._topics.remove(there.difference(texts))
+        else:
+            self._topics.extend(self._texts(changed))
         self._indexed = known
+
+    def _texts(self, names: Iterable[str]) -> dict[int, str]:
+        """The texts of topics by the ids that they have in the index."""
+        topics = (self._state.topics[name] for name in names)
+        texts = ((topic.id, search_text(topic, self._turns)) for topic in topics)
+        return {
+            topic_number(name) << _TEXT_BITS | crc32(text.encode(errors="replace")): text
+            for name, text in texts
+        }
 
     def _find_owners(self) -> NDArray[np.int64]:
         """The number of the topic that each turn belongs to, 0 for none."""
@@ -164,6 +171,10 @@ class Search:
             self._owners[list(topics[name].turns)] = topic_number(name)
         self._owned = topics
         return self._owners
+
+
+def _name(hit: Hit) -> str:
+    return f"t{hit.id >> _TEXT_BITS}"
 
 
 def _find_missing(
