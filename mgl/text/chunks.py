@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from array import array
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,6 +22,7 @@ __all__ = [
     "FRAGMENT",
     "Counter",
     "Piece",
+    "changed_its_mind",
     "chunk_document",
     "count_pieces",
     "divide",
@@ -208,13 +208,17 @@ def _pack(pieces: Sequence[Piece], limit: int) -> list[list[Piece]]:
 
 def _halve(group: list[Piece], limit: int) -> Iterator[list[Piece]]:
     if len(group) == 1:
-        raise UsageError(
-            f"the same text had {group[0].tokens} tokens, and then more than {limit}",
-            hint="the token counter must give the same count for the same text",
-        )
+        raise changed_its_mind(limit)
     middle = len(group) // 2
     yield group[:middle]
     yield group[middle:]
+
+
+def changed_its_mind(limit: int) -> UsageError:
+    return UsageError(
+        f"the same text had at most {limit} tokens, and then more",
+        hint="the token counter must give the same count for the same text",
+    )
 
 
 _WORD: Final = re.compile(r"\S+")
@@ -227,10 +231,8 @@ async def window_document(
 
     Adjacent windows share whole words of at most ``overlap_tokens``. Source: HGMem §4.2 (200
     tokens, 50 shared). Windows begin and end between words; a word of very many tokens, and a
-    script without spaces, is divided. Tokens are counted for words, with the white space before
-    them, and summed; finished windows are counted again, and remade smaller where one is too large.
-    ``count`` gives the tokens of each text. Raises UsageError if one character has more tokens than
-    ``max_tokens``.
+    script without spaces, is divided. Tokens are counted for words and summed; finished windows are
+    counted again, and remade smaller where one is too large. Raises as ``chunk_document``.
     """
     if not 0 <= overlap_tokens < max_tokens:
         raise UsageError(
@@ -240,10 +242,11 @@ async def window_document(
     text = document.text
     if not text:
         return []
-    bounds, tokens = await _words(text, max_tokens, overlap_tokens, count)
+    words = await _words(text, max_tokens, max(1, (overlap_tokens or max_tokens) // 2), count)
+    tokens = [word.tokens for word in words]
     limit, shared = max_tokens, overlap_tokens
     while limit > 0:
-        windows = [(bounds[a], bounds[b]) for a, b in runs(tokens, limit, shared)]
+        windows = [(words[a].start, words[b - 1].end) for a, b in runs(tokens, limit, shared)]
         texts = [text[start:end] for start, end in windows]
         common = [text[later[0] : before[1]] for before, later in pairwise(windows)]
         counts = await count([*texts, *common])
@@ -251,62 +254,38 @@ async def window_document(
         over_shared = max(counts[len(texts) :], default=0) - overlap_tokens
         if over <= 0 and over_shared <= 0:
             return [
-                Chunk(index, document.span(start, end), words, tokens)
-                for index, ((start, end), words, tokens) in enumerate(
+                Chunk(index, document.span(start, end), part, number)
+                for index, ((start, end), part, number) in enumerate(
                     zip(windows, texts, counts, strict=False)
                 )
             ]
         limit, shared = limit - max(0, over), shared - max(0, over_shared)
-    raise UsageError(
-        f"the same text had at most {max_tokens} tokens, and then more",
-        hint="the token counter must give the same count for the same text",
-    )
+    raise changed_its_mind(max_tokens)
 
 
-async def _words(
-    text: str, max_tokens: int, overlap_tokens: int, count: Counter
-) -> tuple[Sequence[int], Sequence[int]]:
-    """Find where words end (from 0), and their tokens; white space belongs to the next word."""
-    ends = array("q", (found.end() for found in _WORD.finditer(text)))
-    if ends:
-        ends[-1] = len(text)
-    bounds = array("q", [0, *(ends or [len(text)])])
-    words = {text[a:b]: 0 for a, b in pairwise(bounds)}
-    words.update(zip(words, await count(list(words)), strict=True))
-    tokens = array("q", (words[text[a:b]] for a, b in pairwise(bounds)))
-    most = max(1, (overlap_tokens or max_tokens) // 2)
-    long = [
-        Piece(bounds[place], bounds[place + 1], number, FRAGMENT)
-        for place, number in enumerate(tokens)
-        if number > most
-    ]
-    if not long:
-        return bounds, tokens
-    parts = iter(await _divide_words(text, long, most, max_tokens, count))
-    all_bounds, all_tokens = array("q", [0]), array("q")
-    for end, number in zip(bounds[1:], tokens, strict=True):
-        while number > most and (part := next(parts)).end < end:
-            all_bounds.append(part.end)
-            all_tokens.append(part.tokens)
-        all_bounds.append(end)
-        all_tokens.append(number if number <= most else part.tokens)
-    return all_bounds, all_tokens
-
-
-async def _divide_words(
-    text: str, words: Sequence[Piece], most: int, max_tokens: int, count: Counter
-) -> list[Piece]:
-    """Divide words into parts of ``most`` tokens, or of one character up to ``max_tokens``."""
+async def _words(text: str, max_tokens: int, most: int, count: Counter) -> list[Piece]:
+    """Cut a text into words, with the white space before each; those of more than ``most`` tokens
+    are divided, down to one character of ``max_tokens``."""
 
     def divide_word(text: str, piece: Piece) -> list[tuple[int, int, int]]:
-        if piece.end - piece.start == 1 and piece.tokens <= max_tokens:
-            return [(piece.start, piece.end, FRAGMENT)]
-        return divide(text, piece, max_tokens if piece.end - piece.start == 1 else most)
+        if piece.end - piece.start > 1:
+            return divide(text, piece, most)
+        if piece.tokens > max_tokens:
+            return divide(text, piece, max_tokens)
+        return [(piece.start, piece.end, FRAGMENT)]
 
-    parts = list(words)
-    while any(part.tokens > most and part.end - part.start > 1 for part in parts):
-        parts = await refine(text, parts, most, count, divide_word)
-    return await refine(text, parts, max_tokens, count, divide_word)
+    ends = [found.end() for found in _WORD.finditer(text)] or [0]
+    bounds = [0, *ends[:-1], len(text)]
+    words = [text[start:end] for start, end in pairwise(bounds)]
+    known = list(dict.fromkeys(words))
+    tokens = dict(zip(known, await count(known), strict=True))
+    pieces = [
+        Piece(start, end, tokens[word], FRAGMENT)
+        for word, (start, end) in zip(words, pairwise(bounds), strict=True)
+    ]
+    while any(piece.tokens > most and piece.end - piece.start > 1 for piece in pieces):
+        pieces = await refine(text, pieces, most, count, divide_word)
+    return await refine(text, pieces, max_tokens, count, divide_word)
 
 
 def runs(tokens: Sequence[int], limit: int, shared: int) -> list[tuple[int, int]]:

@@ -88,8 +88,7 @@ def _add_line(turns: Gathering, line: str, number: int) -> None:
     if not isinstance(text, str):
         turns.note(place, f"{'no text' if text is None else 'text is no string'}: left out")
         return
-    given = fields.get("time")
-    time = None if given in (None, "") else parse_time(given)
+    time = parse_time(given := fields.get("time"))
     if time is None and given not in (None, ""):
         turns.note(place, f"time {str(given)[:40]!r} is not understood: read without a time")
     turns.add(

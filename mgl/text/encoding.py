@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 
 from mgl.errors import InputError, UsageError
@@ -109,18 +110,20 @@ def _decode_unmarked_utf16(data: bytes, name: str) -> Decoded:
     even, odd = data[0::2].count(0), data[1::2].count(0)
     encoding = "utf-16-le" if odd > even else "utf-16-be"
     if max(even, odd) * 8 > len(data) and min(even, odd) * 20 <= max(even, odd):
-        try:
+        with suppress(UnicodeDecodeError):
             text = data.decode(encoding)
-        except UnicodeDecodeError:
-            text = "\0"
-        if not _NOT_IN_TEXT.search(text):
-            note = f"encoding guessed: {encoding} (NUL bytes, no byte order mark)"
-            return Decoded(text, encoding, (note,))
+            if not _NOT_IN_TEXT.search(text):
+                return _guessed(text, encoding, "NUL bytes")
     raise InputError(
         f"{name} holds NUL bytes, the first at byte {data.index(0):,}, and is not plainly UTF-16: "
         "it looks binary",
         hint=_NUL_HINT,
     )
+
+
+def _guessed(text: str, encoding: str, why: str) -> Decoded:
+    note = f"encoding guessed: {encoding} ({why}, no byte order mark)"
+    return Decoded(text, encoding, (note,))
 
 
 def _decode_damaged_utf8(data: bytes, first: int) -> Decoded | None:
@@ -134,46 +137,34 @@ def _decode_damaged_utf8(data: bytes, first: int) -> Decoded | None:
 
 
 def _guess(data: bytes, name: str) -> Decoded:
-    controls = len(data) - len(data.translate(None, _CONTROLS))
-    if controls * 100 <= len(data):
-        for encoding in _candidates(_sample(data)):
-            try:
-                text = data.decode(encoding)
-            except UnicodeDecodeError:
-                continue
-            note = f"encoding guessed: {encoding} (not valid UTF-8, no byte order mark)"
-            return Decoded(text, encoding, (note,))
-        raise InputError(f"the encoding of {name} cannot be detected", hint=_CONVERT)
-    raise InputError(
-        f"{name} looks binary: {controls:,} control bytes in {len(data):,}",
-        hint="give a text, Markdown, HTML, EPUB or PDF file",
-    )
-
-
-def _candidates(sample: bytes) -> list[str]:
+    """Decode by the most plausible encoding that fits all bytes."""
     from charset_normalizer import from_bytes
 
-    found = {
+    controls = len(data) - len(data.translate(None, _CONTROLS))
+    if controls * 100 > len(data):
+        raise InputError(
+            f"{name} looks binary: {controls:,} control bytes in {len(data):,}",
+            hint="give a text, Markdown, HTML, EPUB or PDF file",
+        )
+    ranks = {
         encoding: (round(match.chaos, 2), -round(match.coherence, 2), rank)
-        for match in from_bytes(sample, cp_isolation=list(_GUESSES))
+        for match in from_bytes(_sample(data), cp_isolation=list(_GUESSES))
         for rank, encoding in enumerate(_GUESSES)
         if encoding in match.could_be_from_charset
     }
-    return sorted(found, key=found.__getitem__)
+    for encoding in sorted(ranks, key=ranks.__getitem__):
+        with suppress(UnicodeDecodeError):
+            return _guessed(data.decode(encoding), encoding, "not valid UTF-8")
+    raise InputError(f"the encoding of {name} cannot be detected", hint=_CONVERT)
 
 
 def _sample(data: bytes) -> bytes:
     """Take the first lines that are not ASCII: only they tell encodings apart."""
-    lines: list[bytes] = []
-    size = 0
+    sample = bytearray()
     for line in data.splitlines(keepends=True):
         if not line.isascii():
-            lines.append(line)
-            size += len(line)
-            if size > _SAMPLE_BYTES:
-                break
-    sample = b"".join(lines)
-    if size <= _SAMPLE_BYTES:
-        return sample
-    cut = sample.rfind(b" ", 0, _SAMPLE_BYTES)  # no character of any guess has a space inside
-    return sample[: cut if cut > 0 else _SAMPLE_BYTES]
+            sample += line
+        if len(sample) > _SAMPLE_BYTES:
+            cut = sample.rfind(b" ", 0, _SAMPLE_BYTES)  # no character of any guess has a space
+            return bytes(sample[: cut if cut > 0 else _SAMPLE_BYTES])
+    return bytes(sample)

@@ -14,7 +14,6 @@ import posixpath
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree
 
@@ -23,10 +22,9 @@ from mgl.text.chapters import Heading, sections
 from mgl.text.markup import decode_page, extract
 from mgl.types import Document
 
-__all__ = ["MAX_PAGES", "MAX_UNPACKED_BYTES", "is_epub", "read_epub"]
+__all__ = ["MAX_UNPACKED_BYTES", "is_epub", "read_epub"]
 
 MAX_UNPACKED_BYTES = 128 * 1024 * 1024
-MAX_PAGES = 10_000
 _AGAIN = "it is damaged or truncated: download it again"
 _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
 _DAMAGES = (
@@ -50,12 +48,6 @@ def read_epub(data: bytes, name: str) -> Document:
         raise InputError(f"{name} is not a complete EPUB: {error}", hint=_AGAIN) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
-    path: str
-    title: str | None
-
-
 class _Book:
     def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
         self._archive = archive
@@ -66,12 +58,12 @@ class _Book:
 
     def document(self) -> Document:
         pages = self._read_spine()
-        self._refuse_protected(pages)
+        self._refuse_protected({path for path, _ in pages})
         parts: list[str] = []
         headings: list[Heading] = []
         length = 0
-        for number, page in enumerate(pages, 1):
-            text, found = self._read_page(page, number)
+        for number, (path, title) in enumerate(pages, 1):
+            text, found = self._read_page(path, title or f"page file {number}")
             if text:
                 gap = "\n\n" if parts else ""
                 headings += [
@@ -92,21 +84,21 @@ class _Book:
             notes=tuple(self._notes),
         )
 
-    def _read_page(self, page: _Page, number: int) -> tuple[str, tuple[Heading, ...]]:
+    def _read_page(self, path: str, title: str) -> tuple[str, tuple[Heading, ...]]:
         """Read a page's text and headings, the first of them at its beginning."""
-        if page.path not in self._names:
-            self._notes.append(f"page missing from the archive: {page.path}")
+        if path not in self._names:
+            self._notes.append(f"page missing from the archive: {path}")
             return "", ()
-        decoded = decode_page(self._unpack(page.path), page.path)
-        self._notes += [f"{page.path}: {note}" for note in decoded.notes]
-        extracted = extract(decoded.text, page.path)
-        if extracted.headings and extracted.headings[0].start == 0:
-            return extracted.text, extracted.headings
-        level = min((heading.level for heading in extracted.headings), default=1)
-        opening = Heading(0, level, page.title or f"page file {number}")
-        return extracted.text, (opening, *extracted.headings)
+        decoded = decode_page(self._unpack(path), path)
+        self._notes += [f"{path}: {note}" for note in decoded.notes]
+        text, headings = extract(decoded.text, path)
+        if headings and headings[0].start == 0:
+            return text, headings
+        level = min((heading.level for heading in headings), default=1)
+        return text, (Heading(0, level, title), *headings)
 
-    def _read_spine(self) -> list[_Page]:
+    def _read_spine(self) -> list[tuple[str, str | None]]:
+        """The paths of the pages in reading order, with the titles that some have."""
         container = self._parse_xml("META-INF/container.xml")
         rootfile = next(_find_elements(container, "rootfile"), None)
         package = rootfile.get("full-path", "") if rootfile is not None else ""
@@ -115,19 +107,14 @@ class _Book:
         tree = self._parse_xml(package)
         items = {item.get("id", ""): item for item in _find_elements(tree, "item")}
         titles = self._read_titles(package, list(items.values()))
-        pages: list[_Page] = []
+        pages: list[tuple[str, str | None]] = []
         for reference in _find_elements(tree, "itemref"):
             item = items.get(reference.get("idref", ""))
             if item is not None and item.get("media-type", _PAGES[0]) in _PAGES:
                 path = _resolve(package, item.get("href", ""))
-                pages.append(_Page(path, titles.get(path)))
+                pages.append((path, titles.get(path)))
         if not pages:
             raise InputError(f"{self._name} lists no pages to read", hint=_AGAIN)
-        if len(pages) > MAX_PAGES:
-            raise InputError(
-                f"{self._name} lists {len(pages):,} pages, more than {MAX_PAGES:,}",
-                hint="split the book into volumes",
-            )
         return pages
 
     def _read_titles(self, package: str, items: list[ElementTree.Element]) -> dict[str, str]:
@@ -144,17 +131,15 @@ class _Book:
             except InputError as error:
                 self._notes.append(f"table of contents left out: {error.message}")
                 continue
-            entries = _nav_entries(tree) if is_nav else _ncx_entries(tree)
-            for target, words in entries:
+            for target, words in _nav_entries(tree) if is_nav else _ncx_entries(tree):
                 if words:
                     titles.setdefault(_resolve(path, target), words)
         return titles
 
-    def _refuse_protected(self, pages: list[_Page]) -> None:
+    def _refuse_protected(self, paths: set[str]) -> None:
         if "META-INF/encryption.xml" not in self._names:
             return
         tree = self._parse_xml("META-INF/encryption.xml")
-        paths = {page.path for page in pages}
         for entry in _find_elements(tree, "EncryptedData"):
             methods = {m.get("Algorithm", "") for m in _find_elements(entry, "EncryptionMethod")}
             targets = {unquote(r.get("URI", "")) for r in _find_elements(entry, "CipherReference")}

@@ -22,11 +22,12 @@ Missing speakers and times are not guessed.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count, pairwise
+from math import inf
 
 from mgl.types import Conversation, Turn
 
@@ -43,9 +44,7 @@ class Gathering:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._turns: list[Turn] = []
-        self._own_ids: list[bool] = []
-        self._places: list[str] = []
+        self._turns: list[tuple[str, bool, Turn]] = []  # place, whether the id is its own, turn
         self._notes: list[str] = []
         self._unsaid = 0
 
@@ -70,12 +69,9 @@ class Gathering:
         if not cleaned.strip():
             self.note(place, "no text: left out")
             return
-        name = _NO_TEXT.sub("\ufffd", speaker).strip()
-        own = bool(id and id.strip())
-        given = id.strip() if id and own else fallback_id or place
-        self._turns.append(Turn(given, name, cleaned, time, session))
-        self._own_ids.append(own)
-        self._places.append(place)
+        name, own = _NO_TEXT.sub("\ufffd", speaker).strip(), (id or "").strip()
+        turn = Turn(own or fallback_id or place, name, cleaned, time, session)
+        self._turns.append((place, bool(own), turn))
 
     def note(self, place: str, message: str) -> None:
         """Note what was decided, or left out, at a place of the file."""
@@ -102,41 +98,39 @@ class Gathering:
 
     def _make_ids_unique(self) -> list[Turn]:
         """Make ids unique; those from the file take precedence."""
-        ids = _Ids(turn.id for turn, own in zip(self._turns, self._own_ids, strict=True) if own)
+        taken = {turn.id for _, own, turn in self._turns if own}
+        numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(2))
         first: dict[str, Turn] = {}
         kept: list[Turn] = []
-        for turn, own, place in zip(self._turns, self._own_ids, self._places, strict=True):
+        for place, own, turn in self._turns:
             known = first.get(turn.id)
-            if known is None and (own or turn.id not in ids):
-                ids.add(turn.id)
+            if known is None and (own or turn.id not in taken):
+                taken.add(turn.id)
                 first[turn.id] = turn
                 kept.append(turn)
-            elif own and known is not None and _same(turn, known):
+            elif own and known is not None and _is_same(turn, known):
                 self.note(place, f"repeats the turn {turn.id}: left out")
             else:
-                fresh = ids.take_free(turn.id)
+                names = (f"{turn.id}#{number}" for number in numbers[turn.id])
+                fresh = next(name for name in names if name not in taken)
+                taken.add(fresh)
                 if own:
                     self.note(place, f"the id {turn.id} is taken: renamed {fresh}")
                 kept.append(replace(turn, id=fresh))
         return kept
 
     def _make_times_comparable(self, turns: list[Turn]) -> list[Turn]:
-        kinds = Counter(turn.time.tzinfo is None for turn in turns if turn.time is not None)
-        if len(kinds) < 2:
+        bare = sum(turn.time is not None and turn.time.tzinfo is None for turn in turns)
+        if not bare or bare == sum(turn.time is not None for turn in turns):
             return turns
-        self.note("times", f"{kinds[True]} without an offset beside some with one: taken as UTC")
-        return [
-            replace(turn, time=turn.time.replace(tzinfo=UTC))
-            if turn.time is not None and turn.time.tzinfo is None
-            else turn
-            for turn in turns
-        ]
+        self.note("times", f"{bare} without an offset beside some with one: taken as UTC")
+        return [replace(turn, time=turn.time and _in_utc(turn.time)) for turn in turns]
 
     def _sort(self, turns: list[Turn]) -> list[Turn]:
-        keys: list[tuple[bool, float]] = []
+        keys: list[float] = []
         for turn in turns:
-            before = keys[-1] if keys else (False, 0.0)
-            keys.append(before if turn.time is None else (True, _moment(turn.time)))
+            before = keys[-1] if keys else -inf
+            keys.append(before if turn.time is None else _in_utc(turn.time).timestamp())
         late = sum(later < earlier for earlier, later in pairwise(keys))
         if late:
             self.note("times", f"{late} turns are earlier than the one before them: sorted")
@@ -144,25 +138,10 @@ class Gathering:
         return [turns[number] for number in order]
 
 
-def _same(one: Turn, other: Turn) -> bool:
+def _is_same(one: Turn, other: Turn) -> bool:
     return (one.speaker, one.text, one.time) == (other.speaker, other.text, other.time)
 
 
-class _Ids(set[str]):
-    """The ids in use."""
-
-    def __init__(self, ids: Iterable[str]) -> None:
-        super().__init__(ids)
-        self._numbers: dict[str, Iterator[int]] = {}
-
-    def take_free(self, id: str) -> str:
-        """Take the first of ``ID#2``, ``ID#3`` … that is free."""
-        numbers = self._numbers.setdefault(id, count(2))
-        fresh = next(name for number in numbers if (name := f"{id}#{number}") not in self)
-        self.add(fresh)
-        return fresh
-
-
-def _moment(time: datetime) -> float:
-    """Seconds since 1970; a time without an offset counts as UTC, for comparison only."""
-    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
+def _in_utc(time: datetime) -> datetime:
+    """A time with its offset; one without is taken as UTC."""
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from mgl.errors import UsageError
-from mgl.text.chunks import Counter, chunk_document, runs
+from mgl.text.chunks import Counter, changed_its_mind, chunk_document, runs
 from mgl.types import Chunk, Conversation, Document, Span, Turn
 
 __all__ = ["format_span", "format_turn", "session_groups", "turn_groups"]
@@ -63,10 +63,7 @@ async def turn_groups(
         if over <= 0:
             return groups
         limit -= over
-    raise UsageError(
-        f"the same turns had at most {max_tokens} tokens, and then more",
-        hint="the token counter must give the same count for the same text",
-    )
+    raise changed_its_mind(max_tokens)
 
 
 async def session_groups(conversation: Conversation, count: Counter) -> list[Chunk]:

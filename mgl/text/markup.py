@@ -12,7 +12,6 @@ from __future__ import annotations
 import codecs
 import re
 import warnings
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mgl.errors import InputError
@@ -23,7 +22,7 @@ from mgl.types import Document
 if TYPE_CHECKING:
     from bs4.element import PageElement
 
-__all__ = ["Extract", "decode_page", "extract", "read_html"]
+__all__ = ["decode_page", "extract", "read_html"]
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _HIDDEN = frozenset({"head", "script", "style", "template", "noscript", "svg", "math", "iframe"})
@@ -36,34 +35,26 @@ _SPACES = re.compile(r"[ \t\r\n\f]+")
 _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Extract:
-    """The visible text of one HTML page, and its headings."""
-
-    text: str
-    headings: tuple[Heading, ...]
-
-
 def read_html(data: bytes, name: str, encoding: str | None) -> Document:
     """Read an HTML page; its headings give its sections."""
     decoded = decode_page(data, name, encoding=encoding)
-    page = extract(decoded.text, name)
-    if not page.text:
+    text, headings = extract(decoded.text, name)
+    if not text:
         raise InputError(
             f"{name} shows no text",
             hint="the page may be built by a script: save it from the browser as text or PDF",
         )
     return Document.from_text(
         name,
-        page.text,
-        sections=sections(page.headings, len(page.text)),
+        text,
+        sections=sections(headings, len(text)),
         media_type="text/html",
         notes=decoded.notes,
     )
 
 
-def extract(source: str, name: str) -> Extract:
-    """Extract the visible text of an HTML or XHTML source."""
+def extract(source: str, name: str) -> tuple[str, tuple[Heading, ...]]:
+    """Extract the visible text of an HTML or XHTML source, and its headings."""
     from bs4 import BeautifulSoup, MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning
     from bs4.builder import ParserRejectedMarkup
 
@@ -111,7 +102,7 @@ class _Walk:
         self._headings: list[Heading] = []
         self._open: list[tuple[int, int]] = []  # (level, index of its first part)
 
-    def extract(self, root: PageElement) -> Extract:
+    def extract(self, root: PageElement) -> tuple[str, tuple[Heading, ...]]:
         from bs4.element import CData, NavigableString, Tag
 
         stack: list[tuple[PageElement, bool]] = [(root, False)]
@@ -128,7 +119,7 @@ class _Walk:
                     stack.extend((child, False) for child in reversed(node.contents))
             elif type(node) in (NavigableString, CData):
                 self._add_text(str(node), preformatted > 0)
-        return Extract("".join(self._parts), tuple(self._headings))
+        return "".join(self._parts), tuple(self._headings)
 
     def _add_edge(self, tag: str, leaving: bool) -> None:
         if tag == "br":
@@ -160,22 +151,14 @@ class _Walk:
         self._gap = max(self._gap, gap, key=widths.index)
 
     def _add_text(self, words: str, preformatted: bool) -> None:
-        if not preformatted:
-            words = _SPACES.sub(" ", words)
-            if words.startswith(" "):
-                self._widen(" ")
-            trailing = words.endswith(" ")
-            words = words.strip(" ")
-            if words:
-                self._put(words)
-                if trailing:
-                    self._widen(" ")
-        elif words:
-            self._put(words)
-
-    def _put(self, words: str) -> None:
+        spaced = words if preformatted else _SPACES.sub(" ", words)
+        words = spaced if preformatted else spaced.strip(" ")
+        if not preformatted and spaced.startswith(" "):
+            self._widen(" ")
+        if not words:
+            return
         if self._length:
             words = self._gap + words
-        self._gap = ""
+        self._gap = " " if not preformatted and spaced.endswith(" ") else ""
         self._parts.append(words)
         self._length += len(words)

@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from typing import Final
 
 __all__ = [
+    "DAYS_AWAY",
     "EXPRESSION",
     "HALVES",
     "MONTHS",
-    "NUMBERS",
     "PARTS",
-    "SEASON_WORDS",
-    "VAGUE",
     "WEEKDAYS",
     "YEAR",
+    "count_units",
+    "find_name",
     "is_part",
 ]
 
@@ -34,7 +34,7 @@ _ONES: Final = (
     "sixteen seventeen eighteen nineteen".split()
 )
 _TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-NUMBERS: Final = {
+_NUMBERS: Final = {
     **{word: value for value, word in enumerate(_ONES, start=1)},
     **{word: 10 * value for value, word in enumerate(_TENS, start=2)},
     "a": 1,
@@ -47,9 +47,18 @@ HALVES: Final = {
     "half a decade": "five years",
 }
 """Amounts with a half, in whole units."""
-VAGUE: Final = {"couple": (2, 3), "few": (2, 4), "several": (3, 7)}
+_VAGUE: Final = {"couple": (2, 3), "few": (2, 4), "several": (3, 7)}
 """Vague numbers: at least and at most."""
-SEASON_WORDS: Final = ("spring", "summer", "autumn", "fall", "winter")
+DAYS_AWAY: Final = {
+    "day before yesterday": (-2, -2),
+    "day after tomorrow": (2, 2),
+    "yesterday": (-1, -1),
+    "tomorrow": (1, 1),
+    "other day": (-7, -2),
+    "other night": (-7, -2),
+    "other week": (-21, -7),
+}
+"""Days from today, first and last; whatever is not here is today."""
 PARTS: Final = {
     "first half": (0, 2), "second half": (1, 2),
     "first week": (0, 4), "second week": (1, 4), "third week": (2, 4), "fourth week": (3, 4),
@@ -83,7 +92,7 @@ _UNIT = r"(?:day|night|week|weekend|month|year|decade)"
 _AMOUNT = rf"(?:{_any(*HALVES)}|{_COUNT} {_UNIT}s?)"
 _ABOUT = r"(?:(?:about|around|almost|over|nearly|only|just|under|like|the|past|last|at least) )*"
 _WHICH = r"(?:last|next|this past|this coming|this|past|coming)"
-_SEASON = _any(*SEASON_WORDS)
+_SEASON = _any("spring", "summer", "autumn", "fall", "winter")
 _BEFORE = r"(?:just |right |shortly )?(?:before|after|prior to|following)"
 _NO_NOUN = r"(?=\s*(?:[.,!?;:)]|$)| (?:and|at|in|with|for|after|before|to|but)\b)"
 """What follows a day of the month; a noun would make it ``the 15th floor``."""
@@ -127,6 +136,24 @@ _LONGER = (
 """Expressions that no kind reads, though a part of them would be."""
 _NEAR: Final = 60  # characters on either side
 _JOINED: Final = re.compile(r"\w[-‐‑–]")
+
+
+def find_name(word: str, names: Sequence[str]) -> int | None:
+    """Find the name that a word is, or abbreviates."""
+    return next(
+        (place for place, name in enumerate(names) if len(word) > 2 and name.startswith(word)), None
+    )
+
+
+def count_units(phrase: str) -> tuple[int, int, str]:
+    """Read how many units, at least and at most, of which unit: ``a few weeks`` are 2 to 4."""
+    words = phrase.replace("-", " ").split()
+    unit = words[-1].removesuffix("s")
+    for word, (low, high) in _VAGUE.items():
+        if word in words:
+            return low, high, unit
+    number = sum(int(word) if word.isdigit() else _NUMBERS.get(word, 0) for word in words[:-1]) or 1
+    return number, number, unit
 
 
 def _compile(pattern: str) -> re.Pattern[str]:

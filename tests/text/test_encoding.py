@@ -3,7 +3,7 @@ from __future__ import annotations
 import codecs
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mgl.errors import InputError, UsageError
@@ -38,18 +38,12 @@ def test_western_text_is_not_taken_for_central_european() -> None:
     assert decode(GERMAN.encode("latin-1"), "a.txt").encoding == "cp1252"
 
 
-def test_a_late_accent_in_a_long_ascii_text_still_tells() -> None:
-    text = "It rained. " * 200_000 + "\n" + FRENCH
-    assert decode(text.encode("cp1252"), "a.txt").text == text
-
-
 @pytest.mark.parametrize("newline", ["\n", " "])
 def test_a_long_text_is_judged_by_a_part_and_read_whole(newline: str) -> None:
     text = SAMPLES["cp932"].replace("\n", newline) * 3000
     assert decode(text.encode("cp932"), "a.txt").text == text
 
 
-@settings(max_examples=80, deadline=None)
 @given(text=st.text(st.characters(codec="latin-1", exclude_categories=["Cc"]), min_size=1))
 def test_a_guess_is_the_strict_decoding_of_all_bytes(text: str) -> None:
     data = text.encode("latin-1")
@@ -69,22 +63,21 @@ def test_utf16_without_a_mark(order: str) -> None:
     assert "no byte order mark" in decoded.notes[0]
 
 
-@pytest.mark.parametrize("data", [b"It rained.\0 It stopped.", b"\0", b"It\0 rained"])
-def test_stray_nul_bytes_are_refused_with_a_way_out(data: bytes) -> None:
-    with pytest.raises(InputError) as caught:
-        decode(data, "a.txt")
-    assert "tr -d" in caught.value.hint
-
-
-def test_a_nul_character_behind_a_mark_is_refused_too() -> None:
+@pytest.mark.parametrize(
+    ("data", "encoding"),
+    [
+        (b"It rained.\0 It stopped.", None),
+        (b"\0", None),
+        ("It\0 rained.".encode("utf-16"), None),
+        ("It rained.".encode("utf-16")[:-1], None),
+        ("It rained.".encode("utf-32")[:-1], None),
+        (bytes(range(128, 256)) * 4, None),
+        (FRENCH.encode("cp1252"), "utf-8"),
+    ],
+)
+def test_what_is_no_text_is_refused(data: bytes, encoding: str | None) -> None:
     with pytest.raises(InputError):
-        decode("It\0 rained.".encode("utf-16"), "a.txt")
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
-def test_a_marked_text_that_is_cut_off(encoding: str) -> None:
-    with pytest.raises(InputError):
-        decode("It rained.".encode(encoding)[:-1], "a.txt")
+        decode(data, "a.txt", encoding=encoding)
 
 
 def test_a_few_damaged_bytes_are_replaced_and_counted() -> None:
@@ -97,18 +90,7 @@ def test_a_few_damaged_bytes_are_replaced_and_counted() -> None:
     )
 
 
-def test_a_wrong_named_encoding() -> None:
-    with pytest.raises(InputError):
-        decode(FRENCH.encode("cp1252"), "a.txt", encoding="utf-8")
-
-
 @pytest.mark.parametrize("encoding", ["klingon", "hex", "a\0b"])
 def test_an_encoding_that_is_none(encoding: str) -> None:
     with pytest.raises(UsageError):
         decode(b"61", "a.txt", encoding=encoding)
-
-
-def test_bytes_that_no_guess_explains() -> None:
-    with pytest.raises(InputError) as caught:
-        decode(bytes(range(128, 256)) * 4, "a.txt")
-    assert "UTF-8" in caught.value.hint or "text" in caught.value.hint

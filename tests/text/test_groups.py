@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mgl.errors import UsageError
 from mgl.text.groups import format_span, format_turn, session_groups, turn_groups
-from mgl.types import Conversation, Span, Turn
+from mgl.types import Conversation, Turn
 
 MAY = datetime(2023, 5, 8, 9)
 TURN = st.tuples(
@@ -88,15 +88,3 @@ async def test_nothing_said_is_no_group() -> None:
     for source in (Conversation.named("empty"), talk([("", "", None), ("", " ", None)])):
         assert await turn_groups(source, 10, 0, words) == []
         assert await session_groups(source, words) == []
-
-
-def test_a_part_of_a_turn_is_that_part() -> None:
-    source = talk([("Ann", "rain sun", MAY), ("Bo", "horse", None)])
-    span = source.span(0)
-    part = Span(source.id, span.start + 5, span.end)
-    assert format_span(source, part) == "(Monday, 08 May 2023) sun"
-    assert list(source.turns_at(source.line_span(1))) == [1]
-    assert source.transcript.quote(source.line_span(1)) == "Bo: horse"
-    whole = Span(source.id, 0, source.line_span(1).end)
-    assert source.ids_at([source.span(1), whole]) == (source.turns[1].id, source.turns[0].id)
-    assert Span.at(source.id, whole.place) == whole

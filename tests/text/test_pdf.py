@@ -5,7 +5,6 @@ import logging
 
 import pytest
 from pypdf import PageObject, PdfReader, PdfWriter
-from pypdf.errors import DependencyError
 
 from mgl.errors import InputError
 from mgl.text import read_document
@@ -45,12 +44,6 @@ def test_pages_without_text_are_noted(save, make_pdf) -> None:
     assert section.label == "5"
 
 
-def test_a_scan(save, make_pdf) -> None:
-    with pytest.raises(InputError) as caught:
-        read_document(save("a.pdf", make_pdf(["", ""])))
-    assert "ocrmypdf" in caught.value.hint
-
-
 def test_a_file_without_one_readable_page_is_not_called_a_scan(
     save, make_pdf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,32 +56,20 @@ def test_a_file_without_one_readable_page_is_not_called_a_scan(
     assert "damaged" in caught.value.hint
 
 
-def test_a_password(save, make_pdf) -> None:
-    with pytest.raises(InputError) as caught:
-        read_document(save("a.pdf", encrypted(make_pdf(PAGES), "secret", "RC4-128")))
-    assert "qpdf --decrypt" in caught.value.hint
-
-
-def test_encryption_that_needs_another_library(save, make_pdf) -> None:
+@pytest.mark.parametrize("kind", ["scan", "password", "AES", "head"])
+def test_what_cannot_be_read(save, make_pdf, kind: str) -> None:
     keys = f"/O <{'00' * 48}> /U <{'00' * 48}> /OE <{'00' * 32}> /UE <{'00' * 32}>"
     aes = f"/Filter /Standard /V 5 /R 6 /Length 256 /P -4 {keys} /Perms <{'00' * 16}>"
     crypt = "/CF << /StdCF << /CFM /AESV3 >> >> /StmF /StdCF /StrF /StdCF"
     trailer = f"/Root 1 0 R /ID [<00> <00>] /Encrypt << {aes} {crypt} >>".encode()
-    data = make_pdf(PAGES).replace(b"/Root 1 0 R", trailer)
-    with pytest.raises(InputError) as caught:
-        read_document(save("a.pdf", data))
-    assert "qpdf --decrypt" in caught.value.hint
-
-
-def test_a_page_that_needs_another_library_is_not_called_a_scan(
-    save, make_pdf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> str:
-        raise DependencyError("cryptography is required for AES")
-
-    monkeypatch.setattr(PageObject, "extract_text", refuse)
+    data = {
+        "scan": make_pdf(["", ""]),
+        "password": encrypted(make_pdf(PAGES), "secret", "RC4-128"),
+        "AES": make_pdf(PAGES).replace(b"/Root 1 0 R", trailer),
+        "head": b"%PDF-1.7\n" + bytes(range(256)),
+    }[kind]
     with pytest.raises(InputError):
-        read_document(save("a.pdf", make_pdf(PAGES)))
+        read_document(save("a.pdf", data))
 
 
 def test_an_empty_password_does_not_keep_a_reader_out(save, make_pdf) -> None:
@@ -106,11 +87,6 @@ def test_damaged_files_are_read_or_refused_but_never_break(save, make_pdf) -> No
         except InputError:
             refused += 1
     assert refused
-
-
-def test_a_head_alone_is_refused(save) -> None:
-    with pytest.raises(InputError):
-        read_document(save("a.pdf", b"%PDF-1.7\n" + bytes(range(256))))
 
 
 def test_what_the_library_worked_around_is_noted_not_printed(

@@ -2,15 +2,14 @@ from __future__ import annotations
 
 import sys
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.errors import UsageError
-from mgl.text import private, read_conversations
-from mgl.text.private import PRIVATE_KINDS, Private, find_private, redact
+from mgl.text import private
+from mgl.text.private import find_private, redact
 
 # Made in the form of real ones; joined here so that no scanner takes this file for a leak.
 SAMPLES = {
@@ -84,28 +83,13 @@ def test_a_number_without_its_country_needs_a_region() -> None:
     assert find_private(text) == []
     assert [part.kind for part in find_private(text, region="GB")] == ["phone"]
     assert [part.kind for part in find_private("+44 " + text[1:], region=None)] == ["phone"]
-
-
-def test_only_the_kinds_that_are_asked_for() -> None:
-    text = "ann@example.org, 123-45-6789"
-    assert [part.kind for part in find_private(text, kinds=("ssn",))] == ["ssn"]
-    assert find_private(text, kinds=()) == []
-
-
-def test_what_overlaps_is_one_part() -> None:
-    parts = [Private("phone", 0, 5), Private("secret", 3, 9), Private("ip", 4, 6)]
-    assert private._merge(parts) == [Private("secret", 0, 9)]
-    assert private._merge([Private("ip", 0, 2), Private("ip", 2, 4)]) == [
-        Private("ip", 0, 2),
-        Private("ip", 2, 4),
-    ]
+    assert find_private("+44 " + text[1:], kinds=("ssn",)) == []
 
 
 words = st.sampled_from([*SAMPLES, "so", "and", "we met", "in 2019,", "é", "password is", "."])
 
 
 @given(st.lists(words, max_size=8), st.sampled_from([" and ", ", ", "\n"]))
-@settings(deadline=None, max_examples=150)
 def test_nothing_private_is_left(parts: list[str], between: str) -> None:
     text = between.join(parts)
     found = find_private(text)
@@ -124,15 +108,3 @@ def test_without_the_extra_it_is_said_what_to_install(
     with pytest.raises(UsageError) as caught:
         find_private("anything")
     assert "mgl[privacy]" in caught.value.hint
-
-
-def test_the_kinds_are_these() -> None:
-    assert PRIVATE_KINDS == ("secret", "card", "iban", "ssn", "email", "ip", "phone")
-    assert set(SAMPLES.values()) == set(PRIVATE_KINDS)
-
-
-@pytest.mark.data
-def test_nothing_is_found_where_nothing_is(development_data: Path) -> None:
-    """2,760 turns of everyday talk that hold no such data."""
-    talks = read_conversations(development_data / "locomo" / "locomo10.dev5.json")
-    assert [part for talk in talks for turn in talk.turns for part in find_private(turn.text)] == []
