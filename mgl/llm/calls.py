@@ -25,7 +25,6 @@ from typing import Any, Literal, Protocol
 
 from mgl.llm.base import Completion, Request
 
-
 Outcome = Literal[
     "ok",
     "empty",

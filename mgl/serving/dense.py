@@ -17,8 +17,6 @@ import shutil
 import sys
 from pathlib import Path
 
-__all__ = ["main", "unpack"]
-
 
 def unpack(gguf: Path, folder: Path) -> None:
     """Write the model and its tokenizer as ``folder``, which must not be there yet."""
@@ -41,21 +39,11 @@ def unpack(gguf: Path, folder: Path) -> None:
     part.rename(folder)
 
 
-def main(arguments: list[str]) -> int:
-    """The command line: the file and the folder; 2 for a wrong call, 1 where it fails."""
-    if len(arguments) != 2:
-        print("usage: python -P dense.py WEIGHTS.gguf FOLDER", file=sys.stderr)
-        return 2
-    gguf, folder = (Path(argument).absolute() for argument in arguments)
+if __name__ == "__main__":
+    gguf, folder = (Path(argument).absolute() for argument in sys.argv[1:])
     if (folder / "config.json").is_file():
         print(f"{folder} is there already")
-        return 0
-    if not gguf.is_file():
-        print(f"there is no file {gguf}", file=sys.stderr)
-        return 1
-    unpack(gguf, folder)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    elif gguf.is_file():
+        unpack(gguf, folder)
+    else:
+        sys.exit(f"there is no file {gguf}")

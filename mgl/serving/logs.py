@@ -125,7 +125,6 @@ def _pattern(kind: str, pattern: str, message: str, hint: str, *, always: bool =
     return _Known(kind, re.compile(pattern, re.IGNORECASE), message, hint, always)
 
 
-_LESS_CONTEXT: Final = "give max_model_len a smaller value in a serving profile of your own"
 _KNOWN: Final = (
     _pattern(
         "port",
@@ -157,7 +156,7 @@ _KNOWN: Final = (
         r"No available memory for the cache blocks|larger than the maximum number of tokens that "
         r"can be stored in KV cache",
         "the KV cache is too small for one sequence of the model's context ({0})",
-        _LESS_CONTEXT + ", or leave more memory free",
+        "give max_model_len a smaller value in a serving profile of your own, or free some memory",
     ),
     _pattern(
         "host_memory",
@@ -175,23 +174,10 @@ _KNOWN: Final = (
         always=True,
     ),
     _pattern(
-        "context",
-        r"User-specified max_model_len \((\d+)\) is greater than",
-        "the profile asks for {0} tokens of context, more than the model has",
-        _LESS_CONTEXT,
-    ),
-    _pattern(
         "tool_parser",
         r"invalid tool call parser: ([\w.-]+)",
         "this vLLM has no tool parser {0}",
         "mend tool_parser in the model's profile, or install a newer vLLM",
-    ),
-    _pattern(
-        "chat_template",
-        r"default chat template is no longer allowed|provide a chat template"
-        r"|chat[ _]template path doesn't exist|chat template string [^\n]*",
-        "the model's folder has no chat template that the server can use",
-        "take an instruction-tuned model: its tokenizer_config.json or chat_template.jinja has one",
     ),
     _pattern(
         "adapter",
@@ -222,12 +208,6 @@ _KNOWN: Final = (
         r"error: (unrecognized arguments: [^\n]{1,120}|argument [^\n]{1,160})",
         "the server refuses an option: {0}",
         "this version of vLLM may not know it: see `mgl serve start PROFILE --dry-run`",
-    ),
-    _pattern(
-        "not_vllm",
-        r"No module named '?(vllm[\w.]*)'?|ModuleNotFoundError: No module named '([\w.]+)'",
-        "the server's Python lacks {0}",
-        "install vLLM there, or name another Python with --python",
     ),
 )
 

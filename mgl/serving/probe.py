@@ -90,11 +90,8 @@ async def probe(base_url: str, api_key: str | None, model: str | None = None) ->
     Raises EngineUnavailable, EngineTimeout or EngineRejected if the server does not answer a plain
     question, and UsageError if ``base_url`` is not a URL.
     """
-    http = Http(base_url, api_key)
-    try:
+    async with Http(base_url, api_key) as http:
         return await _probe(http, await identify(http, () if model is None else (model,)))
-    finally:
-        await http.aclose()
 
 
 async def probe_once(
@@ -109,16 +106,13 @@ async def probe_once(
     A server whose make or version changed is probed again. ``note`` gets a line about a probe, and
     about constraints that are ignored. Raises what ``probe`` raises.
     """
-    http = Http(base_url, api_key)
-    try:
+    async with Http(base_url, api_key) as http:
         server = await identify(http, names)
         known = load_capabilities(home, base_url, server.label, server.model)
         if known is not None:
             return known
         note(f"probing the server at {base_url}, once")
         found = await _probe(http, server)
-    finally:
-        await http.aclose()
     if found.is_complete:
         save_capabilities(home, base_url, found)
     if found.warning is not None:

@@ -11,17 +11,17 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
-import typer
 from prefix import PrefixShare, measure_prefix
 from throughput import Level, Run, Throughput
 from traffic import RecordingEngine, Work
 
 from mgl import registry
-from mgl.cli.options import AsJson, BaseUrl, Model, ModelFolder
 from mgl.cli.output import print_json, print_table, say
 from mgl.cli.progress import open_observer
 from mgl.errors import MglError, UsageError
@@ -35,12 +35,6 @@ from mgl.types import Document, Question
 
 ResultT = TypeVar("ResultT")
 
-app = typer.Typer(
-    help="Measure a vLLM server and what mgl gets out of it.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
 QUESTIONS: Final = (
     "Who are the people in this text, and what does each of them want?",
     "What happens, in order, and why?",
@@ -52,50 +46,17 @@ QUESTIONS: Final = (
     "What is promised, and which promises are kept?",
 )
 
-Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Documents to read.")]
-ChunkTokens = Annotated[int, typer.Option("--chunk-tokens", min=16, help="Tokens per chunk.")]
-MaxOperations = Annotated[
-    int, typer.Option("--max-operations", min=1, help="Maximum edits per reply.")
-]
-BuildTokens = Annotated[
-    int, typer.Option("--build-tokens", min=64, help="Maximum tokens per reply.")
-]
-Characters = Annotated[
-    int | None, typer.Option("--characters", min=1, help="Read only the first N characters.")
-]
-Cite = Annotated[Literal["sentence", "quote"], typer.Option("--cite", help="How edits cite.")]
 
-
-@app.command("throughput")
-def measure_throughput(
-    paths: Paths,
-    questions: Annotated[
-        int,
-        typer.Option("--questions", min=1, max=len(QUESTIONS), help="Memories per document."),
-    ] = len(QUESTIONS),
-    concurrency: Annotated[
-        str, typer.Option("--concurrency", help="Calls at once, comma-separated; or auto.")
-    ] = "1,4,16",
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds at each level.")] = 2,
-    chunk_tokens: ChunkTokens = 512,
-    max_operations: MaxOperations = 6,
-    build_tokens: BuildTokens = 768,
-    characters: Characters = None,
-    cite: Cite = "sentence",
-    model: Model = None,
-    base_url: BaseUrl = None,
-    models: ModelFolder = None,
-    as_json: AsJson = False,
-) -> None:
+def measure_throughput(arguments: Namespace) -> None:
     """Compare the tokens a second of mgl's builds with what the server can do.
 
     Every document and question is a memory of its own. The ceiling is the same prompts with
     replies of the same length, sent as fast as the server takes them: unconstrained, and under
     the same constraints.
     """
-    levels = parse_levels(concurrency)
-    kind, config = choose_memory(cite, chunk_tokens, max_operations, build_tokens, "paper")
-    works = read_works(paths, QUESTIONS[:questions], characters)
+    levels, rounds = parse_levels(arguments.concurrency), arguments.rounds
+    kind, config = choose_memory(arguments, "paper")
+    works = read_works(arguments, QUESTIONS[: arguments.questions])
 
     async def measure(engine: RecordingEngine, url: str, key: str | None) -> list[Level]:
         throughput = Throughput(engine, url, key, kind, config, works, rounds)
@@ -105,69 +66,49 @@ def measure_throughput(
             measured.append(await throughput.measure(level))
         return measured
 
-    measured = run_on_server(model, base_url, models, measure)
-    if as_json:
+    measured = run_on_server(arguments, measure)
+    if arguments.json:
         print_json({"memories": len(works), "levels": [level.to_json() for level in measured]})
     else:
         print_levels(measured)
 
 
-@app.command("prefix")
-def measure_prefix_cache(
-    paths: Paths,
-    question: Annotated[
-        list[str] | None,
-        typer.Option("--question", "-q", help="A question to read them for; repeatable."),
-    ] = None,
-    chunk_tokens: ChunkTokens = 512,
-    max_operations: MaxOperations = 6,
-    build_tokens: BuildTokens = 768,
-    characters: Characters = None,
-    cite: Cite = "sentence",
-    model: Model = None,
-    base_url: BaseUrl = None,
-    models: ModelFolder = None,
-    as_json: AsJson = False,
-) -> None:
+def measure_prefix_cache(arguments: Namespace) -> None:
     """Compare what the server's prefix cache saves with what it could save at most.
 
     For both prompt orders, each with a stable graph and with one reordered for each call.
     """
-    works = read_works(paths, question or QUESTIONS[:1], characters)
-    variants = (("paper", True), ("paper", False), ("cached", True), ("cached", False))
+    works = read_works(arguments, QUESTIONS[: arguments.questions])
 
     async def measure(engine: RecordingEngine, *_: Any) -> list[PrefixShare]:
         shares = []
-        for order, stable in variants:
+        for order, stable in product(("paper", "cached"), (True, False)):
             say(f"prompt order {order}, {'stable' if stable else 'shuffled'} graph")
-            kind, config = choose_memory(cite, chunk_tokens, max_operations, build_tokens, order)
+            kind, config = choose_memory(arguments, order)
             shares.append(
                 await measure_prefix(engine, kind, config, works, order=order, stable=stable)
             )
         return shares
 
-    shares = run_on_server(model, base_url, models, measure)
-    if as_json:
+    shares = run_on_server(arguments, measure)
+    if arguments.json:
         print_json([share.to_json() for share in shares])
     else:
         print_shares(shares)
 
 
 def run_on_server(
-    model: str | None,
-    base_url: str | None,
-    models: Path | None,
-    measure: Callable[[RecordingEngine, str, str | None], Awaitable[ResultT]],
+    arguments: Namespace, measure: Callable[[RecordingEngine, str, str | None], Awaitable[ResultT]]
 ) -> ResultT:
     """Run a measurement on the named server, or on one that `mgl serve` started."""
     home = shipped.home()
     with open_observer() as progress:
         choice = ModelChoice(
-            profile=model,
+            profile=arguments.model,
             engine="openai",
-            base_url=base_url,
+            base_url=arguments.base_url,
             api_key=os.environ.get("MGL_API_KEY"),
-            models=models,
+            models=arguments.models,
         ).with_server(home, progress)
         profile = choice.load_profile(home)
         choice.engine_for(profile)
@@ -202,26 +143,25 @@ def parse_levels(written: str) -> list[int | None]:
     return levels
 
 
-def choose_memory(
-    cite: str, chunk_tokens: int, max_operations: int, build_tokens: int, order: str
-) -> tuple[Any, Any]:
+def choose_memory(arguments: Namespace, order: str) -> tuple[Any, Any]:
     kind = registry.load("memory", "mindgraph")
     return kind, kind.Config(
         preset="paper",
-        cite=cite,
-        chunk_tokens=chunk_tokens,
-        max_operations=max_operations,
-        build_tokens=build_tokens,
+        cite=arguments.cite,
+        chunk_tokens=arguments.chunk_tokens,
+        max_operations=arguments.max_operations,
+        build_tokens=arguments.build_tokens,
         prompt_order=order,
     )
 
 
-def read_works(
-    paths: Sequence[Path], questions: Sequence[str], characters: int | None
-) -> list[Work]:
-    documents = [read_document(path) for path in paths]
-    if characters is not None:
-        documents = [Document.from_text(one.name, one.text[:characters]) for one in documents]
+def read_works(arguments: Namespace, questions: Sequence[str]) -> list[Work]:
+    """Each document, or its first characters, with each question."""
+    documents = [read_document(path) for path in arguments.paths]
+    if arguments.characters is not None:
+        documents = [
+            Document.from_text(one.name, one.text[: arguments.characters]) for one in documents
+        ]
     return [(document, Question(text)) for document in documents for text in questions]
 
 
@@ -244,7 +184,7 @@ def print_levels(levels: Sequence[Level]) -> None:
     )
     for level in levels:
         outside = level.outside_server
-        typer.echo(
+        print(
             f"at {level.concurrency or 'auto'}: mgl {level.output_ratio:.2f} of the ceiling's "
             f"output tokens a second ({level.total_ratio:.2f} of all tokens, "
             f"{level.constrained_ratio:.2f} of the same under constraints); no request in flight "
@@ -291,7 +231,7 @@ def print_shares(shares: Sequence[PrefixShare]) -> None:
             for share in shares
         ],
     )
-    typer.echo(
+    print(
         f"tokens by the server's tokenizer, in blocks of {shares[0].block_tokens}; "
         "cached by the server's own counters"
     )
@@ -299,9 +239,33 @@ def print_shares(shares: Sequence[PrefixShare]) -> None:
         say("note: the server had other clients, so its counters are not mgl's alone")
 
 
-def main() -> int:
+def build_parser() -> ArgumentParser:
+    shared = ArgumentParser(add_help=False)
+    shared.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="documents to read")
+    shared.add_argument("--questions", type=int, default=1, help="memories per document")
+    shared.add_argument("--chunk-tokens", type=int, default=512, help="tokens per chunk")
+    shared.add_argument("--max-operations", type=int, default=6, help="maximum edits per reply")
+    shared.add_argument("--build-tokens", type=int, default=768, help="maximum tokens per reply")
+    shared.add_argument("--characters", type=int, help="read only the first N characters")
+    shared.add_argument("--cite", choices=("sentence", "quote"), default="sentence")
+    shared.add_argument("--model", help="model profile")
+    shared.add_argument("--models", type=Path, help="folder of further model profiles")
+    shared.add_argument("--base-url", help="the server")
+    shared.add_argument("--json", action="store_true")
+    parser = ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    throughput = commands.add_parser("throughput", parents=[shared])
+    throughput.add_argument("--concurrency", default="1,4,16", help="calls at once; or auto")
+    throughput.add_argument("--rounds", type=int, default=2, help="rounds at each level")
+    throughput.set_defaults(run=measure_throughput, questions=len(QUESTIONS))
+    commands.add_parser("prefix", parents=[shared]).set_defaults(run=measure_prefix_cache)
+    return parser
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    arguments = build_parser().parse_args(words)
     try:
-        app(standalone_mode=False)
+        arguments.run(arguments)
     except MglError as error:
         say(f"error: {error.message}\nhint: {error.hint}")
         return 2 if isinstance(error, UsageError) else 1

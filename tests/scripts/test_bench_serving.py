@@ -10,17 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prefix import PrefixShare, count_cacheable, measure_prefix
-from throughput import Throughput, load
-from traffic import RecordingEngine, build_all, shuffle_lines
-from typer.testing import CliRunner
+from throughput import Throughput
+from traffic import RecordingEngine, shuffle_lines
 
-from mgl.errors import UsageError
 from mgl.llm.capabilities import Endpoint
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
 from mgl.models.profiles import load_profile
 from mgl.types import Document, Question
-from serving import app
-from tests.llm.server import OTHER, Server, serving
+from serving import main
+from tests.llm.server import Server
 from tests.scripts.counting import BLOCK, Counting, counting
 
 CONFIG = MindGraphConfig(cite="sentence", chunk_tokens=16)
@@ -72,45 +70,6 @@ async def test_the_ceiling_sends_the_builds_prompts_with_replies_as_long() -> No
     assert last[0]["max_tokens"] == CONFIG.build_tokens
 
 
-async def test_shares_tell_where_the_time_went() -> None:
-    with counting(hold_s=0.05) as (server, _):
-        async with recording(server) as engine:
-            url = f"{server.url}/v1"
-            measured = Throughput(engine, url, None, MindGraph, CONFIG, WORKS[:1], rounds=1)
-            one, two = await measured.measure(1), await measured.measure(2)
-    assert one.mgl[0].slots_busy == pytest.approx(1 - one.outside_calls, abs=0.01)
-    assert 0 <= one.outside_calls < 1
-    # One memory reads its blocks one after another, so one of two slots is idle.
-    assert two.mgl[0].slots_busy < min(one.mgl[0].slots_busy, two.ceiling[0].slots_busy, 0.51)
-    assert two.output_ratio < 1
-    assert one.outside_server is None, "this server does not count its HTTP requests' time"
-
-
-async def test_documents_are_counted_once_however_many_memories_read_them() -> None:
-    with counting() as (server, _):
-        async with recording(server) as engine:
-            engine.begin("")
-            await build_all(engine, MindGraph, CONFIG, WORKS, concurrency=2)
-            counted = [body["prompt"] for body in server.bodies("/tokenize") if "prompt" in body]
-    assert counted
-    assert len(counted) == len(set(counted))
-
-
-async def test_what_the_server_refuses_is_counted_and_the_load_goes_on() -> None:
-    bodies = [{"messages": [{"content": str(number)}], "max_tokens": 1} for number in range(5)]
-    with counting() as (server, _):
-        _, sent = await load(f"{server.url}/v2", bodies, 2, None)
-    assert [one.refused is not None for one in sent] == [True] * 5
-
-
-async def test_a_server_that_is_not_vllm_is_said_to_be_none() -> None:
-    with serving(OTHER) as server:
-        with pytest.raises(UsageError) as caught:
-            async with recording(server):
-                pass
-        assert "mgl serve" in caught.value.hint
-
-
 async def share(order: str, *, stable: bool = True) -> PrefixShare:
     text = " ".join(f"Ann met Bo in town number {n} in the spring of that year." for n in range(12))
     works = [(Document.from_text("tale.txt", text), Question("Who met Bo?"))]
@@ -120,14 +79,6 @@ async def share(order: str, *, stable: bool = True) -> PrefixShare:
             return await measure_prefix(
                 engine, MindGraph, config, works, order=order, stable=stable
             )
-
-
-async def test_everything_cacheable_is_counted_as_cached() -> None:
-    found = await share("paper")
-    assert found.alone
-    assert found.prompts == 12
-    assert found.cacheable == found.cached == found.counted > 0
-    assert found.of_cacheable == 1.0
 
 
 async def test_the_cached_order_saves_more_and_a_shuffled_graph_less() -> None:
@@ -163,24 +114,20 @@ def test_only_lists_with_an_element_a_line_are_shuffled() -> None:
         assert sorted(lines.split(",\n")) == graph[2:-2].split(",\n")
 
 
-def test_the_commands_print_their_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_print_their_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("MGL_HOME", str(tmp_path / "home"))
     path = tmp_path / "tale.txt"
     path.write_text(TALE)
     with counting() as (server, _):
         common = [str(path), "--base-url", server.url, "--model", "qwen2.5-7b-instruct"]
-        common += ["--chunk-tokens", "16"]
+        common += ["--chunk-tokens", "16", "--characters", "90"]
         few = ["--questions", "2", "--concurrency", "1,auto", "--rounds", "1"]
-        made = CliRunner().invoke(app, ["throughput", *common, *few, "--json"])
-        assert made.exit_code == 0, made.output
-        levels = json.loads(made.stdout)["levels"]
+        assert main(["throughput", *common, *few, "--json"]) == 0
+        levels = json.loads(capsys.readouterr().out)["levels"]
         assert [level["concurrency"] for level in levels] == [1, None]
         assert levels[1]["peak"] == 2
-        one = ["--questions", "1", "--concurrency", "1", "--rounds", "1", "--characters", "90"]
-        table = CliRunner().invoke(app, ["throughput", *common, *one])
-        assert "of the ceiling's output tokens" in table.stdout
-        prefix = CliRunner().invoke(app, ["prefix", *common, "--characters", "90"])
-        assert prefix.exit_code == 0, prefix.output
-        assert prefix.stdout.count("shuffled") == 2
-        wrong = CliRunner().invoke(app, ["throughput", *common, "--concurrency", "0"])
-        assert isinstance(wrong.exception, UsageError)
+        assert main(["prefix", *common]) == 0
+        assert capsys.readouterr().out.count("shuffled") == 2
+        assert main(["throughput", *common, "--concurrency", "0"]) == 2

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from boundaries import BoundaryScores, boundary_scores, valleys
-from hypothesis import given, settings
+from boundaries import boundary_scores, valleys
+from hypothesis import given
 from hypothesis import strategies as st
 from judged_pairs import Pair, draw, pair_scores, read_verdicts, write_pairs
 from measuring import (
@@ -14,15 +14,13 @@ from measuring import (
     answer_lines,
     answer_row,
     claim_scores,
-    differences,
     entities_of_points,
     kept_or_made,
-    reach_lines,
     right_by_step,
 )
 
 from mgl.benchmarks.base import Item
-from mgl.errors import EngineTimeout, EngineUnavailable, InputError, UsageError
+from mgl.errors import EngineTimeout, EngineUnavailable, UsageError
 from mgl.memories.results import AskResult, Stats
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.types import Answer, Document, Question, StageUsage, Usage
@@ -69,40 +67,6 @@ def test_what_a_reader_wrote_is_read_back(tmp_path: Path) -> None:
         write_pairs(path, pairs)
 
 
-@pytest.mark.parametrize("cell", ["perhaps", "1"])
-def test_another_verdict_is_refused_with_its_line(tmp_path: Path, cell: str) -> None:
-    path = tmp_path / "pairs.tsv"
-    write_pairs(path, some(2, merged=True))
-    lines = path.read_text().splitlines()
-    lines[2] = lines[2].replace("\t\tmerged", f"\t{cell}\tmerged")
-    path.write_text("\n".join(lines))
-    with pytest.raises(InputError):
-        read_verdicts(path)
-
-
-@pytest.mark.parametrize("text", ["", "a\tb\n", "one,other\n"])
-def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "other.tsv"
-    with pytest.raises(InputError):
-        read_verdicts(path)
-    path.write_text(text)
-    with pytest.raises(InputError):
-        read_verdicts(path)
-
-
-def test_recall_weighs_the_two_sorts_by_how_many_there_are() -> None:
-    merged = [(Pair("a", "b", "", "", True, 40), said) for said in (True, True, True, False)]
-    apart = [(Pair("a", "b", "", "", False, 400), said) for said in (True, False, False, None)]
-    scores = pair_scores([*merged, *apart])
-    assert scores.precision is not None
-    assert scores.missed is not None
-    assert scores.recall is not None
-    assert (scores.precision.mean, scores.precision.n) == (0.75, 4)
-    assert (scores.missed.n, scores.open) == (3, 1)
-    assert scores.recall.mean == pytest.approx(30 / (30 + 400 / 3))
-    assert pair_scores([]).precision is pair_scores([]).recall is None
-
-
 VERDICTS = st.lists(st.sampled_from([True, False, None]), max_size=30)
 
 
@@ -115,28 +79,6 @@ def test_shares_lie_in_their_intervals(
     scores = pair_scores(verdicts)
     for share in (scores.precision, scores.missed, scores.recall):
         assert share is None or 0 <= share.low <= share.mean <= share.high <= 1
-
-
-def test_differences_are_of_the_same_questions() -> None:
-    scores = {
-        "base": {"q0": ("multi-hop", 0.5), "q1": ("single-hop", 1.0)},
-        "other": {"q1": ("single-hop", 0.0), "q0": ("multi-hop", 1.0)},
-    }
-    [line] = differences(scores, "base")
-    assert line.startswith("| other | -0.250 [")
-    assert "| 0.500 [0.500, 0.500] (n = 1) |" in line
-    with pytest.raises(KeyError):
-        differences({**scores, "more": {"q2": ("multi-hop", 1.0)}}, "base")
-
-
-def test_reach_is_counted_by_tenths() -> None:
-    lines = reach_lines([0.0, 0.05, 0.5, 0.51, 1.0])
-    assert [line.split(": ")[1] for line in lines[1:11]] == [
-        f"{n} questions" for n in (2, 0, 0, 0, 0, 2, 0, 0, 0, 1)
-    ]
-    assert lines[11].startswith("questions that reach nothing: 20.0%")
-    assert lines[12].startswith("questions that reach more than half: 40.0%")
-    assert lines[13].startswith("questions that reach all: 20.0%")
 
 
 DOCUMENT = Document.from_text("a.txt", "Ann met Bo.")
@@ -176,47 +118,16 @@ def test_points_of_the_final_memory_are_counted() -> None:
     assert entities_of_points(memory.at(1)) == {"p0": 2, "p1": 2}
 
 
-def test_an_entity_counts_once_and_the_end_it_stands_at_does_not_matter() -> None:
-    back = ViewEdge("a|p", "a", "p", "in", SPAN, 0)
-    nodes = [entity("a"), entity("b"), point("p", 0), point("q", 0)]
-    assert entities_of_points(view(nodes, [*holds("p", "a", "b", step=0), back], 1)) == {
-        "p": 2,
-        "q": 0,
-    }
-
-
-def test_a_memory_without_points() -> None:
-    assert entities_of_points(view([entity("a")], [], 1)) == {}
-
-
 def test_a_question_that_has_ended_keeps_its_answer() -> None:
     answers = [{0: "Bern", 2: "Rome"}, {0: "Ann"}, {1: "Bo"}, {}]
     shares = right_by_step(answers, [["Rome"], ["Ann", "Anna"], ["Bo"], ["Cy"]])
     assert [(share.mean, share.n) for share in shares] == [(0.25, 4), (0.5, 4), (0.75, 4)]
 
 
-def test_no_answers_have_no_steps() -> None:
-    assert right_by_step([], []) == []
-    assert right_by_step([{}], [["Rome"]]) == []
-
-
 def test_a_change_of_subject_is_a_valley() -> None:
     one, other = np.eye(2, dtype=np.float32)
     turns = np.array([one] * 8 + [other] * 8 + [one] * 8)
     assert valleys(turns, window=4) == [7, 15]
-
-
-def test_one_subject_has_none() -> None:
-    assert valleys(np.ones((10, 3), dtype=np.float32)) == []
-
-
-@settings(max_examples=50, deadline=None)
-@given(count=st.integers(0, 30), window=st.integers(1, 8), seed=st.integers(0, 99))
-def test_boundaries_lie_between_turns_in_order(count: int, window: int, seed: int) -> None:
-    vectors = np.random.default_rng(seed).normal(size=(count, 4)).astype(np.float32)
-    found = valleys(vectors, window=window)
-    assert found == sorted(set(found))
-    assert all(0 <= place < count - 1 for place in found)
 
 
 SETTINGS = {"model": "m", "options": {"steps": 3}}
@@ -237,13 +148,6 @@ def test_other_settings_have_rows_of_their_own(path: Path) -> None:
     assert first["answer"] == "Rome"
 
 
-def test_the_later_of_two_counts(path: Path) -> None:
-    kept = KeptRows(path, SETTINGS)
-    kept.add({"id": "q0", "answer": ""})
-    kept.add({"id": "q0", "answer": "Rome"})
-    assert KeptRows(path, SETTINGS).get("q0") == {"id": "q0", "answer": "Rome"}
-
-
 def test_a_question_is_asked_again_only_where_it_failed(path: Path) -> None:
     replies = [{"answer": "", "error": "late", "seen": 1}, {"answer": "Rome", "error": None}]
     wanted = [("late", ""), (None, "Rome"), (None, "Rome")]
@@ -262,11 +166,6 @@ def said(question: str) -> AskResult:
     used = Usage({"select": StageUsage(replayed=1, input_tokens=30, output_tokens=5)})
     answer = Answer(question, "Rome", "high", ())
     return AskResult(answer, "m", Stats(0, 0, 0, 0, 0, {}), used)
-
-
-def test_an_answer_is_a_row_with_its_tokens() -> None:
-    row = answer_row(QUESTION, said)
-    assert (row["answer"], row["gold"], row["tokens"], row["error"]) == ("Rome", "Rome", 35, None)
 
 
 def test_a_failure_is_a_row_and_counts_as_wrong() -> None:
@@ -307,23 +206,6 @@ class TestBoundaries:
         assert score.f1 == pytest.approx(4 / 7)
         assert boundary_scores([4, 20], [5, 19], tolerance=0).matched == 0
 
-    def test_one_boundary_counts_once(self) -> None:
-        assert boundary_scores([4, 5, 6], [5]).matched == 1
-        assert boundary_scores([5, 5], [5, 5]) == BoundaryScores(1, 1, 1)
-        assert boundary_scores([5, 6], [4, 5]).matched == 2
-
-    def test_nothing_found_or_nothing_there(self) -> None:
-        nothing = boundary_scores([], [])
-        assert (nothing.precision, nothing.recall, nothing.f1) == (1, 1, 1)
-        missed = boundary_scores([], [3])
-        assert (missed.precision, missed.recall, missed.f1) == (0, 0, 0)
-        invented = boundary_scores([3], [])
-        assert (invented.precision, invented.recall, invented.f1) == (0, 0, 0)
-
-    def test_conversations_are_added(self) -> None:
-        both = boundary_scores([1], [1]) + boundary_scores([9], [1, 5])
-        assert (both.precision, both.recall) == (1 / 2, 1 / 3)
-
     @given(
         st.sets(st.integers(0, 12), max_size=5),
         st.sets(st.integers(0, 12), max_size=5),
@@ -358,25 +240,6 @@ def test_a_pair_counts_where_both_claims_are_right() -> None:
     assert scores.pairs is not None
     assert (scores.pairs.mean, scores.pairs.n) == (1 / 3, 3)
     assert (scores.undecided, scores.said_true) == (1, 4)
-
-
-def test_half_a_pair_is_no_pair() -> None:
-    scores = claim_scores([judged("a", True, None), judged("b", False, None)])
-    assert scores.pairs is None
-    assert (scores.claims.mean, scores.undecided) == (0.0, 2)
-
-
-def test_saying_true_of_everything_has_half_the_claims_and_no_pair() -> None:
-    scores = claim_scores(
-        judged(str(pair), label, True) for pair in range(30) for label in (True, False)
-    )
-    assert scores.pairs is not None
-    assert (scores.claims.mean, scores.pairs.mean, scores.said_true) == (0.5, 0.0, 60)
-
-
-def test_a_pair_is_not_twice_the_same() -> None:
-    with pytest.raises(ValueError, match="two claims that are True"):
-        claim_scores([judged("a", True, True), judged("a", True, False)])
 
 
 verdicts = st.sampled_from([True, False, None])

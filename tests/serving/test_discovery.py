@@ -15,9 +15,9 @@ from typer.testing import CliRunner, Result
 
 from mgl.cli.app import app
 from mgl.errors import EngineUnavailable
-from mgl.lab import Lab, ModelChoice, doctor
+from mgl.lab import doctor
 from mgl.serving import records
-from mgl.serving.records import ServerRecord, find_leftovers, find_server, server_at
+from mgl.serving.records import ServerRecord, find_server, server_at
 from tests.cli.server import Server, serving, story
 from tests.serving.test_records import record_of
 
@@ -106,22 +106,6 @@ def test_a_server_that_starts_is_said_and_not_waited_for(mgl_home: Path, book: P
         with pytest.raises(EngineUnavailable):
             find_server(mgl_home)
         assert find_server(mgl_home, "smollm2-135m") is None
-
-
-def test_what_is_left_of_a_server_is_said_once(mgl_home: Path, book: Path) -> None:
-    with run_by_mgl(mgl_home, record_of(8001, model=MODEL, state="ready")):
-        pass
-    first, second = ask(book, "--model", MODEL), ask(book, "--model", MODEL)
-    assert f"the server {MODEL} on port 8001 and its supervisor ended" in first.stderr
-    assert "and its supervisor ended" not in second.stderr
-    assert first.exit_code == second.exit_code == 2
-    assert "`mgl serve`" in first.stderr
-    assert find_leftovers(mgl_home) == []
-
-
-def test_looking_at_memories_asks_for_no_server(mgl_home: Path) -> None:
-    with run_by_mgl(mgl_home, record_of(8001, model=MODEL)):
-        assert CliRunner().invoke(app, ["list"]).exit_code == 0
 
 
 def test_the_key_of_an_own_server_is_known_by_its_url(mgl_home: Path) -> None:
@@ -227,20 +211,3 @@ def test_an_adapter_that_the_server_has_not_is_refused(book: Path) -> None:
             assert result.exit_code == 4
             assert f"has no adapter {adapter} of {MODEL}; it has tales" in result.stderr
         listening.shutdown()
-
-
-def test_an_adapter_is_part_of_what_a_memory_was_built_with(mgl_home: Path) -> None:
-    url = "http://127.0.0.1:9/v1"
-    with (
-        Lab.open(ModelChoice(MODEL, base_url=url)) as plain,
-        Lab.open(ModelChoice(MODEL, base_url=url, adapter="tales")) as adapted,
-    ):
-        assert adapted.model_id == f"{plain.model_id}+tales"
-    result = CliRunner().invoke(app, ["ask", str(mgl_home), "Who?", "--adapter", "tales"])
-    assert result.exit_code != 0
-
-
-def test_an_engine_of_this_process_takes_no_adapter(book: Path) -> None:
-    result = ask(book, "--model", "smollm2-135m", "--adapter", "tales")
-    assert result.exit_code == 2
-    assert "--adapter" in result.stderr

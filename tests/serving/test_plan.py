@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from mgl.errors import ResourceError, UsageError
-from mgl.models.profiles import ModelProfile, load_profiles
-from mgl.serving.plan import LaunchPlan, make_plan, weights_folder
+from mgl.errors import UsageError
+from mgl.models.profiles import load_profiles
+from mgl.serving.plan import LaunchPlan, make_plan
 from mgl.serving.profile import Backend, ServingProfile, load_serving_profiles
 
 SHIPPED = load_serving_profiles()
@@ -59,23 +59,6 @@ def test_the_key_is_no_part_of_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--api-key" not in made.command
 
 
-def test_each_task_has_a_port_of_its_own() -> None:
-    ports = {plan("cpu", model).port for model in ("smollm2-135m", "bge-m3", "bge-reranker-v2-m3")}
-    assert len(ports) == 3
-
-
-@pytest.mark.parametrize("port", [0, -1, 65536])
-def test_what_is_no_port_is_refused(port: int) -> None:
-    with pytest.raises(UsageError):
-        plan("cpu", port=port)
-
-
-def test_a_sequence_is_never_longer_than_the_model_reads() -> None:
-    assert value(plan("cpu", "all-minilm-l6-v2"), "--max-model-len") == "256"
-    assert value(plan("gpu-24gb", "llama-3.2-3b-instruct"), "--max-model-len") == "32768"
-    assert value(plan("gpu-80gb"), "--max-model-len") == "16384"
-
-
 @pytest.mark.parametrize(
     ("backend", "expected"),
     [
@@ -93,24 +76,6 @@ def test_the_compiler_of_constraints_can_be_chosen(
     assert json.loads(given) == expected
 
 
-def test_tools_are_called_only_by_models_whose_template_asks_for_calls() -> None:
-    assert value(plan("cpu", "qwen2.5-coder-1.5b"), "--tool-call-parser") == "hermes"
-    assert value(plan("gpu-24gb", "llama-3.2-3b-instruct"), "--tool-call-parser") == "llama3_json"
-    assert "--enable-auto-tool-choice" not in plan("cpu", "smollm2-135m").command
-
-
-def test_a_model_in_parts_is_divided_as_the_profile_says() -> None:
-    several, nodes = plan("gpu-several"), plan("nodes-ray")
-    assert value(several, "--tensor-parallel-size") == "2"
-    assert value(several, "--distributed-executor-backend") == "mp"
-    assert several.elsewhere == ()
-    assert value(nodes, "--pipeline-parallel-size") == "2"
-    assert value(nodes, "--distributed-executor-backend") == "ray"
-    head, others = nodes.elsewhere
-    assert "ray start --head --port=6379" in head
-    assert "ray start --address=" in others
-
-
 def test_a_model_that_embeds_is_told_to_and_decodes_nothing() -> None:
     made = plan("cpu", "qwen3-embedding-0.6b")
     assert (value(made, "--runner"), value(made, "--convert")) == ("pooling", "embed")
@@ -124,14 +89,6 @@ def test_the_qwen_rerankers_get_what_makes_their_scores_mean_something() -> None
     assert overrides["classifier_from_token"] == ["no", "yes"]
     template = Path(value(made, "--chat-template") or "")
     assert 'answer can only be "yes" or "no"' in template.read_text()
-
-
-def test_a_chat_template_that_is_missing_is_told(tmp_path: Path) -> None:
-    fields = MODELS["bge-m3"].model_dump() | {"server": {"template": "templates/none.jinja"}}
-    with pytest.raises(ResourceError):
-        make_plan(
-            SHIPPED["cpu"], ModelProfile.model_validate(fields), weights=tmp_path, python=PYTHON
-        )
 
 
 def test_adapters_are_named_and_may_be_loaded_later() -> None:
@@ -179,13 +136,6 @@ def test_what_is_printed_can_be_pasted(tmp_path: Path) -> None:
     ).stdout.splitlines()
     assert printed == [made.env["OMP_NUM_THREADS"], *made.command[1:]]
     assert shlex.split(plan("nodes-ray").shell(), comments=True)[-1] != ""
-
-
-def test_a_gguf_model_is_served_from_what_was_unpacked(tmp_path: Path) -> None:
-    dense = tmp_path / "weights" / "smollm2-135m" / "dense"
-    assert weights_folder(MODELS["smollm2-135m"], tmp_path) == dense
-    assert weights_folder(MODELS["smollm2-135m"], tmp_path, tmp_path) == tmp_path
-    assert weights_folder(MODELS["bge-m3"], tmp_path) is None
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mgl.errors import EngineUnavailable, EngineUnusable, UsageError
+from mgl.errors import EngineUnavailable, EngineUnusable
 from mgl.lab import Lab, ModelChoice
 from mgl.llm.capabilities import Capabilities, Finding
 from mgl.serving.probe import QUESTIONS, SUBSTRING, probe, probe_once
@@ -65,14 +65,6 @@ async def test_each_make_is_known_and_what_it_honours_is_found(
     assert honoured.is_complete
 
 
-async def test_what_is_refused_is_no_silence() -> None:
-    honoured = await probed(OUTLINES)
-    found = {one.name: one for one in honoured.findings}[STRUCTURED[1]]
-    assert found.verdict == "refused"
-    assert "does not support grammar" in found.said
-    assert honoured.warning is None
-
-
 async def test_a_server_that_ignores_every_constraint_is_told_as_such() -> None:
     honoured = await probed(IGNORANT)
     assert honoured.formats == ()
@@ -88,12 +80,6 @@ async def test_a_server_that_ignores_every_constraint_is_told_as_such() -> None:
     assert "\n" not in honoured.warning
 
 
-async def test_an_old_vllm_warns_of_what_it_passes_over() -> None:
-    warning = (await probed(OLD_VLLM)).warning
-    assert warning is not None
-    assert warning.startswith("vllm 0.11.0 accepts and ignores: structured")
-
-
 async def test_lark_without_verbatim_parts_is_another_lark() -> None:
     def answer(body: dict[str, Any]) -> Any:
         if "%regex" in str(constraints(body).get(STRUCTURED[1])):
@@ -105,15 +91,6 @@ async def test_lark_without_verbatim_parts_is_another_lark() -> None:
     assert verdicts(honoured)[SUBSTRING] == "refused"
     assert STRUCTURED[1] not in honoured.formats
     assert honoured.formats[:2] == (STRUCTURED[0], STRUCTURED[2])
-
-
-async def test_a_reply_that_white_space_cut_off_was_constrained_all_the_same() -> None:
-    def answer(body: dict[str, Any]) -> Any:
-        padded = '{ "word":' + "\n" * 40
-        return chat(padded, "length") if "response_format" in body else chat("It is Paris.")
-
-    honoured = await probed(OLLAMA, **{"/v1/chat/completions": answer})
-    assert honoured.formats == ("response_format",)
 
 
 async def test_a_model_that_thinks_is_given_room_for_it() -> None:
@@ -133,20 +110,6 @@ async def test_a_forced_call_shows_what_a_weak_model_would_not_call() -> None:
         return LLAMA.answer(body) if "tool_choice" in body else chat("I cannot.")
 
     assert (await probed(LLAMA, **{"/v1/chat/completions": answer})).tools
-
-
-async def test_counters_of_the_prefix_cache_may_be_in_the_metrics_alone() -> None:
-    looks = iter([10.0, 266.0])
-
-    def metrics(_: Any) -> str:
-        return f'vllm:prefix_cache_hits_total{{engine="0"}} {next(looks)}\n'
-
-    with running(OLD_VLLM, **{"/metrics": metrics}) as server:
-        honoured = await probe(server.url, None)
-    assert honoured.cached_tokens
-    assert {one.name: one.said for one in honoured.findings}["prefix-cache counters"] == (
-        "256 of 380 tokens, in /metrics only"
-    )
 
 
 async def test_an_adapter_that_is_loaded_is_named() -> None:
@@ -175,29 +138,12 @@ async def test_the_model_asked_for_is_tried() -> None:
             await probe(server.url, None, "other")
 
 
-async def test_a_key_goes_with_every_request() -> None:
-    with running(VLLM) as server:
-        await probe(server.url, "secret")
-        assert {headers["Authorization"] for _, headers, _ in server.seen} == {"Bearer secret"}
-
-
 # A server that cannot be tried is an error, and is not taken for one that honours nothing.
 
 
 async def test_a_server_that_answers_no_plain_question() -> None:
     with pytest.raises(EngineUnavailable):
         await probed(VLLM, **{"/v1/chat/completions": Answered(503, {"error": "overloaded"})})
-
-
-async def test_a_refused_key() -> None:
-    refused = Answered(401, {"error": "Unauthorized"})
-    with pytest.raises(EngineUnusable):
-        await probed(VLLM, **{"/v1/models": refused})
-
-
-async def test_not_a_url() -> None:
-    with pytest.raises(UsageError):
-        await probe("localhost", None)
 
 
 # What was found is kept.
@@ -231,15 +177,6 @@ async def test_a_server_of_another_version_is_tried_anew(tmp_path: Path) -> None
         assert (await found(server, tmp_path)).formats[0] == STRUCTURED[0]
 
 
-async def test_another_model_of_the_server_is_tried_anew(tmp_path: Path) -> None:
-    with running(LLAMA) as server:
-        await found(server, tmp_path)
-        asked = len(server.bodies())
-        server.routes["/v1/models"] = models("qwen2.5-7b-instruct", owned_by="llamacpp")
-        await found(server, tmp_path)
-        assert len(server.bodies()) == 2 * asked
-
-
 async def test_a_trial_without_an_answer_is_not_kept(tmp_path: Path) -> None:
     def answer(body: dict[str, Any]) -> Any:
         broken = "response_format" in body
@@ -251,19 +188,6 @@ async def test_a_trial_without_an_answer_is_not_kept(tmp_path: Path) -> None:
         assert honoured.formats == ("grammar (gbnf)",)
         server.routes["/v1/chat/completions"] = LLAMA.answer
         assert (await found(server, tmp_path)).formats == ("grammar (gbnf)", "response_format")
-
-
-async def test_a_trial_that_hangs_does_not_hang_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mgl.serving.probe._TIMEOUT_S", 1.5)
-    with running(LLAMA) as server:
-
-        def answer(body: dict[str, Any]) -> Any:
-            return server.hang(body) if "grammar" in body else LLAMA.answer(body)
-
-        server.routes["/v1/chat/completions"] = answer
-        honoured = await probe(server.url, None)
-    assert verdicts(honoured)["grammar (gbnf)"] == "failed"
-    assert honoured.formats == ("response_format",)
 
 
 def test_a_lab_tries_its_server_once_and_sends_what_is_honoured(

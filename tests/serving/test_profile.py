@@ -49,37 +49,12 @@ def test_every_model_fits_the_machine_that_its_profile_was_made_for(
         assert need.total < share, f"{need} of {share / 1e9:.1f} GB"
 
 
-def test_the_first_model_of_each_profile_generates() -> None:
-    assert {name: serving.models[0] for name, serving in SHIPPED.items()} == {
-        "cpu": "qwen2.5-coder-1.5b",
-        "gpu-24gb": "qwen2.5-7b-instruct-awq",
-        "gpu-80gb": "qwen2.5-32b-instruct",
-        "gpu-several": "qwen2.5-32b-instruct",
-        "nodes-ray": "qwen2.5-32b-instruct",
-    }
-    assert all(MODELS[serving.models[0]].task == "generate" for serving in SHIPPED.values())
-
-
 def test_the_32b_model_takes_what_its_parameters_and_cache_take() -> None:
     settings = SHIPPED["gpu-80gb"].settings_for("qwen2.5-32b-instruct")
     need = compute_memory(MODELS["qwen2.5-32b-instruct"], SHIPPED["gpu-80gb"].machine, settings)
     assert need is not None
     assert need.weights == 65_527_752_704  # the total_size of its publisher's index
     assert need.sequence == 2 * 64 * 8 * 128 * 2 * 16384
-
-
-def test_parts_of_a_model_share_its_weights_and_cache() -> None:
-    model = MODELS["qwen2.5-32b-instruct"]
-    whole, parts = SHIPPED["gpu-80gb"], SHIPPED["nodes-ray"]
-    one = compute_memory(model, whole.machine, whole.settings_for(model.name))
-    four = compute_memory(model, parts.machine, parts.settings_for(model.name))
-    assert one is not None
-    assert four is not None
-    assert (four.weights, four.sequence) == (one.weights // 4, one.sequence // 4)
-
-
-def test_an_encoder_keeps_no_cache() -> None:
-    assert compute_sequence_bytes(MODELS["bge-m3"], SHIPPED["cpu"].settings_for("bge-m3")) == 0
 
 
 @pytest.mark.parametrize(
@@ -95,16 +70,6 @@ def test_the_cache_is_counted_in_its_own_precision(
         compute_sequence_bytes(smollm, serving.settings_for("smollm2-135m"))
         == 2 * 30 * 3 * 64 * 100 * value_bytes
     )
-
-
-def test_what_differs_for_one_model_differs_for_it_alone() -> None:
-    serving = profile(
-        settings={"max_num_seqs": 7, "max_model_len": 512},
-        overrides={"bge-m3": {"max_num_seqs": 9}},
-    )
-    assert serving.settings_for("bge-m3").max_num_seqs == 9
-    assert serving.settings_for("bge-m3").max_model_len == 512
-    assert serving.settings_for("smollm2-135m").max_num_seqs == 7
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import json
 import signal
 import time
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -15,19 +14,16 @@ import numpy as np
 import pytest
 from pydantic import BaseModel, create_model
 
-from mgl.errors import ContextOverflow, EngineRejected, ReplyInvalid
+from mgl.errors import ContextOverflow, EngineRejected
 from mgl.lab import Lab
-from mgl.llm.base import Message, Request, Sampling, Tool
+from mgl.llm.base import Message, Request, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.capabilities import Endpoint
 from mgl.llm.client import Client, Policy
 from mgl.llm.constraints import (
-    disjoint,
-    index_set,
     max_chars,
     one_of,
     part_of,
-    several,
 )
 from mgl.llm.engines import open_engine
 from mgl.llm.engines.openai import OpenAIEngine
@@ -138,52 +134,6 @@ async def test_replies_keep_to_schema_choice_and_grammar(record: ServerRecord) -
     await client.aclose()
 
 
-async def test_rules_are_told_and_kept_or_given_up(record: ServerRecord) -> None:
-    merge: type[BaseModel] = create_model(
-        "merge",
-        points=(index_set(6, least=2), ...),
-        description=(Annotated[str, max_chars(60)], ...),
-    )
-    merges: type[BaseModel] = create_model(
-        "merges", merges=(disjoint(several(merge, 2), "points"), ...)
-    )
-    log = MemoryCallLog()
-    client = Client(await connected(record), log)
-    with suppress(ReplyInvalid):
-        await client.complete(ASK, merges, sampling=Sampling(max_tokens=300))
-    assert {call.outcome for call in log.records} <= {"ok", "violated"}
-    assert len(log.records) in (1, 2)
-    await client.aclose()
-
-
-async def test_tools_are_taken(record: ServerRecord) -> None:
-    engine = await connected(record)
-    parameters = {"type": "object", "properties": {"name": {"type": "string"}}}
-    tool = Tool("look_up", "Looks up a town.", parameters)
-    request = Request(tuple(ASK), tools=(tool,), sampling=Sampling(max_tokens=40))
-    if load_profile(record.model).tool_parser is None:
-        with pytest.raises(EngineRejected):
-            await engine.generate(request)
-    else:
-        completion = await engine.generate(request)
-        assert completion.text or completion.tool_calls
-    await engine.aclose()
-
-
-async def test_a_prompt_that_comes_again_is_served_from_the_cache(record: ServerRecord) -> None:
-    engine = await connected(record)
-    prompt = f"{time.time()} {read_document(STORY).text[:6000]}"
-    request = Request((Message("user", prompt),), sampling=Sampling(max_tokens=1))
-    before = await engine.counters()
-    first, again = await engine.generate(request), await engine.generate(request)
-    after = await engine.counters()
-    assert before is not None
-    assert after is not None
-    assert first.usage.cached_tokens < 200 < again.usage.cached_tokens
-    assert (after - before).prefix_hits >= again.usage.cached_tokens
-    await engine.aclose()
-
-
 def adapter_folder(folder: Path, hidden: int = 576, rank: int = 8) -> Path:
     """A LoRA adapter of smollm2-135m with random weights, strong enough to be noticed."""
     draw = np.random.default_rng(0)
@@ -235,25 +185,6 @@ async def test_an_adapter_is_loaded_used_and_unloaded(record: ServerRecord, tmp_
     assert adapters.list_adapters(*where) == {}
     with pytest.raises(EngineRejected):
         await connected(record, "odd")
-
-
-async def test_many_builds_at_once_keep_their_own_graphs(
-    record: ServerRecord, tmp_path: Path
-) -> None:
-    config = MindGraphConfig(cite="sentence", chunk_tokens=300, max_operations=2, build_tokens=450)
-    text = read_document(STORY).text
-    pages = [Document.from_text(f"page {n}", text[n * 2000 : (n + 1) * 2000]) for n in range(6)]
-    log = MemoryCallLog()
-    client = Client(await connected(record), log, Policy(timeout_s=300))
-    with Store.open(tmp_path / "pages.db") as store:
-        tools = Tools(client, store, SilentObserver(), time.time)
-        for page in pages:
-            store.put_document(page)
-        memories = [MindGraph(tools, page, [QUESTION], config) for page in pages]
-        await asyncio.gather(*(memory.build() for memory in memories))
-        for memory, page in zip(memories, pages, strict=True):
-            assert all(page.quote(node.span) == node.quote for node in memory.graph().nodes)
-    await client.aclose()
 
 
 async def test_a_build_goes_on_when_its_server_is_back(

@@ -74,11 +74,6 @@ def test_one_lock_a_port_and_it_goes_with_its_process(mgl_home: Path) -> None:
         assert again
 
 
-def test_without_any_file_there_is_nothing(mgl_home: Path) -> None:
-    assert records.list_running(mgl_home) == records.find_leftovers(mgl_home) == []
-    assert records.read_record(mgl_home, 8001) is None
-
-
 def test_a_file_that_makes_no_sense(mgl_home: Path) -> None:
     path = mgl_home / "servers" / "run" / "8001.json"
     with records.lock_port(mgl_home, 8001):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import signal
 import stat
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
 
-from mgl.errors import EngineUnavailable, UsageError
+from mgl.errors import UsageError
 from mgl.serving import processes, records
 from mgl.serving.records import ServerRecord, find_leftovers
 from mgl.serving.supervisor import Supervisor, is_ready, request_stop
@@ -101,13 +100,6 @@ def test_too_many_crashes_within_a_while_are_the_end(mgl_home: Path, port: int) 
     assert find_leftovers(mgl_home) == []
 
 
-def test_crashes_longer_ago_than_the_window_do_not_count(mgl_home: Path, port: int) -> None:
-    with Supervised(mgl_home, plan_of(port), restarts=1, window_s=0.0) as supervised:
-        for restarts in range(3):
-            crash(supervised.ready(restarts))
-        supervised.ready(3)
-
-
 def test_a_server_that_never_starts_is_tried_twice(
     mgl_home: Path, port: int, tmp_path: Path
 ) -> None:
@@ -133,14 +125,6 @@ def test_what_a_restart_cannot_mend_is_not_tried_again(
     assert "nvidia-smi" in hint
 
 
-def test_a_start_that_fails_by_chance_is_mended(mgl_home: Path, port: int, tmp_path: Path) -> None:
-    words = tmp_path / "words"
-    words.write_text("RuntimeError: a hiccup")
-    options = ("--crash", words, "--times", 1)
-    with Supervised(mgl_home, plan_of(port, *options)) as supervised:
-        assert "a hiccup" in str(supervised.ready(restarts=1).last_error)
-
-
 def test_a_python_that_is_not_there(mgl_home: Path, port: int) -> None:
     plan = plan_of(port)
     missing = type(plan)(
@@ -160,17 +144,6 @@ def test_two_servers_on_one_port(mgl_home: Path, port: int) -> None:
         with pytest.raises(UsageError):
             Supervisor(plan_of(port, model="other"), mgl_home).run()
         assert records.list_running(mgl_home) == [record]
-
-
-def test_another_server_on_the_port_is_not_taken_for_ours(mgl_home: Path, port: int) -> None:
-    with Supervised(mgl_home, plan_of(port)) as supervised:
-        record = supervised.ready()
-        others = type(record)(
-            **{name: getattr(record, name) for name in record.__slots__ if name != "api_key"},
-            api_key="of another",
-        )
-        assert is_ready(record)
-        assert not is_ready(others)
 
 
 def test_a_killed_supervisor_leaves_a_server_that_is_found_and_ended(
@@ -197,32 +170,6 @@ def test_only_what_carries_the_token_is_ended() -> None:
         assert bystander.poll() is None
         assert [one.pid for one in processes.find_processes("other")] == [bystander.pid]
         bystander.kill()
-
-
-def test_a_supervisor_that_does_not_answer_is_said(mgl_home: Path, port: int) -> None:
-    with Supervised(mgl_home, plan_of(port)) as supervised:
-        record = supervised.ready()
-        supervised.process.send_signal(signal.SIGSTOP)
-        with pytest.raises(EngineUnavailable) as caught:
-            request_stop(mgl_home, record, patience_s=0.3)
-        assert str(supervised.process.pid) in caught.value.hint
-        supervised.process.send_signal(signal.SIGCONT)
-        time.sleep(0.5)
-        assert records.list_running(mgl_home) == [record]
-
-
-def test_clocks_that_are_set_do_not_matter(mgl_home: Path, port: int) -> None:
-    """The files of a server may come from a day that is still to come, or from long ago."""
-    import os
-
-    with Supervised(mgl_home, plan_of(port)) as supervised:
-        record = supervised.ready()
-        for when in (0, 2**33):
-            for path in (mgl_home / "servers").rglob("*"):
-                os.utime(path, (when, when))
-            assert records.list_running(mgl_home) == [record]
-        crash(record)
-        supervised.ready(restarts=1)
 
 
 def test_it_can_be_stopped_while_it_starts_or_waits(mgl_home: Path, port: int) -> None:

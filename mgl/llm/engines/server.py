@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 import httpx
 
@@ -71,6 +71,15 @@ class Http:
 
     async def get_text(self, path: str, limit_s: float) -> str:
         return (await self._send("GET", path, None, limit_s)).text
+
+    async def post_text(self, path: str, body: Mapping[str, Any], limit_s: float) -> str:
+        return (await self._send("POST", path, body, limit_s)).text
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
     async def aclose(self) -> None:
         if self._client is not None:
