@@ -77,18 +77,14 @@ def open_embedder(
     if dims is None and isinstance(name, str) and (cut := _CUT.fullmatch(name)):
         name, dims = cut[1], int(cut[2])
     model = find_model(name, "embed", source, home)
-    size = _dims(name, model, dims)
+    size, model_id = _dims(name, model, dims), model.identity
     if model.embedding is not None and size < model.embedding.dims:
-        model_id = f"{model.identity}:{size}"
-    else:
-        model_id = model.identity
+        model_id += f":{size}"
     if source.base_url is None:
         require_package("sentence_transformers")
     start = partial(_start_embedder, model, model_id, size, source)
     embedder = DeferredEmbedder(start, model_id=model_id, dims=size)
-    if cache is None:
-        return embedder
-    return CachedEmbedder(embedder, cache)
+    return embedder if cache is None else CachedEmbedder(embedder, cache)
 
 
 def open_reranker(
@@ -146,17 +142,18 @@ def _dims(name: str | Path, model: RetrievalModel, asked: int | None) -> int:
 
 def _start_embedder(model: RetrievalModel, model_id: str, dims: int, source: Source) -> Embedder:
     prefix = model.embedding.query_prefix if model.embedding else ""
-    if source.base_url is not None:
-        return ServerEmbedder(
-            source.base_url,
-            names=model.names,
-            model_id=model_id,
-            dims=dims,
-            query_prefix=prefix or "",
-            api_key=source.api_key,
+    if source.base_url is None:
+        folder, dtype = model.folder(), source.dtype
+        return SentenceEmbedder(
+            folder, model_id=model_id, dims=dims, query_prefix=prefix, dtype=dtype
         )
-    return SentenceEmbedder(
-        model.folder(), model_id=model_id, dims=dims, query_prefix=prefix, dtype=source.dtype
+    return ServerEmbedder(
+        source.base_url,
+        names=model.names,
+        model_id=model_id,
+        dims=dims,
+        query_prefix=prefix or "",
+        api_key=source.api_key,
     )
 
 

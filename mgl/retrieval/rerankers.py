@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -191,7 +191,8 @@ def check_probabilities(raw: ArrayLike, *, count: int, model_id: str) -> NDArray
     return found
 
 
-_BATCH = 32
+_PAIRS_AT_ONCE: Final = 32
+_PROMPTS_AT_ONCE: Final = 8
 
 
 def cross_encoder(folder: Path, max_tokens: int, dtype: FloatName | None = None) -> Judge:
@@ -220,16 +221,12 @@ def cross_encoder(folder: Path, max_tokens: int, dtype: FloatName | None = None)
 
     def judge(query: str, texts: Sequence[str]) -> ArrayLike:
         pairs = [(query, text) for text in texts]
-        scores: ArrayLike = model.predict(pairs, batch_size=_BATCH, show_progress_bar=False)
+        scores: ArrayLike = model.predict(pairs, batch_size=_PAIRS_AT_ONCE, show_progress_bar=False)
         return scores
 
     return judge
 
 
-_BATCH = 32
-
-
-_BATCH = 8
 _PREFIX: Final = (
     "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and "
     'the Instruct provided. Note that the answer can only be "yes" or "no".<|im_end|>\n'
@@ -284,7 +281,9 @@ def qwen3_reranker(folder: Path, max_tokens: int, dtype: FloatName | None = None
         ]
         prompts = [[*prefix, *body, *suffix] for body in bodies]
         found = np.zeros(len(prompts), dtype=np.float32)
-        for places in _batch_by_length(prompts):
+        order = sorted(range(len(prompts)), key=lambda at: len(prompts[at]))  # little padding
+        for start in range(0, len(order), _PROMPTS_AT_ONCE):
+            places = order[start : start + _PROMPTS_AT_ONCE]
             batch = tokenizer.pad(
                 {"input_ids": [prompts[at] for at in places]}, return_tensors="pt"
             )
@@ -298,9 +297,3 @@ def qwen3_reranker(folder: Path, max_tokens: int, dtype: FloatName | None = None
         return shares
 
     return judge
-
-
-def _batch_by_length(prompts: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Places of the prompts in batches of similar length, which need little padding."""
-    order = sorted(range(len(prompts)), key=lambda at: len(prompts[at]))
-    return (order[start : start + _BATCH] for start in range(0, len(order), _BATCH))

@@ -9,11 +9,14 @@ A server that answered before and is away is waited for, up to five minutes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ValidationError
+from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
 from mgl.errors import ContextOverflow, EngineRejected
 from mgl.llm.concurrency import Portal, Retries
@@ -33,11 +36,21 @@ _OUTAGE_S, _PAUSE_S = 300.0, 0.5
 
 class _Item(BaseModel):
     index: int
+
+
+class _Embedding(_Item):
     embedding: list[float]
 
 
-class _Embeddings(BaseModel):
-    data: list[_Item]
+class _Score(_Item):
+    relevance_score: float
+
+
+ItemT = TypeVar("ItemT", bound=_Item)
+
+
+class _Reply(BaseModel, Generic[ItemT]):
+    items: list[ItemT] = Field(validation_alias=AliasChoices("data", "results"))
 
 
 class ServerEmbedder:
@@ -61,10 +74,8 @@ class ServerEmbedder:
     ) -> None:
         self.model_id = model_id
         self.dims = dims
-        self._names = names
         self._query_prefix = query_prefix
-        self._http = Http(base_url, api_key)
-        self._served: str | None = None
+        self._served = _Served(Http(base_url, api_key), names, model_id)
         self._portal = Portal()
 
     def embed(
@@ -76,26 +87,27 @@ class ServerEmbedder:
         return unit_vectors(raw, count=len(texts), dims=self.dims, model_id=self.model_id)
 
     def close(self) -> None:
-        self._portal.run(self._http.aclose)
+        self._portal.run(self._served.http.aclose)
         self._portal.close()
 
     async def _embed_all(self, texts: Sequence[str]) -> list[list[float]]:
-        if texts and self._served is None:
-            self._served = (await identify(self._http, self._names)).model
         slots = asyncio.Semaphore(_IN_FLIGHT)
 
         async def embed_batch(batch: Sequence[str]) -> list[list[float]]:
             async with slots:
                 return await self._embed_fitting(batch)
 
+        if texts:
+            await self._served.find()
         batches = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
         made = await asyncio.gather(*map(embed_batch, batches))
         return [vector for part in made for vector in part]
 
     async def _embed_fitting(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed a batch, halving what is too long for the server until it fits."""
+        body = {"input": list(texts), "encoding_format": "float"}
         try:
-            return await self._ask(texts)
+            answer = await self._served.ask("embeddings", body, _Reply[_Embedding], len(texts))
         except ContextOverflow:
             if len(texts) > 1:
                 middle = len(texts) // 2
@@ -104,34 +116,7 @@ class ServerEmbedder:
             if len(texts[0]) < 2:
                 raise
             return await self._embed_fitting([texts[0][: len(texts[0]) // 2]])
-
-    async def _ask(self, texts: Sequence[str]) -> list[list[float]]:
-        body = {"model": self._served, "input": list(texts), "encoding_format": "float"}
-        answer = await Retries(_OUTAGE_S, _PAUSE_S).run(
-            lambda: self._http.post("embeddings", body, limit_s=_ANSWER_S)
-        )
-        try:
-            items = sorted(_Embeddings.model_validate(answer).data, key=lambda item: item.index)
-        except ValidationError as error:
-            raise self._unusable() from error
-        if [item.index for item in items] != list(range(len(texts))):
-            raise self._unusable()
-        return [item.embedding for item in items]
-
-    def _unusable(self) -> EngineRejected:
-        return EngineRejected(
-            f"the server's reply for {self.model_id} is not one embedding per text",
-            hint="point the URL at an OpenAI-compatible server that serves an embedding model",
-        )
-
-
-class _Result(BaseModel):
-    index: int
-    relevance_score: float
-
-
-class _Ranking(BaseModel):
-    results: list[_Result]
+        return [item.embedding for item in answer]
 
 
 class ServerReranker:
@@ -146,42 +131,54 @@ class ServerReranker:
         self, base_url: str, *, names: Sequence[str], model_id: str, api_key: str | None = None
     ) -> None:
         self.model_id = model_id
-        self._names = names
-        self._http = Http(base_url, api_key)
-        self._server: Server | None = None
+        self._served = _Served(Http(base_url, api_key), names, model_id)
 
     async def scores(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
         if not texts:
             return np.zeros(0, dtype=np.float32)
-        if self._server is None:
-            self._server = await identify(self._http, self._names)
-        server, (asked, *sent) = self._server, to_utf8([query, *texts])
+        server, (asked, *sent) = await self._served.find(), to_utf8([query, *texts])
+
+        async def score(batch: Sequence[str]) -> list[float]:
+            body = {"query": asked, "documents": list(batch), "top_n": len(batch)}
+            answer = await self._served.ask("rerank", body, _Reply[_Score], len(batch))
+            return [result.relevance_score for result in answer]
+
         batches = [sent[start : start + _BATCH] for start in range(0, len(sent), _BATCH)]
-        parts = await asyncio.gather(*(self._ask(server.model, asked, part) for part in batches))
-        found = np.concatenate(parts)
+        found = np.concatenate(await asyncio.gather(*map(score, batches)))
         if server.kind == "llama.cpp":
             found = 1 / (1 + np.exp(-found))
         return check_probabilities(found, count=len(texts), model_id=self.model_id)
 
     async def aclose(self) -> None:
-        await self._http.aclose()
+        await self._served.http.aclose()
 
-    async def _ask(self, model: str, query: str, texts: Sequence[str]) -> NDArray[np.float64]:
-        """Fetch the server's own scores, in the order of the texts."""
-        body = {"model": model, "query": query, "documents": list(texts), "top_n": len(texts)}
+
+@dataclass
+class _Served:
+    """A model on a server, which is looked for once."""
+
+    http: Http
+    names: Sequence[str]
+    model_id: str
+    server: Server | None = None
+
+    async def find(self) -> Server:
+        self.server = self.server or await identify(self.http, self.names)
+        return self.server
+
+    async def ask(
+        self, path: str, body: Mapping[str, Any], shape: type[_Reply[ItemT]], count: int
+    ) -> list[ItemT]:
+        """Post a request and return its ``count`` items in order; EngineRejected for others."""
+        sent = {"model": (await self.find()).model, **body}
         answer = await Retries(_OUTAGE_S, _PAUSE_S).run(
-            lambda: self._http.post("rerank", body, limit_s=_ANSWER_S)
+            lambda: self.http.post(path, sent, limit_s=_ANSWER_S)
         )
-        try:
-            results = sorted(_Ranking.model_validate(answer).results, key=lambda one: one.index)
-        except ValidationError as error:
-            raise self._unusable() from error
-        if [one.index for one in results] != list(range(len(texts))):
-            raise self._unusable()
-        return np.array([one.relevance_score for one in results])
-
-    def _unusable(self) -> EngineRejected:
-        return EngineRejected(
-            f"the server's reply for {self.model_id} is not one score per text",
-            hint="point the URL at a server that serves a reranking model under /v1/rerank",
+        with suppress(ValidationError):
+            items = sorted(shape.model_validate(answer).items, key=lambda item: item.index)
+            if [item.index for item in items] == list(range(count)):
+                return items
+        raise EngineRejected(
+            f"the server's reply for {self.model_id} is not one result per text",
+            hint=f"point the URL at a server that serves such a model under /v1/{path}",
         )

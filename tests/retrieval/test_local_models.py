@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from mgl.errors import EngineRejected, EngineUnavailable, ResourceError, UsageError
+from mgl.errors import EngineRejected, ResourceError, UsageError
 from mgl.retrieval.embedders import SentenceEmbedder
 from mgl.retrieval.rerankers import Judge, LocalReranker
 from tests.retrieval import tiny
@@ -86,15 +86,6 @@ def test_vectors_are_cut_and_a_given_prefix_goes_before_the_folders(qwen_folder:
         SentenceEmbedder(qwen_folder, model_id="q", dims=64)
 
 
-def test_bfloat16_and_float32_see_alike(qwen_folder: Path) -> None:
-    one, other = (
-        SentenceEmbedder(qwen_folder, model_id="q", dims=tiny.HIDDEN, dtype=dtype).embed(TEXTS)
-        for dtype in ("float32", "bfloat16")
-    )
-    assert (one * other).sum(axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=0.01)
-    assert not np.array_equal(one, other)
-
-
 @pytest.mark.parametrize("kind", ["m3", "sentences"])
 def test_odd_texts_have_vectors_and_order_does_not_matter(
     kind: str, m3: SentenceEmbedder, qwen_folder: Path
@@ -108,13 +99,6 @@ def test_odd_texts_have_vectors_and_order_does_not_matter(
     with ThreadPoolExecutor(4) as pool:
         for again in pool.map(embedder.embed, [texts] * 8):
             assert again == pytest.approx(made, abs=1e-4)
-
-
-def test_a_folder_that_is_no_model_is_told(tmp_path: Path) -> None:
-    pytest.importorskip("sentence_transformers", reason="needs mgl[retrieval]")
-    (tmp_path / "config.json").write_text("{")
-    with pytest.raises(ResourceError):
-        SentenceEmbedder(tmp_path, model_id="m", dims=8)
 
 
 @pytest.mark.weights
@@ -196,14 +180,6 @@ async def test_qwen3_is_asked_for_yes_or_no_under_its_own_prompt(qwen: Path) -> 
     assert (await reranker.scores(QUERY, long)).shape == (1,)
 
 
-def test_a_model_of_several_labels_is_no_reranker(scorer: Path, tmp_path: Path) -> None:
-    from mgl.retrieval.rerankers import cross_encoder
-
-    assert scorer.is_dir()
-    with pytest.raises(ResourceError):
-        cross_encoder(tiny.roberta(tmp_path, labels=3), 64)
-
-
 def judge_of(answer: ArrayLike) -> Judge:
     def judge(query: str, texts: Sequence[str]) -> ArrayLike:
         del query, texts
@@ -237,11 +213,3 @@ async def test_a_model_loads_with_the_first_text_and_a_failed_load_is_tried_agai
     assert (await reranker.scores(QUERY, ["a"])).tolist() == [0.25]
     await reranker.scores(QUERY, ["a"])
     assert loads == 2
-
-
-async def test_a_library_that_fails_is_an_engine_that_fails() -> None:
-    def judge(query: str, texts: Sequence[str]) -> ArrayLike:
-        raise RuntimeError(f"out of memory: {query} {len(texts)}")
-
-    with pytest.raises(EngineUnavailable):
-        await LocalReranker(lambda: judge, model_id="m").scores(QUERY, JUDGED)

@@ -17,14 +17,6 @@ def test_fusion_by_hand() -> None:
     assert [hit.score for hit in hits] == pytest.approx([1 / 61 + 1 / 62, 1 / 61, 1 / 62])
 
 
-@given(st.lists(st.floats(-5, 5), min_size=1, max_size=20), st.integers(1, 100))
-def test_fusing_a_list_with_itself_keeps_its_order(scores: list[float], k: int) -> None:
-    fused = reciprocal_rank_fusion([scores, scores], k=k)
-    assert np.argsort(-fused, kind="stable").tolist() == (
-        np.argsort(-np.asarray(scores), kind="stable").tolist()
-    )
-
-
 @given(st.permutations(range(6)), st.permutations(range(6)))
 def test_fused_hits_are_fused_scores(first: list[int], second: list[int]) -> None:
     rankings = [[Hit(identity, 0.0) for identity in order] for order in (first, second)]

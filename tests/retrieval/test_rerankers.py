@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.calls import MemoryCallLog
@@ -13,7 +11,6 @@ from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.retrieval.rerankers import (
-    FITTED,
     IdentityReranker,
     Sigmoid,
     SimilarityReranker,
@@ -47,12 +44,6 @@ async def test_a_language_models_yes_is_the_score() -> None:
     assert scores == pytest.approx([0.25, 0.75, 0.25])
     assert reranker.model_id == f"{llm.model_id}+yes-no"
     assert (await reranker.scores(QUERY, [])).shape == (0,)
-
-
-@given(st.floats(-1, 1), st.floats(-1, 1), st.sampled_from(sorted(FITTED)))
-def test_a_fitted_sigmoid_rises_with_the_cosine(one: float, other: float, name: str) -> None:
-    low, high = FITTED[name](np.array(sorted((one, other)), dtype=np.float32))
-    assert 0 <= low <= high <= 1
 
 
 async def test_similarity_by_hand() -> None:

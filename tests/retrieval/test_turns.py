@@ -41,7 +41,7 @@ def test_the_speaker_who_is_named_is_meant(turns: TurnIndex) -> None:
     assert turns.rank("Rome?", {"": range(6)})[0] == 1
 
 
-@settings(max_examples=30, deadline=None)
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=4), st.sets(st.integers(0, 5), max_size=3))
 def test_turns_added_in_steps_rank_as_those_added_at_once(
     tmp_path_factory: pytest.TempPathFactory, steps: list[int], gone: set[int]
