@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mgl.baselines.direct import Direct, DirectConfig
+from mgl.baselines.direct import Direct
 from mgl.baselines.passages import Passages, PassagesConfig
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.client import Client
@@ -56,12 +56,6 @@ async def test_direct_reads_a_text_that_fits_whole(tools: Tools, engine: Scripte
     assert " ".join(short.text.split()) in engine.requests[0].messages[-1].content
 
 
-async def test_direct_can_be_given_less_room(tools: Tools, engine: ScriptedEngine) -> None:
-    config = DirectConfig(context_tokens=1000)
-    await Direct(tools, DOCUMENT, [QUESTION], config).answer(QUESTION)
-    assert len(engine.requests[0].messages[-1].content.split()) < 400
-
-
 async def test_passages_reads_the_best_in_text_order(tools: Tools, engine: ScriptedEngine) -> None:
     config = PassagesConfig(tokens=40, k=2)
     answer = await Passages(tools, DOCUMENT, [QUESTION], config).answer(QUESTION)
@@ -87,17 +81,14 @@ def speaking(words: int) -> ScriptedEngine:
     return ScriptedEngine([say] * 3)
 
 
-def over(engine: ScriptedEngine, tools: Tools) -> Tools:
-    return replace(tools, llm=Client(engine, tools.store.call_log()))
-
-
 @pytest.mark.parametrize(("form", "words"), [("short", 150), ("long", 900)])
 async def test_an_answer_has_room_for_all_that_is_listed(
     tools: Tools, form: AnswerForm, words: int
 ) -> None:
     engine = speaking(words)
+    mine = replace(tools, llm=Client(engine, tools.store.call_log()))
     short = Document.from_text("s", TEXT[:600])
-    answer = await Direct(over(engine, tools), short).answer(replace(QUESTION, form=form))
+    answer = await Direct(mine, short).answer(replace(QUESTION, form=form))
     assert len(answer.text.split()) == words
     assert len(engine.requests) == 1
 
@@ -112,13 +103,3 @@ async def test_the_form_of_an_answer_is_asked_for(
     await Passages(tools, DOCUMENT).answer(replace(QUESTION, form=form))
     asked = engine.requests[0].messages[-1].content
     assert asked.endswith(prompt.render(passages="", question=QUESTION.text))
-
-
-async def test_a_long_answer_takes_its_room_from_the_text(
-    tools: Tools, engine: ScriptedEngine
-) -> None:
-    engine.context_tokens = 2400
-    answer = await Direct(tools, DOCUMENT).answer(replace(QUESTION, form="long"))
-    assert answer.marks == ("text_truncated",)
-    (read,) = engine.requests
-    assert read.sampling.max_tokens == 1024

