@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from mgl.memories.graph.edits import UNKNOWN, Passage, Rows, extraction_schema
 from mgl.memories.graph.state import fold
@@ -44,6 +43,7 @@ def test_every_row_cites_its_sentence() -> None:
         ("Ann<|>Smith", "Ann Smith", "repaired", "name_cleaned"),
         ("Ann##", "Ann", "repaired", "name_cleaned"),
         ("Ann|Bo", "Ann Bo", "repaired", "name_cleaned"),
+        ("Ann" + " " * 10_000, "Ann" + " " * 197, "rejected", "no_name"),
         ("(Ann)", "Ann", "repaired", "name_cleaned"),
         ("A" * 10_000, "A" * 200, "rejected", "name_too_long"),
         ("<|COMPLETE|>", "<|COMPLETE|>", "rejected", "no_name"),
@@ -57,11 +57,6 @@ def test_names_are_cleaned_or_refused(
 ) -> None:
     (row,) = taken(entity(name))
     assert (row.payload["name"], row.outcome, row.reason) == (kept, outcome, reason)
-
-
-def test_white_space_alone_makes_no_name_long() -> None:
-    (row,) = taken(entity("Ann" + " " * 10_000))
-    assert row.outcome == "rejected"
 
 
 def test_a_description_of_any_length_is_one_line_and_bounded() -> None:
@@ -103,37 +98,11 @@ def test_relations_that_join_no_two_entities_are_refused(
     assert not fold(rows).relations
 
 
-def test_a_refused_entity_is_no_end() -> None:
-    rows = taken(entity("She"), relations=(relation("She", "Ann"),))
-    assert [row.outcome for row in rows] == ["rejected", "rejected"]
-
-
 def test_a_second_reply_may_name_what_the_first_found() -> None:
     rows = Rows(PASSAGE)
     rows.take(SCHEMA.model_validate(found([entity("Cyd")])), "one")
     rows.take(SCHEMA.model_validate(found([], [relation("Cyd", "Ann")])), "two")
     assert list(fold(rows.rows).relations) == ["ann|cyd"]
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        found([entity("Ann", src=0)]),
-        found([entity("Ann", src=3)]),
-        found([entity("Ann", kind="dragon")]),
-        {"entities": []},
-        found([{"name": "Ann", "type": "person", "description": "x"}]),
-    ],
-)
-def test_the_schema_holds_sentences_and_types(wrong: Any) -> None:
-    with pytest.raises(ValidationError):
-        SCHEMA.model_validate(wrong)
-
-
-def test_the_sentence_comes_before_what_is_said() -> None:
-    definitions = SCHEMA.model_json_schema()["$defs"]
-    for kind in ("entity", "relation"):
-        assert next(iter(definitions[kind]["properties"])) == "src"
 
 
 @given(st.lists(st.tuples(st.text(max_size=30), st.text(max_size=30)), max_size=8))

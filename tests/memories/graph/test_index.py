@@ -35,14 +35,6 @@ def asked(index: GraphIndex, text: str) -> np.ndarray:
     return asyncio.run(index.embed([text]))[0]
 
 
-def test_what_is_embedded_is_what_the_contract_names() -> None:
-    embedder = WordEmbedder()
-    opened(embedder=embedder)
-    assert "Ann\na nurse" in embedder.embedded
-    assert "Ann - Ring\nlost it at sea" in embedder.embedded
-    assert "They married." in embedder.embedded
-
-
 def test_the_likest_come_first_and_the_floor_holds() -> None:
     index = opened()
     vector = asked(index, "Which nurse is it?")

@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import pytest
 
 from mgl.llm.base import Completion, Request
 from mgl.store import Store
-from tests.memories.graph.conftest import NOTHING, Answering, Hearing, Open, entity, found
+from tests.memories.graph.conftest import NOTHING, Answering, Open
 
 LONG = " ".join(f"On day {n} Ann met Bo again, and it was {n} degrees." for n in range(700))
 
@@ -70,38 +69,6 @@ def test_so_many_chunks_are_read_at_once(graph_of: Open, at_once: int) -> None:
     asyncio.run(graph.build())
     assert engine.most == at_once
     assert len(engine.requests) == len(graph.chunks())
-
-
-def test_what_stays_of_a_chunk_is_little(graph_of: Open, hearing: Hearing) -> None:
-    sizes: dict[int, int] = {}
-    total = 0
-
-    def progress(stage: str, done: int, of: int) -> None:
-        nonlocal total
-        if stage == "extract" and of:
-            total = of
-            if done in (of // 4, of):
-                sizes[done] = tracemalloc.get_traced_memory()[0]
-
-    hearing.progress = progress  # type: ignore[method-assign]
-
-    class Forgetting(Answering):
-        async def generate(self, request: Request) -> Completion:
-            completion = await super().generate(request)
-            self.requests.clear()
-            self._replies.clear()
-            return completion
-
-    engine = Forgetting(lambda _: found([entity("Ann", "She met Bo again.")]))
-    graph = graph_of(LONG, engine, in_flight=16)
-    tracemalloc.start()
-    try:
-        asyncio.run(graph.build())
-    finally:
-        tracemalloc.stop()
-    assert total > 400
-    early, late = sizes.values()
-    assert late - early < 500 * 0.75 * total
 
 
 def test_a_killed_process_leaves_whole_chunks_and_no_call_is_paid_twice(

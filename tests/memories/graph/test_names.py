@@ -39,11 +39,6 @@ def test_a_name_without_a_word_has_no_key(name: str) -> None:
     assert clean_name(name) == ""
 
 
-def test_an_article_alone_stays() -> None:
-    assert entity_key("The") == "the"
-    assert entity_key("A") == "a"
-
-
 @given(st.text(max_size=40))
 def test_the_key_of_a_key_is_itself_and_holds_no_separator(name: str) -> None:
     key = entity_key(name)
@@ -58,11 +53,6 @@ def test_cleaning_keeps_the_key_and_is_done_once(name: str) -> None:
     assert clean_name(clean) == clean
     assert "\n" not in clean
     assert "|" not in clean
-
-
-def test_ten_thousand_characters_are_no_trouble() -> None:
-    assert entity_key("the " * 2500) == "the"
-    assert len(clean_name("((((" * 2500 + "x" + "))))" * 2500)) == 1
 
 
 def test_names_are_found_as_words() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.errors import EngineTimeout, EngineUnavailable
+from mgl.errors import EngineUnavailable
 from mgl.llm.base import Request
 from mgl.memories.graph import DocumentGraph
 from mgl.memories.graph.edits import count_failures, find_read_again
@@ -100,27 +100,6 @@ def test_what_fails_again_is_recorded_again_and_each_try_is_another(
     asyncio.run(last.retry_failed())
     assert last.find_failed() == ()
     assert set(failed) <= set(last.graph().entities["ann"].chunks)
-
-
-def test_a_timeout_is_tried_again(graph_of: Open) -> None:
-    def late(_: Request) -> Any:
-        raise EngineTimeout("too late", hint="wait")
-
-    graph = built(graph_of(TALE, Answering(late)))
-    assert len(graph.find_failed()) == len(graph.chunks())
-    again = graph_of(TALE, Answering(told))
-    asyncio.run(again.retry_failed())
-    assert again.find_failed() == ()
-    assert again.graph() == built(graph_of(TALE, Answering(told, model_id="whole"))).graph()
-
-
-def test_where_nothing_failed_nothing_is_done(graph_of: Open, store: Store) -> None:
-    graph = built(graph_of(TALE, Answering(told)))
-    before = store.edits(graph.id), store.steps(graph.id)
-    engine = Answering(told)
-    asyncio.run(graph_of(TALE, engine).retry_failed())
-    assert engine.requests == []
-    assert (store.edits(graph.id), store.steps(graph.id)) == before
 
 
 def test_an_interrupted_retry_goes_on(graph_of: Open) -> None:

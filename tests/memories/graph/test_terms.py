@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.graph.terms import NAME, NOUN
-from mgl.store import Store
 from tests.memories.graph.conftest import TALE, Open
 
 NO_CALLS = ScriptedEngine([])
@@ -28,24 +27,6 @@ async def test_every_mention_is_a_sentence_that_has_the_name(graph_of: Open) -> 
             assert entity.id in TALE[mention.span.start : mention.span.end].lower()
     for chunk in built.chunks():
         assert TALE[chunk.span.start : chunk.span.end] == chunk.text
-
-
-async def test_long_descriptions_are_cut_without_a_call(graph_of: Open, store: Store) -> None:
-    built = graph_of(TALE, NO_CALLS, extraction="terms", description_tokens=32)
-    await built.build()
-    rows = [row for row in store.edits(built.id) if row.op == "describe"]
-    assert rows
-    for entity in built.graph().entities.values():
-        (tokens,) = await NO_CALLS.count_tokens([entity.description])
-        assert tokens <= 32
-
-
-async def test_one_that_was_ended_goes_on(graph_of: Open, store: Store) -> None:
-    whole = graph_of(TALE, NO_CALLS, extraction="terms")
-    await whole.build()
-    assert await graph_of(TALE, NO_CALLS, extraction="terms").build() is None
-    steps = store.chunks_done(whole.id)
-    assert len(steps) == len(whole.chunks()) + 1
 
 
 async def test_a_text_without_terms_has_an_empty_graph(graph_of: Open) -> None:

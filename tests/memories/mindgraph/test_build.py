@@ -11,8 +11,6 @@ import pytest
 from mgl.errors import ContextOverflow, EngineRejected, InputError
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
-from mgl.memories.mindgraph.build import question_text
-from mgl.memories.mindgraph.prompts import NO_QUESTION
 from mgl.types import Document, Question
 
 from .conftest import MakeTools
@@ -105,13 +103,6 @@ async def test_a_build_that_was_cut_goes_on_with_the_first_chunk_not_in_the_log(
     assert [len(cut.requests), len(again.requests)] == [3, 1]
     assert "block 3/3" in again.requests[0].messages[0].content
     assert [node.id for node in memory.graph().nodes] == ["ann", "bo"]
-
-
-async def test_a_finished_build_issues_no_call(make_tools: MakeTools, tale: Document) -> None:
-    await MindGraph(make_tools(ScriptedEngine(SCRIPT)), tale, [QUESTION], CONFIG).build()
-    idle = ScriptedEngine([])
-    await MindGraph(make_tools(idle), tale, [QUESTION], CONFIG).build()
-    assert idle.requests == []
 
 
 async def test_a_reply_that_stays_invalid_is_counted_and_the_document_goes_on(
@@ -217,11 +208,6 @@ def test_the_id_is_a_hash_of_all_that_decides_the_log(
     assert MindGraph(tools, tale, [QUESTION], CONFIG).id == ids[0]
 
 
-def test_an_empty_question_is_refused(make_tools: MakeTools, tale: Document) -> None:
-    with pytest.raises(InputError, match="empty"):
-        MindGraph(make_tools(ScriptedEngine([])), tale, [Question(" \n")], CONFIG)
-
-
 @pytest.mark.parametrize("preset", ["paper", "small"])
 @pytest.mark.parametrize("text", ["", " \n "])
 async def test_a_document_without_text_is_refused(
@@ -232,13 +218,6 @@ async def test_a_document_without_text_is_refused(
     with pytest.raises(InputError, match=r"empty\.txt holds no text"):
         await MindGraph(tools, empty, [QUESTION], config).answer(QUESTION)
     assert tools.store.memories() == []
-
-
-def test_the_questions_place_in_the_prompt() -> None:
-    assert question_text([QUESTION]) == QUESTION.text
-    assert question_text([]) == NO_QUESTION.text
-    several = question_text([QUESTION, Question("Where is the ring?")])
-    assert "1. Who forgave whom?\n2. Where is the ring?" in several
 
 
 @pytest.mark.parametrize(("cite", "tokens", "most"), [("sentence", 4096, 23), ("quote", 600, 3)])

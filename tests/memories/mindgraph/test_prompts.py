@@ -54,11 +54,3 @@ def test_the_cached_order_has_the_same_words_and_what_changes_last(name: str) ->
     second = cached.render(**given, graph_state="[\n{1},\n{2}\n]", block_idx="2", block_text="two")
     kept = first.index("{1}") + len("{1}")
     assert first[:kept] == second[:kept]
-
-
-def test_every_prompt_says_where_it_comes_from() -> None:
-    for name in prompts.__all__:
-        prompt: Prompt = getattr(prompts, name)
-        assert prompt.source.startswith(("MindGraph D.", "ours")), name
-        for variable in prompt.variables:
-            assert "{" + variable + "}" in prompt.text

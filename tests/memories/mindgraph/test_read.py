@@ -10,8 +10,8 @@ from mgl.evaluation.report.costs import ToolUse
 from mgl.llm.base import Completion, Request, TokenUsage, ToolCall
 from mgl.llm.fakes import Scripted, ScriptedEngine
 from mgl.memories.mindgraph.config import MindGraphConfig
-from mgl.memories.mindgraph.read import GraphReader, graph_stats
-from mgl.memories.mindgraph.state import EMPTY, AddEdge, AddNode, Graph
+from mgl.memories.mindgraph.read import GraphReader
+from mgl.memories.mindgraph.state import AddEdge, AddNode, Graph
 from mgl.memories.mindgraph.tools import GraphTools
 from mgl.store import MemoryRecord
 from mgl.types import Answer, Document, Question
@@ -99,16 +99,6 @@ async def test_actions_look_up_a_source_and_answer_with_what_they_cite(
     assert ToolUse.of(2, answer.trace) == ToolUse(2, lookups=1, indexes=0, details=0)
 
 
-async def test_the_first_prompt_has_graph_and_stats(
-    make_tools: MakeTools, tale: Document, graph: Graph
-) -> None:
-    _, requests = await ask(make_tools, tale, graph, [answer_step("bo")])
-    prompt = requests[0].messages[0].content
-    assert "2 nodes, 1 edges, built from 3 chunks" in prompt
-    assert '{"source": "ann", "target": "bo", "relation": "met"}' in prompt
-    assert graph_stats(graph, 21) == "2 nodes, 1 edges, built from 21 chunks"
-
-
 async def test_a_node_that_was_looked_up_is_not_offered_again(
     make_tools: MakeTools, tale: Document, graph: Graph
 ) -> None:
@@ -117,14 +107,6 @@ async def test_a_node_that_was_looked_up_is_not_offered_again(
     lookups = [json.dumps(request.json_schema) for request in requests]
     assert '"node_id": {"enum": ["ann", "bo"]' in lookups[0]
     assert '"node_id": {"const": "ann"' in lookups[1]
-
-
-async def test_compaction_is_first_call_tokens_over_source_tokens(
-    make_tools: MakeTools, tale: Document, graph: Graph
-) -> None:
-    counted = Completion(answer_step("bo"), "stop", TokenUsage(70, 5))
-    answer, _ = await ask(make_tools, tale, graph, [counted])
-    assert answer.compaction_ratio == 0.07
 
 
 async def test_native_tools_are_called_and_their_results_returned(
@@ -253,17 +235,6 @@ async def test_a_report_that_fails_is_told_by_its_nodes_and_does_not_end_the_ans
     assert (answer.text, answer.marks) == ("Bo forgave Ann.", ("reports_failed",))
 
 
-async def test_a_failed_report_is_not_kept(
-    make_tools: MakeTools, tale: Document, graph: Graph
-) -> None:
-    index = step("subgraph_summary", mode="index", subgraph_id=None)
-    failed = ContextOverflow("too long", hint="")
-    first, _ = await ask(make_tools, tale, graph, [index, failed, answer_step("bo")])
-    second, requests = await ask(make_tools, tale, graph, [REPORT, answer_step("ann")])
-    assert (first.marks, second.marks) == (("reports_failed",), ())
-    assert '"title": "Ann and Bo"' in requests[1].messages[-1].content
-
-
 async def test_a_graph_beyond_the_context_is_left_to_the_summaries_and_marked(
     make_tools: MakeTools, tale: Document
 ) -> None:
@@ -300,11 +271,3 @@ async def test_tool_results_that_outgrow_the_context_are_dropped_oldest_first(
     results = [m.content for m in requests[-1].messages if m.role == "tool"]
     assert results[0] == "(this result was dropped to make room)"
     assert results[-1].startswith("Ann met Bo")
-
-
-async def test_an_empty_graph_can_still_be_answered_from_without_a_citation(
-    make_tools: MakeTools, tale: Document
-) -> None:
-    answer, requests = await ask(make_tools, tale, EMPTY, [answer_step()])
-    assert answer.citations == ()
-    assert "(empty)" in requests[0].messages[0].content

@@ -9,7 +9,7 @@ import pytest
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
-from mgl.memories.mindgraph.small import find_evidence, split_question, split_questions
+from mgl.memories.mindgraph.small import find_evidence, split_question
 from mgl.types import Chunk, Document, Question
 
 from .conftest import MakeTools
@@ -112,14 +112,6 @@ async def test_without_a_question_every_block_makes_a_claim(
     assert [claim.chunk for claim in claims] == [0, 1, 2]
 
 
-async def test_the_pool_bounds_what_the_model_ranks(make_tools: MakeTools, tale: Document) -> None:
-    engine = Reader()
-    config = MindGraphConfig(preset="small", chunk_tokens=20, claims_per_question=1, pool=1)
-    await MindGraph(make_tools(engine), tale, [RING], config).build()
-    asked = [r for r in engine.requests if "helps to answer" in r.messages[-1].content]
-    assert len(asked) == 1
-
-
 async def test_a_second_build_issues_no_call(make_tools: MakeTools, tale: Document) -> None:
     await MindGraph(make_tools(Reader()), tale, [RING], CONFIG).answer(RING)
     idle = ScriptedEngine([])
@@ -150,13 +142,6 @@ def test_evidence_prefers_what_the_question_does_not_say() -> None:
     assert document.quote(span) == "The ring lay under a stone in Malta."
 
 
-def test_evidence_of_a_claim_that_shares_no_word_is_the_first_sentence() -> None:
-    text = "Ann wept. Bo laughed."
-    document = Document.from_text("t", text)
-    block = Chunk(0, document.span(0, len(text)), text, 6)
-    assert document.quote(find_evidence(document, block, "Zebra", "Who?")) == "Ann wept."
-
-
 @pytest.mark.parametrize(
     ("question", "parts"),
     [
@@ -171,8 +156,3 @@ def test_evidence_of_a_claim_that_shares_no_word_is_the_first_sentence() -> None
 )
 def test_only_and_before_a_question_word_parts_a_question(question: str, parts: list[str]) -> None:
     assert split_question(question) == parts
-
-
-def test_a_part_that_two_questions_share_is_read_for_once() -> None:
-    parts = split_questions(["Who is Ann and where is Bo?", "Where is Bo?"])
-    assert parts == ["Who is Ann?", "Where is Bo?"]

@@ -112,17 +112,6 @@ def test_serialisation_grows_at_its_end_while_elements_are_added() -> None:
         before = text if len(graph.elements) > 0 else ""
 
 
-def test_an_empty_graph_is_the_papers_literal() -> None:
-    assert serialise(EMPTY) == "(empty)"
-
-
-def test_an_edited_node_keeps_its_first_span_and_records_the_chunk() -> None:
-    graph = apply(apply(EMPTY, node("ann", 0, 3)), EditNode("ann", "a woman", 7))
-    changed = graph.node("ann")
-    assert changed is not None
-    assert (changed.content, changed.span.end, changed.changed_in) == ("a woman", 3, (7,))
-
-
 @pytest.mark.parametrize(
     "edit",
     [
@@ -195,27 +184,6 @@ class TestSchema:
         assert schema.model_validate({"operations": [good]})
         with pytest.raises(ValueError, match="literal"):
             schema.model_validate({"operations": [good | {"id": "bo"}]})
-
-    def test_nothing_can_be_edited_in_an_empty_graph(self) -> None:
-        edit = {"op": "edit_node", "src": 1, "id": "ann", "content": "x"}
-        with pytest.raises(ValueError, match="add_node"):
-            self.schema([]).model_validate({"operations": [edit]})
-
-    def test_sentence_numbers_are_the_blocks(self) -> None:
-        add = {"op": "add_node", "src": 4, "id": "ann", "type": "entity", "content": "x"}
-        assert self.schema([]).model_validate({"operations": [add]})
-        with pytest.raises(ValueError, match="Input should be"):
-            self.schema([]).model_validate({"operations": [add | {"src": 5}]})
-
-    def test_the_source_comes_before_the_claim(self) -> None:
-        definitions = self.schema(["ann"], "quote").model_json_schema()["$defs"]
-        fields = list(definitions["add_node"]["properties"])
-        assert fields.index("src") < fields.index("content")
-
-    def test_counts_are_bounded(self) -> None:
-        add = {"op": "add_node", "src": 1, "id": "ann", "type": "entity", "content": "x"}
-        with pytest.raises(ValueError, match="at most 3"):
-            self.schema([]).model_validate({"operations": [add] * 4})
 
     def test_a_quote_is_held_to_the_blocks_sentences(self) -> None:
         schema = json_schema(operations_schema([], BLOCK, cite="quote", max_operations=3))
