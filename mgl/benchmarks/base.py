@@ -40,8 +40,9 @@ class Item:
     name. ``evidence`` are ids of turns, sessions or passages that hold the answer. ``choices`` are
     the answers to choose from, in the order of their letters. Items with one ``pair`` are scored
     together. ``labels`` are further things to report by (difficulty, length). ``passage`` is the
-    text that the question was made from, for judges. Only ``question`` is ever shown to the model
-    that answers.
+    text that the question was made from, and ``judge_prompt`` the benchmark's own judge prompt with
+    {question}, {gold} and {answer} (``mgl.benchmarks.official``), for judges. Only ``question`` is
+    ever shown to the model that answers.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Item:
     pair: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     passage: str = ""
+    judge_prompt: str = ""
 
 
 @dataclass(frozen=True)

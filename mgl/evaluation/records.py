@@ -168,12 +168,15 @@ class Answered:
 
 
 def item_to_json(item: Item) -> dict[str, Any]:
-    """Return a benchmark's item as plain JSON values; a short answer form is left out."""
+    """Return a benchmark's item as plain JSON values, without a short form and an empty judge
+    prompt."""
     asked_at = item.question.asked_at
     value = asdict(item)
     value["question"]["asked_at"] = None if asked_at is None else asked_at.isoformat()
     if item.question.form == "short":
         del value["question"]["form"]
+    if not item.judge_prompt:
+        del value["judge_prompt"]
     value["labels"] = dict(item.labels)
     return value
 

@@ -3,11 +3,11 @@
     >>> verdict = await JUDGES["locomo"].judge(llm, item, answered)     # doctest: +SKIP
     >>> verdict.score, verdict.reason                                   # doctest: +SKIP
     (1.0, 'Both name the lake.')
-    >>> (await prefer(llm, item, "It rained.", "It rained and blew.")).score   # doctest: +SKIP
-    0.0
 
 | judge | source |
 |---|---|
+| ``longmemeval_official`` | LongMemEval's own prompts, read from its ``evaluate_qa.py`` |
+| ``locomo_mem0`` | Mem0's prompt for LoCoMo, read from its ``llm_judge.py`` |
 | ``mindgraph`` | MindGraph D.4 after its cascade; of choices letter against letter |
 | ``mindgraph_prompt`` | MindGraph D.4 alone, for what the cascade and it agree on |
 | ``hgmem_comprehensiveness``, ``hgmem_diversity`` | HGMem Fig. 8 and 9, beside the item's passage |
@@ -17,44 +17,32 @@
 | ``longmemeval`` | ours, by question type; ids in ``_abs`` are right where the answer abstains |
 | ``dialsim`` | ours; an answer that is the reference is right without a model, as in DialSim |
 | ``moviechat`` | ours |
+| ``choice`` | ours: which option an answer in free words chooses, under a constraint |
 | ``citation_support`` | ours: the share of an answer's sentences that what it cites supports |
 
-A verdict is 0 or 1; HGMem's are 0 to 1 (of 100), support is a share. A reply that does not fit its
-schema after the client's repairs is no verdict: its score is None. So it is if the item lacks what
-a judge reads. A preference is 1 for the first answer, 0 for the second, 0.5 for neither (after Edge
-et al., From Local to Global, 2024; prompts ours). ``reliability`` measures what judges are worth.
+A verdict is 0 or 1; HGMem's are 0 to 1 (of 100: the score that is given, whatever its level),
+support is a share. What cannot be read is no verdict: a reply that does not fit its schema after
+the client's repairs, and an item that lacks what a judge reads. Its score is None, which is
+missing, not wrong. A preference is 1 for the first answer, 0 for the second, 0.5 for neither (after
+Edge et al., From Local to Global, 2024; prompts ours).
+
+Official prompts are not part of this package: the loaders read them where the user has put the
+script beside the benchmark's files (``mgl.benchmarks.official``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mgl.benchmarks.base import Item
 from mgl.errors import ContextOverflow, ReplyInvalid
-from mgl.evaluation.judges.prompts import (
-    ABSTENTION,
-    BETTER,
-    CLOSER,
-    COMPREHENSIVENESS,
-    CORRECTNESS,
-    DIALOGUE,
-    DIVERSITY,
-    ENTAILMENT,
-    EVALUATION_AS_JSON,
-    FILM,
-    KNOWLEDGE_UPDATE,
-    MINDGRAPH,
-    PREFERENCE,
-    REMEMBERED,
-    SUPPORT,
-    TALK,
-    TEMPORAL,
-)
+from mgl.evaluation.judges import prompts
 from mgl.evaluation.records import Answered, VerdictRecord
 from mgl.evaluation.scorers.cascade import cascade
 from mgl.evaluation.scorers.choices import find_letter, gold_letter
@@ -76,7 +64,6 @@ __all__ = [
 
 JUDGING: Final = Sampling(max_tokens=400)
 REASON_CHARS: Final = 300
-LEVEL_WIDTH: Final = 20
 
 TEMPERATURE: Final = 0.7  # of repeats: at 0 a judge repeats itself whatever it is worth
 SEED_STEP: Final = 100  # an unusable reply is sampled again with the seeds that follow
@@ -87,18 +74,59 @@ def resampled_judging(repeat: int) -> Sampling:
     return replace(JUDGING, temperature=TEMPERATURE, seed=SEED_STEP * repeat)
 
 
-Ask = Callable[[LLM, Item, Answered, Sampling], Awaitable[VerdictRecord]]
 Reason = Annotated[str, max_chars(REASON_CHARS)]
 
 
 @dataclass(frozen=True, slots=True)
+class Asking:
+    """One answer before a judge."""
+
+    llm: LLM
+    item: Item
+    answered: Answered
+    sampling: Sampling
+
+    async def ask(
+        self, text: str, schema: type[BaseModel], read: Callable[[Any], tuple[float | None, str]]
+    ) -> VerdictRecord:
+        """Ask under a schema and ``read`` the score and reason from the reply; without a score, but
+        with the reason, if the reply is invalid or the prompt too long."""
+        try:
+            reply = await self.llm.complete(
+                [Message("user", text)], schema, sampling=self.sampling, stage="judge"
+            )
+        except (ReplyInvalid, ContextOverflow) as error:
+            return _none(error.message)
+        score, reason = read(reply.parsed)
+        return VerdictRecord(None if score is None else float(score), reply.text, reason)
+
+    async def decide(self, prompt: Prompt, *, abstains: bool = False) -> VerdictRecord:
+        """Ask a prompt of ours whether the answer is correct; ``abstains`` where it is no answer
+        that is wanted, so that none is known."""
+        if not self.item.golds and not abstains:
+            return _none("the item has no gold answer")
+        text = prompt.render(
+            question=self.item.question.text,
+            gold=join_golds(self.item) or "It never came up.",
+            answer=self.answered.text,
+        )
+        return await self.ask(text, _Reasoned, lambda it: (it.correct, it.reason))
+
+
+_Ask = Callable[[Asking], Awaitable[VerdictRecord]]
+Ask = Callable[[LLM, Item, Answered, Sampling], Awaitable[VerdictRecord]]
+
+
+@dataclass(frozen=True, slots=True)
 class Judge:
-    """``prompts`` are all that it may use; a run keeps their hashes."""
+    """``prompts`` are all that it may use; a run keeps their hashes. An ``official`` one asks what
+    its benchmark's script asks."""
 
     name: str
     source: str
     prompts: tuple[Prompt, ...]
     ask: Ask
+    official: bool = False
 
     async def judge(
         self, llm: LLM, item: Item, answered: Answered, *, sampling: Sampling = JUDGING
@@ -132,39 +160,13 @@ class _Evaluation(_Reply):
     score: Annotated[int, Field(ge=0, le=100)]
     explanation: Reason
 
-    @model_validator(mode="after")
-    def _within_its_level(self) -> _Evaluation:
-        last = LEVEL_WIDTH * self.level
-        if not last - LEVEL_WIDTH <= self.score <= last:
-            raise ValueError(f"level {self.level} has scores from {last - LEVEL_WIDTH} to {last}")
-        return self
 
-
-async def ask_model(
-    llm: LLM,
-    text: str,
-    schema: type[BaseModel],
-    read: Callable[[Any], tuple[float, str]],
-    sampling: Sampling,
-) -> VerdictRecord:
-    """Ask under a schema and ``read`` the score and reason from the reply; without a score, but
-    with the reason, if the reply is invalid or the prompt too long."""
-    try:
-        reply = await llm.complete(
-            [Message("user", text)], schema, sampling=sampling, stage="judge"
-        )
-    except (ReplyInvalid, ContextOverflow) as error:
-        return _none(error.message)
-    score, reason = read(reply.parsed)
-    return VerdictRecord(float(score), reply.text, reason)
+class _Label(_Reply):
+    label: Literal["CORRECT", "WRONG"]
 
 
 def _none(reason: str) -> VerdictRecord:
     return VerdictRecord(None, "", reason)
-
-
-def _without_model(right: bool, reason: str) -> VerdictRecord:
-    return VerdictRecord(float(right), "", reason)
 
 
 def join_golds(item: Item) -> str:
@@ -172,114 +174,143 @@ def join_golds(item: Item) -> str:
     return "\nor: ".join(item.golds)
 
 
-def _judge_yes_no(prompt: Prompt) -> Ask:
-    """Judge by one prompt of ours, every item that has a gold answer."""
-
-    async def ask(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
-        if not item.golds:
-            return _none("the item has no gold answer")
-        return await _ask_decision(llm, prompt, item, answered, sampling)
-
-    return ask
+# Official prompts
 
 
-async def _ask_decision(
-    llm: LLM, prompt: Prompt, item: Item, answered: Answered, sampling: Sampling
-) -> VerdictRecord:
-    text = prompt.render(
-        question=item.question.text,
-        gold=join_golds(item) or "It never came up.",
-        answer=answered.text,
+def _fill_official(asking: Asking) -> str:
+    """The official prompt about an answer; empty if its script is not beside the benchmark."""
+    item = asking.item
+    prompt = Prompt(
+        "official", "the benchmark's", item.judge_prompt, ("question", "gold", "answer")
     )
-    return await ask_model(llm, text, _Reasoned, lambda it: (it.correct, it.reason), sampling)
+    values = {"question": item.question.text, "gold": item.golds[0] if item.golds else ""}
+    return prompt.render(**values, answer=asking.answered.text)
 
 
-async def _mindgraph_prompt(
-    llm: LLM, item: Item, answered: Answered, sampling: Sampling
-) -> VerdictRecord:
+async def _longmemeval_official(asking: Asking) -> VerdictRecord:
+    """As the script has it: ten tokens of text, and right if they contain a yes."""
+    if not (text := _fill_official(asking)):
+        return _none(
+            "its prompts were not found: put evaluate_qa.py of LongMemEval beside the data"
+        )
+    sampling = replace(asking.sampling, max_tokens=10)
+    try:
+        reply = await asking.llm.complete([Message("user", text)], sampling=sampling, stage="judge")
+    except (ReplyInvalid, ContextOverflow) as error:
+        return _none(error.message)
+    return VerdictRecord(float("yes" in reply.text.lower()), reply.text)
+
+
+async def _locomo_mem0(asking: Asking) -> VerdictRecord:
+    if not (text := _fill_official(asking)):
+        return _none("its prompt was not found: put llm_judge.py of Mem0 beside the data")
+    return await asking.ask(text, _Label, lambda it: (it.label == "CORRECT", ""))
+
+
+# The papers' and ours
+
+
+def _decide_by(prompt: Prompt) -> _Ask:
+    return lambda asking: asking.decide(prompt)
+
+
+async def _mindgraph_prompt(asking: Asking) -> VerdictRecord:
+    item = asking.item
     if not item.golds:
         return _none("the item has no gold answer")
-    text = MINDGRAPH.render(
-        question=item.question.text, gold=join_golds(item), predicted=answered.text
+    text = prompts.MINDGRAPH.render(
+        question=item.question.text, gold=join_golds(item), predicted=asking.answered.text
     )
-    return await ask_model(llm, text, _AsPrinted, lambda it: (it.correct, it.reason), sampling)
+    return await asking.ask(text, _AsPrinted, lambda it: (it.correct, it.reason))
 
 
-async def _mindgraph(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
-    gold = gold_letter(item)
-    if gold is not None:
-        said = find_letter(answered.text, item.choices)
-        return _without_model(said == gold, f"letter {said} against {gold}")
-    step = cascade(answered.text, item.golds)
-    if step is not None:
-        return _without_model(True, f"cascade: {step}")
-    return await _mindgraph_prompt(llm, item, answered, sampling)
+async def _mindgraph(asking: Asking) -> VerdictRecord:
+    said, item = asking.answered.text, asking.item
+    if (gold := gold_letter(item)) is not None:
+        letter = find_letter(said, item.choices)
+        score = None if letter is None else float(letter == gold)
+        return VerdictRecord(score, "", f"letter {letter} against {gold}")
+    if (step := cascade(said, item.golds)) is not None:
+        return VerdictRecord(1.0, "", f"cascade: {step}")
+    return await _mindgraph_prompt(asking)
 
 
-def _judge_by(prompt: Prompt) -> Ask:
+def _evaluate_by(prompt: Prompt) -> _Ask:
     """Judge by a prompt of HGMem's, beside the passage that the question was made from."""
 
-    async def ask(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
+    async def ask(asking: Asking) -> VerdictRecord:
+        item = asking.item
         if not item.passage:
             return _none("the item has no passage to judge by")
         printed = prompt.render(
-            paragraph=item.passage, question=item.question.text, response=answered.text
+            paragraph=item.passage, question=item.question.text, response=asking.answered.text
         )
-        text = printed + EVALUATION_AS_JSON.text
-        return await ask_model(
-            llm, text, _Evaluation, lambda it: (it.score / 100, it.explanation), sampling
-        )
+        text = printed + prompts.EVALUATION_AS_JSON.text
+        return await asking.ask(text, _Evaluation, lambda it: (it.score / 100, it.explanation))
 
     return ask
 
 
-async def _locomo(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
-    if item.labels.get("category", item.category) == "5":
-        return await _ask_decision(llm, ABSTENTION, replace(item, golds=()), answered, sampling)
-    return await _judge_yes_no(TALK)(llm, item, answered, sampling)
+async def _locomo(asking: Asking) -> VerdictRecord:
+    if asking.item.labels.get("category", asking.item.category) == "5":
+        trapped = replace(asking, item=replace(asking.item, golds=()))
+        return await trapped.decide(prompts.ABSTENTION, abstains=True)
+    return await asking.decide(prompts.TALK)
 
 
 _TYPES: Final[Mapping[str, Prompt]] = MappingProxyType(
     {
-        "single-session-user": REMEMBERED,
-        "single-session-assistant": REMEMBERED,
-        "multi-session": REMEMBERED,
-        "temporal-reasoning": TEMPORAL,
-        "knowledge-update": KNOWLEDGE_UPDATE,
-        "single-session-preference": PREFERENCE,
+        "single-session-user": prompts.REMEMBERED,
+        "single-session-assistant": prompts.REMEMBERED,
+        "multi-session": prompts.REMEMBERED,
+        "temporal-reasoning": prompts.TEMPORAL,
+        "knowledge-update": prompts.KNOWLEDGE_UPDATE,
+        "single-session-preference": prompts.PREFERENCE,
     }
 )
 
 
-async def _longmemeval(
-    llm: LLM, item: Item, answered: Answered, sampling: Sampling
-) -> VerdictRecord:
-    if item.id.endswith("_abs"):
-        return await _ask_decision(llm, ABSTENTION, item, answered, sampling)
-    if item.category not in _TYPES:
-        return _none(f"LongMemEval has no question type {item.category!r}")
-    return await _judge_yes_no(_TYPES[item.category])(llm, item, answered, sampling)
+async def _longmemeval(asking: Asking) -> VerdictRecord:
+    if asking.item.id.endswith("_abs"):
+        return await asking.decide(prompts.ABSTENTION, abstains=True)
+    if (prompt := _TYPES.get(asking.item.category)) is None:
+        return _none(f"LongMemEval has no question type {asking.item.category!r}")
+    return await asking.decide(prompt)
 
 
-async def _dialsim(llm: LLM, item: Item, answered: Answered, sampling: Sampling) -> VerdictRecord:
-    if any(answered.text in (gold, f"{gold}.") for gold in item.golds):
-        return _without_model(True, "the reference answer itself")
-    return await _judge_yes_no(DIALOGUE)(llm, item, answered, sampling)
+async def _dialsim(asking: Asking) -> VerdictRecord:
+    if any(asking.answered.text in (gold, f"{gold}.") for gold in asking.item.golds):
+        return VerdictRecord(1.0, "", "the reference answer itself")
+    return await asking.decide(prompts.DIALOGUE)
 
 
-async def _citation_support(
-    llm: LLM, item: Item, answered: Answered, sampling: Sampling
-) -> VerdictRecord:
+async def _choice(asking: Asking) -> VerdictRecord:
+    """Which option the answer chooses; none is no verdict."""
+    item, gold = asking.item, gold_letter(asking.item)
+    if gold is None:
+        return _none("the item has no options to choose from")
+    options = [f"({letter}) {text}" for letter, text in zip("ABCDEFGH", item.choices, strict=False)]
+    names = (*"ABCDEFGH"[: len(options)], "none")
+    option: Any = Literal[names]
+    schema = create_model("Choice", __base__=_Reply, option=(option, ...))
+    text = prompts.CHOSEN.render(options="\n".join(options), answer=asking.answered.text)
+    return await asking.ask(
+        text, schema, lambda it: (None if it.option == "none" else it.option == gold, it.option)
+    )
+
+
+async def _citation_support(asking: Asking) -> VerdictRecord:
+    answered = asking.answered
     sentences = [answered.text[slice(*span)].strip() for span in sentence_spans(answered.text)]
     if not answered.citations or not sentences:
         return _none("nothing is cited")
     passages = "\n".join(f"[{n}] {each['quote']}" for n, each in enumerate(answered.citations, 1))
     verdicts = []
     for sentence in sentences:
-        text = SUPPORT.render(passages=passages, question=item.question.text, sentence=sentence)
-        verdicts.append(
-            await ask_model(llm, text, _Support, lambda it: (it.supported, it.reason), sampling)
+        text = prompts.SUPPORT.render(
+            passages=passages, question=asking.item.question.text, sentence=sentence
         )
+        verdicts.append(await asking.ask(text, _Support, lambda it: (it.supported, it.reason)))
     scores = [each.score for each in verdicts if each.score is not None]
     reason = " ".join(each.reason for each in verdicts)
     if len(scores) < len(verdicts):
@@ -288,36 +319,38 @@ async def _citation_support(
     return VerdictRecord(sum(scores) / len(scores), replies, reason)
 
 
-_ALL: Final = (
-    Judge("mindgraph", "MindGraph D.4, after its cascade", (MINDGRAPH,), _mindgraph),
-    Judge("mindgraph_prompt", "MindGraph D.4", (MINDGRAPH,), _mindgraph_prompt),
-    Judge(
-        "hgmem_comprehensiveness",
-        "HGMem Fig. 8",
-        (COMPREHENSIVENESS, EVALUATION_AS_JSON),
-        _judge_by(COMPREHENSIVENESS),
-    ),
-    Judge(
-        "hgmem_diversity",
-        "HGMem Fig. 9",
-        (DIVERSITY, EVALUATION_AS_JSON),
-        _judge_by(DIVERSITY),
-    ),
-    Judge("entailment", "ours, after HGMem §4.3", (ENTAILMENT,), _judge_yes_no(ENTAILMENT)),
-    Judge("correctness", "ours", (CORRECTNESS,), _judge_yes_no(CORRECTNESS)),
-    Judge("locomo", "ours", (TALK, ABSTENTION), _locomo),
-    Judge(
-        "longmemeval",
-        "ours, by LongMemEval's question types",
-        (*dict.fromkeys(_TYPES.values()), ABSTENTION),
-        _longmemeval,
-    ),
-    Judge("dialsim", "ours", (DIALOGUE,), _dialsim),
-    Judge("moviechat", "ours", (FILM,), _judge_yes_no(FILM)),
-    Judge("citation_support", "ours", (SUPPORT,), _citation_support),
-)
+def _judge(name: str, source: str, ask: _Ask, *own: Prompt, official: bool = False) -> Judge:
+    async def ask_with(
+        llm: LLM, item: Item, answered: Answered, sampling: Sampling
+    ) -> VerdictRecord:
+        return await ask(Asking(llm, item, answered, sampling))
 
-JUDGES: Final[Mapping[str, Judge]] = MappingProxyType({each.name: each for each in _ALL})
+    return Judge(name, source, own, ask_with, official)
+
+
+def _list_judges() -> Iterator[Judge]:
+    p = prompts
+    official = partial(_judge, official=True)
+    yield official("longmemeval_official", "LongMemEval's evaluate_qa.py", _longmemeval_official)
+    yield official("locomo_mem0", "Mem0's llm_judge.py", _locomo_mem0)
+    yield _judge("mindgraph", "MindGraph D.4, after its cascade", _mindgraph, p.MINDGRAPH)
+    yield _judge("mindgraph_prompt", "MindGraph D.4", _mindgraph_prompt, p.MINDGRAPH)
+    for prompt, figure in ((p.COMPREHENSIVENESS, "HGMem Fig. 8"), (p.DIVERSITY, "HGMem Fig. 9")):
+        name = prompt.name.replace(".", "_")
+        yield _judge(name, figure, _evaluate_by(prompt), prompt, p.EVALUATION_AS_JSON)
+    after = "ours, after HGMem §4.3"
+    yield _judge("entailment", after, _decide_by(p.ENTAILMENT), p.ENTAILMENT)
+    yield _judge("correctness", "ours", _decide_by(p.CORRECTNESS), p.CORRECTNESS)
+    yield _judge("moviechat", "ours", _decide_by(p.FILM), p.FILM)
+    yield _judge("locomo", "ours", _locomo, p.TALK, p.ABSTENTION)
+    types = tuple(dict.fromkeys(_TYPES.values()))
+    yield _judge("longmemeval", "ours, by question type", _longmemeval, *types, p.ABSTENTION)
+    yield _judge("dialsim", "ours", _dialsim, p.DIALOGUE)
+    yield _judge("choice", "ours", _choice, p.CHOSEN)
+    yield _judge("citation_support", "ours", _citation_support, p.SUPPORT)
+
+
+JUDGES: Final[Mapping[str, Judge]] = MappingProxyType({each.name: each for each in _list_judges()})
 
 
 # Preferences
@@ -339,11 +372,11 @@ async def prefer(llm: LLM, item: Item, first: str, second: str) -> VerdictRecord
     """
     given = {"question": item.question.text, "first": first, "second": second}
     if item.passage:
-        text = BETTER.render(passage=item.passage, **given)
+        text = prompts.BETTER.render(passage=item.passage, **given)
     elif item.golds:
-        text = CLOSER.render(gold=join_golds(item), **given)
+        text = prompts.CLOSER.render(gold=join_golds(item), **given)
     else:
-        return VerdictRecord(None, "", "the item has neither a passage nor a gold answer")
-    return await ask_model(
-        llm, text, _Preference, lambda it: (_SCORES[it.better], it.reason), JUDGING
+        return _none("the item has neither a passage nor a gold answer")
+    return await Asking(llm, item, Answered(first), JUDGING).ask(
+        text, _Preference, lambda it: (_SCORES[it.better], it.reason)
     )

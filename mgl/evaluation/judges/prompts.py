@@ -12,6 +12,7 @@ from mgl.prompt import Prompt
 __all__ = [
     "ABSTENTION",
     "BETTER",
+    "CHOSEN",
     "CLOSER",
     "COMPREHENSIVENESS",
     "CORRECTNESS",
@@ -53,21 +54,61 @@ MINDGRAPH = Prompt(
     variables=("question", "gold", "predicted"),
 )
 
-COMPREHENSIVENESS = Prompt(
-    "hgmem.comprehensiveness",
-    source="HGMem Fig. 8",
-    text="""Given a [Paragraph] and a [Question], you will evaluate the quality of the [Response] \
-in terms of Comprehensiveness.
+
+def _evaluation(name: str, figure: str, measure: str, levels: str, note: str) -> Prompt:
+    """A figure of HGMem's: what is measured, its five levels, and a note (2) that one of them has.
+
+    Fig. 9 asks for a level of comprehensiveness, too, as printed.
+    """
+    notes = [
+        "You should reference to the [Paragraph] and avoid misinterpreting any content of "
+        "[Paragraph] as part of the [Response].",
+        *([note] if note else []),
+        "If [Response] contains extra content not directly included in the [Paragraph], as long as "
+        "the extra content is correct, do not consider the extra content as defects for giving "
+        "final evaluation.",
+        "You should conform to the -Anticipated Output Format- and give your evaluation results in "
+        "[Your Evaluation].",
+    ]
+    numbered = "\n".join(f"({number}) {text}" for number, text in enumerate(notes, start=1))
+    return Prompt(
+        f"hgmem.{name}",
+        source=f"HGMem {figure}",
+        text=f"""Given a [Paragraph] and a [Question], you will evaluate the quality of the \
+[Response] in terms of {name.title()}.
 
 #####
-[Paragraph]: {paragraph}
-[Question]: {question}
-[Response]: {response}
+[Paragraph]: {{paragraph}}
+[Question]: {{question}}
+[Response]: {{response}}
 
 #####
-Comprehensiveness measures whether the [Response] comprehensively covers all key aspects in the \
-[Paragraph] with respect to the [Question].
+{name.title()} measures {measure}
 Level | score range | description
+{levels}
+Evaluate the [Response] using the criteria listed above, give a level of comprehensiveness in \
+[Level] based on the description of the indicator, then give a score in [Score] based on the \
+corresponding value range, and finally explain in [Explanation].
+
+Note that:
+{numbered}
+
+#####-Anticipated Output Format-#####
+[Level]: A level ranging from 1 to 5 # This should be a single number, not a range.
+[Score]: A value ranging from 0 to 100 # This should be a single number satisfying the ranging \
+constraint of the corresponding [Level], not a range.
+[Explanation]: xxx
+[Your Evaluation]:""",
+        variables=("paragraph", "question", "response"),
+    )
+
+
+COMPREHENSIVENESS = _evaluation(
+    "comprehensiveness",
+    "Fig. 8",
+    "whether the [Response] comprehensively covers all key aspects in the [Paragraph] with respect "
+    "to the [Question].",
+    """\
 Level 1 | 0-20 | The response is extremely one-sided, leaving out key parts or important aspects \
 of the question.
 Level 2 | 20-40 | The response has some content, but it misses many important aspects of the \
@@ -77,48 +118,18 @@ question, but there are still some omissions.
 Level 4 | 60-80 | The response is comprehensive, covering most aspects of the question, with few \
 omissions.
 Level 5 | 80-100 | The response is extremely comprehensive, covering almost all aspects of the \
-question no omissions, enabling the reader to gain a complete and thorough understanding.
-Evaluate the [Response] using the criteria listed above, give a level of comprehensiveness in \
-[Level] based on the description of the indicator, then give a score in [Score] based on the \
-corresponding value range, and finally explain in [Explanation].
-
-Note that:
-(1) You should reference to the [Paragraph] and avoid misinterpreting any content of [Paragraph] \
-as part of the [Response].
-(2) Avoid excessively concerning very specific details. When the response mentions an aspect \
-without providing very specific details, you should consider this aspect as validly covered, as \
-long as the omitted detail is not crucial to particularly mention with respect to the [Question] \
-in the whole scope of the response.
-(3) If [Response] contains extra content not directly included in the [Paragraph], as long as the \
-extra content is correct, do not consider the extra content as defects for giving final \
-evaluation.
-(4) You should conform to the -Anticipated Output Format- and give your evaluation results in \
-[Your Evaluation].
-
-#####-Anticipated Output Format-#####
-[Level]: A level ranging from 1 to 5 # This should be a single number, not a range.
-[Score]: A value ranging from 0 to 100 # This should be a single number satisfying the ranging \
-constraint of the corresponding [Level], not a range.
-[Explanation]: xxx
-[Your Evaluation]:""",
-    variables=("paragraph", "question", "response"),
+question no omissions, enabling the reader to gain a complete and thorough understanding.""",
+    "Avoid excessively concerning very specific details. When the response mentions an aspect "
+    "without providing very specific details, you should consider this aspect as validly covered, "
+    "as long as the omitted detail is not crucial to particularly mention with respect to the "
+    "[Question] in the whole scope of the response.",
 )
-
-DIVERSITY = Prompt(
-    "hgmem.diversity",
-    source="HGMem Fig. 9",
-    text="""Given a [Paragraph] and a [Question], you will evaluate the quality of the [Response] \
-in terms of Diversity.
-
-#####
-[Paragraph]: {paragraph}
-[Question]: {question}
-[Response]: {response}
-
-#####
-Diversity measures how varied and rich is the response in offering different perspectives and \
-insights related to the question.
-Level | score range | description
+DIVERSITY = _evaluation(
+    "diversity",
+    "Fig. 9",
+    "how varied and rich is the response in offering different perspectives and insights related "
+    "to the question.",
+    """\
 Level 1 | 0-20 | The response is extremely narrow and repetitive, providing only a single \
 perspective or insight without exploring alternative viewpoints or additional information.
 Level 2 | 20-40 | The response offers a few different perspectives but remains largely \
@@ -131,27 +142,8 @@ Level 4 | 60-80 | The response is rich in perspectives and insights. It basicall
 multiple viewpoints and provides substantial evidence and examples to support each angle.
 Level 5 | 80-100 | The response is exceptionally varied and rich in perspectives and insights. It \
 offers a comprehensive exploration of the question, addressing multiple angles with depth and \
-originality.
-Evaluate the [Response] using the criteria listed above, give a level of comprehensiveness in \
-[Level] based on the description of the indicator, then give a score in [Score] based on the \
-corresponding value range, and finally explain in [Explanation].
-
-Note that:
-(1) You should reference to the [Paragraph] and avoid misinterpreting any content of [Paragraph] \
-as part of the [Response].
-(2) If [Response] contains extra content not directly included in the [Paragraph], as long as the \
-extra content is correct, do not consider the extra content as defects for giving final \
-evaluation.
-(3) You should conform to the -Anticipated Output Format- and give your evaluation results in \
-[Your Evaluation].
-
-#####-Anticipated Output Format-#####
-[Level]: A level ranging from 1 to 5 # This should be a single number, not a range.
-[Score]: A value ranging from 0 to 100 # This should be a single number satisfying the ranging \
-constraint of the corresponding [Level], not a range.
-[Explanation]: xxx
-[Your Evaluation]:""",
-    variables=("paragraph", "question", "response"),
+originality.""",
+    "",
 )
 
 EVALUATION_AS_JSON = Prompt(
@@ -249,6 +241,20 @@ FILM = _verdict(
     "film",
     "A question about a film was answered from descriptions of its scenes. Judge the answer.",
     f"{_SAME} Where the question asks for Yes or No, that alone decides.",
+)
+
+CHOSEN = Prompt(
+    "judging.chosen",
+    source="ours: an answer in free words is read under a constraint to the options",
+    text="""A question had these options:
+{options}
+
+The answer that was given: {answer}
+
+Which option does this answer choose? Do not judge whether it is right. An answer that chooses \
+several, or none, or only rules some out, chooses "none".
+{"option": "the letter, or none"}""",
+    variables=("options", "answer"),
 )
 
 SUPPORT = Prompt(

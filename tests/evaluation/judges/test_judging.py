@@ -20,6 +20,8 @@ from mgl.prompt import Prompt
 from mgl.types import Question
 
 COLOURS = ("the blue one", "the red one")
+OFFICIAL = "Q: {question} A: {gold} M: {answer}"
+CITED = ({"quote": "Ann is in Rome.", "verbatim": True},)
 
 
 def item(*golds: str, **fields: Any) -> Item:
@@ -27,8 +29,8 @@ def item(*golds: str, **fields: Any) -> Item:
     return Item(source="s", question=Question("Where did Ann go?"), golds=golds, **fields)
 
 
-def yes(reason: str = "Both name it.") -> str:
-    return json.dumps({"reason": reason, "correct": True})
+def yes() -> str:
+    return json.dumps({"reason": "Both name it.", "correct": True})
 
 
 def no() -> str:
@@ -61,13 +63,12 @@ async def test_a_yes_and_a_no(name: str) -> None:
     assert wrong.score == 0.0
 
 
-@pytest.mark.parametrize(
-    "name", sorted(JUDGES.keys() - {"hgmem_comprehensiveness", "hgmem_diversity"})
-)
+@pytest.mark.parametrize("name", sorted(JUDGES.keys() - {"longmemeval_official"}))
 async def test_prose_is_no_verdict(name: str) -> None:
-    of = item("Rome", category="multi-session")
-    answered = Answered("Zebras.", citations=({"quote": "Zebras live.", "verbatim": True},))
-    verdict, asked = await judged(name, of, answered, *["It seems right to me."] * 5)
+    golds, choices = (("B",), COLOURS) if name == "choice" else (("Rome",), ())
+    of = item(*golds, choices=choices, category="multi-session", passage="x", judge_prompt=OFFICIAL)
+    prose = ["It seems right to me."] * 5
+    verdict, asked = await judged(name, of, Answered("Zebras.", citations=CITED), *prose)
     assert (verdict.score, verdict.reply) == (None, "")
     assert verdict.reason
     assert asked
@@ -92,117 +93,113 @@ async def test_an_engine_that_refuses_is_not_hidden() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(JUDGES))
-@pytest.mark.parametrize("seed", range(3))
-async def test_any_reply_under_the_schema_is_a_verdict_or_none(name: str, seed: int) -> None:
-    of = item("Rome", category="temporal-reasoning", passage="Ann went to Rome.")
-    answered = Answered("Bern. Zurich.", citations=({"quote": "Bern", "verbatim": True},))
-    client = Client(SchemaEngine(seed), MemoryCallLog())
-    verdict = await JUDGES[name].judge(client, of, answered)
+async def test_any_reply_under_the_schema_is_a_verdict_or_none(name: str) -> None:
+    of = item("Rome", category="temporal-reasoning", passage="Rome.", judge_prompt=OFFICIAL)
+    client = Client(SchemaEngine(1), MemoryCallLog())
+    verdict = await JUDGES[name].judge(client, of, Answered("Bern. Zurich.", citations=CITED))
     assert verdict.score is None or 0 <= verdict.score <= 1
 
 
-class TestMindGraph:
-    async def test_what_the_cascade_takes_needs_no_model(self) -> None:
-        verdict, asked = await judged("mindgraph", item("Rome"), "She went to Rome.")
-        assert (verdict.score, verdict.reason, asked) == (1.0, "cascade: containment", [])
-
-    async def test_the_rest_is_asked_as_printed(self) -> None:
-        reply = json.dumps({"correct": True, "reason": "same"})
-        verdict, (asked,) = await judged("mindgraph", item("Rome"), "The Eternal City.", reply)
-        assert verdict.score == 1.0
-        assert asked == prompts.MINDGRAPH.render(
-            question="Where did Ann go?", gold="Rome", predicted="The Eternal City."
-        )
-
-    async def test_the_prompt_alone_is_asked_of_everything(self) -> None:
-        reply = json.dumps({"correct": False, "reason": "strict"})
-        verdict, asked = await judged("mindgraph_prompt", item("Rome"), "Rome", reply)
-        assert (verdict.score, len(asked)) == (0.0, 1)
-
-    @pytest.mark.parametrize(("said", "score"), [("(B)", 1.0), ("A", 0.0), ("Hm", 0.0)])
-    async def test_a_choice_is_letter_against_letter(self, said: str, score: float) -> None:
-        verdict, asked = await judged("mindgraph", item("B", choices=COLOURS), said)
-        assert (verdict.score, asked) == (score, [])
+async def test_mindgraphs_cascade_needs_no_model_and_the_rest_is_asked_as_printed() -> None:
+    verdict, asked = await judged("mindgraph", item("Rome"), "To Rome.")
+    assert (verdict.score, verdict.reason, asked) == (1.0, "cascade: containment", [])
+    reply = json.dumps({"correct": True, "reason": "same"})
+    verdict, asked = await judged("mindgraph", item("Rome"), "The Eternal City.", reply)
+    given = {"question": "Where did Ann go?", "gold": "Rome", "predicted": "The Eternal City."}
+    assert (verdict.score, asked) == (1.0, [prompts.MINDGRAPH.render(**given)])
+    verdict, asked = await judged("mindgraph_prompt", item("Rome"), "Rome", reply)
+    assert (verdict.score, len(asked)) == (1.0, 1)
 
 
-class TestHgMem:
-    @staticmethod
-    def evaluation(level: int, score: int) -> str:
-        return json.dumps({"level": level, "score": score, "explanation": "Most of it."})
+@pytest.mark.parametrize(("said", "score"), [("(B)", 1.0), ("A", 0.0), ("Hm", None)])
+async def test_mindgraphs_choice_is_letter_against_letter(said: str, score: float | None) -> None:
+    verdict, asked = await judged("mindgraph", item("B", choices=COLOURS), said)
+    assert (verdict.score, asked) == (score, [])
 
-    @pytest.mark.parametrize("name", ["hgmem_comprehensiveness", "hgmem_diversity"])
-    async def test_a_score_within_its_level(self, name: str) -> None:
-        of = item(passage="Ann went to Rome by train.")
-        verdict, (asked,) = await judged(name, of, "By train.", self.evaluation(4, 75))
-        assert (verdict.score, verdict.reason) == (0.75, "Most of it.")
-        printed = (
-            JUDGES[name]
-            .prompts[0]
-            .render(paragraph=of.passage, question=of.question.text, response="By train.")
-        )
-        assert asked == printed + prompts.EVALUATION_AS_JSON.text
 
-    @pytest.mark.parametrize(
-        ("level", "score", "holds"),
-        [
-            (1, 0, True),
-            (1, 20, True),
-            (2, 20, True),
-            (5, 100, True),
-            (4, 59, False),
-            (1, 21, False),
-        ],
+@pytest.mark.parametrize(("option", "score"), [("B", 1.0), ("A", 0.0), ("none", None)])
+async def test_a_choice_in_free_words_is_read_under_a_constraint(
+    option: str, score: float | None
+) -> None:
+    reply = json.dumps({"option": option})
+    verdict, (asked,) = await judged(
+        "choice", item("B", choices=COLOURS), "I guess it is red.", reply
     )
-    async def test_the_levels_have_their_scores(self, level: int, score: int, holds: bool) -> None:
-        of = item(passage="Ann went to Rome by train.")
-        replies = [self.evaluation(level, score)] * 5
-        verdict, _ = await judged("hgmem_diversity", of, "By train.", *replies)
-        assert verdict.score == (score / 100 if holds else None)
+    assert verdict.score == score
+    assert "(A) the blue one\n(B) the red one" in asked
+    verdict, _ = await judged("choice", item("B", choices=COLOURS), "x", *['{"option": "C"}'] * 5)
+    assert verdict.score is None
 
 
-class TestLocomo:
-    @pytest.mark.parametrize("told", [{"labels": {"category": "5"}}, {"category": "5"}])
-    async def test_an_adversarial_question_wants_an_abstention(self, told: dict[str, Any]) -> None:
-        of = item("a trap", **told)
-        verdict, (asked,) = await judged("locomo", of, "Not mentioned.", yes())
-        assert verdict.score == 1.0
-        assert begins_as(asked, prompts.ABSTENTION)
-        assert "a trap" not in asked
+@pytest.mark.parametrize("name", ["hgmem_comprehensiveness", "hgmem_diversity"])
+@pytest.mark.parametrize(("level", "score"), [(4, 75), (3, 65), (1, 100), (2, 20)])
+async def test_hgmems_score_is_what_is_given_whatever_its_level(
+    name: str, level: int, score: int
+) -> None:
+    of = item(passage="Ann went to Rome by train.")
+    reply = json.dumps({"level": level, "score": score, "explanation": "Most of it."})
+    verdict, (asked,) = await judged(name, of, "By train.", reply)
+    assert (verdict.score, verdict.reason) == (score / 100, "Most of it.")
+    given = {"paragraph": of.passage, "question": of.question.text, "response": "By train."}
+    printed = JUDGES[name].prompts[0].render(**given)
+    assert asked == printed + prompts.EVALUATION_AS_JSON.text
 
 
-class TestLongMemEval:
-    @pytest.mark.parametrize(
-        ("category", "prompt"),
-        [
-            ("single-session-user", prompts.REMEMBERED),
-            ("single-session-assistant", prompts.REMEMBERED),
-            ("multi-session", prompts.REMEMBERED),
-            ("temporal-reasoning", prompts.TEMPORAL),
-            ("knowledge-update", prompts.KNOWLEDGE_UPDATE),
-            ("single-session-preference", prompts.PREFERENCE),
-        ],
-    )
-    async def test_each_type_has_its_template(self, category: str, prompt: Prompt) -> None:
-        verdict, (asked,) = await judged("longmemeval", item("18", category=category), "19", yes())
-        assert verdict.score == 1.0
-        assert asked == prompt.render(question="Where did Ann go?", gold="18", answer="19")
+@pytest.mark.parametrize(
+    ("reply", "score"), [("Yes.", 1.0), ("no", 0.0), ("I would say yes", 1.0), ("Perhaps", 0.0)]
+)
+async def test_longmemevals_own_prompt_is_asked_and_read_as_its_script_does(
+    reply: str, score: float
+) -> None:
+    engine = ScriptedEngine([reply])
+    judge, of = JUDGES["longmemeval_official"], item("Rome", judge_prompt=OFFICIAL)
+    verdict = await judge.judge(Client(engine, MemoryCallLog()), of, Answered("{gold}"))
+    [request] = engine.requests
+    assert (verdict.score, verdict.reply) == (score, reply)
+    assert request.messages[-1].content == "Q: Where did Ann go? A: Rome M: {gold}"
+    assert (request.sampling.max_tokens, request.json_schema) == (10, None)
+    assert judge.official
 
-    async def test_the_templates_differ_by_what_they_forgive(self) -> None:
-        assert "one more or one less" in prompts.TEMPORAL.text
-        assert "one more or one less" not in prompts.REMEMBERED.text
-        assert "held before" in prompts.KNOWLEDGE_UPDATE.text
-        assert "Rubric: {gold}" in prompts.PREFERENCE.text
 
-    async def test_an_id_in_abs_wants_an_abstention_whatever_its_type(self) -> None:
-        of = item("She never told.", id="q7_abs", category="temporal-reasoning")
-        _, (asked,) = await judged("longmemeval", of, "It is not known.", yes())
-        assert begins_as(asked, prompts.ABSTENTION)
-        assert "Why it cannot be answered: She never told." in asked
+@pytest.mark.parametrize(("label", "score"), [("CORRECT", 1.0), ("WRONG", 0.0)])
+async def test_mem0s_own_prompt_gives_a_label(label: str, score: float) -> None:
+    of = item("Rome", judge_prompt=OFFICIAL)
+    verdict, (asked,) = await judged("locomo_mem0", of, "Bern", json.dumps({"label": label}))
+    assert (verdict.score, asked) == (score, "Q: Where did Ann go? A: Rome M: Bern")
 
-    async def test_another_type_is_no_verdict(self) -> None:
-        verdict, asked = await judged("longmemeval", item("x", category="other"), "x")
-        assert (verdict.score, asked) == (None, [])
-        assert "other" in verdict.reason
+
+@pytest.mark.parametrize("told", [{"labels": {"category": "5"}}, {"category": "5"}])
+async def test_locomos_adversarial_questions_want_an_abstention(told: dict[str, Any]) -> None:
+    verdict, (asked,) = await judged("locomo", item("a trap", **told), "Not mentioned.", yes())
+    assert verdict.score == 1.0
+    assert begins_as(asked, prompts.ABSTENTION)
+    assert "a trap" not in asked
+
+
+@pytest.mark.parametrize(
+    ("category", "prompt"),
+    [
+        ("single-session-user", prompts.REMEMBERED),
+        ("single-session-assistant", prompts.REMEMBERED),
+        ("multi-session", prompts.REMEMBERED),
+        ("temporal-reasoning", prompts.TEMPORAL),
+        ("knowledge-update", prompts.KNOWLEDGE_UPDATE),
+        ("single-session-preference", prompts.PREFERENCE),
+    ],
+)
+async def test_each_type_of_longmemeval_has_its_template(category: str, prompt: Prompt) -> None:
+    verdict, (asked,) = await judged("longmemeval", item("18", category=category), "19", yes())
+    assert verdict.score == 1.0
+    assert asked == prompt.render(question="Where did Ann go?", gold="18", answer="19")
+
+
+async def test_longmemevals_ids_in_abs_want_an_abstention_and_other_types_are_none() -> None:
+    of = item("She never told.", id="q7_abs", category="temporal-reasoning")
+    _, (asked,) = await judged("longmemeval", of, "It is not known.", yes())
+    assert begins_as(asked, prompts.ABSTENTION)
+    assert "Why it cannot be answered: She never told." in asked
+    verdict, asked_ = await judged("longmemeval", item("x", category="other"), "x")
+    assert (verdict.score, asked_) == (None, [])
 
 
 @pytest.mark.parametrize("said", ["Monica", "Monica."])
@@ -211,70 +208,43 @@ async def test_dialsim_takes_the_reference_itself_without_a_model(said: str) -> 
     assert (verdict.score, asked) == (1.0, [])
 
 
-class TestCitationSupport:
-    async def test_it_is_the_share_of_sentences(self) -> None:
-        answered = Answered(
-            "Ann went to Rome. She flew.",
-            citations=({"quote": "Ann is in Rome.", "verbatim": True},),
-        )
-        replies = [
-            json.dumps({"reason": reason, "supported": supported})
-            for reason, supported in (("Rome is named.", True), ("No word of a flight.", False))
-        ]
-        verdict, asked = await judged("citation_support", item(), answered, *replies)
-        assert verdict.score == 0.5
-        assert verdict.reason == "Rome is named. No word of a flight."
-        assert ["Ann went to Rome." in text for text in asked] == [True, False]
-        assert all("[1] Ann is in Rome." in text for text in asked)
-
-    async def test_one_sentence_that_is_not_judged_leaves_no_share(self) -> None:
-        answered = Answered("One. Two.", citations=({"quote": "One.", "verbatim": True},))
-        replies = [json.dumps({"reason": "yes", "supported": True}), *["prose"] * 5]
-        verdict, _ = await judged("citation_support", item(), answered, *replies)
-        assert verdict.score is None
+async def test_citation_support_is_the_share_of_sentences_that_were_all_judged() -> None:
+    answered = Answered("Ann went to Rome. She flew.", citations=CITED)
+    replies = [
+        json.dumps({"reason": reason, "supported": supported})
+        for reason, supported in (("Rome is named.", True), ("No word of a flight.", False))
+    ]
+    verdict, asked = await judged("citation_support", item(), answered, *replies)
+    assert (verdict.score, verdict.reason) == (0.5, "Rome is named. No word of a flight.")
+    assert ["Ann went to Rome." in text for text in asked] == [True, False]
+    assert all("[1] Ann is in Rome." in text for text in asked)
+    verdict, _ = await judged("citation_support", item(), answered, replies[0], *["prose"] * 5)
+    assert verdict.score is None
 
 
-class TestPreferring:
-    @staticmethod
-    def reply(place: str) -> str:
-        return json.dumps({"reason": "It says more.", "better": place})
+@pytest.mark.parametrize(("place", "score"), [("first", 1.0), ("second", 0.0), ("neither", 0.5)])
+@pytest.mark.parametrize("of", [item(passage="It rained and blew."), item("Rain.")])
+async def test_the_preferred_place_is_the_score(of: Item, place: str, score: float) -> None:
+    engine = ScriptedEngine([json.dumps({"reason": "It says more.", "better": place})])
+    verdict = await prefer(Client(engine, MemoryCallLog()), of, "It rained.", "It blew.")
+    assert (verdict.score, verdict.reason) == (score, "It says more.")
+    said = engine.requests[0].messages[-1].content
+    assert said.index("It rained.\n") < said.index("It blew.\n")
+    assert (of.passage or of.golds[0]) in said
 
-    @pytest.mark.parametrize(
-        ("place", "score"), [("first", 1.0), ("second", 0.0), ("neither", 0.5)]
-    )
-    @pytest.mark.parametrize("of", [item(passage="It rained and blew."), item("Rain.")])
-    async def test_the_place_is_the_score(self, of: Item, place: str, score: float) -> None:
-        engine = ScriptedEngine([self.reply(place)])
-        verdict = await prefer(Client(engine, MemoryCallLog()), of, "It rained.", "It blew.")
-        assert (verdict.score, verdict.reason) == (score, "It says more.")
-        [request] = engine.requests
-        said = request.messages[-1].content
-        assert said.index("It rained.\n") < said.index("It blew.\n")
-        assert (of.passage or of.golds[0]) in said
 
-    async def test_prose_is_no_preference(self) -> None:
-        client = Client(ScriptedEngine(["The first."] * 5), MemoryCallLog())
-        verdict = await prefer(client, item(passage="x"), "a", "b")
-        assert verdict.score is None
-        assert verdict.reason
-
-    async def test_without_anything_to_judge_by_nothing_is_asked(self) -> None:
-        engine = ScriptedEngine([])
-        verdict = await prefer(Client(engine, MemoryCallLog()), item(), "a", "b")
-        assert (verdict.score, engine.requests) == (None, [])
-        assert "neither a passage nor a gold" in verdict.reason
+async def test_prose_is_no_preference_and_without_anything_to_judge_by_nothing_is_asked() -> None:
+    client = Client(ScriptedEngine(["The first."] * 5), MemoryCallLog())
+    assert (await prefer(client, item(passage="x"), "a", "b")).score is None
+    engine = ScriptedEngine([])
+    verdict = await prefer(Client(engine, MemoryCallLog()), item(), "a", "b")
+    assert (verdict.score, engine.requests) == (None, [])
 
 
 async def test_another_seed_is_another_call() -> None:
-    engine = ScriptedEngine([yes(), no()])
-    client = Client(engine, MemoryCallLog())
+    client = Client(ScriptedEngine([yes(), no()]), MemoryCallLog())
     judge, of, answered = JUDGES["correctness"], item("Rome"), Answered("Roma")
     first = await judge.judge(client, of, answered)
     again = await judge.judge(client, of, answered)
     other = await judge.judge(client, of, answered, sampling=Sampling(max_tokens=400, seed=1))
     assert (first.score, again.score, other.score) == (1.0, 1.0, 0.0)
-
-
-def test_names_are_those_of_the_mapping() -> None:
-    assert all(name == judge.name for name, judge in JUDGES.items())
-    assert all(judge.prompts for judge in JUDGES.values())

@@ -19,13 +19,10 @@ names = st.sampled_from(["entailment", "correctness", "mindgraph"])
 models = st.sampled_from(["a", "b", "c"])
 
 
-def test_one_judge_is_known_by_its_name_alone() -> None:
+def test_one_judge_is_known_by_its_name_alone_and_without_one_nothing_is_asked() -> None:
     (seat,) = seat_panel("entailment", "a", [])
     assert (seat.key, seat.judge, seat.model) == ("entailment", "entailment", "a")
     assert seat.sampling == JUDGING
-
-
-def test_without_a_judge_nothing_is_asked() -> None:
     assert seat_panel(None, None, [], repeats=3) == ()
 
 
@@ -80,15 +77,9 @@ def test_a_line_that_is_none_is_named(tmp_path: Path, line: str) -> None:
     assert "line 2" in caught.value.message
 
 
-def test_a_file_without_answers_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "labels.jsonl"
-    path.write_text("[]")
-    with pytest.raises(InputError):
-        read_labelled(path)
-
-
-def test_two_answers_of_one_id_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows", [[], [{**ROW, "id": "a"}, {**ROW, "id": "a", "answer": "Bern"}]])
+def test_no_answers_and_two_of_one_id_are_refused(tmp_path: Path, rows: object) -> None:
     path = tmp_path / "labels.json"
-    path.write_text(json.dumps([{**ROW, "id": "a"}, {**ROW, "id": "a", "answer": "Bern"}]))
+    path.write_text(json.dumps(rows))
     with pytest.raises(InputError):
         read_labelled(path)

@@ -1,0 +1,78 @@
+"""Judge prompts of the benchmarks' own scripts, put beside the benchmark's files by the user.
+
+    >>> find_judge_prompts(Path("longmemeval"))["temporal-reasoning"]      # doctest: +SKIP
+    'I will give you a question, … Question: {question} …'
+
+A script is parsed, never run: of LongMemEval's ``evaluate_qa.py`` the texts that are called
+``template``, by the question types of their branch (``abstention`` is that of the last), of Mem0's
+``llm_judge.py`` the text ``ACCURACY_PROMPT``. Placeholders are written alike afterwards:
+``{question}``, ``{gold}`` and ``{answer}``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from mgl.benchmarks.files import DataFile, open_file
+from mgl.errors import InputError
+
+__all__ = ["ABSTENTION", "MEM0", "find_judge_prompts"]
+
+ABSTENTION: Final = "abstention"
+MEM0: Final = "llm_judge.py"
+
+
+def find_judge_prompts(folder: Path, name: str) -> tuple[dict[str, str], list[DataFile]]:
+    """Find the prompts of the script ``name`` in a folder, by question type (``""`` if there is one
+    for all), with the file; nothing if it is not there. InputError if it holds none."""
+    if not (folder / name).is_file():
+        return {}, []
+    file = open_file(folder / name)
+    try:
+        tree = ast.parse(file.text)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise InputError(f"{file.path} is not Python: {error}", hint="fetch it again") from error
+    prompts = dict(_of_mem0(tree) if name == MEM0 else _of_longmemeval(tree))
+    if not prompts:
+        raise InputError(
+            f"{file.path} holds no judge prompt that is known",
+            hint="fetch the benchmark's own file",
+        )
+    return prompts, [file]
+
+
+def _of_mem0(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for text in _texts(tree.body, "ACCURACY_PROMPT"):
+        named = text.replace("{gold_answer}", "{gold}").replace("{generated_answer}", "{answer}")
+        yield "", named
+
+
+def _of_longmemeval(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for branch in ast.walk(tree):
+        if isinstance(branch, ast.If):
+            types = [
+                node.value
+                for node in ast.walk(branch.test)
+                if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            ]
+            for text in _texts(branch.body, "template"):
+                yield from ((name, _number(text)) for name in types)
+            for text in _texts(branch.orelse, "template"):
+                yield ABSTENTION, _number(text)
+
+
+def _texts(body: list[ast.stmt], name: str) -> Iterator[str]:
+    for node in body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            target = node.targets[0]
+            if isinstance(target, ast.Name) and target.id == name:
+                yield str(node.value.value)
+
+
+def _number(text: str) -> str:
+    for placeholder in ("{question}", "{gold}", "{answer}"):
+        text = text.replace("{}", placeholder, 1)
+    return text
