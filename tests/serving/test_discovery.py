@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -19,6 +16,8 @@ from mgl.lab import doctor
 from mgl.serving import records
 from mgl.serving.records import ServerRecord, find_server, server_at
 from tests.cli.server import Server, serving, story
+from tests.llm.server import Answered, chat, models
+from tests.llm.server import serving as serving_routes
 from tests.serving.test_records import record_of
 
 MODEL = "qwen2.5-7b-instruct"
@@ -117,97 +116,44 @@ def test_the_key_of_an_own_server_is_known_by_its_url(mgl_home: Path) -> None:
             assert server_at(mgl_home, url) is None
 
 
-class _Refusing(BaseHTTPRequestHandler):
-    """Knows one key, and counts what it is asked."""
-
-    asked: list[str] = []  # noqa: RUF012
-
-    def do_GET(self) -> None:
-        self.asked.append(self.path)
-        known = self.headers["Authorization"] == "Bearer sesame"
-        body = b'{"data": [{"id": "tiny"}]}' if known else b'{"error": "Unauthorized"}'
-        self.send_response(200 if known else 401)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_POST(self) -> None:
-        self.do_GET()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def refusing() -> Iterator[str]:
-    _Refusing.asked.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as listening:
-        Thread(target=listening.serve_forever, args=(0.02,), daemon=True).start()
-        yield f"http://127.0.0.1:{listening.server_port}/v1"
-        listening.shutdown()
-
-
 @pytest.mark.parametrize("named", [True, False])
 def test_a_wrong_key_is_said_once_and_not_tried_again(
-    mgl_home: Path, refusing: str, book: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+    mgl_home: Path, book: Path, monkeypatch: pytest.MonkeyPatch, named: bool
 ) -> None:
     monkeypatch.setenv("MGL_API_KEY", "wrong")
-    options = ("--model", MODEL, "--base-url", refusing) if named else ()
-    with run_by_mgl(mgl_home, record_at(refusing)):
-        result = ask(book, *options)
-    assert result.exit_code == 4
-    assert "error: the server refuses the key (401)" in result.stderr
-    assert "MGL_API_KEY" in result.stderr
-    assert _Refusing.asked == ["/v1/models"] * 2, "for its context, and for the call"
+    with serving_routes({"/v1/models": Answered(401, {"error": "Unauthorized"})}) as refusing:
+        url = f"{refusing.url}/v1"
+        options = ("--model", MODEL, "--base-url", url) if named else ()
+        with run_by_mgl(mgl_home, record_at(url)):
+            result = ask(book, *options)
+        assert result.exit_code == 4
+        assert "MGL_API_KEY" in result.stderr
+        asked = [path for path, _, _ in refusing.seen]
+        assert asked == ["/v1/models"] * 2, "for its context, and for the call"
 
 
 def test_doctor_finds_the_server_with_its_key(
-    mgl_home: Path, refusing: str, monkeypatch: pytest.MonkeyPatch
+    mgl_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "_import_error", lambda _modules: "")
-    with run_by_mgl(mgl_home, record_at(refusing)):
-        found = {check.name: check for check in doctor.examine()}
-    assert found["profile"].detail.startswith(MODEL)
-    assert found["server"].ok
-    assert "serves tiny" in found["server"].detail
-    assert "not needed" in found[f"weights {MODEL}"].detail
-    with run_by_mgl(mgl_home, record_at(refusing, state="restarting", progress="in 4 s")):
-        found = {check.name: check for check in doctor.examine()}
-    assert not found["servers"].ok
-    assert "restarting, in 4 s" in found["servers"].detail
-    found = {check.name: check for check in doctor.examine()}
-    assert "ended without a word" in found["servers"].detail
+    with serving_routes({"/v1/models": models("tiny")}) as server:
+        url = f"{server.url}/v1"
+        with run_by_mgl(mgl_home, record_at(url)):
+            found = {check.name: check for check in doctor.examine()}
+        assert server.seen[-1][1]["Authorization"].lower() == "bearer sesame"
+        assert found["profile"].detail.startswith(MODEL)
+        assert found["server"].ok
+        with run_by_mgl(mgl_home, record_at(url, state="restarting", progress="in 4 s")):
+            found = {check.name: check for check in doctor.examine()}
+        assert not found["servers"].ok
+    assert "servers" in {check.name for check in doctor.examine()}, "what is left is said once"
     assert "servers" not in {check.name for check in doctor.examine()}
 
 
-class _Adapting(_Refusing):
-    def do_GET(self) -> None:
-        served: list[dict[str, Any]] = [
-            {"id": MODEL, "parent": None},
-            {"id": "tales", "parent": MODEL},
-            {"id": "others", "parent": "another"},
-        ]
-        self._send({"data": served}, 200 if self.path == "/v1/models" else 404)
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        said = {"message": {"content": "Hm."}, "finish_reason": "stop"}
-        self._send({"choices": [said]}, 200)
-
-    def _send(self, value: dict[str, Any], status: int) -> None:
-        body = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
 def test_an_adapter_that_the_server_has_not_is_refused(book: Path) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Adapting) as listening:
-        Thread(target=listening.serve_forever, args=(0.02,), daemon=True).start()
-        url = f"http://127.0.0.1:{listening.server_port}/v1"
+    listed = models(MODEL)
+    listed["data"] += [{"id": "tales", "parent": MODEL}, {"id": "others", "parent": "another"}]
+    with serving_routes({"/v1/models": listed, "/v1/chat/completions": chat("Hm.")}) as server:
         for adapter in ("others", "nothing", MODEL):
-            result = ask(book, "--model", MODEL, "--base-url", url, "--adapter", adapter)
-            assert result.exit_code == 4
-            assert f"has no adapter {adapter} of {MODEL}; it has tales" in result.stderr
-        listening.shutdown()
+            options = ("--base-url", f"{server.url}/v1", "--adapter", adapter)
+            assert ask(book, "--model", MODEL, *options).exit_code == 4
