@@ -8,21 +8,13 @@ out is used.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    RootModel,
-    TypeAdapter,
-    WithJsonSchema,
-    create_model,
-)
+from pydantic import BaseModel, Field, RootModel, TypeAdapter, WithJsonSchema, create_model
 
 from mgl.llm.base import LLM, Message
 from mgl.llm.concurrency import for_each
@@ -30,9 +22,9 @@ from mgl.llm.constraints import index_set, max_chars
 from mgl.llm.prompting import fit_texts
 from mgl.llm.replies import REPAIR
 from mgl.memories.base import Tools
-from mgl.memories.log import Draft
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.edits import Describe, Edit
+from mgl.memories.mnemis.edits import Describe, EditDraft
+from mgl.memories.mnemis.extract import StrictReply
 from mgl.memories.mnemis.layers import (
     SHOWN_CHILDREN,
     CategoryDraft,
@@ -60,18 +52,14 @@ NAME_LENGTH, FEWEST, EXAMPLES = 48, 4, 5
 CHILDREN, FEWER_CHILDREN, TAGS, TOKENS, AT_ONCE = 30, 12, 5, 200, 32
 
 
-class _Item(BaseModel):
+class _Item(StrictReply):
     """Appendix E's output format. The indexes are checked by ``layers``."""
-
-    model_config = ConfigDict(extra="forbid")
 
     category: Annotated[str, Field(min_length=1), max_chars(NAME_LENGTH)]
     indexes: list[int]
 
 
-class _Described(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Described(StrictReply):
     summary: Annotated[str, Field(min_length=1), max_chars(320)]
     tags: Annotated[
         list[Annotated[str, Field(min_length=1), max_chars(32)]],
@@ -92,35 +80,27 @@ class _Sorted:
 
 
 async def form_by_model(
-    tools: Tools,
-    draft: Draft[Edit, State],
-    nodes: Sequence[Node],
-    layer: int,
-    config: MnemisConfig,
-    again: Sequence[Node] = (),
-) -> Forming:
-    """Categorise nodes of the layer below, and offer some that have a place ``again``.
+    tools: Tools, draft: EditDraft, forming: Forming, config: MnemisConfig
+) -> None:
+    """Have the model put the nodes of a layer into categories, batch by batch.
 
     The draft gets rows of what could not be used. Raises what ``propose`` raises.
     """
-    state, forming = draft.state, Forming(draft.state, layer)
-    example = _example(state, layer - 1)
-    placed = {node.id for node in again}
-    batches = _split([*nodes, *again], config.batch)
+    example = _example(draft.state, forming.layer - 1)
+    batches = _split(forming.nodes, config.batch)
     for done, batch in enumerate(batches, start=1):
-        free = {index for index, node in enumerate(batch) if node.id in placed}
         known = forming.find_similar(batch, config.shown)
-        messages = _build_messages(batch, known, layer, example)
+        messages = _build_messages(batch, known, forming.layer, example)
         first = await _propose_groups(tools.llm, messages, len(batch), config, "categorise")
         if first.reply is None:
             draft.fail(first.stage, first.problem)
         else:
-            made = await _sort(tools.llm, first, messages, batch, free, forming, config)
+            made = await _sort(tools.llm, first, messages, batch, forming, config)
             keys = {group.key: made.call_key for group, _ in made.refused}
-            put_refused(draft, made.refused, batch, layer, keys)
-            forming.add(made.groups, batch, made.call_key)
-        tools.observer.progress(f"categories of layer {layer}", done, len(batches))
-    return forming
+            put_refused(draft, made.refused, batch, forming.layer, keys)
+            for group in made.groups:
+                forming.add(group, batch, made.call_key)
+        tools.observer.progress(f"categories of layer {forming.layer}", done, len(batches))
 
 
 async def _sort(
@@ -128,12 +108,12 @@ async def _sort(
     first: Proposal[Any],
     messages: Sequence[Message],
     nodes: Sequence[Node],
-    free: Collection[int],
     forming: Forming,
     config: MnemisConfig,
 ) -> _Sorted:
     """Return what can be used of a reply; one that breaks rules is asked for again, once."""
     names, known = [node.name for node in nodes], forming.offered
+    free = {index for index, node in enumerate(nodes) if node.id in forming.placed}
     groups = _groups(first)
     made = _Sorted(*repair_groups(groups, names, known), first.call_key)
     problems = find_violations(groups, names, known, config.compression, free)
@@ -214,7 +194,7 @@ def _split(nodes: Sequence[Node], most: int) -> list[Sequence[Node]]:
 
 async def describe_categories(
     tools: Tools,
-    draft: Draft[Edit, State],
+    draft: EditDraft,
     ids: Sequence[str],
     config: MnemisConfig,
     *,
@@ -273,7 +253,7 @@ async def _propose_descriptions(
         )
         prompt = DESCRIBE_SEVERAL.render(categories=blocks)
         fields: Any = {category.id: (_Described, ...) for category in some}
-        schema = create_model("described", __config__=ConfigDict(extra="forbid"), **fields)
+        schema = create_model("described", __base__=StrictReply, **fields)
     sampling = config.sampling(budget)
     return await propose(llm, prompt, schema, sampling=sampling, stage="describe_category")
 

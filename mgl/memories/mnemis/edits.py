@@ -13,7 +13,7 @@ from functools import reduce
 from itertools import takewhile
 from typing import Final, TypeVar
 
-from mgl.memories.log import FORGET, Vocabulary
+from mgl.memories.log import FORGET, Draft, Vocabulary
 from mgl.memories.mnemis.state import (
     EMPTY,
     Category,
@@ -154,8 +154,11 @@ Edit = (
 )
 
 
+EditDraft = Draft[Edit, State]
+
+
 def apply(state: State, edit: Edit) -> State:
-    """Return the state after one edit; ValueError for an edit that does not fit it."""
+    """Return the state after one edit; KeyError or ValueError for an edit that does not fit it."""
     match edit:
         case AddEpisode(episode=episode):
             number = episode.number
@@ -167,34 +170,35 @@ def apply(state: State, edit: Edit) -> State:
                 kept=state.lookups.add_episode(episode),
             )
         case AddEntity(id=new, name=name, mention=mention):
-            _check_new(state, new)
             _check(mention.episode in state.episodes, f"{new} is in no episode")
-            return replace(
-                state,
-                entities=state.entities.put(new, Entity(new, (name,), (mention,))),
-                counts=_count(state, new),
-                kept=state.lookups.add_name(name, new),
-            )
+            kept = state.lookups.add_name(name, new)
+            return replace(_add(state, Entity(new, (name,), (mention,))), kept=kept)
         case Repeat():
             return _repeat(state, edit)
-        case Describe():
-            return _describe(state, edit)
-        case AddFact():
-            return _add_fact(state, edit)
+        case Describe(id=known, summary=summary, tags=tags):
+            state = replace(state, stale=state.stale - {known})
+            return state.put(replace(state.node(known), summary=summary, tags=tags))
+        case AddFact(id=new, mention=mention, valid_at=begin, invalid_at=end):
+            _check(mention.episode in state.episodes, f"{new} is in no episode")
+            ends = {edit.source, edit.target} & state.entities.keys()
+            _check(len(ends) == 2, "it joins no two entities")
+            _check(_is_ordered(begin, end), f"{new} ends before it begins")
+            fact = Fact(new, edit.source, edit.target, edit.text, (mention,), begin, end)
+            return replace(_add(state, fact), kept=state.lookups.add_fact(fact))
         case Close(id=known, invalid_at=end):
-            _check(known in state.facts, f"there is no {known}")
             fact = state.facts[known]
             _check(_is_ordered(fact.valid_at, end), f"{known} would end before it begins")
-            return replace(state, facts=state.facts.put(known, replace(fact, invalid_at=end)))
-        case PutCategory():
-            return _put_category(state, edit)
+            return state.put(replace(fact, invalid_at=end))
+        case PutCategory(id=new, layer=layer, name=name, children=children):
+            _check(bool(children), f"{new} has no children")
+            _check(len(set(children)) == len(children), f"{new} has a child twice")
+            _check_below(state, layer, children)
+            return _add(state, Category(new, layer, name, children))
         case Assign(category=known, child=child):
-            _check(known in state.categories, f"there is no {known}")
             category = state.categories[known]
-            _check(_are_below(state, category.layer, (child,)), f"{child} is not below {known}")
+            _check_below(state, category.layer, (child,))
             _check(child not in category.children, f"{child} is in {known}")
-            category = replace(category, children=(*category.children, child))
-            return replace(state, categories=state.categories.put(known, category))
+            return state.put(replace(category, children=(*category.children, child)))
         case DropHierarchy():
             left = state.stale - state.categories.keys()
             return replace(state, categories=Table(), stale=left)
@@ -202,12 +206,10 @@ def apply(state: State, edit: Edit) -> State:
             return replace(state, categorised=count)
         case Forget():
             return _forget(state, edit)
-        case Restore(node=Entity() as node):
-            return replace(state, entities=state.entities.put(node.id, node), kept=None)
-        case Restore(node=Fact() as fact):
-            return replace(state, facts=state.facts.put(fact.id, fact), kept=None)
-        case Restore(node=category):
-            return replace(state, categories=state.categories.put(category.id, category))
+        case Restore(node=Category() as category):
+            return state.put(category)
+        case Restore(node=node):
+            return replace(state.put(node), kept=None)
 
 
 def replay(edits: Iterable[Edit], state: State = EMPTY) -> State:
@@ -215,21 +217,30 @@ def replay(edits: Iterable[Edit], state: State = EMPTY) -> State:
     return reduce(apply, edits, state)
 
 
-def _count(state: State, new: str) -> Table[str, int]:
-    return state.counts.put(new[0], int(new[1:]))
+def _add(state: State, node: Entity | Fact | Category) -> State:
+    """Add a node; its id is the next of its letter, or a later one where others were dropped."""
+    letter, number = node.id[0], int(node.id[1:])
+    _check(number > state.counts.get(letter, 0), f"{node.id} was given before")
+    return replace(state.put(node), counts=state.counts.put(letter, number))
 
 
-def _check_new(state: State, new: str) -> None:
-    """An id is the next of its letter, or a later one where a deletion dropped others."""
-    _check(int(new[1:]) > state.counts.get(new[0], 0), f"{new} was given before")
+def _repeat(state: State, edit: Repeat) -> State:
+    _check(edit.mention.episode in state.episodes, f"{edit.id} is in no episode")
+    if edit.id in state.facts:
+        fact = state.facts[edit.id]
+        return state.put(replace(fact, mentions=_add_mention(fact.mentions, edit.mention)))
+    entity = state.entities[edit.id]
+    entity = replace(entity, mentions=_add_mention(entity.mentions, edit.mention))
+    if edit.name is None or edit.name in entity.names:
+        return state.put(entity)
+    state = replace(state, kept=state.lookups.add_name(edit.name, edit.id))
+    return state.put(replace(entity, names=(*entity.names, edit.name)))
 
 
 def _forget(state: State, edit: Forget) -> State:
     dropped = frozenset(edit.dropped)
 
     def drop(known: Table[str, ItemT]) -> Table[str, ItemT]:
-        if dropped.isdisjoint(known):
-            return known
         return Table({name: node for name, node in known.items() if name not in dropped})
 
     return replace(
@@ -237,74 +248,20 @@ def _forget(state: State, edit: Forget) -> State:
         entities=drop(state.entities),
         facts=drop(state.facts),
         categories=drop(state.categories),
-        counts=Table(edit.counts),
+        counts=Table(dict(edit.counts)),
         stale=frozenset(edit.stale),
         categorised=None,
         kept=None,
     )
 
 
-def _repeat(state: State, edit: Repeat) -> State:
-    known = edit.id
-    _check(edit.mention.episode in state.episodes, f"{known} is in no episode")
-    if known in state.facts:
-        fact = state.facts[known]
-        fact = replace(fact, mentions=_add_mention(fact.mentions, edit.mention))
-        return replace(state, facts=state.facts.put(known, fact))
-    _check(known in state.entities, f"there is no {known}")
-    entity = state.entities[known]
-    entity = replace(entity, mentions=_add_mention(entity.mentions, edit.mention))
-    kept = state.kept
-    if edit.name is not None and edit.name not in entity.names:
-        entity = replace(entity, names=(*entity.names, edit.name))
-        kept = state.lookups.add_name(edit.name, known)
-    return replace(state, entities=state.entities.put(known, entity), kept=kept)
-
-
-def _describe(state: State, edit: Describe) -> State:
-    known = edit.id
-    state = replace(state, stale=state.stale - {known})
-    if known in state.entities:
-        entity = replace(state.entities[known], summary=edit.summary, tags=edit.tags)
-        return replace(state, entities=state.entities.put(known, entity))
-    _check(known in state.categories, f"there is no {known}")
-    category = replace(state.categories[known], summary=edit.summary, tags=edit.tags)
-    return replace(state, categories=state.categories.put(known, category))
-
-
-def _add_fact(state: State, edit: AddFact) -> State:
-    _check_new(state, edit.id)
-    _check(edit.mention.episode in state.episodes, f"{edit.id} is in no episode")
-    ends = {edit.source, edit.target}
-    _check(
-        len(ends) == 2 and all(end in state.entities for end in ends), "it joins no two entities"
-    )
-    _check(_is_ordered(edit.valid_at, edit.invalid_at), f"{edit.id} ends before it begins")
-    said = edit.text, (edit.mention,), edit.valid_at, edit.invalid_at
-    fact = Fact(edit.id, edit.source, edit.target, *said)
-    return replace(
-        state,
-        facts=state.facts.put(edit.id, fact),
-        counts=_count(state, edit.id),
-        kept=state.lookups.add_fact(fact),
-    )
-
-
-def _put_category(state: State, edit: PutCategory) -> State:
-    _check_new(state, edit.id)
-    _check(edit.layer > 0 and bool(edit.children), f"{edit.id} has no children")
-    _check(len(set(edit.children)) == len(edit.children), f"{edit.id} has a child twice")
-    _check(_are_below(state, edit.layer, edit.children), f"{edit.id} has children of another layer")
-    category = Category(edit.id, edit.layer, edit.name, edit.children)
-    categories = state.categories.put(edit.id, category)
-    return replace(state, categories=categories, counts=_count(state, edit.id))
-
-
-def _are_below(state: State, layer: int, children: Iterable[str]) -> bool:
-    if layer == 1:
-        return all(child in state.entities for child in children)
+def _check_below(state: State, layer: int, children: Iterable[str]) -> None:
+    """Raise ValueError unless children are nodes of the layer below."""
     known = state.categories
-    return all(child in known and known[child].layer == layer - 1 for child in children)
+    for child in children:
+        is_below = child in state.entities if layer == 1 else child in known
+        is_below = is_below and (layer == 1 or known[child].layer == layer - 1)
+        _check(is_below, f"{child} is not below layer {layer}")
 
 
 def _is_ordered(begin: datetime | None, end: datetime | None) -> bool:

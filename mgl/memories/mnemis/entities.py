@@ -16,16 +16,15 @@ from typing import Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, Field, create_model
 
 from mgl.llm.constraints import max_chars, number, one_of
 from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, mentions
-from mgl.memories.log import Draft
-from mgl.memories.mnemis.edits import AddEntity, Describe, Edit, Repeat, turns_of
+from mgl.memories.mnemis.edits import AddEntity, Describe, EditDraft, Repeat, turns_of
 from mgl.memories.mnemis.episodes import clip
-from mgl.memories.mnemis.extract import EpisodeReader, Part, in_batches
+from mgl.memories.mnemis.extract import EpisodeReader, Part, StrictReply, compare, in_batches
 from mgl.memories.mnemis.prompts import MORE_NAMES, NAMES, SAME_ENTITIES, SUMMARIES
-from mgl.memories.mnemis.state import Entity, Mention, State, key_of
+from mgl.memories.mnemis.state import Entity, Mention, key_of
 from mgl.memories.propose import Proposal
 from mgl.retrieval.base import Embedder, Hit
 from mgl.retrieval.lexical import LexicalIndex, all_stems
@@ -44,15 +43,11 @@ _NAME_CHARS, _SUMMARY_CHARS, _TAG_CHARS, _TAGS = 60, 240, 24, 3
 _FIRST_PERSON: Final = frozenset("i me my mine myself i'm user speaker narrator".split())
 
 
-class _Reply(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Names(_Reply):
+class Names(StrictReply):
     entities: list[str]
 
 
-class _Summary(_Reply):
+class _Summary(StrictReply):
     src: int
     summary: Annotated[str, max_chars(_SUMMARY_CHARS)]
     tags: Annotated[
@@ -66,10 +61,14 @@ NamesOfParts = Sequence[Sequence[Proposal[Names]]]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A name in an episode, with the first and the last sentence that it stands in."""
+    """A name in an episode, with the first and the last sentence that it stands in.
+
+    ``rejected`` or ``repaired`` say why it is not kept, or was changed.
+    """
 
     name: str
-    at: Part
+    at: Part = (0, 0)
+    rejected: str | None = None
     repaired: str | None = None
     call_key: str | None = None
 
@@ -78,38 +77,27 @@ class Found:
         return key_of(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class CleanName:
-    """A name as it is kept; ``rejected`` or ``repaired`` say why it is not, or was changed."""
-
-    name: str
-    rejected: str | None = None
-    repaired: str | None = None
-
-
-def check_name(said: str, speaker: str) -> CleanName:
+def check_name(said: str, speaker: str) -> Found:
     """Clean a name that a model gave, or reject it.
 
     ``speaker`` is whose words name it, "" if unknown: first persons and "user" are that speaker.
 
-    >>> check_name("“The  Louvre”", "Ann")
-    CleanName(name='The Louvre', rejected=None, repaired='name_cleaned')
-    >>> check_name("I", "Ann")
-    CleanName(name='Ann', rejected=None, repaired='speaker')
+    >>> check_name("“The  Louvre”", "Ann").name, check_name("I", "Ann").name
+    ('The Louvre', 'Ann')
     """
     shown = " ".join(said[:REJECTED_CHARS].encode("utf-8", "replace").decode().split())
     if len(said) > 4 * NAME_CHARS or len(name := clean_name(said)) > NAME_CHARS:
-        return CleanName(shown, rejected="name_too_long")
+        return Found(shown, rejected="name_too_long")
     key = key_of(name)
     if not key:
-        return CleanName(shown, rejected="no_name")
+        return Found(shown, rejected="no_name")
     if key in _FIRST_PERSON and key != key_of(speaker):
         if clean_name(speaker):
-            return CleanName(clean_name(speaker), repaired="speaker")
-        return CleanName(name, rejected="pronoun")
+            return Found(clean_name(speaker), repaired="speaker")
+        return Found(name, rejected="pronoun")
     if key in PRONOUNS:
-        return CleanName(name, rejected="pronoun")
-    return CleanName(name, repaired=None if name == said else "name_cleaned")
+        return Found(name, rejected="pronoun")
+    return Found(name, repaired=None if name == said else "name_cleaned")
 
 
 def is_said(name: str, text: str) -> bool:
@@ -135,63 +123,52 @@ def _names_schema(most: int) -> type[Names]:
     return create_model("names", __base__=Names, entities=(names, ...))
 
 
-def find_names(
-    reader: EpisodeReader, draft: Draft[Edit, State], number: int, replies: NamesOfParts
-) -> list[Found]:
+def find_names(reader: EpisodeReader, draft: EditDraft, replies: NamesOfParts) -> list[Found]:
     """Return the names in an episode, each once: its speakers, then what the model named."""
     found: dict[str, Found] = {}
     for src, speaker in enumerate(reader.passage.speakers, 1):
         name = check_name(speaker, speaker)
         if name.rejected is None:
-            found.setdefault(key_of(name.name), Found(name.name, (src, src)))
+            found.setdefault(name.key, Found(name.name, (src, src)))
     for part, proposals in zip(reader.parts, replies, strict=True):
+        speakers = set(reader.passage.speakers[part[0] - 1 : part[1]])
+        speaker = speakers.pop() if len(speakers) == 1 else ""
         for proposal in proposals:
             if proposal.reply is None:
                 draft.fail(proposal.stage, proposal.problem)
                 continue
             for said in proposal.reply.entities:
-                name = _check_said(reader, part, said)
-                if name.rejected is not None:
-                    edit = AddEntity("", name.name, Mention(number, reader.passage.span(*part)))
-                    draft.put(edit, rejected=name.rejected, call_key=proposal.call_key)
+                name = replace(check_name(said, speaker), call_key=proposal.call_key)
+                if name.rejected is None and not is_said(name.name, reader.words):
+                    name = replace(name, rejected="not_said")
+                if name.rejected is None:
+                    found.setdefault(name.key, _locate(reader, part, name))
                     continue
-                at, repaired = _locate(reader, part, name.name)
-                one = Found(name.name, at, name.repaired or repaired, proposal.call_key)
-                found.setdefault(one.key, one)
+                mention = Mention(reader.episode.number, reader.passage.span(*part))
+                edit = AddEntity("", name.name, mention)
+                draft.put(edit, rejected=name.rejected, call_key=name.call_key)
     return list(found.values())
 
 
-def _check_said(reader: EpisodeReader, part: Part, said: str) -> CleanName:
-    speakers = set(reader.passage.speakers[part[0] - 1 : part[1]])
-    name = check_name(said, speakers.pop() if len(speakers) == 1 else "")
-    if name.rejected is None and not is_said(name.name, reader.words):
-        return replace(name, rejected="not_said")
-    return name
-
-
-def _locate(reader: EpisodeReader, part: Part, name: str) -> tuple[Part, str | None]:
-    """Return the sentence that has a name, or most of its words; else the whole part."""
-    first, last = part
-    quotes = {n: reader.passage.quote(n) for n in range(first, last + 1)}
+def _locate(reader: EpisodeReader, part: Part, name: Found) -> Found:
+    """Return a name with the sentence that has it, or most of its words; else the whole part."""
+    quotes = {n: reader.passage.quote(n) for n in range(part[0], part[1] + 1)}
     for place, quote in quotes.items():
-        if mentions(name, quote):
-            return (place, place), None
-    words = set(key_of(name).split())
+        if mentions(name.name, quote):
+            return replace(name, at=(place, place))
+    words = set(name.key.split())
     shared = {n: len(words & set(key_of(quote).split())) for n, quote in quotes.items()}
     best = max(shared, key=lambda n: shared[n])
-    return ((best, best), "sentence_guessed") if shared[best] else (part, "no_sentence")
+    if shared[best]:
+        return replace(name, at=(best, best), repaired=name.repaired or "sentence_guessed")
+    return replace(name, at=part, repaired=name.repaired or "no_sentence")
 
 
 # Matching
 
 
 async def match_names(
-    reader: EpisodeReader,
-    embedder: Embedder,
-    draft: Draft[Edit, State],
-    number: int,
-    found: Sequence[Found],
-    speakers: frozenset[str],
+    reader: EpisodeReader, draft: EditDraft, found: Sequence[Found], speakers: frozenset[str]
 ) -> dict[str, Part]:
     """Put names into the state, as known entities or as new ones.
 
@@ -200,34 +177,30 @@ async def match_names(
     """
     known = draft.state.lookups.entities
     unknown = {f"n{place}": each for place, each in enumerate(found, 1) if each.key not in known}
-    matched = await _ask_matches(reader, embedder, draft, unknown, speakers)
-    labels = {each.key: label for label, each in unknown.items()}
+    matched = await _ask_matches(reader, draft, unknown, speakers)
     ids: dict[str, Part] = {}
     placed: dict[str, str] = {}
-    for each in found:
-        mention = Mention(number, reader.passage.span(*each.at))
-        label = labels.get(each.key, "")
+    for place, each in enumerate(found, 1):
+        mention = Mention(reader.episode.number, reader.passage.span(*each.at))
+        label = f"n{place}"
         target, call_key = matched.get(label, (NEW, each.call_key))
-        edit: Edit
+        edit: AddEntity | Repeat
         if each.key in known:
-            identity = known[each.key]
-            edit = Repeat(identity, mention)
+            edit = Repeat(known[each.key], mention)
         elif target != NEW:
-            identity = placed.get(target, target)
-            edit = Repeat(identity, mention, each.name)
+            edit = Repeat(placed.get(target, target), mention, each.name)
         else:
-            identity = draft.state.next_id("e")
-            edit, call_key = AddEntity(identity, each.name, mention), each.call_key
+            edit = AddEntity(draft.state.next_id("e"), each.name, mention)
+            call_key = each.call_key
         draft.put(edit, repaired=each.repaired, call_key=call_key)
-        placed[label] = identity
-        ids.setdefault(identity, each.at)
+        placed[label] = edit.id
+        ids.setdefault(edit.id, each.at)
     return ids
 
 
 async def _ask_matches(
     reader: EpisodeReader,
-    embedder: Embedder,
-    draft: Draft[Edit, State],
+    draft: EditDraft,
     unknown: Mapping[str, Found],
     speakers: frozenset[str],
 ) -> dict[str, tuple[str, str | None]]:
@@ -235,24 +208,23 @@ async def _ask_matches(
 
     That is the id of an entity, the label of an earlier name, or ``new``; with the call's key.
     """
-    entities = list(draft.state.entities.values())
-    known = {entity.id: (entity.name, entity.summary) for entity in entities}
-    known |= {label: (each.name, "") for label, each in unknown.items()}
-    likely = await _find_likely(reader, embedder, entities, unknown, speakers)
+    entities = draft.state.entities
+    lines = {entity.id: _line(entity) for entity in entities.values()}
+    lines |= {label: each.name for label, each in unknown.items()}
+    likely = await _find_likely(reader, list(entities.values()), unknown, speakers)
 
     async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
-        lines = []
+        listed = []
         for label in some:
             each = unknown[label]
             sentence = clip(reader.passage.quote(each.at[0]), SHOWN_CHARS)
-            lines.append(f'{label} "{each.name}" in: {sentence}')
-            lines += [f"  {other} {_line(*known[other])}" for other in likely[label]]
+            listed.append(f'{label} "{each.name}" in: {sentence}')
+            listed += [f"  {other} {lines[other]}" for other in likely[label]]
         fields: Any = {label: (one_of((*likely[label], NEW)), ...) for label in some}
-        schema: type[BaseModel] = create_model("same_entities", __base__=_Reply, **fields)
-        values = {"names": "\n".join(lines)}
-        shown = {other for label in some for other in likely[label]}
-        nodes = [entity for entity in entities if entity.id in shown]
-        made_of = turns_of(draft.state, *nodes)
+        schema: type[BaseModel] = create_model("same_entities", __base__=StrictReply, **fields)
+        shown = dict.fromkeys(other for label in some for other in likely[label])
+        made_of = turns_of(draft.state, *(entities[each] for each in shown if each in entities))
+        values = {"names": "\n".join(listed)}
         return await reader.ask(
             SAME_ENTITIES, values, schema, "entity_deduplication", known=made_of
         )
@@ -268,7 +240,6 @@ async def _ask_matches(
 
 async def _find_likely(
     reader: EpisodeReader,
-    embedder: Embedder,
     entities: Sequence[Entity],
     unknown: Mapping[str, Found],
     speakers: frozenset[str],
@@ -277,8 +248,8 @@ async def _find_likely(
     labels, names = list(unknown), [each.name for each in unknown.values()]
     speaking = {entity.id for entity in entities if entity.keys & speakers}
     speaking |= {label for label, each in unknown.items() if each.key in speakers}
-    candidates = await find_candidates(embedder, names, entities, reader.config.candidates)
-    earlier = await find_similar_before(embedder, names, EARLIER)
+    candidates = await find_candidates(reader.embedder, names, entities, reader.config.candidates)
+    earlier = await find_similar_before(reader.embedder, names, EARLIER)
     likely: dict[str, list[str]] = {}
     for label, among, before in zip(labels, candidates, earlier, strict=True):
         excluded = speaking if label in speaking else set()
@@ -320,9 +291,8 @@ async def find_similar_before(
     if len(names) < 2:
         return [[] for _ in names]
     stems = [frozenset(each) for each in all_stems(names)]
-    cosines = await compare(embedder, names, names)
     found: list[list[int]] = []
-    for place, row in enumerate(cosines):
+    for place, row in enumerate(await compare(embedder, names, names)):
         before = [
             other
             for other in range(place)
@@ -330,18 +300,6 @@ async def find_similar_before(
         ]
         found.append(sorted(before, key=lambda other: (-float(row[other]), other))[:most])
     return found
-
-
-async def compare(
-    embedder: Embedder, texts: Sequence[str], others: Sequence[str]
-) -> NDArray[np.float32]:
-    """Return the cosines of some texts with others, shape (texts, others)."""
-
-    def work() -> NDArray[np.float32]:
-        cosines: NDArray[np.float32] = embedder.embed(texts) @ embedder.embed(others).T
-        return cosines
-
-    return await asyncio.to_thread(work)
 
 
 def _rank(scores: NDArray[np.floating], above: float, most: int) -> list[Hit]:
@@ -352,19 +310,17 @@ def _rank(scores: NDArray[np.floating], above: float, most: int) -> list[Hit]:
 # Describing
 
 
-async def describe_entities(
-    reader: EpisodeReader, draft: Draft[Edit, State], ids: Sequence[str]
-) -> None:
+async def describe_entities(reader: EpisodeReader, draft: EditDraft, ids: Sequence[str]) -> None:
     """Describe entities by summary and tags, from the episode and what was known of them."""
     sentences, text = len(reader.passage.sentences), reader.passage.render_numbered()
 
     async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
         entities = [draft.state.entities[each] for each in some]
-        lines = [f"{entity.id} {_line(entity.name, entity.summary)}" for entity in entities]
+        lines = "\n".join(f"{entity.id} {_line(entity)}" for entity in entities)
         item = create_model("summary", __base__=_Summary, src=(number(1, sentences), ...))
         fields: Any = dict.fromkeys(some, (item, ...))
-        schema: type[BaseModel] = create_model("summaries", __base__=_Reply, **fields)
-        values = {"episode": text, "entities": "\n".join(lines)}
+        schema: type[BaseModel] = create_model("summaries", __base__=StrictReply, **fields)
+        values = {"episode": text, "entities": lines}
         made_of = turns_of(draft.state, *entities)
         return await reader.ask(SUMMARIES, values, schema, "entity_summaries", known=made_of)
 
@@ -383,5 +339,6 @@ async def describe_entities(
             )
 
 
-def _line(name: str, summary: str) -> str:
-    return f"{name}: {clip(summary, SHOWN_CHARS)}" if summary else name
+def _line(entity: Entity) -> str:
+    summary = clip(entity.summary, SHOWN_CHARS)
+    return f"{entity.name}: {summary}" if summary else entity.name

@@ -6,19 +6,24 @@ asked what it missed (reflection). A long episode is asked about part by part.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from pydantic import BaseModel
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
 
-from mgl.llm.base import LLM, Message
+from mgl.llm.base import Message
 from mgl.llm.calls import showing_only
 from mgl.llm.prompting import fit_texts
+from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.episodes import Passage, render_episode
 from mgl.memories.mnemis.state import Episode
 from mgl.memories.propose import Proposal, propose
 from mgl.prompt import Prompt
+from mgl.retrieval.base import Embedder
 from mgl.types import Source
 
 BATCH: Final = 12
@@ -39,27 +44,34 @@ ItemT = TypeVar("ItemT")
 SchemaT = TypeVar("SchemaT", bound=BaseModel)
 
 
+class StrictReply(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
 class EpisodeReader:
-    """Asks a model about one episode."""
+    """Asks a model about one episode, of which ``passage`` has the sentences.
+
+    ``words`` are what the episode and its context say, and who speaks in them; without times.
+    """
 
     def __init__(
         self,
-        llm: LLM,
+        tools: Tools,
         source: Source,
         episodes: Iterable[Episode],
         episode: Episode,
         config: MnemisConfig,
     ) -> None:
         """``episodes`` are those of the source; the last ones before ``episode`` are context."""
-        self.passage = Passage.of(source, episode)
         before = [each for each in episodes if each.number < episode.number]
         recent = before[max(0, len(before) - config.recent) :]
-        self.context = tuple(render_episode(source, each) for each in recent)
+        self.episode = episode
+        self.passage = Passage.of(source, episode)
+        self.config = config
         passages = (*(Passage.of(source, each) for each in recent), self.passage)
         self.words = "\n".join(text for passage in passages for text in passage.texts)
-        """What the episode and its context say, and who speaks in them; without times."""
-        self.config = config
-        self._llm = llm
+        self._context = [render_episode(source, each) for each in recent]
+        self._tools = tools
         self._turns = {turn for each in (*recent, episode) for turn in each.turns}
 
     @property
@@ -67,6 +79,10 @@ class EpisodeReader:
         """The sentences, in parts that are asked about one by one."""
         numbers = range(1, len(self.passage.sentences) + 1)
         return [(some[0], some[-1]) for some in in_batches(numbers, PART)]
+
+    @property
+    def embedder(self) -> Embedder:
+        return self._tools.required_embedder
 
     async def ask(
         self,
@@ -114,7 +130,7 @@ class EpisodeReader:
         return proposals
 
     async def _render(self, prompt: Prompt, values: Mapping[str, str], *, reserve: int) -> str:
-        texts = await fit_texts(self._llm, list(values.values()), reserve=reserve)
+        texts = await fit_texts(self._tools.llm, list(values.values()), reserve=reserve)
         return prompt.render(**dict(zip(values, texts, strict=True)))
 
     def _before(self, first: int) -> str:
@@ -122,7 +138,7 @@ class EpisodeReader:
         own = [self.passage.render_plain(1, first - 1)] if first > 1 else []
         kept: list[str] = []
         room = CONTEXT_CHARS
-        for line in reversed("\n".join((*self.context, *own)).splitlines()):
+        for line in reversed("\n".join((*self._context, *own)).splitlines()):
             room -= len(line)
             if room < 0:
                 break
@@ -134,7 +150,14 @@ class EpisodeReader:
     ) -> Proposal[SchemaT]:
         sampling = self.config.sampling(self.config.extraction_tokens)
         with showing_only(self._turns.union(known)):
-            return await propose(self._llm, messages, schema, sampling=sampling, stage=stage)
+            return await propose(self._tools.llm, messages, schema, sampling=sampling, stage=stage)
+
+
+async def compare(
+    embedder: Embedder, texts: Sequence[str], others: Sequence[str]
+) -> NDArray[np.float32]:
+    """Return the cosines of some texts with others, shape (texts, others)."""
+    return await asyncio.to_thread(lambda: embedder.embed(texts) @ embedder.embed(others).T)
 
 
 def in_batches(items: Sequence[ItemT], size: int = BATCH) -> list[Sequence[ItemT]]:

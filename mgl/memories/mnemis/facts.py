@@ -16,19 +16,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, Field, create_model
 
 from mgl.llm.constraints import max_chars, number, one_of, several
 from mgl.memories.graph.names import mentions
-from mgl.memories.log import Draft
-from mgl.memories.mnemis.edits import AddFact, Close, Edit, Repeat, turns_of
-from mgl.memories.mnemis.entities import compare
+from mgl.memories.mnemis.edits import AddFact, Close, EditDraft, Repeat, turns_of
 from mgl.memories.mnemis.episodes import clip
-from mgl.memories.mnemis.extract import EpisodeReader, Part, in_batches
+from mgl.memories.mnemis.extract import EpisodeReader, Part, StrictReply, compare, in_batches
 from mgl.memories.mnemis.prompts import FACTS, MORE_FACTS, SAME_FACTS
 from mgl.memories.mnemis.state import Entity, Fact, Mention, State, key_of
 from mgl.memories.propose import Proposal
-from mgl.retrieval.base import Embedder
 from mgl.text.times import time_mentions
 
 ENTITIES: Final = 40
@@ -43,11 +40,7 @@ _YEAR: Final = re.compile(r"\d{4}")
 _Time = Annotated[str, max_chars(_TIME_CHARS)] | None
 
 
-class _Reply(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Item(_Reply):
+class _Item(StrictReply):
     src: int
     source: str
     target: str
@@ -56,11 +49,11 @@ class _Item(_Reply):
     invalid_at: _Time = None
 
 
-class _Facts(_Reply):
+class _Facts(StrictReply):
     facts: list[_Item]
 
 
-class _Same(_Reply):
+class _Same(StrictReply):
     same: str
     contradicts: list[str]
 
@@ -93,7 +86,7 @@ class Stated:
 
 
 async def find_facts(
-    reader: EpisodeReader, draft: Draft[Edit, State], episode: int, ids: Mapping[str, Part]
+    reader: EpisodeReader, draft: EditDraft, ids: Mapping[str, Part]
 ) -> list[Stated]:
     """Ask for the facts of an episode; ``ids`` are its entities and where they are named."""
     asked = [(part, some) for part in reader.parts for some in _group(reader, part, draft, ids)]
@@ -112,7 +105,7 @@ async def find_facts(
                     by_name[item.source],
                     by_name[item.target],
                     clip(item.fact, MOST_CHARS),
-                    Mention(episode, reader.passage.span(item.src)),
+                    Mention(reader.episode.number, reader.passage.span(item.src)),
                     reader.passage.times[item.src - 1],
                     call_key=proposal.call_key,
                 )
@@ -129,18 +122,12 @@ async def _ask_facts(
 ) -> list[Proposal[_Facts]]:
     listed = "\n".join(f"- {_line(entity)}" for entity in entities)
     end = one_of([entity.name for entity in entities])
-    item = create_model(
-        "fact",
-        __base__=_Item,
-        src=(number(*part), ...),
-        source=(end, ...),
-        target=(end, ...),
-    )
-    most = reader.config.most_facts
-    schema = create_model("facts", __base__=_Facts, facts=(several(item, most), ...))
-    return await reader.ask_list(
-        (FACTS, MORE_FACTS), part, schema, "edges", known=known, entities=listed
-    )
+    fields: Any = {"src": (number(*part), ...), "source": (end, ...), "target": (end, ...)}
+    item = create_model("fact", __base__=_Item, **fields)
+    facts = several(item, reader.config.most_facts)
+    schema = create_model("facts", __base__=_Facts, facts=(facts, ...))
+    prompts = FACTS, MORE_FACTS
+    return await reader.ask_list(prompts, part, schema, "edges", known=known, entities=listed)
 
 
 def _line(entity: Entity) -> str:
@@ -150,29 +137,24 @@ def _line(entity: Entity) -> str:
 
 
 def _group(
-    reader: EpisodeReader, part: Part, draft: Draft[Edit, State], ids: Mapping[str, Part]
+    reader: EpisodeReader, part: Part, draft: EditDraft, ids: Mapping[str, Part]
 ) -> Iterator[list[Entity]]:
     """Yield the entities that a part may join: its speakers with some of those that it names."""
     first, last = part
     passage = reader.passage
     entities = [draft.state.entities[each] for each in ids]
-    speakers = {key_of(passage.speakers[number - 1]) for number in range(first, last + 1)}
+    speakers = {key_of(speaker) for speaker in passage.speakers[first - 1 : last]}
     speaking = [entity for entity in entities if entity.keys & speakers]
-    others = [entity for entity in entities if entity not in speaking]
-    if len(reader.parts) > 1:
-        text = passage.render_numbered(first, last)
-        others = [
-            entity
-            for entity in others
-            if _overlap(ids[entity.id], part) or mentions(entity.name, text)
-        ]
+    text = passage.render_numbered(first, last)
+
+    def is_named(entity: Entity) -> bool:
+        begin, end = ids[entity.id]
+        return (begin <= last and first <= end) or mentions(entity.name, text)
+
+    others = [each for each in entities if each not in speaking and is_named(each)]
     for some in in_batches(others, ENTITIES) or [[]]:
         if len(speaking) + len(some) > 1:
             yield [*speaking, *some]
-
-
-def _overlap(one: Part, other: Part) -> bool:
-    return one[0] <= other[1] and other[0] <= one[1]
 
 
 # Dating
@@ -205,24 +187,22 @@ def parse_moment(said: str, at: datetime | None, *, end: bool = False) -> dateti
 
 def _date(fact: Stated, item: _Item) -> Stated:
     """Return a fact with its times; those that cannot be read, or are out of order, are dropped."""
-    begin, end = (
-        _parse(item.valid_at, fact.said_at),
-        _parse(item.invalid_at, fact.said_at, end=True),
-    )
+    begin, is_begin_lost = _parse(item.valid_at, fact.said_at)
+    end, is_end_lost = _parse(item.invalid_at, fact.said_at, end=True)
     if begin is not None and end is not None and _clock(end) < _clock(begin):
-        end = None
-    is_dropped = (begin is None) != _is_empty(item.valid_at)
-    is_dropped = is_dropped or (end is None) != _is_empty(item.invalid_at)
-    repaired = "time_dropped" if is_dropped else None
+        end, is_end_lost = None, True
+    repaired = "time_dropped" if is_begin_lost or is_end_lost else None
     return replace(fact, valid_at=begin, invalid_at=end, repaired=repaired)
 
 
-def _parse(said: str | None, at: datetime | None, *, end: bool = False) -> datetime | None:
-    return None if said is None or _is_empty(said) else parse_moment(said, at, end=end)
-
-
-def _is_empty(said: str | None) -> bool:
-    return said is None or said.strip().strip(".").casefold() in _NO_TIME
+def _parse(
+    said: str | None, at: datetime | None, *, end: bool = False
+) -> tuple[datetime | None, bool]:
+    """Return the moment that words give, and whether they give one that cannot be read."""
+    if said is None or said.strip().strip(".").casefold() in _NO_TIME:
+        return None, False
+    moment = parse_moment(said, at, end=end)
+    return moment, moment is None
 
 
 def _clock(time: datetime) -> datetime:
@@ -233,12 +213,7 @@ def _clock(time: datetime) -> datetime:
 # Matching
 
 
-async def match_facts(
-    reader: EpisodeReader,
-    embedder: Embedder,
-    draft: Draft[Edit, State],
-    stated: Sequence[Stated],
-) -> None:
+async def match_facts(reader: EpisodeReader, draft: EditDraft, stated: Sequence[Stated]) -> None:
     """Put facts into the state, as known ones or as new ones that close what they contradict."""
     labelled = {f"n{place}": fact for place, fact in enumerate(stated, 1)}
     possible: dict[str, list[Fact]] = {}
@@ -250,15 +225,14 @@ async def match_facts(
             verdicts[label] = _Same(same=exact[0].id, contradicts=[]), fact.call_key
         elif known:
             possible[label] = known
-    rivals = await _find_rivals(reader, embedder, labelled, possible)
+    rivals = await _find_rivals(reader, labelled, possible)
 
     async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
         shown = "\n".join(_show(label, labelled[label], rivals[label]) for label in some)
         schema = _same_schema({label: [each.id for each in rivals[label]] for label in some})
         made_of = turns_of(draft.state, *(each for label in some for each in rivals[label]))
-        return await reader.ask(
-            SAME_FACTS, {"facts": shown}, schema, "edge_deduplication", known=made_of
-        )
+        values = {"facts": shown}
+        return await reader.ask(SAME_FACTS, values, schema, "edge_deduplication", known=made_of)
 
     for proposal in await asyncio.gather(*map(ask, in_batches(list(rivals)))):
         if proposal.reply is None:
@@ -275,16 +249,13 @@ def _same_schema(candidates: Mapping[str, Sequence[str]]) -> type[BaseModel]:
     for label, known in candidates.items():
         each: Any = one_of(known)
         ended: Any = Annotated[list[each], Field(max_length=len(known))]
-        item = create_model(
-            "same", __base__=_Same, same=(one_of((*known, NONE)), ...), contradicts=(ended, ...)
-        )
-        fields[label] = (item, ...)
-    return create_model("same_facts", __base__=_Reply, **fields)
+        own: Any = {"same": (one_of((*known, NONE)), ...), "contradicts": (ended, ...)}
+        fields[label] = (create_model("same", __base__=_Same, **own), ...)
+    return create_model("same_facts", __base__=StrictReply, **fields)
 
 
 async def _find_rivals(
     reader: EpisodeReader,
-    embedder: Embedder,
     labelled: Mapping[str, Stated],
     possible: Mapping[str, Sequence[Fact]],
 ) -> dict[str, list[Fact]]:
@@ -294,7 +265,7 @@ async def _find_rivals(
     known = list({fact.id: fact for facts in possible.values() for fact in facts}.values())
     places = {fact.id: place for place, fact in enumerate(known)}
     texts = [labelled[label].text for label in possible]
-    cosines = await compare(embedder, texts, [fact.text for fact in known])
+    cosines = await compare(reader.embedder, texts, [fact.text for fact in known])
     found: dict[str, list[Fact]] = {}
     for (label, facts), row in zip(possible.items(), cosines, strict=True):
         cosine = {fact.id: float(row[places[fact.id]]) for fact in facts}
@@ -305,7 +276,7 @@ async def _find_rivals(
     return found
 
 
-def _put(draft: Draft[Edit, State], fact: Stated, verdict: _Same, call_key: str | None) -> None:
+def _put(draft: EditDraft, fact: Stated, verdict: _Same, call_key: str | None) -> None:
     """Add or repeat a fact, and close what it contradicts.
 
     A fact that began before one that it contradicts is itself ended by that one.
@@ -333,7 +304,7 @@ def _first_later(state: State, fact: Stated, contradicted: Sequence[str]) -> dat
     return min(later, key=_clock, default=None)
 
 
-def _close(draft: Draft[Edit, State], known: Fact, by: Stated, call_key: str | None) -> None:
+def _close(draft: EditDraft, known: Fact, by: Stated, call_key: str | None) -> None:
     """Close a fact at the time of what contradicts it: when that began, or else was said."""
     end = by.valid_at or by.said_at
     if end is None:

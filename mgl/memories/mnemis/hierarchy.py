@@ -20,17 +20,16 @@ not regrouped: ``needs_rebuild`` says when they are too many.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final, Literal
 
 from mgl.memories.base import Tools
-from mgl.memories.log import Draft
 from mgl.memories.mnemis.categorise import describe_categories, form_by_model
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.edits import DropHierarchy, Edit, FinishHierarchy
+from mgl.memories.mnemis.edits import DropHierarchy, EditDraft, FinishHierarchy
+from mgl.memories.mnemis.extract import in_batches
 from mgl.memories.mnemis.layers import Forming, carry_out, is_first_person
 from mgl.memories.mnemis.small.likeness import form_by_likeness
-from mgl.memories.mnemis.state import Node, State
+from mgl.memories.mnemis.state import Category, Node, State
 
 TOGETHER: Final = 6
 """Categories that an update describes in one call."""
@@ -38,7 +37,7 @@ TOGETHER: Final = 6
 Stopped = Literal["no_entities", "too_few", "one_node", "layer_limit", "compression"]
 
 
-async def renew_hierarchy(tools: Tools, draft: Draft[Edit, State], config: MnemisConfig) -> None:
+async def renew_hierarchy(tools: Tools, draft: EditDraft, config: MnemisConfig) -> None:
     """Build the hierarchy anew or update it, as the configuration has it."""
     stopped = "updated"
     is_rebuilt = config.hierarchy == "rebuild" or not draft.state.categories
@@ -50,7 +49,7 @@ async def renew_hierarchy(tools: Tools, draft: Draft[Edit, State], config: Mnemi
     draft.put(FinishHierarchy(stopped, len(state.entities), state.top))
 
 
-async def build_hierarchy(tools: Tools, draft: Draft[Edit, State], config: MnemisConfig) -> Stopped:
+async def build_hierarchy(tools: Tools, draft: EditDraft, config: MnemisConfig) -> Stopped:
     """Build all categories anew, and return why it stopped.
 
     Nodes of a reply that cannot be used are promoted. Raises what ``propose`` raises.
@@ -60,8 +59,9 @@ async def build_hierarchy(tools: Tools, draft: Draft[Edit, State], config: Mnemi
     layer = 0
     while (stopped := _find_stop(draft.state, layer, config)) is None:
         nodes = draft.state.layer(layer)
-        forming = await _form_layer(tools, draft, nodes, layer + 1, config)
-        plan = forming.settle(nodes, config.compression)
+        forming = Forming(draft.state, layer + 1, nodes)
+        await _form(tools, draft, forming, config)
+        plan = forming.settle(config.compression)
         if not plan.has_groups or (layer and plan.size > len(nodes)):
             return "compression"
         layer += 1
@@ -70,7 +70,7 @@ async def build_hierarchy(tools: Tools, draft: Draft[Edit, State], config: Mnemi
     return stopped
 
 
-async def update_hierarchy(tools: Tools, draft: Draft[Edit, State], config: MnemisConfig) -> None:
+async def update_hierarchy(tools: Tools, draft: EditDraft, config: MnemisConfig) -> None:
     """Put the entities that are in no category into the hierarchy, if there is one.
 
     From layer 2 on a layer never comes to have more nodes than the one below: new categories that
@@ -81,15 +81,38 @@ async def update_hierarchy(tools: Tools, draft: Draft[Edit, State], config: Mnem
         if not fresh:
             break
         room = -len(fresh) % config.batch
-        again = alone[max(0, len(alone) - room) :]
-        forming = await _form_layer(tools, draft, fresh, layer, config, again)
-        plan = forming.settle(fresh, config.compression)
+        forming = Forming(draft.state, layer, fresh, alone[max(0, len(alone) - room) :])
+        await _form(tools, draft, forming, config)
+        plan = forming.settle(config.compression)
         if layer > 1 and plan.size > len(draft.state.layer(layer - 1)):
-            plan = forming.settle(fresh, config.compression, only_known=True)
+            plan = forming.settle(config.compression, only_known=True)
         before = draft.state
         changed = carry_out(plan, draft, layer)
         outgrown = [each for each in changed if _has_outgrown(each, before, draft.state)]
         await describe_categories(tools, draft, outgrown, config, together=TOGETHER)
+
+
+async def describe_stale(tools: Tools, draft: EditDraft, config: MnemisConfig) -> None:
+    """Describe the categories that lost their description to a deletion, layer by layer.
+
+    A hierarchy that is built anew is left to that. Raises what ``propose`` raises.
+    """
+    for layer in range(1, draft.state.top + 1):
+        ids = [category.id for category in _find_stale(draft.state, layer, config)]
+        await describe_categories(tools, draft, ids, config, together=TOGETHER)
+
+
+def count_stale_calls(state: State, config: MnemisConfig) -> int:
+    """Return how many model calls ``describe_stale`` takes."""
+    layers = (_find_stale(state, layer, config) for layer in range(1, state.top + 1))
+    asked = ([each for each in own if not each.is_promotion] for own in layers)
+    return sum(len(in_batches(own, TOGETHER)) for own in asked)
+
+
+def _find_stale(state: State, layer: int, config: MnemisConfig) -> list[Category]:
+    if config.hierarchy == "rebuild":
+        return []
+    return [each for each in state.categories_of(layer) if each.id in state.stale]
 
 
 def needs_rebuild(state: State, config: MnemisConfig) -> bool:
@@ -113,16 +136,9 @@ def needs_rebuild(state: State, config: MnemisConfig) -> bool:
     return loose > config.drift * len(state.entities)
 
 
-async def _form_layer(
-    tools: Tools,
-    draft: Draft[Edit, State],
-    nodes: Sequence[Node],
-    layer: int,
-    config: MnemisConfig,
-    again: Sequence[Node] = (),
-) -> Forming:
+async def _form(tools: Tools, draft: EditDraft, forming: Forming, config: MnemisConfig) -> None:
     form = form_by_likeness if config.grouping == "likeness" else form_by_model
-    return await form(tools, draft, nodes, layer, config, again)
+    await form(tools, draft, forming, config)
 
 
 def _find_stop(state: State, layer: int, config: MnemisConfig) -> Stopped | None:

@@ -30,8 +30,7 @@ from itertools import count
 from typing import Final
 
 from mgl.memories.graph.names import NAME_CHARS, clean_name, entity_key
-from mgl.memories.log import Draft
-from mgl.memories.mnemis.edits import Assign, Edit, PutCategory
+from mgl.memories.mnemis.edits import Assign, Edit, EditDraft, PutCategory
 from mgl.memories.mnemis.state import SPEAKER, SPEAKER_KEY, Node, State
 from mgl.prompt import one_line
 
@@ -78,14 +77,47 @@ def find_violations(
     ``least`` nodes, or one alone. ``free`` nodes may be left out.
     """
     merged = _merge_names(groups)
+    problems: list[str] = []
+    for group in merged:
+        wrong = [index for index in group.indexes if not 0 <= index < len(names)]
+        if wrong:
+            last = len(names) - 1
+            problems.append(f'"{group.name}" has {_list(wrong)}, but the indexes are 0 to {last}.')
+    for group in merged:
+        reason = _refusal(group)
+        if reason == "and_in_name":
+            problems.append(
+                f'"{group.name}" has the word "and": name what its nodes share, or split it.'
+            )
+        elif reason == "no_name":
+            problems.append(f'"{group.name[:NAME_CHARS]}" is no name of a category.')
+    problems += _check_speakers(merged, names, known)
+    holders: dict[frozenset[int], str] = {}
+    for group in merged:
+        if group.key in known:
+            continue
+        if 1 < len(group.indexes) < least:
+            problems.append(f'"{group.name}" has fewer than {least} nodes.')
+        same = holders.setdefault(frozenset(group.indexes), group.name)
+        if same != group.name:
+            problems.append(f'"{same}" and "{group.name}" have the same nodes.')
     missing = find_left_over(merged, names, free)
-    return [
-        *_check_indexes(merged, len(names)),
-        *_check_names(merged),
-        *_check_speakers(merged, names, known),
-        *_check_sizes(merged, known, least),
-        *([f"{_list(missing)} are in no category."] if missing else []),
-    ]
+    return [*problems, *([f"{_list(missing)} are in no category."] if missing else [])]
+
+
+def _check_speakers(
+    groups: Sequence[Group], names: Sequence[str], known: Collection[str]
+) -> Iterator[str]:
+    speakers = {index for index, name in enumerate(names) if is_first_person(name)}
+    own = [group for group in groups if group.key == SPEAKER_KEY]
+    under = {index for group in own for index in group.indexes}
+    others = (group for group in groups if group.key != SPEAKER_KEY)
+    elsewhere = speakers.intersection(index for group in others for index in group.indexes)
+    if elsewhere:
+        yield f'{_list(sorted(elsewhere))} may be in "{SPEAKER}" alone.'
+    missing = sorted(speakers - under - elsewhere)
+    if missing and (own or SPEAKER_KEY in known):
+        yield f'{_list(missing)} must be in "{SPEAKER}".'
 
 
 def find_left_over(
@@ -125,10 +157,10 @@ def repair_groups(
 
 
 def _refusal(group: Group) -> str | None:
-    if not group.key or len(group.name) > NAME_CHARS:
-        return "no_name"
     if _AND.search(group.name):
         return "and_in_name"
+    if not group.key or len(group.name) > NAME_CHARS:
+        return "no_name"
     return None if group.indexes else "empty"
 
 
@@ -140,49 +172,6 @@ def _merge_names(groups: Sequence[Group]) -> list[Group]:
         first = held.get(key, Group(group.name, ()))
         held[key] = Group(first.name, tuple(dict.fromkeys((*first.indexes, *group.indexes))))
     return list(held.values())
-
-
-def _check_indexes(groups: Sequence[Group], size: int) -> Iterator[str]:
-    for group in groups:
-        wrong = [index for index in group.indexes if not 0 <= index < size]
-        if wrong:
-            yield f'"{group.name}" has {_list(wrong)}, but the indexes are 0 to {size - 1}.'
-
-
-def _check_names(groups: Sequence[Group]) -> Iterator[str]:
-    for group in groups:
-        if _AND.search(group.name):
-            yield f'"{group.name}" has the word "and": name what its nodes share, or split it.'
-        elif not group.key or len(group.name) > NAME_CHARS:
-            yield f'"{group.name[:NAME_CHARS]}" is no name of a category.'
-
-
-def _check_speakers(
-    groups: Sequence[Group], names: Sequence[str], known: Collection[str]
-) -> Iterator[str]:
-    speakers = {index for index, name in enumerate(names) if is_first_person(name)}
-    under: set[int] = set()
-    elsewhere: set[int] = set()
-    for group in groups:
-        is_speakers = group.key == SPEAKER_KEY
-        (under if is_speakers else elsewhere).update(speakers.intersection(group.indexes))
-    if elsewhere:
-        yield f'{_list(sorted(elsewhere))} may be in "{SPEAKER}" alone.'
-    has_speaker = SPEAKER_KEY in known or any(group.key == SPEAKER_KEY for group in groups)
-    if has_speaker and (missing := sorted(speakers - under - elsewhere)):
-        yield f'{_list(missing)} must be in "{SPEAKER}".'
-
-
-def _check_sizes(groups: Sequence[Group], known: Collection[str], least: int) -> Iterator[str]:
-    holders: dict[frozenset[int], str] = {}
-    for group in groups:
-        if group.key in known:
-            continue
-        if 1 < len(group.indexes) < least:
-            yield f'"{group.name}" has fewer than {least} nodes.'
-        same = holders.setdefault(frozenset(group.indexes), group.name)
-        if same != group.name:
-            yield f'"{same}" and "{group.name}" have the same nodes.'
 
 
 def _list(indexes: Sequence[int]) -> str:
@@ -203,10 +192,6 @@ class CategoryDraft:
     tags: tuple[str, ...] = ()
     added: dict[str, str] = field(default_factory=dict)
     call_key: str | None = None
-
-    @property
-    def size(self) -> int:
-        return len(self.kept) + len(self.added)
 
     @property
     def children(self) -> tuple[str, ...]:
@@ -237,21 +222,28 @@ class Plan:
     @property
     def has_groups(self) -> bool:
         """Whether any category is more than a promotion."""
-        return any(draft.size > 1 for draft in self.kept)
+        return any(len(draft.children) > 1 for draft in self.kept)
 
 
 class Forming:
-    """The categories of a layer, existing ones and those to come.
+    """The categories of a layer, existing ones and those to come, over ``fresh`` nodes below.
 
-    Promotions are not offered for more children; one that a reply names gets them all the same.
+    Some nodes that have a place are offered ``again``. Promotions are not offered for more
+    children; one that a reply names gets them all the same.
     """
 
-    def __init__(self, state: State, layer: int) -> None:
-        self._existing = state.categories_of(layer)
+    def __init__(
+        self, state: State, layer: int, fresh: Sequence[Node], again: Sequence[Node] = ()
+    ) -> None:
+        self.layer = layer
+        self.existing = state.categories_of(layer)
+        self.fresh = fresh
+        self.nodes = [*fresh, *again]
+        self.placed = {node.id for node in again}
         self._drafts: dict[str, CategoryDraft] = {}
         self._offered: dict[str, None] = {}
         self._holders: dict[str, dict[str, None]] = {}
-        for category in self._existing:
+        for category in self.existing:
             key = entity_key(category.name)
             draft = CategoryDraft(category.name, category.id, category.children, category.tags)
             self._drafts.setdefault(key, draft)
@@ -273,38 +265,38 @@ class Forming:
             words = {word for node in nodes for word in _words((node.name, *node.tags))}
             shared = Counter(key for word in words for key in self._holders.get(word, ()))
             chosen = {key for key, _ in shared.most_common(most)}
-            rest = ((self._drafts[key].size, key) for key in self._offered if key not in chosen)
-            chosen |= {key for _, key in heapq.nlargest(most - len(chosen), rest)}
+            rest = (key for key in self._offered if key not in chosen)
+            sizes = ((len(self._drafts[key].children), key) for key in rest)
+            chosen |= {key for _, key in heapq.nlargest(most - len(chosen), sizes)}
         return [self._drafts[key] for key in self._offered if key in chosen]
 
-    def add(self, groups: Iterable[Group], nodes: Sequence[Node], call_key: str | None) -> None:
+    def add(self, group: Group, nodes: Sequence[Node], call_key: str | None = None) -> None:
         """Add what a reply says of a batch of nodes."""
-        for group in groups:
-            new = CategoryDraft(group.name, call_key=call_key)
-            draft = self._drafts.setdefault(group.key, new)
-            for index in group.indexes:
-                draft.add(nodes[index])
-            tags = (tag for index in group.indexes for tag in nodes[index].tags)
-            self._offer(group.key, (group.name, *tags))
+        new = CategoryDraft(group.name, call_key=call_key)
+        draft = self._drafts.setdefault(group.key, new)
+        for index in group.indexes:
+            draft.add(nodes[index])
+        tags = (tag for index in group.indexes for tag in nodes[index].tags)
+        self._offer(group.key, (group.name, *tags))
 
-    def settle(self, nodes: Iterable[Node], least: int, *, only_known: bool = False) -> Plan:
-        """Return the plan for the layer above some nodes; ``only_known`` refuses new categories.
+    def settle(self, least: int, *, only_known: bool = False) -> Plan:
+        """Return the plan for the layer; ``only_known`` refuses new categories.
 
         A node that is left over goes to the category of its own name, if any, or is promoted.
         """
         kept: dict[str, CategoryDraft] = {}
         refused: list[tuple[CategoryDraft, str]] = []
         single: set[str] = set()
-        seen = {frozenset(category.children) for category in self._existing}
+        seen = {frozenset(category.children) for category in self.existing}
         for key, draft in self._drafts.items():
+            children = frozenset(draft.children)
             if not draft.added:
                 continue
-            children = frozenset(draft.children)
-            if draft.size == 1 and key != SPEAKER_KEY:
+            if len(children) == 1 and key != SPEAKER_KEY:
                 single |= children
             elif only_known and draft.id is None:
                 refused.append((draft, "compression"))
-            elif 1 < draft.size < least:
+            elif 1 < len(children) < least:
                 refused.append((draft, "too_few_children"))
             elif children in seen:
                 refused.append((draft, "same_children"))
@@ -313,18 +305,18 @@ class Forming:
                 kept[key] = draft
         covered = {child for draft in kept.values() for child in draft.added}
         promoted: list[tuple[Node, str]] = []
-        for node in nodes:
+        for node in self.fresh:
             if node.id in covered:
                 continue
             key = entity_key(node.name)
             own = self._drafts.get(key)
-            if own is not None and (own.id or key in kept) and own.size + 1 >= least:
+            if own and (own.id or key in kept) and len(own.children) + 1 >= least:
                 own.add(node)
                 kept[key] = own
             else:
                 promoted.append((node, "single_child" if node.id in single else "left_over"))
         new = sum(draft.id is None for draft in kept.values())
-        size = len(self._existing) + new + len(promoted)
+        size = len(self.existing) + new + len(promoted)
         return Plan(tuple(kept.values()), tuple(refused), tuple(promoted), size)
 
     def _offer(self, key: str, texts: Iterable[str]) -> None:
@@ -338,7 +330,7 @@ class Forming:
 
 
 def put_refused(
-    draft: Draft[Edit, State],
+    draft: EditDraft,
     refused: Iterable[tuple[Group, str]],
     nodes: Sequence[Node],
     layer: int,
@@ -351,19 +343,17 @@ def put_refused(
         draft.put(edit, rejected=reason, call_key=call_keys.get(group.key))
 
 
-def carry_out(plan: Plan, draft: Draft[Edit, State], layer: int) -> list[str]:
+def carry_out(plan: Plan, draft: EditDraft, layer: int) -> list[str]:
     """Put a plan into the state; returns the categories whose children changed."""
     changed: list[str] = []
     ids = (f"c{number}" for number in count(draft.state.counts.get("c", 0) + 1))
     for category in plan.kept:
-        own = category.id or next(ids)
-        changed.append(own)
-        for edit in category.edits(own, layer):
+        changed.append(category.id or next(ids))
+        for edit in category.edits(changed[-1], layer):
             draft.put(edit, call_key=category.call_key)
     for node, reason in plan.promoted:
-        promotion = PutCategory(next(ids), layer, node.name, (node.id,))
-        changed.append(promotion.id)
-        draft.put(promotion, repaired=reason)
+        changed.append(next(ids))
+        draft.put(PutCategory(changed[-1], layer, node.name, (node.id,)), repaired=reason)
     for category, reason in plan.refused:
         for edit in category.edits(category.id or next(ids), layer):
             draft.put(edit, rejected=reason, call_key=category.call_key)

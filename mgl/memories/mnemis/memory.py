@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -28,6 +27,7 @@ from mgl.memories.mnemis.edits import (
     AddEntity,
     AddFact,
     Assign,
+    Describe,
     Edit,
     PutCategory,
     Restore,
@@ -35,13 +35,12 @@ from mgl.memories.mnemis.edits import (
 )
 from mgl.memories.mnemis.episodes import find_fresh
 from mgl.memories.mnemis.forgetting import MnemisRedactor
-from mgl.memories.mnemis.hierarchy import renew_hierarchy
-from mgl.memories.mnemis.ingest import Ingestion
+from mgl.memories.mnemis.hierarchy import count_stale_calls, describe_stale, renew_hierarchy
+from mgl.memories.mnemis.ingest import Intake, ModelIntake
 from mgl.memories.mnemis.prompts import ANSWER, writing_prompts
-from mgl.memories.mnemis.renewing import count_renewals, renew
 from mgl.memories.mnemis.retrieval import Index, Item, Reading, find
-from mgl.memories.mnemis.small.terms import Places
-from mgl.memories.mnemis.state import Category, State
+from mgl.memories.mnemis.small.terms import TermIntake
+from mgl.memories.mnemis.state import Category, Entity, State
 from mgl.memories.talk import Recall, TalkMemory
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
@@ -77,9 +76,8 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     ) -> None:
         del questions  # it is built for whatever may be asked
         super().__init__(tools, source, (), config, identity=identity)
-        self._places: tuple[dict[int, Fate], Places] = ({}, Places())
-        self._index: Index | None = None
-        self._deleted: dict[int, Fate] = {}
+        self._intake: tuple[dict[int, Fate], Intake] | None = None
+        self._index: tuple[dict[int, Fate], Index] | None = None
 
     @property
     def forgotten(self) -> frozenset[int]:
@@ -122,33 +120,44 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         fresh = await find_fresh(source, state, config, count, ended=ended, forgotten=log.forgotten)
         known, total = len(state.episodes), len(state.episodes) + len(fresh)
         tools.observer.progress("episodes", known, total)
-        if self._places[0] != log.fates:
-            self._places = dict(log.fates), Places()
         episodes = [*state.episodes.last(config.recent), *fresh]
-        asks = config.extraction == "model"
-        with log.showing() if asks else nullcontext():
-            async with Ingestion(
-                tools, source, episodes, fresh, config, self._places[1]
-            ) as ingestion:
+        with log.showing():
+            async with self._open_intake().over(source, episodes, fresh) as read:
                 for done, episode in enumerate(fresh, known + 1):
                     if log.step != step:
                         return False
                     draft = log.draft()
-                    await ingestion.take_in(draft, episode)
+                    await read(draft, episode)
                     if not log.write(draft):
                         return False
                     step += 1
                     tools.observer.progress("episodes", done, total)
         return True
 
+    def _open_intake(self) -> Intake:
+        """Return what reads episodes; made anew after a deletion."""
+        fates = self._log.fates
+        if self._intake is None or self._intake[0] != fates:
+            is_model = self._config.extraction == "model"
+            intake = ModelIntake(self._tools, self._config) if is_model else TermIntake()
+            self._intake = dict(fates), intake
+        return self._intake[1]
+
     async def _renew_descriptions(self) -> bool:
-        """Describe again what lost its description to a deletion; False as ``_take_in``."""
+        """Describe again what lost its description to a deletion; False as ``_take_in``.
+
+        What cannot be described keeps what is said of it.
+        """
         log = self._log
         if not log.state.stale:
             return True
         with log.showing():
             draft = log.draft()
-            await renew(self._tools, log.source, draft, self._config)
+            await self._open_intake().describe(log.source, draft, _stale_entities(log.state))
+            await describe_stale(self._tools, draft, self._config)
+            for identity in sorted(draft.state.stale):
+                node = draft.state.node(identity)
+                draft.put(Describe(identity, node.summary, node.tags))
             return log.write(draft)
 
     async def _renew_hierarchy(self) -> bool:
@@ -175,7 +184,8 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         return state.stale
 
     def _count_renewals(self, state: State) -> int:
-        return count_renewals(state, self._config)
+        calls = self._open_intake().count_calls(_stale_entities(state))
+        return calls + count_stale_calls(state, self._config)
 
     # Reading
 
@@ -238,15 +248,16 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         log, tools = self._log, self._tools
         async with self._indexing:
             while True:
-                if self._index is None or self._deleted != log.fates:
-                    self._deleted = dict(log.fates)
+                if self._index is None or self._index[0] != log.fates:
                     is_ranked = self._config.ranking == "context"
-                    embedder = tools.required_embedder
-                    self._index = Index(embedder, tools.store, self.id, in_context=is_ranked)
-                index = self._index
+                    made = Index(
+                        tools.required_embedder, tools.store, self.id, in_context=is_ranked
+                    )
+                    self._index = dict(log.fates), made
+                fates, index = self._index
                 await asyncio.to_thread(index.update, log.state, log.source)
                 log.catch_up()
-                if self._deleted == log.fates:
+                if fates == log.fates:
                     return index
                 tools.store.drop_indexes(f"{self.id}/")  # it may have stored what was deleted
 
@@ -268,43 +279,29 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         state, rows = self.state, self._log.rows
         steps = dict(_find_steps(rows))
         deleted = max((row.chunk for row in rows if row.op == "forget"), default=0)
-        nodes = [
-            ViewNode(
-                entity.id,
-                "entity",
-                entity.name,
-                entity.summary or entity.name,
-                entity.mentions[0].span,
-                steps[entity.id],
-            )
-            for entity in state.entities.values()
-        ]
-        edges = [
-            ViewEdge(
-                fact.id, fact.source, fact.target, fact.text, fact.mentions[0].span, steps[fact.id]
-            )
-            for fact in state.facts.values()
-        ]
+        nodes, edges = [], []
+        for entity in state.entities.values():
+            about = entity.name, entity.summary or entity.name, entity.mentions[0].span
+            nodes.append(ViewNode(entity.id, "entity", *about, steps[entity.id]))
+        for fact in state.facts.values():
+            ends, span = (fact.id, fact.source, fact.target), fact.mentions[0].span
+            edges.append(ViewEdge(*ends, fact.text, span, steps[fact.id]))
         for category in state.categories.values():
             # a category that a deletion left in place of another came with the deletion
             span, step = _span(state, category), steps.get(category.id, deleted)
-            nodes.append(
-                ViewNode(
-                    category.id,
-                    f"layer {category.layer}",
-                    category.name,
-                    category.summary or category.name,
-                    span,
-                    step,
-                    layer=category.layer,
-                )
-            )
+            about = category.name, category.summary or category.name, span
+            kind = f"layer {category.layer}"
+            nodes.append(ViewNode(category.id, kind, *about, step, layer=category.layer))
             for child in category.children:
                 identity = f"{category.id}|{child}"
                 begun = steps.get(identity, step)
                 edges.append(ViewEdge(identity, category.id, child, HOLDS, span, begun))
         length = max((row.chunk + 1 for row in rows), default=0)
         return self._view(nodes, edges, steps=length, answers=answers)
+
+
+def _stale_entities(state: State) -> list[Entity]:
+    return [entity for entity in state.entities.values() if entity.id in state.stale]
 
 
 def _turns(state: State, item: Item) -> tuple[int, ...]:

@@ -145,9 +145,8 @@ class Lookups:
 
     def add_name(self, name: str, entity: str) -> Lookups:
         key = key_of(name)
-        if key in self.entities:
-            return self
-        return replace(self, entities=self.entities.put(key, entity))
+        known = self.entities
+        return self if key in known else replace(self, entities=known.put(key, entity))
 
     def add_fact(self, fact: Fact) -> Lookups:
         ends = frozenset((fact.source, fact.target))
@@ -197,6 +196,15 @@ class State:
     def next_id(self, letter: str) -> str:
         """Return an id that was never given, such as ``e12``."""
         return f"{letter}{self.counts.get(letter, 0) + 1}"
+
+    def put(self, node: Entity | Fact | Category) -> State:
+        """Return the state with a node, in place of one of its id."""
+        match node:
+            case Entity():
+                return replace(self, entities=self.entities.put(node.id, node))
+            case Fact():
+                return replace(self, facts=self.facts.put(node.id, node))
+        return replace(self, categories=self.categories.put(node.id, node))
 
     @property
     def top(self) -> int:

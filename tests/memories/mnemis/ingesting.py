@@ -19,8 +19,8 @@ from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.episodes import find_fresh
-from mgl.memories.mnemis.ingest import Ingestion
-from mgl.memories.mnemis.small.terms import Places
+from mgl.memories.mnemis.ingest import Intake, ModelIntake
+from mgl.memories.mnemis.small.terms import TermIntake
 from mgl.memories.mnemis.state import EMPTY, State
 from mgl.observer import SILENT
 from mgl.retrieval.fakes import WordEmbedder
@@ -135,9 +135,11 @@ async def taken_in(
     rows: list[EditRecord] = []
     fresh = await find_fresh(source, state, settings, ingestor.llm.count_tokens, ended=True)
     episodes = [*state.episodes.values(), *fresh]
-    async with Ingestion(tools, source, episodes, fresh, settings, Places()) as ingestion:
+    is_model = settings.extraction == "model"
+    intake: Intake = ModelIntake(tools, settings) if is_model else TermIntake()
+    async with intake.over(source, episodes, fresh) as read:
         for episode in fresh:
             draft = draft_of(state, episode.number)
-            await ingestion.take_in(draft, episode)
+            await read(draft, episode)
             rows, state = rows + draft.rows, draft.state
     return rows, state

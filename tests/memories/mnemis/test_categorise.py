@@ -48,16 +48,6 @@ async def test_of_many_children_the_first_and_the_last_are_shown(
     assert all(after.categories[each].tags == ("Some",) for each in ids)
 
 
-async def test_one_reply_that_cannot_be_used_is_a_row_for_each_of_its_categories() -> None:
-    engine = Sorter(describe=lambda _: "no")
-    state = with_categories(3, 2)
-    rows, after = await describe(state, engine, ["c1", "c2", "c3"], 2)
-    assert [(row.op, row.outcome, row.reason) for row in rows] == [
-        ("reply", "rejected", "reply_invalid")
-    ] * 3
-    assert after == state
-
-
 async def test_a_promotion_without_anything_said_of_its_child_is_not_described() -> None:
     state = replay([PutCategory("c1", 1, "Ann", ("e1",))], state_of(["Ann"]))
     engine = Sorter()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import AddEpisode, replay
-from mgl.memories.mnemis.episodes import Passage, clip, find_fresh, render_episode
+from mgl.memories.mnemis.episodes import Passage, find_fresh, render_episode
 from mgl.memories.mnemis.state import Episode
 from mgl.types import Conversation, Document, Source, Turn
 
@@ -81,14 +81,6 @@ async def test_what_was_an_episode_stays_one_when_the_conversation_goes_on() -> 
             assert whole[: len(part)] == part
 
 
-async def test_an_episode_that_was_forgotten_is_not_made_again() -> None:
-    whole = await split_source(talk(), PLAIN)
-    left = [whole[0], whole[2]]
-    forgotten = {turn for each in whole if each not in (*left, whole[3]) for turn in each.turns}
-    made = await split_source(talk(), PLAIN, known=left, forgotten=forgotten)
-    assert made == [*left, whole[3]]
-
-
 async def test_what_a_model_reads_of_turns() -> None:
     (first, *_), last = await split_source(talk(), SESSIONS), TURNS[4]
     assert render_episode(talk(), first) == (
@@ -104,13 +96,6 @@ async def test_what_a_model_reads_of_turns() -> None:
     assert passage.quote(2) == "I went to Rome."
     unknown = (await split_source(talk(), PLAIN))[-1]
     assert render_episode(talk(), unknown) == last.text
-
-
-async def test_times_with_a_zone_are_shown_as_they_are() -> None:
-    turn = Turn("1", "Ann", "Hi.", datetime(2023, 5, 8, 13, 56, tzinfo=UTC))
-    source = Conversation.from_turns("zone", [turn])
-    (episode,) = await split_source(source, PLAIN)
-    assert render_episode(source, episode) == "(Monday, 08 May 2023, 13:56) Ann: Hi."
 
 
 async def test_paragraphs_stay_whole_where_they_fit_and_longer_ones_are_cut_at_sentences() -> None:
@@ -151,10 +136,3 @@ async def test_episodes_of_a_document_hold_all_of_it_within_their_size(
         assert tokens <= limit
         held = Passage.of(document, each)
         assert all(each.span.start <= start < end <= each.span.end for start, end in held.sentences)
-
-
-def test_a_text_is_clipped_where_it_is_too_long() -> None:
-    assert clip("one\n two", 9) == "one two"
-    assert clip("one two three", 9) == "one two…"
-    assert clip("東" * 20, 9) == "東" * 8 + "…"
-    assert clip("a\ud800", 9) == "a?"

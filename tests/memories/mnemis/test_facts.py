@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -14,7 +13,7 @@ from mgl.memories.mnemis.edits import VOCABULARY
 from mgl.memories.mnemis.facts import parse_moment
 from mgl.memories.mnemis.state import Fact, State
 from mgl.store import EditRecord
-from mgl.types import Document, Turn
+from mgl.types import Turn
 from tests.memories.mnemis.ingesting import Ingestor, taken_in, talk
 
 MAY = datetime(2023, 5, 8, 13, 56)
@@ -83,33 +82,12 @@ async def test_a_time_that_cannot_be_is_dropped_and_said_so(times: dict[str, str
     assert (row.outcome, row.reason) == ("repaired", "time_dropped")
 
 
-async def test_words_for_no_time_are_none() -> None:
-    rows, state = await stated(fact("Ann lives in Rome.", valid_at="None", invalid_at="n/a"))
-    assert state.facts["f1"].valid_at is None
-    assert all(row.outcome == "applied" for row in rows)
-
-
 async def test_times_have_the_zone_of_their_episode() -> None:
     zone = timezone(timedelta(hours=2))
     _, state = await stated(
         fact("Ann moved to Rome.", valid_at="yesterday"), at=MAY.replace(tzinfo=zone)
     )
     assert state.facts["f1"].valid_at == datetime(2023, 5, 7, tzinfo=zone)
-
-
-async def test_in_a_session_words_of_time_are_read_against_their_own_turn() -> None:
-    times = [MAY, NEXT, NEXT + timedelta(days=30), NEXT + timedelta(days=60)]
-    texts = ["I live in Rome.", "Rome is hot.", "I left Rome.", "I miss Rome."]
-    said = enumerate(zip(texts, times, strict=True))
-    turns = [replace(turn(text, at, n), session=f"{n // 2}") for n, (text, at) in said]
-    moved = fact("Ann moved to Rome.", valid_at="yesterday")
-    ingestor = Ingestor(
-        edges=[{"facts": [moved]}, {"facts": [fact("Ann has left Rome.")]}],
-        edge_deduplication=[{"n1": {"same": "none", "contradicts": ["f1"]}}],
-    )
-    _, state = await taken_in(ingestor, talk(*turns), episode="session")
-    assert state.facts["f1"].valid_at == datetime(2023, 5, 7)
-    assert state.facts["f1"].invalid_at == times[2]
 
 
 async def test_without_a_time_only_dates_with_a_year_are_read() -> None:
@@ -119,12 +97,6 @@ async def test_without_a_time_only_dates_with_a_year_are_read() -> None:
         at=None,
     )
     assert [each.valid_at for each in state.facts.values()] == [None, datetime(2021, 5, 1)]
-
-
-async def test_a_fact_of_one_entity_is_refused() -> None:
-    rows, state = await stated({**fact("Ann is Ann."), "target": "Ann"})
-    assert not state.facts
-    assert [row.reason for row in rows if row.outcome == "rejected"] == ["same_ends"]
 
 
 async def test_a_fact_that_says_the_same_is_said_again() -> None:
@@ -176,14 +148,6 @@ async def test_an_older_fact_is_ended_by_the_later_one_that_it_contradicts() -> 
     assert before.invalid_at == now.valid_at
 
 
-async def test_a_plan_that_is_given_up_ends_where_it_would_have_begun() -> None:
-    verdict = {"same": "none", "contradicts": ["f1"]}
-    _, facts = await changed(
-        fact("Ann will move to Rome.", valid_at="in 2024"), fact("Ann will not move."), verdict
-    )
-    assert facts[0].invalid_at == facts[0].valid_at == datetime(2024, 1, 1)
-
-
 async def test_facts_are_held_against_those_of_the_same_two_entities_alone() -> None:
     ingestor = Ingestor()
     source = talk(
@@ -195,12 +159,6 @@ async def test_facts_are_held_against_those_of_the_same_two_entities_alone() -> 
     (asked,) = ingestor.prompts("edge_deduplication")
     assert "n2 But Rome bored Cy.\n  f1 Cy saw Rome.\n" in asked
     assert "Oslo" not in asked
-
-
-async def test_a_document_without_times_is_no_trouble() -> None:
-    document = Document.from_text("note", "Cy saw Rome in 2021.\n\nThen Cy left Rome.")
-    _, state = await taken_in(Ingestor(), document, episode_tokens=16)
-    assert all(each.valid_at is None for each in state.facts.values())
 
 
 WORDS = st.sampled_from(

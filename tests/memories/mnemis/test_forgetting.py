@@ -15,12 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mgl.errors import InputError, UsageError
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.client import Client
-from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Tools
-from mgl.memories.gam import Gam, GamConfig
 from mgl.memories.mnemis import Mnemis, MnemisConfig
 from mgl.memories.mnemis.edits import (
     VOCABULARY,
@@ -40,7 +37,7 @@ from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.store.deletion import MASK
-from mgl.types import Conversation, Document, Question, Span, Turn
+from mgl.types import Conversation, Question, Span, Turn
 from tests.memories.mnemis.ingesting import MARKS, RULES, stage_of
 from tests.memories.mnemis.sorting import Sorter
 from tests.memories.mnemis.test_memory import in_pairs
@@ -244,21 +241,6 @@ async def test_a_description_goes_back_to_what_was_known_before(memory_of: Open)
     assert memory.state.stale == frozenset()
 
 
-async def test_what_was_closed_by_a_deleted_episode_is_open_again(
-    memory_of: Open, store: Store
-) -> None:
-    memory = memory_of(talk("Cy lives in Rome.", "Cy left Rome.", speakers="Ann"))
-    closing = {"same": "none", "contradicts": ["f1"]}
-    reader: Reader = memory._tools.llm._engine  # type: ignore[attr-defined]
-    reader.facts = lambda labels: dict.fromkeys(labels, closing)
-    await memory.build()
-    assert memory.state.facts["f1"].invalid_at is not None
-    await memory.forget(["t1"])
-    assert memory.state.facts["f1"].invalid_at is None
-    assert set(memory.state.facts) == {"f1"}
-    check(memory, store)
-
-
 async def test_a_fact_that_another_episode_repeats_is_what_that_one_says(
     memory_of: Open, store: Store
 ) -> None:
@@ -320,70 +302,6 @@ async def test_a_node_goes_as_it_was_grouped(memory_of: Open, store: Store) -> N
     assert not any("Zanzibar" in text for text in kept)
     assert "Ann (speaker)" in kept
     check(memory, store)
-
-
-async def test_a_session_keeps_its_other_turns_without_another_call(
-    memory_of: Open, store: Store
-) -> None:
-    memory = memory_of(talk(*SAID), episode="session")
-    await memory.build()
-    assert [each.turns for each in memory.state.episodes.values()] == [(0, 1), (2, 3)]
-    await memory.forget(["t2"])
-    assert [each.turns for each in memory.state.episodes.values()] == [(0, 1), (3,)]
-    check(memory, store)
-    calls = len(store.calls(memory.id))
-    await memory.forget(["t0", "t1"])
-    assert [each.turns for each in memory.state.episodes.values()] == [(3,)]
-    check(memory, store)
-    await memory.build()
-    assert len(store.calls(memory.id)) == calls
-    memory.view()
-
-
-async def test_nothing_is_deleted_that_is_not_meant(memory_of: Open, store: Store) -> None:
-    memory = memory_of(talk(*SAID), extraction="terms")
-    await memory.build()
-    before = memory.state
-    would = await memory.forget(["t2"], dry_run=True)
-    assert memory.state == before
-    assert held(store, ["Zanzibar"])
-    assert await memory.forget(["t2"]) == would
-    for turns in (["t2"], ["t9"], ["t0", "t2"], []):
-        with pytest.raises(InputError, match=r"forgotten already|no turn|nothing to forget"):
-            await memory.forget(turns)
-    assert not (await memory.forget(before=DAY)).turns
-    gone = await memory.forget(before=DAY + timedelta(days=1))
-    assert gone.turns == ("t0", "t1")
-    check(memory, store)
-
-
-async def test_characters_that_another_memory_masks_go_here_too(
-    memory_of: Open, store: Store
-) -> None:
-    said = ("I went to Rome.", "The pin of Quentin is 5550199, in Rome.")
-    memory = memory_of(talk(*said))
-    await memory.build()
-    assert held(store, ["5550199"])
-    masking = Gam(
-        replace(tools(store), llm=Client(SchemaEngine(), store.call_log())),
-        talk(*said),
-        (),
-        GamConfig(indicators="rules"),
-        filters=[lambda turn: [(m.start(), m.end()) for m in re.finditer(r"\d+", turn.text)]],
-    )
-    await masking.build()
-    await masking.flush()
-    assert held(store, ["5550199"]) == []
-    await memory.build()
-    assert [e.turns for e in memory.state.episodes.values()] == [(0,), (1,)]
-    assert "Quentin" in {e.name for e in memory.state.entities.values()}
-    assert held(store, ["5550199"]) == []
-    check(memory, store)
-
-
-async def test_a_document_forgets_no_turn(memory_of: Open) -> None:
-    with pytest.raises(UsageError, match="document"):
-        await memory_of(Document.from_text("d", "Rome is old.")).forget(["t1"])
 
 
 @settings(

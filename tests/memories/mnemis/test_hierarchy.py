@@ -11,14 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.errors import EngineRejected
-from mgl.llm.base import Completion, Request
 from mgl.memories.graph.names import entity_key
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.edits import VOCABULARY, Assign, PutCategory, apply
+from mgl.memories.mnemis.edits import VOCABULARY
 from mgl.memories.mnemis.hierarchy import needs_rebuild
 from mgl.memories.mnemis.state import Category, State
-from mgl.observer import SilentObserver
 from mgl.store import EditRecord
 from tests.memories.mnemis.sorting import (
     Groups,
@@ -85,36 +82,12 @@ async def test_layers_up_to_one_node() -> None:
     assert all(row.call_key for row in rows if row.op == "put_category" and not row.reason)
 
 
-class Hearing(SilentObserver):
-    def __init__(self) -> None:
-        self.steps: dict[str, list[tuple[int, int]]] = {}
-
-    def progress(self, stage: str, done: int, total: int) -> None:
-        self.steps.setdefault(stage, []).append((done, total))
-
-
-@pytest.mark.parametrize("grouping", ["model", "likeness"])
-async def test_every_call_is_heard_of_layer_by_layer(grouping: str) -> None:
-    engine, hearing = Sorter(), Hearing()
-    own = config(grouping=grouping, batch=8)
-    await build_hierarchy(tools_of(engine, observer=hearing), state_of(ANIMALS), own)
-    assert list(hearing.steps)[:2] == ["categories of layer 1", "descriptions of layer 1"]
-    for steps in hearing.steps.values():
-        assert steps == [(done, len(steps)) for done in range(1, len(steps) + 1)]
-    assert sum(map(len, hearing.steps.values())) == len(engine.stages())
-
-
 async def test_promotions_say_why_and_are_described_as_their_child_without_a_call() -> None:
     rows, state, _ = await build(ANIMALS, Sorter())
     fox = next(each for each in state.layer(2) if each.name == "Fox kind")
     assert fox.tags == ("Fox",)
     assert fox.summary == "About Fox kind."
     assert [row.reason for row in rows if row.outcome == "repaired"] == ["single_child"]
-
-
-async def test_the_log_gives_the_same_state_again() -> None:
-    rows, state, _ = await build(ANIMALS, Sorter(), batch=3)
-    assert VOCABULARY.replay(rows, state_of(ANIMALS)) == state
 
 
 async def test_building_again_drops_what_was_there_and_gives_new_ids() -> None:
@@ -126,48 +99,21 @@ async def test_building_again_drops_what_was_there_and_gives_new_ids() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "stopped", "layers", "calls"),
+    ("names", "options", "stopped", "layers"),
     [
-        ([], "no_entities", 0, 0),
-        (["Ann"], "too_few", 0, 0),
-        (["Cat 1", "Cat 2"], "one_node", 1, 2),
-        (["Ann", "Bob"], "compression", 0, 1),
+        ([], {}, "no_entities", 0),
+        (["Ann"], {}, "too_few", 0),
+        (["Cat 1", "Cat 2"], {"compression": 3}, "too_few", 0),
+        (["Cat 1", "Cat 2"], {}, "one_node", 1),
+        (["Ann", "Bob"], {}, "compression", 0),
+        (ANIMALS, {"layers": 2}, "layer_limit", 2),
     ],
 )
-async def test_hardly_any_entities(names: list[str], stopped: str, layers: int, calls: int) -> None:
-    engine = Sorter()
-    _, state, why = await build(names, engine)
-    assert (why, state.top, len(engine.asked)) == (stopped, layers, calls)
-    check(state, 2)
-
-
-async def test_two_entities_where_a_category_has_three() -> None:
-    _, state, stopped = await build(["Cat 1", "Cat 2"], Sorter(), compression=3)
-    assert (stopped, state.top) == ("too_few", 0)
-
-
-async def test_the_layer_limit() -> None:
-    _, state, stopped = await build(ANIMALS, Sorter(), layers=2)
-    assert (stopped, state.top) == ("layer_limit", 2)
-
-
-async def test_everything_in_one_category() -> None:
-    def one(_layer: int, names: list[str], _existing: list[str]) -> Groups:
-        return [{"category": "Things", "indexes": list(range(len(names)))}]
-
-    engine = Sorter(one)
-    _, state, stopped = await build(ANIMALS, engine, batch=6)
-    assert (stopped, tree(state, 1).keys()) == ("one_node", {"Things"})
-    assert engine.stages() == ["categorise"] * 4 + ["describe"]
-    check(state, 2)
-
-
-async def test_each_node_in_a_category_of_its_own_is_no_hierarchy() -> None:
-    def each(_layer: int, names: list[str], _existing: list[str]) -> Groups:
-        return [{"category": f"Kind of {names[n]}", "indexes": [n]} for n in range(len(names))]
-
-    rows, state, stopped = await build(ANIMALS, Sorter(each), batch=6)
-    assert (stopped, state.top, rows) == ("compression", 0, [])
+async def test_why_a_build_stops(
+    names: list[str], options: dict[str, Any], stopped: str, layers: int
+) -> None:
+    _, state, why = await build(names, Sorter(), **options)
+    assert (why, state.top) == (stopped, layers)
     check(state, 2)
 
 
@@ -183,15 +129,6 @@ async def test_from_layer_2_a_layer_with_more_nodes_than_the_one_below_is_not_ke
     _, state, stopped = await build(ANIMALS, Sorter(pairs))
     assert (stopped, state.top, len(state.layer(1))) == ("compression", 1, 10)
     check(state, 2)
-
-
-async def test_a_node_is_in_several_categories() -> None:
-    groups = [
-        {"category": "Pets", "indexes": [0, 1]},
-        {"category": "Hunters", "indexes": [1, 2]},
-    ]
-    _, state, _ = await build(["Dog", "Cat", "Hawk"], Sorter([groups]), layers=1)
-    assert tree(state, 1) == {"Pets": ["Dog", "Cat"], "Hunters": ["Cat", "Hawk"]}
 
 
 async def test_later_batches_are_shown_the_categories_of_earlier_ones() -> None:
@@ -250,12 +187,6 @@ async def test_what_is_still_broken_is_refused_and_its_nodes_promoted() -> None:
     assert [row.reason for row in rows if row.outcome == "repaired"] == ["left_over"] * 2
 
 
-async def test_of_two_bad_replies_the_one_that_leaves_fewer_out_is_used() -> None:
-    first = [{"category": "Cats", "indexes": [0, 1]}]
-    _, state, _ = await build(["Cat", "Lion", "Dog"], Sorter([first, [], []]), layers=1)
-    assert tree(state, 1) == {"Cats": ["Cat", "Lion"], "Dog": ["Dog"]}
-
-
 @pytest.mark.parametrize("said", [[], "", "not JSON", '{"category": "A"}', [{"category": "A"}]])
 async def test_replies_without_a_category(said: Any) -> None:
     engine = Sorter([said])
@@ -266,41 +197,6 @@ async def test_replies_without_a_category(said: Any) -> None:
             ("reply", "rejected", "reply_invalid")
         ]
         assert rows[0].payload["what"] == "categorise"
-
-
-async def test_a_batch_that_fails_leaves_the_others_their_categories() -> None:
-    def sometimes(layer: int, names: list[str], _existing: list[str]) -> Groups | str:
-        if "Cat 0" in names:
-            return "no"
-        return [{"category": f"Layer {layer}", "indexes": list(range(len(names)))}]
-
-    rows, state, _ = await build(ANIMALS, Sorter(sometimes), batch=10, layers=1)
-    assert [row.op for row in rows if row.outcome == "rejected"] == ["reply"]
-    assert len(state.layer(1)) == 11
-    check(state, 2)
-
-
-async def test_a_description_that_cannot_be_had_leaves_a_category_without_one() -> None:
-    engine = Sorter(
-        describe=lambda name: "no" if name == "Cat kind" else '{"summary": "x", "tags": ["y"]}'
-    )
-    rows, state, _ = await build(ANIMALS, engine, layers=1)
-    told = {each.name: each.summary for each in state.layer(1)}
-    assert told["Cat kind"] == ""
-    assert told["Cow kind"] == "x"
-    (row,) = [row for row in rows if row.op == "reply"]
-    assert (row.outcome, row.payload["what"]) == ("rejected", "describe_category")
-
-
-async def test_what_ends_an_engine_ends_the_build() -> None:
-    class Refusing(Sorter):
-        async def generate(self, request: Request) -> Completion:
-            if self.asked:
-                raise EngineRejected("no", hint="none")
-            return await super().generate(request)
-
-    with pytest.raises(EngineRejected):
-        await build(ANIMALS, Refusing(), batch=5)
 
 
 async def test_the_user_is_under_speaker_and_keeps_that_name() -> None:
@@ -324,29 +220,6 @@ async def test_a_node_left_over_goes_to_the_category_of_its_name() -> None:
     groups = [{"category": "the Dog", "indexes": [1, 2]}]
     _, state, _ = await build(["Dog", "Poodle", "Beagle"], Sorter([groups]), layers=1)
     assert tree(state, 1) == {"the Dog": ["Poodle", "Beagle", "Dog"]}
-
-
-async def test_names_with_all_sorts_of_characters() -> None:
-    names = ['The "Big" 3. Dog: [x]', "{content}", "<EXISTING CATEGORIES>", "Ünïcödé 名前"]
-    groups = [{"category": '{guidance} "x"', "indexes": [0, 1, 2, 3]}]
-    _, state, _ = await build(names, Sorter([groups]), layers=1)
-    assert list(tree(state, 1).values()) == [names]
-
-
-@pytest.mark.parametrize("edit", ["itself", "above", "two below", "unknown"])
-async def test_a_category_cannot_hold_itself_or_anything_but_the_layer_below(edit: str) -> None:
-    _, state, _ = await build(ANIMALS, Sorter())
-    low, high = state.layer(1)[0].id, state.layer(2)[0].id
-    new = state.next_id("c")
-    bad = {
-        "itself": [Assign(low, low), Assign(high, high), PutCategory(new, 3, "A", (new,))],
-        "above": [Assign(low, high), PutCategory(new, 1, "A", (high,))],
-        "two below": [Assign(high, "e1"), PutCategory(new, 3, "A", (low,))],
-        "unknown": [Assign(low, "e999"), PutCategory(new, 1, "A", ("e999",))],
-    }
-    for each in bad[edit]:
-        with pytest.raises(ValueError, match=r"not below|another layer"):
-            apply(state, each)
 
 
 class Careless(Sorter):
@@ -398,18 +271,6 @@ async def update(state: State, engine: Sorter, **options: Any) -> tuple[list[Edi
     return await update_hierarchy(tools_of(engine), state, config(**options), 2)
 
 
-async def test_nothing_new_asks_nothing() -> None:
-    state, engine = await built(), Sorter()
-    assert await update(state, engine) == ([], state)
-    assert engine.asked == []
-
-
-async def test_without_a_hierarchy_there_is_nothing_to_take_further() -> None:
-    state, engine = state_of(ANIMALS), Sorter()
-    assert await update(state, engine) == ([], state)
-    assert engine.asked == []
-
-
 async def test_new_entities_go_to_what_is_there() -> None:
     state, engine = state_of(["Cat 8", "Fox 9"], await built()), Sorter()
     rows, after = await update(state, engine)
@@ -445,14 +306,6 @@ async def test_a_new_category_is_put_into_the_layer_above_and_so_up_to_the_top()
     check(after, 2)
 
 
-async def test_what_merges_with_none_is_promoted_to_the_top() -> None:
-    state, engine = state_of(["Newt 1"], await built()), Sorter()
-    _, after = await update(state, engine)
-    assert tree(after, 1)["Newt 1"] == tree(after, 2)["Newt 1"] == ["Newt 1"]
-    assert tree(after, 3)["Things kind"][-1] == "Newt 1"
-    check(after, 2)
-
-
 async def test_a_promotion_is_not_offered_for_children_but_takes_those_of_its_name() -> None:
     state = await built(["Cat 1", "Cat 2", "Newt 1"], layers=1)
     engine = Sorter([[{"category": "Newt 1", "indexes": [0]}]])
@@ -471,32 +324,6 @@ async def test_what_merged_with_none_is_offered_again_beside_what_is_new() -> No
     rows, after = await update(state_of(["Newt 2"], state), engine)
     assert tree(after, 1)["Newt kind"] == ["Newt 2", "Newt 1"]
     assert not [row for row in rows if row.outcome == "repaired"]
-
-
-async def test_what_is_offered_again_may_be_left_out() -> None:
-    state = await built(["Cat 1", "Cat 2", "Newt 1"], layers=1)
-    engine = Sorter([[{"category": "Cat kind", "indexes": [0]}]])
-    rows, _ = await update(state_of(["Cat 3"], state), engine)
-    assert engine.stages()[0] == "categorise"
-    assert "again" not in engine.stages()
-    assert [row.op for row in rows if row.op != "describe"] == ["assign"]
-
-
-async def test_several_categories_are_described_in_one_call() -> None:
-    state = state_of([f"{kind} {n}" for kind in ("Asp", "Eel") for n in range(2)], await built())
-    engine = Sorter()
-    _, after = await update(state, engine, layers=1)
-    assert engine.stages()[:2] == ["categorise", "describe"]
-    assert "c10, Asp kind. Its nodes:\n- Asp 0 []:\n- Asp 1" in engine.asked[1][1]
-    assert [each.summary for each in after.layer(1)][-2:] == ["About Asp kind.", "About Eel kind."]
-
-
-async def test_a_reply_that_cannot_be_used_promotes_and_says_so() -> None:
-    state = state_of(["Cat 8"], await built())
-    rows, after = await update(state, Sorter(["no"]))
-    assert [row.op for row in rows if row.outcome == "rejected"] == ["reply"] * 3
-    assert tree(after, 3).keys() == {"Things kind", "Cat 8"}
-    check(after, 2)
 
 
 async def test_a_layer_above_the_first_does_not_outgrow_the_one_below() -> None:
@@ -544,36 +371,6 @@ async def test_promotions_of_the_build_itself_ask_for_none() -> None:
     assert state.top == 3
     assert len(state.layer(1)) == 2 + 8
     assert not needs_rebuild(state, config(drift=0.1))
-
-
-def test_an_empty_state_needs_nothing() -> None:
-    assert not needs_rebuild(state_of([]), config())
-
-
-async def test_it_needs_a_quarter_of_the_calls_of_rebuilding_after_each_session() -> None:
-    """Sixteen sessions of twelve entities: of eight to a hundred topics, ever more of them known;
-    with the rebuilds that drift asks for."""
-    draw = random.Random(4)
-    sessions = [
-        [
-            f"{chr(65 + topic % 26)}topic{topic} {number}.{each}|tag"
-            for each in range(12)
-            for topic in [min(int(draw.expovariate(1 / (6 + 2 * number))), 99)]
-        ]
-        for number in range(16)
-    ]
-    grown: dict[str, int] = {}
-    for way in ("rebuild", "incremental"):
-        engine, state, own = Sorter(), state_of([]), config()
-        for names in sessions:
-            state = state_of(names, state)
-            if way == "rebuild" or needs_rebuild(state, own):
-                _, state, _ = await build_hierarchy(tools_of(engine), state, own, 1)
-            else:
-                _, state = await update_hierarchy(tools_of(engine), state, own, 1)
-        check(state, 2)
-        grown[way] = len(engine.asked)
-    assert grown["incremental"] <= 0.25 * grown["rebuild"], grown
 
 
 @settings(max_examples=25, deadline=None)

@@ -5,9 +5,7 @@ The engine follows rules (``ingesting``): capitalised words are entities.
 
 from __future__ import annotations
 
-import asyncio
 import re
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -16,9 +14,8 @@ from hypothesis import strategies as st
 
 from mgl.errors import EngineUnavailable
 from mgl.memories.mnemis.edits import VOCABULARY
-from mgl.memories.mnemis.ingest import AT_ONCE, Ahead
-from mgl.memories.mnemis.state import EMPTY, Entity, Episode, Fact, State
-from mgl.types import Document, Span, Turn
+from mgl.memories.mnemis.state import EMPTY, Entity, Fact, State
+from mgl.types import Document
 from tests.memories.mnemis.ingesting import Ingestor, named, sentences, taken_in, talk
 
 TALK = talk(
@@ -75,23 +72,6 @@ async def test_recent_episodes_are_shown_as_context() -> None:
     assert all("(nothing)" in prompt for prompt in alone.prompts("entities"))
 
 
-async def test_reflection_adds_what_was_missed() -> None:
-    more = {"entities": ["support group"]}
-    ingestor = Ingestor(entities_reflection=[more])
-    _, state = await taken_in(ingestor, talk(("Ann", "I found a support group in Rome.")))
-    assert names(state) == ["Ann", "Rome", "support group"]
-
-
-async def test_a_name_that_is_known_in_another_spelling_costs_no_call() -> None:
-    said = {"entities": ["the ROME"]}
-    ingestor = Ingestor(entities=[named, said])
-    source = talk(("Ann", "I went to Rome."), ("Ann", "Oh, ROME!"))
-    _, state = await taken_in(ingestor, source)
-    assert names(state) == ["Ann", "Rome"]
-    assert state.entities["e2"].episodes == (0, 1)
-    assert not ingestor.prompts("entity_deduplication")
-
-
 async def test_the_model_decides_among_likely_entities() -> None:
     told = {"entities": ["Rome city", "Oslo"]}
     source = talk(("Ann", "I went to Rome."), ("Ann", "Rome city is not Oslo."))
@@ -105,15 +85,6 @@ async def test_the_model_decides_among_likely_entities() -> None:
     assert "- Rome (Rome city): Rome is told of." in ingestor.prompts("edges")[1]
     once_more = await taken_in(Ingestor(), talk(("Ann", "x"), ("Bo", "Rome city!")), EMPTY)
     assert names(once_more[1]) == ["Ann", "Bo", "Rome"]
-
-
-async def test_names_of_one_episode_may_be_one_entity() -> None:
-    told = {"entities": ["Rome", "Rome city"]}
-    source = talk(("Ann", "I went to Rome. Rome city is old."))
-    ingestor = Ingestor(entities=[told], entity_deduplication=[{"n3": "n2"}])
-    _, state = await taken_in(ingestor, source)
-    assert state.entities["e2"].names == ("Rome", "Rome city")
-    assert len(state.entities) == 2
 
 
 async def test_one_speaker_is_never_another() -> None:
@@ -168,15 +139,6 @@ async def test_a_name_stands_in_the_sentence_that_has_most_of_it() -> None:
     assert reasons == ["sentence_guessed", "no_sentence"]
 
 
-async def test_a_time_that_only_the_head_of_a_turn_tells_is_no_entity() -> None:
-    at = datetime(2023, 5, 8, 13, 56)
-    turns = (Turn("0", "Ann", "Hello.", at), Turn("1", "Ann", "Rome is hot.", at))
-    ingestor = Ingestor(entities=[{"entities": ["08 May 2023", "Monday", "13:56", "Ann"]}])
-    rows, state = await taken_in(ingestor, talk(*turns), reflect=False)
-    assert names(state) == ["Ann"]
-    assert {row.reason for row in rows if row.outcome == "rejected"} == {"not_said"}
-
-
 async def test_an_entity_is_described_again_as_the_episodes_that_name_it_double() -> None:
     source = talk(*(("Ann", f"Rome is {years} years old.") for years in range(9)))
     always, doubling = Ingestor(), Ingestor()
@@ -184,26 +146,6 @@ async def test_an_entity_is_described_again_as_the_episodes_that_name_it_double(
     await taken_in(doubling, source, reflect=False, described="doubling")
     assert len(always.prompts("entity_summaries")) == 9
     assert len(doubling.prompts("entity_summaries")) == 4  # of episodes 1, 2, 4 and 8
-
-
-async def test_an_episode_without_an_entity_asks_for_no_facts() -> None:
-    ingestor = Ingestor()
-    _, state = await taken_in(ingestor, talk(("", "wow! nice."), ("Ann", "ok.")))
-    assert len(state.episodes) == 2
-    assert names(state) == ["Ann"]
-    stages = {stage for stage, _ in ingestor.asked}
-    assert stages == {"entities", "entities_reflection", "entity_summaries"}
-
-
-async def test_the_same_text_again_adds_no_entity_and_no_fact() -> None:
-    turn = ("Ann", "I went to Rome with Cy.")
-    _, once = await taken_in(Ingestor(), talk(turn))
-    ingestor = Ingestor()
-    _, twice = await taken_in(ingestor, talk(turn, turn))
-    assert names(twice) == names(once)
-    assert twice.facts.keys() == once.facts.keys()
-    assert twice.facts["f1"].episodes == (0, 1)
-    assert not {"entity_deduplication", "edge_deduplication"} & {s for s, _ in ingestor.asked}
 
 
 @pytest.mark.parametrize(
@@ -307,15 +249,6 @@ async def test_whoever_speaks_in_a_part_is_offered_for_its_facts() -> None:
     assert "- Ann: Ann is told of.\n- Bo: Bo is told of.\n- Rome: Rome is told of.\n" in asked
 
 
-async def test_of_long_recent_episodes_the_end_is_shown() -> None:
-    source = talk(("Ann", "Begin. " + "word " * 1000), ("Bo", "End."), ("Ann", "Now."))
-    ingestor = Ingestor()
-    await taken_in(ingestor, source, reflect=False)
-    context = ingestor.prompts("entities")[2].split("The text,")[0]
-    assert "Bo: End." in context
-    assert "Begin." not in context
-
-
 async def test_a_text_that_does_not_fit_the_context_is_cut() -> None:
     ingestor = Ingestor(context_tokens=1500, edges=[{"facts": []}])
     source = talk(("Ann", "Rome and Cy, " * 2000))
@@ -323,55 +256,3 @@ async def test_a_text_that_does_not_fit_the_context_is_cut() -> None:
     assert {"Ann", "Rome", "Cy"} == set(names(state))
     counts = await ingestor.llm.count_tokens([prompt for _, prompt in ingestor.asked])
     assert max(counts) < 1500
-
-
-EPISODES = [
-    Episode(number, Span("talk", number, number + 1)) for number in range(3, 3 + 3 * AT_ONCE)
-]
-
-
-async def test_each_gets_its_own_and_no_more_than_some_are_under_way() -> None:
-    running = most = 0
-
-    async def ask(episode: Episode) -> int:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        await asyncio.sleep(0.001 * (episode.number % 3))
-        running -= 1
-        return episode.number
-
-    ahead = Ahead(EPISODES, ask)
-    given = [await ahead.get(episode) for episode in EPISODES]
-    assert given == [episode.number for episode in EPISODES]
-    assert most == AT_ONCE
-
-
-async def test_what_nobody_waited_for_is_cancelled() -> None:
-    begun: list[int] = []
-    ended: list[int] = []
-
-    async def ask(episode: Episode) -> None:
-        begun.append(episode.number)
-        if episode is not EPISODES[0]:
-            await asyncio.sleep(60)
-        ended.append(episode.number)
-
-    ahead = Ahead(EPISODES, ask)
-    await ahead.get(EPISODES[0])
-    await ahead.cancel()
-    assert len(begun) == AT_ONCE
-    assert ended == [EPISODES[0].number]
-
-
-async def test_a_failure_comes_with_its_own_episode() -> None:
-    async def ask(episode: Episode) -> int:
-        if episode.number > EPISODES[0].number:
-            raise RuntimeError(episode.number)
-        return episode.number
-
-    ahead = Ahead(EPISODES, ask)
-    assert await ahead.get(EPISODES[0]) == EPISODES[0].number
-    with pytest.raises(RuntimeError, match=str(EPISODES[1].number)):
-        await ahead.get(EPISODES[1])
-    await ahead.cancel()

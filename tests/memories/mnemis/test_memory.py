@@ -18,16 +18,13 @@ from mgl.errors import InputError, UsageError
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.client import Client
 from mgl.memories.base import Tools
-from mgl.memories.log import Log
 from mgl.memories.mnemis import Mnemis, MnemisConfig
-from mgl.memories.mnemis.edits import VOCABULARY, AddEpisode
-from mgl.memories.mnemis.retrieval import Index, Kind, rank_episodes
+from mgl.memories.mnemis.retrieval import Index
 from mgl.observer import SilentObserver
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Answer, Conversation, Document, Question, Source, Turn
 from mgl.web.export import to_html
-from tests.memories.clocks import TWICE
 from tests.memories.mnemis.sorting import Sorter
 
 SAID = [
@@ -101,18 +98,6 @@ def nothing(_: str) -> None:
     return None
 
 
-async def test_it_is_built_once_and_found_again(memory_of: Open, store: Store) -> None:
-    memory = memory_of()
-    await memory.build()
-    assert sorted(memory.state.episodes) == [0, 1, 2, 3]
-    assert {"Ann", "Bo", "Rome"} <= {e.name for e in memory.state.entities.values()}
-    steps = store.steps(memory.id)
-    again = memory_of()
-    await again.build()
-    assert store.steps(memory.id) == steps
-    assert again.state == memory.state
-
-
 async def test_an_answer_cites_the_turns_that_it_stands_on(memory_of: Open) -> None:
     answer = await memory_of(engine=Teller(everything)).answer(QUESTION)
     ids = {turn.id for turn in TURNS}
@@ -153,18 +138,6 @@ async def test_one_route_alone(memory_of: Open) -> None:
     selected = memory_of(engine=Teller(nothing), routes="system2")
     await selected.build()
     assert not any((await selected.read(QUESTION)).found.values())
-
-
-async def test_a_hierarchy_waits_for_a_route_that_reads_it(memory_of: Open, store: Store) -> None:
-    similar = memory_of(routes="system1")
-    await similar.build()
-    steps = store.steps(similar.id)
-    both = memory_of()
-    await both.build()
-    assert both.id == similar.id
-    assert store.steps(both.id) == steps + 1
-    assert both.state.episodes == similar.state.episodes
-    assert both.state.categories
 
 
 READING: dict[str, Any] = {
@@ -219,25 +192,6 @@ def named_otherwise(embedder: WordEmbedder, dims: int) -> None:
     embedder.model_id, embedder.dims = "fake/other", dims
 
 
-async def test_what_was_not_offered_is_told(memory_of: Open) -> None:
-    engine = Teller(lambda _: False)
-    answer = await memory_of(engine=engine, shown=2, selection_calls=1).answer(QUESTION)
-    assert any(line.endswith("nodes not offered: too many calls") for line in answer.trace)
-
-
-async def test_episodes_of_the_graph_are_those_of_facts_and_entities_rank_by_rank(
-    memory_of: Open,
-) -> None:
-    memory = memory_of(routes="system1", kinds="graph")
-    await memory.build()
-    state = memory.state
-    fact, entity = next(iter(state.facts)), next(iter(state.entities))
-    found: dict[Kind, tuple[str, ...]] = {"facts": (fact,), "entities": (entity,)}
-    wanted = [*state.facts[fact].episodes, *state.entities[entity].episodes]
-    assert rank_episodes(found, state) == list(dict.fromkeys(wanted))
-    assert rank_episodes({}, state) == []
-
-
 async def test_both_routes_find_what_either_does(memory_of: Open) -> None:
     engine = Teller(everything)
     both = memory_of(engine=engine, k=50)
@@ -262,25 +216,6 @@ async def test_it_is_told_turn_by_turn(memory_of: Open) -> None:
         await memory.append(replace(TURNS[0], text="other"))
     with pytest.raises(InputError, match="no text"):
         await memory.append(Turn("t9", "Ann", " "))
-
-
-def test_two_turns_of_one_id_are_named(memory_of: Open, store: Store) -> None:
-    with pytest.raises(InputError, match="two turns have the id 't0'"):
-        memory_of(Conversation.from_turns("twins", [TURNS[0], replace(TURNS[1], id="t0")]))
-    assert store.memories() == []
-
-
-@pytest.mark.parametrize("fold", [0, 1])
-async def test_a_turn_of_the_hour_that_comes_twice_is_the_one_that_was_kept(
-    memory_of: Open, fold: int
-) -> None:
-    memory = memory_of(Conversation.named("autumn"))
-    turn = Turn("t1", "Ann", "Still awake in Rome.", TWICE.replace(fold=fold))
-    for _ in range(2):
-        await memory.append(turn)
-    assert sorted(memory.state.episodes) == [0]
-    with pytest.raises(InputError, match="another turn"):
-        await memory.append(replace(turn, time=TWICE.replace(fold=1 - fold)))
 
 
 async def test_sessions_are_episodes_when_they_have_ended(memory_of: Open) -> None:
@@ -356,15 +291,6 @@ async def test_an_answer_carries_the_paths_to_what_was_read(memory_of: Open) -> 
     assert [layers[each] for each in answer.paths[0]] == [*range(memory.state.top, -1, -1)]
     said = json.loads(re.findall(r'id="data">(.*?)</script>', to_html(view), re.S)[0])
     assert len(said["paths"][0]) == len(answer.paths)
-
-
-async def test_a_reply_is_remembered(memory_of: Open) -> None:
-    memory = memory_of(Conversation.named("talks"), Teller(everything))
-    await memory.append(TURNS[0])
-    said = await memory.reply(TURNS[1], "mgl")
-    turns = memory.conversation.turns
-    assert [turn.speaker for turn in turns] == ["Ann", "Bo", "mgl"]
-    assert turns[-1].text == said.text
 
 
 class Talker(Teller):
@@ -462,34 +388,6 @@ async def test_what_is_forgotten_while_it_is_indexed_is_not_answered_from(
     assert reading.episodes
     assert set(reading.episodes) <= memory.state.episodes.keys()
     assert set(reading.found["facts"]) <= memory.state.facts.keys()
-
-
-async def test_an_empty_question_is_refused(memory_of: Open) -> None:
-    with pytest.raises(InputError, match="empty"):
-        await memory_of().answer(Question(" "))
-
-
-async def test_a_step_written_while_the_log_is_read_is_taken_once(
-    memory_of: Open, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    memory = memory_of()
-    await memory.build()
-    first = memory.state.episodes[0]
-    log = Log(store, memory.id, TALK, VOCABULARY, SilentObserver())
-    steps = store.steps
-
-    def steps_then_another(identity: str) -> int:
-        known = steps(identity)
-        edit = AddEpisode(replace(first, number=known))
-        store.append_edits(identity, known, [VOCABULARY.record(known, edit)])
-        return known
-
-    monkeypatch.setattr(store, "steps", steps_then_another)
-    for _ in range(4):
-        log.catch_up()
-    monkeypatch.undo()
-    log.catch_up()
-    assert max(log.state.episodes) == log.step - 1 == steps(memory.id) - 1
 
 
 async def test_orders_of_episodes_are_fused(memory_of: Open) -> None:

@@ -24,21 +24,6 @@ def talk_of(*said: str) -> Conversation:
 TALK = talk_of("Ann: I went to Rome.", "Bo: The ring was lost at sea.")
 
 
-async def test_each_kind_is_searched_by_itself_and_one_without_nodes_finds_nothing() -> None:
-    state = state_of(TALK)
-    at = Mention(0, state.episodes[0].span)
-    edits = [AddEntity("e1", "Ann", at), AddEntity("e2", "ring", at)]
-    said = [Describe("e1", "Went to Rome.", ("person",)), Describe("e2", "Was lost at sea.", ())]
-    state = replay([*edits, *said], state)
-    index = Index(WordEmbedder())
-    index.update(state, TALK)
-    query = "Who lost the ring?"
-    vector = await index.embed(query)
-    assert index.search("episodes", query, vector, 1) == ["1"]
-    assert index.search("entities", query, vector, 2) == ["e2", "e1"]
-    assert index.search("facts", query, vector, 5) == []
-
-
 async def test_an_index_that_grows_finds_what_one_that_is_built_at_once_does() -> None:
     names = ("ferry", "ring", "museum")
     at = Mention(0, state_of(TALK).episodes[0].span)

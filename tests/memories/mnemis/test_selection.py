@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.errors import EngineRejected
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.grammar import to_regex
 from mgl.llm.schemas import compile_schema
@@ -85,23 +84,11 @@ async def test_get_all_children_takes_all_below_without_asking_again() -> None:
     assert found.layers == (LayerCount(2, 3, 2, 1), LayerCount(1, 1, 1, 0), LayerCount(0, 2, 1, 0))
 
 
-async def test_all_with_all_children_is_all() -> None:
-    state = hierarchy(PLACES, GEOGRAPHY)
-    found = await selected(state, lambda _: True)
-    assert found.entities == tuple(state.entities)
-    assert found.layers == (LayerCount(2, 3, 3, 3),)
-
-
 async def test_a_promotion_is_asked_about_once() -> None:
     engine = Sorter(select={"Chess itself": False}.get)
     found = await select(client(engine), hierarchy(PLACES, GEOGRAPHY), "Games?", config())
     assert (found.entities, found.paths["e6"]) == (("e6",), ("c7", "c4"))
     assert len(engine.asked) == 1
-
-
-async def test_nothing_selected_is_nothing_found() -> None:
-    found = await selected(hierarchy(PLACES, GEOGRAPHY), {})
-    assert found == Selection(layers=(LayerCount(2, 3, 0, 0),))
 
 
 async def test_large_layers_are_offered_in_parts() -> None:
@@ -154,15 +141,6 @@ async def test_a_node_named_twice_is_selected_once_and_whole_if_once_said() -> N
     found = await select(client(Saying(twice)), hierarchy(PLACES, GEOGRAPHY), "Which?", config())
     assert found.layers == (LayerCount(2, 3, 1, 1),)
     assert found.entities == ("e1", "e2", "e3")
-
-
-async def test_what_ends_an_engine_ends_the_selection() -> None:
-    class Refusing(Sorter):
-        async def generate(self, request: Request) -> Completion:
-            raise EngineRejected(f"no: {len(request.messages)}", hint="none")
-
-    with pytest.raises(EngineRejected):
-        await select(client(Refusing()), hierarchy(PLACES, GEOGRAPHY), "Which?", config())
 
 
 async def test_decoding_is_held_to_the_offered_nodes_each_name_with_its_uuid() -> None:

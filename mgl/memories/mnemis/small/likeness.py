@@ -11,26 +11,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mgl.errors import UsageError
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import max_chars
 from mgl.memories.base import Tools
-from mgl.memories.log import Draft
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.edits import Edit
-from mgl.memories.mnemis.layers import (
-    Forming,
-    Group,
-    is_first_person,
-    put_refused,
-    repair_groups,
-)
+from mgl.memories.mnemis.edits import EditDraft
+from mgl.memories.mnemis.extract import StrictReply
+from mgl.memories.mnemis.layers import Forming, Group, is_first_person, put_refused, repair_groups
 from mgl.memories.mnemis.prompts import NAME_CATEGORY
 from mgl.memories.mnemis.state import Category, Node, State
 from mgl.memories.propose import Proposal, propose
@@ -43,32 +37,24 @@ MOST_AT_ONCE: Final = 2000
 ROUNDING: Final = 1e-5
 
 
-class _Named(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Named(StrictReply):
     category: Annotated[str, Field(min_length=1), max_chars(NAME_CHARS)]
 
 
 async def form_by_likeness(
-    tools: Tools,
-    draft: Draft[Edit, State],
-    nodes: Sequence[Node],
-    layer: int,
-    config: MnemisConfig,
-    again: Sequence[Node] = (),
-) -> Forming:
+    tools: Tools, draft: EditDraft, forming: Forming, config: MnemisConfig
+) -> None:
     """Do what ``categorise.form_by_model`` does. Raises UsageError if scipy is missing, too."""
-    state, forming = draft.state, Forming(draft.state, layer)
-    together = [*nodes, *again]
-    existing = [each for each in state.categories_of(layer) if not each.is_promotion]
-    homes, groups = await asyncio.to_thread(_compare, tools, state, together, existing, config)
+    nodes = forming.nodes
+    existing = [each for each in forming.existing if not each.is_promotion]
+    homes, groups = await asyncio.to_thread(_compare, tools, draft.state, nodes, existing, config)
     for place, home in enumerate(homes):
-        if home is not None and not is_first_person(together[place].name):
-            forming.add([Group(existing[home].name, (place,))], together, None)
-    proposals: dict[int, Proposal[Any]] = {}
+        if home is not None and not is_first_person(nodes[place].name):
+            forming.add(Group(existing[home].name, (place,)), nodes)
+    proposals: dict[int, Proposal[_Named]] = {}
 
     async def name(place: int) -> None:
-        members = [together[index] for index in groups[place]]
+        members = [nodes[index] for index in groups[place]]
         known = [category.name for category in forming.find_similar(members, EXISTING)]
         prompt = NAME_CATEGORY.render(
             existing=", ".join(known) or "none",
@@ -78,7 +64,8 @@ async def form_by_likeness(
         proposals[place] = await propose(
             tools.llm, prompt, _Named, sampling=sampling, stage="name_category"
         )
-        tools.observer.progress(f"categories of layer {layer}", len(proposals), len(groups))
+        stage = f"categories of layer {forming.layer}"
+        tools.observer.progress(stage, len(proposals), len(groups))
 
     await for_each(range(len(groups)), name, at_once=CALLS)
     named: list[Group] = []
@@ -89,11 +76,10 @@ async def form_by_likeness(
             continue
         named.append(Group(one_line(proposal.reply.category), tuple(groups[place])))
         keys.setdefault(named[-1].key, proposal.call_key)
-    usable, refused = repair_groups(named, [node.name for node in together], forming.offered)
-    put_refused(draft, refused, together, layer, keys)
+    usable, refused = repair_groups(named, [node.name for node in nodes], forming.offered)
+    put_refused(draft, refused, nodes, forming.layer, keys)
     for group in usable:
-        forming.add([group], together, keys.get(group.key))
-    return forming
+        forming.add(group, nodes, keys.get(group.key))
 
 
 def find_homes(

@@ -9,14 +9,22 @@ in earlier episodes are added then.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Final
 
 from mgl.memories.graph.names import clean_name
-from mgl.memories.log import Draft
-from mgl.memories.mnemis.edits import AddEntity, AddFact, Describe, Edit, Repeat, has_mention
+from mgl.memories.mnemis.edits import (
+    AddEntity,
+    AddEpisode,
+    AddFact,
+    Describe,
+    EditDraft,
+    Repeat,
+    has_mention,
+)
 from mgl.memories.mnemis.episodes import Passage, clip
 from mgl.memories.mnemis.facts import parse_moment
 from mgl.memories.mnemis.state import Entity, Episode, Mention, State, key_of
@@ -107,21 +115,38 @@ class Places:
         return Place(start, (*(f for f in forms if f != name and key_of(f)), name), kind)
 
 
-def read_terms(draft: Draft[Edit, State], source: Source, episode: Episode, places: Places) -> None:
-    """Put the entities and facts of an episode into the draft, which has the episode.
+class TermIntake:
+    """Reads episodes without a model (``ingest.Intake``); ``places`` grow with the source."""
 
-    ``places`` are those of the source as far as it was read, and are read on.
-    """
-    reading = _Reading(draft, source, episode, places)
-    for number, (start, end) in enumerate(reading.passage.sentences, 1):
-        reading.add_sentence(number, start, end)
-    reading.describe()
+    def __init__(self) -> None:
+        self.places = Places()
+
+    @asynccontextmanager
+    async def over(
+        self, source: Source, episodes: Sequence[Episode], fresh: Sequence[Episode]
+    ) -> AsyncIterator[Callable[[EditDraft, Episode], Awaitable[None]]]:
+        del episodes, fresh
+
+        async def read(draft: EditDraft, episode: Episode) -> None:
+            draft.put(AddEpisode(episode))
+            reading = _Reading(draft, source, episode, self.places)
+            for number, (start, end) in enumerate(reading.passage.sentences, 1):
+                reading.add_sentence(number, start, end)
+            reading.describe()
+
+        yield read
+
+    async def describe(self, source: Source, draft: EditDraft, entities: Sequence[Entity]) -> None:
+        for entity in entities:
+            draft.put(_describe_by_sentences(source, draft.state, entity))
+
+    def count_calls(self, entities: Sequence[Entity]) -> int:
+        del entities
+        return 0
 
 
 class _Reading:
-    def __init__(
-        self, draft: Draft[Edit, State], source: Source, episode: Episode, places: Places
-    ) -> None:
+    def __init__(self, draft: EditDraft, source: Source, episode: Episode, places: Places) -> None:
         self.passage = Passage.of(source, episode)
         places.read(_text_between(source, len(places), episode.span.end))
         self._places = places
@@ -208,7 +233,7 @@ class _Reading:
             self._draft.put(replace(fact, id=self._draft.state.next_id("f")))
 
 
-def describe_by_sentences(source: Source, state: State, entity: Entity) -> Describe:
+def _describe_by_sentences(source: Source, state: State, entity: Entity) -> Describe:
     """Return the description of an entity by its first sentences, where a deletion took it."""
     passages = ((Passage.of(source, state.episodes[m.episode]), m) for m in entity.mentions)
     summary = _join(_quote_at(*each) for each in islice(passages, SENTENCES))

@@ -15,7 +15,6 @@ from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.memories.mnemis.small import likeness
 from mgl.memories.mnemis.small.likeness import find_homes, group_vectors
 from mgl.memories.mnemis.state import Category, State
-from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import EditRecord
 from tests.memories.mnemis.sorting import (
     Sorter,
@@ -25,8 +24,6 @@ from tests.memories.mnemis.sorting import (
     update_hierarchy,
 )
 from tests.memories.mnemis.test_hierarchy import ANIMALS, NAMES, check, config, tree
-
-EMBEDDER = WordEmbedder(64)
 
 
 class Namer(Sorter):
@@ -88,11 +85,6 @@ async def test_what_is_alike_is_one_category_named_by_the_model() -> None:
     check(state, 2)
 
 
-async def test_groups_of_one_name_are_one_category() -> None:
-    _, state, _ = await built(ANIMALS, Namer("Animal"), cluster=4, layers=1)
-    assert {name: len(held) for name, held in tree(state, 1).items()} == {"Animal": 20}
-
-
 @pytest.mark.parametrize(("said", "reason"), [("cats and dogs", "and_in_name"), ("…", "no_name")])
 async def test_nodes_of_a_group_without_a_usable_name_are_promoted(said: str, reason: str) -> None:
     engine = Namer(said, *(f"Kind {n}" for n in range(9)))
@@ -102,12 +94,6 @@ async def test_nodes_of_a_group_without_a_usable_name_are_promoted(said: str, re
     refused = [row.reason for row in rows if row.outcome == "rejected"]
     assert refused == [reason]
     check(state, 2)
-
-
-async def test_replies_that_name_nothing_leave_no_layer() -> None:
-    rows, state, stopped = await built(ANIMALS, Namer("prose"), cluster=4)
-    assert (state.categories, stopped) == ({}, "compression")
-    assert [row.reason for row in rows] == ["reply_invalid"] * 5
 
 
 async def test_a_new_node_joins_the_category_that_it_is_likest_to_without_a_call() -> None:
@@ -122,15 +108,6 @@ async def test_a_new_node_joins_the_category_that_it_is_likest_to_without_a_call
     assert "Cat 9" not in asked
     assert "Categories that are there: Cat, " in asked
     assert tree(grown, 1)["Harbour"] == ["Harbour", "Old harbour"]
-    check(grown, 2)
-
-
-async def test_a_new_group_may_be_given_the_name_of_a_category() -> None:
-    _, state, _ = await built(ANIMALS, Namer(), cluster=4)
-    grown = state_of(["Harbour|place", "Old harbour|place"], state)
-    own = config(grouping="likeness", hierarchy="incremental")
-    _, grown = await update_hierarchy(tools_of(Namer("Dog")), grown, own, 2)
-    assert tree(grown, 1)["Dog"][-2:] == ["Harbour", "Old harbour"]
     check(grown, 2)
 
 

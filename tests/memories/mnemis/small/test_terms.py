@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.edits import VOCABULARY, AddEpisode
+from mgl.memories.mnemis.edits import VOCABULARY
 from mgl.memories.mnemis.episodes import find_fresh
-from mgl.memories.mnemis.small.terms import LEAST, NAME, NOUN, Place, Places, read_terms
+from mgl.memories.mnemis.small.terms import LEAST, NAME, NOUN, Place, Places, TermIntake
 from mgl.memories.mnemis.state import EMPTY, State, key_of
 from mgl.store import EditRecord
 from mgl.text.names import (
@@ -28,7 +28,6 @@ from mgl.text.names import (
     GrowingNouns,
     Name,
     find_names,
-    find_nouns,
 )
 from mgl.types import Conversation, Document, Turn
 from tests.memories.mnemis.ingesting import Ingestor, taken_in, talk
@@ -108,14 +107,6 @@ async def test_an_entity_keeps_its_id_when_the_conversation_grows() -> None:
     assert grown == state
 
 
-async def test_the_same_text_again_adds_no_entity_and_no_fact() -> None:
-    text = "My dog saw Rome. The dog of Rome saw a dog."
-    _, once = await taken_in(Ingestor(), talk(("Ann", text)), extraction="terms")
-    _, twice = await taken_in(Ingestor(), talk(("Ann", text), ("Ann", text)), extraction="terms")
-    assert named(twice).keys() == named(once).keys()
-    assert twice.facts.keys() == once.facts.keys()
-
-
 async def test_a_document_is_taken_in_whole_paragraphs() -> None:
     text = (
         "The ferryman saw the river.\n\nA ferryman, by his river, sees rivers. The river ran.\n\n"
@@ -125,20 +116,6 @@ async def test_a_document_is_taken_in_whole_paragraphs() -> None:
     assert set(named(state)) == {"river", "ferryman"}
     assert len(state.episodes) > 2
     assert 0 in named(state)["ferryman"]
-
-
-async def test_that_a_picture_was_sent_is_no_term() -> None:
-    turn = ("Ann", "ok [image: a photo of the lake] ")
-    _, state = await taken_in(Ingestor(), talk(turn, turn), extraction="terms")
-    assert "lake" in named(state)
-    assert "image" not in named(state)
-
-
-async def test_terms_that_are_no_names_are_passed_over() -> None:
-    _, state = await taken_in(
-        Ingestor(), talk(("", "…!"), ("—", "¿?"), ("Ann", "ok")), extraction="terms"
-    )
-    assert list(named(state)) == ["Ann"]
 
 
 PIECES = (
@@ -257,22 +234,18 @@ def test_at_each_length_a_text_has_the_terms_that_all_of_it_has(talk: Conversati
             assert growing.before(place, span.start) == earlier
 
 
-@settings(deadline=None)
-@given(talks)
-def test_nouns_are_those_of_the_whole(talk: Conversation) -> None:
-    assert find_nouns(talk.transcript.text, min_count=LEAST) == nouns_of_all(talk.transcript.text)
-
-
-async def ingested(talk: Conversation, places: Places | None) -> tuple[list[EditRecord], State]:
+async def ingested(talk: Conversation, *, anew: bool) -> tuple[list[EditRecord], State]:
     config, state, rows = MnemisConfig(preset="small"), EMPTY, list[EditRecord]()
-    count = ScriptedEngine([]).count_tokens
+    count, intake = ScriptedEngine([]).count_tokens, TermIntake()
     for turns in range(1, len(talk.turns) + 1):
         part = replace(talk, turns=talk.turns[:turns])
-        for episode in await find_fresh(part, state, config, count, ended=True):
-            draft = draft_of(state, episode.number)
-            draft.put(AddEpisode(episode))
-            read_terms(draft, part, episode, places or Places())
-            rows, state = rows + draft.rows, draft.state
+        fresh = await find_fresh(part, state, config, count, ended=True)
+        intake = TermIntake() if anew else intake
+        async with intake.over(part, fresh, fresh) as read:
+            for episode in fresh:
+                draft = draft_of(state, episode.number)
+                await read(draft, episode)
+                rows, state = rows + draft.rows, draft.state
     return rows, state
 
 
@@ -281,7 +254,7 @@ async def ingested(talk: Conversation, places: Places | None) -> tuple[list[Edit
 async def test_a_conversation_gives_the_rows_that_reading_all_again_gives(
     talk: Conversation,
 ) -> None:
-    assert await ingested(talk, Places()) == await ingested(talk, None)
+    assert await ingested(talk, anew=False) == await ingested(talk, anew=True)
 
 
 def test_no_word_is_read_more_often_than_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
