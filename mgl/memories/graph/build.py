@@ -31,7 +31,7 @@ from mgl.memories.graph.edits import (
 )
 from mgl.memories.graph.prompts import DESCRIBE, EXTRACT, GLEAN
 from mgl.memories.graph.state import Kind, gather, join_descriptions
-from mgl.memories.graph.terms import find_terms, put_terms
+from mgl.memories.graph.terms import find_terms, put_terms, terms_between
 from mgl.memories.propose import FAILURES, Proposal, propose
 from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord
@@ -101,25 +101,23 @@ class GraphBuilder:
         if self._config.extraction == "terms":
             self._read_terms(missing, len(chunks))
             return
-        config, failed = self._config, list[Chunk]()
-        advance = self._tools.observer.progress
-        first = Sampling(config.temperature, max_tokens=config.extraction_tokens, seed=config.seed)
+        observer, failed = self._tools.observer, list[Chunk]()
         done = len(chunks) - len(missing)
 
         def write(rows: Rows) -> None:
             nonlocal done
             self._append(rows.chunk.index, rows.rows)
             done += 1
-            advance(STAGE, done, len(chunks))
+            observer.progress(STAGE, done, len(chunks))
 
         async def read(chunk: Chunk) -> None:
             rows = Rows(Passage.of(self._document, chunk))
-            problem = await self._extract(rows, first)
+            problem = await self._extract(rows)
             if problem is None:
                 write(rows)
                 return
             if not failed:
-                self._tools.observer.note(
+                observer.note(
                     f"chunk {chunk.index} gave no reply that can be used: {problem.problem}; "
                     "such chunks are read once more at the end"
                 )
@@ -128,10 +126,10 @@ class GraphBuilder:
         async def read_again(chunk: Chunk) -> None:
             write(await self._read_again(chunk, 1, "failed"))
 
-        advance(STAGE, done, len(chunks))
-        await for_each(missing, read, at_once=config.in_flight)
+        observer.progress(STAGE, done, len(chunks))
+        await for_each(missing, read, at_once=self._config.in_flight)
         failed.sort(key=lambda chunk: chunk.index)
-        await for_each(failed, read_again, at_once=config.in_flight)
+        await for_each(failed, read_again, at_once=self._config.in_flight)
 
     async def read_failed(self, chunks: Sequence[Chunk], failures: Mapping[int, int]) -> None:
         """Read failed chunks once more, each a step behind all others, with a seed that none of
@@ -153,22 +151,23 @@ class GraphBuilder:
         await for_each(failed, read, at_once=self._config.in_flight)
 
     async def _read_again(self, chunk: Chunk, time: int, what: str) -> Rows:
-        """Read a chunk for the ``time``-th time after the first: warm, with a seed of its own."""
-        config, rows = self._config, Rows(Passage.of(self._document, chunk))
-        warm = max(config.temperature, _AGAIN_TEMPERATURE)
-        seed = config.seed + time * _AGAIN_SEED
-        sampling = Sampling(warm, max_tokens=config.extraction_tokens, seed=seed)
-        if (problem := await self._extract(rows, sampling)) is not None:
+        """Read a chunk for the ``time``-th time after the first."""
+        rows = Rows(Passage.of(self._document, chunk))
+        if (problem := await self._extract(rows, time)) is not None:
             self._tools.observer.note(f"chunk {chunk.index} {what}: {problem.problem}")
             rows.fail("reply", problem)
         return rows
 
-    async def _extract(self, rows: Rows, sampling: Sampling) -> Proposal[Extraction] | None:
+    async def _extract(self, rows: Rows, time: int = 0) -> Proposal[Extraction] | None:
         """Ask what a passage tells of, and put it into its rows; the proposal where there was no
-        reply. A gleaning that fails is a row."""
+        reply. A gleaning that fails is a row. Each ``time`` after the first is warm, with a seed
+        of its own."""
         passage, config = rows.passage, self._config
         if not passage.sentences:
             return None
+        warm = max(config.temperature, _AGAIN_TEMPERATURE) if time else config.temperature
+        seed = config.seed + time * _AGAIN_SEED
+        sampling = Sampling(warm, max_tokens=config.extraction_tokens, seed=seed)
         messages, schema = build_messages(passage, config), _schema(passage, config)
         for gleaning in range(config.gleanings + 1):
             said = await propose(
@@ -191,7 +190,7 @@ class GraphBuilder:
         for chunk in missing:
             rows = Rows(Passage.of(self._document, chunk))
             for number, (start, end) in enumerate(rows.passage.sentences, 1):
-                put_terms(rows, number, one_line(text[start:end]), terms.find_between(start, end))
+                put_terms(rows, number, one_line(text[start:end]), terms_between(terms, start, end))
             self._append(chunk.index, rows.rows)
             self._tools.observer.progress("terms", chunk.index + 1, total)
 
@@ -274,16 +273,12 @@ class GraphBuilder:
             self._tools.observer.progress("count", counted, len(missing))
 
         await for_each(missing, count, at_once=config.in_flight)
-        pace = self._tools.store.pace(llm.model_id, STAGE)
-        return Estimate(
-            chunks=len(chunks),
-            done=len(chunks) - len(missing),
-            calls=calls,
-            input_tokens=tokens,
-            output_tokens=None if pace is None else round(calls * pace.output_tokens / pace.calls),
-            seconds=None if pace is None else calls * pace.seconds / pace.calls,
-            measured=0 if pace is None else pace.calls,
-        )
+        done, pace = len(chunks) - len(missing), self._tools.store.pace(llm.model_id, STAGE)
+        if pace is None:
+            return Estimate(len(chunks), done, calls, tokens, None, None, 0)
+        output = round(calls * pace.output_tokens / pace.calls)
+        seconds = calls * pace.seconds / pace.calls
+        return Estimate(len(chunks), done, calls, tokens, output, seconds, pace.calls)
 
     def _find_missing(self, chunks: Sequence[Chunk]) -> list[Chunk]:
         done = self._tools.store.chunks_done(self._memory_id)

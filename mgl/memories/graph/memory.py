@@ -181,8 +181,7 @@ def _find_stale(rows: Sequence[EditRecord], steps: int, chunks: int) -> set[tupl
     again = find_read_again(rows)
     last = max(step for step in range(chunks, steps) if step not in again)
     found = gather(row for row in rows if row.chunk in again and row.chunk > last)
-    entities: list[tuple[Kind, str]] = [("entity", identity) for identity in found.entities]
-    return {*entities, *(("relation", identity) for identity in found.relations)}
+    return {key for key, _ in found.all()}
 
 
 def find_graph_before(store: Store, identity: str, config: GraphConfig) -> str | None:

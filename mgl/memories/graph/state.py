@@ -16,9 +16,9 @@ was read once more, after it had failed, at its place.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Literal
@@ -132,15 +132,14 @@ class _Said:
     mentions: dict[Mention, None] = field(default_factory=dict)
 
     def mention(self, row: EditRecord, chunk: int) -> None:
-        if row.span is None:
-            raise ValueError(f"a row ({row.op}) of chunk {chunk} has no span")
-        self.mentions[Mention(chunk, row.span)] = None
+        if row.span is not None:
+            self.mentions[Mention(chunk, row.span)] = None
         if text := row.payload["description"]:
             self.texts[text] = None
 
     @property
     def in_order(self) -> tuple[Mention, ...]:
-        return tuple(sorted(self.mentions, key=_place))
+        return tuple(sorted(self.mentions, key=lambda each: (each.chunk, each.span)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +150,14 @@ class Gathered:
     relations: defaultdict[str, _Said]
     described: dict[tuple[Kind, str], str]
 
+    def all(self) -> Iterator[tuple[tuple[Kind, str], _Said]]:
+        """What is said of each entity, then of each relation."""
+        yield from ((("entity", identity), of) for identity, of in self.entities.items())
+        yield from ((("relation", identity), of) for identity, of in self.relations.items())
+
     def several(self) -> dict[tuple[Kind, str], list[str]]:
         """The different descriptions, in the order of the text, of each that has more than one."""
-        kinds: tuple[tuple[Kind, dict[str, _Said]], ...] = (
-            ("entity", self.entities),
-            ("relation", self.relations),
-        )
-        return {
-            (kind, identity): list(of.texts)
-            for kind, found in kinds
-            for identity, of in found.items()
-            if len(of.texts) > 1
-        }
+        return {key: list(of.texts) for key, of in self.all() if len(of.texts) > 1}
 
     def name(self, kind: Kind, identity: str) -> str:
         """What an entity, or the two of a relation, are called."""
@@ -170,7 +165,7 @@ class Gathered:
         return " and ".join(self.entities[end].names.most_common(1)[0][0] for end in ends)
 
     def graph(self) -> EntityGraph:
-        """The graph. ValueError for a relation that does not join two entities."""
+        """The graph that all of it makes."""
         entities, relations = {}, {}
         for identity, of in self.entities.items():
             kinds = [kind for kind, _ in of.types.most_common() if kind != UNKNOWN]
@@ -183,8 +178,6 @@ class Gathered:
             )
         for identity, of in self.relations.items():
             source, target = identity.split("|")
-            if source == target or source not in entities or target not in entities:
-                raise ValueError(f"relation {identity} does not join two entities")
             text = self._description("relation", identity, of)
             relations[identity] = Relation(identity, source, target, text, of.in_order)
         return EntityGraph(MappingProxyType(entities), MappingProxyType(relations))
@@ -194,22 +187,14 @@ class Gathered:
 
 
 def fold(rows: Iterable[EditRecord]) -> EntityGraph:
-    """The graph that a log stands for. ValueError for a row that ``edits`` does not
-    write: one without a span, or a relation that does not join two entities."""
+    """The graph that a log stands for."""
     return gather(rows).graph()
 
 
 def gather(rows: Iterable[EditRecord]) -> Gathered:
     """What rows say, those of one key together; rejected ones say nothing."""
     found = Gathered(defaultdict(_Said), defaultdict(_Said), {})
-    keys: dict[str, str] = {}
-
-    def key_of(name: str) -> str:
-        if name not in keys:
-            keys[name] = entity_key(name)
-        return keys[name]
-
-    rows = list(rows)
+    key_of, rows = cache(entity_key), list(rows)
     again = find_read_again(rows)
     placed = ((again.get(row.chunk, row.chunk), row) for row in rows)
     for chunk, row in sorted(placed, key=itemgetter(0)):
@@ -237,10 +222,6 @@ def join_descriptions(texts: Iterable[str]) -> str:
     *before, last = list(texts) or [""]
     ended = (text if text[-1] in ".!?…。" else f"{text}." for text in before)
     return " ".join((*ended, last))
-
-
-def _place(mention: Mention) -> tuple[int, int, int]:
-    return mention.chunk, mention.span.start, mention.span.end
 
 
 def _chunks(mentions: tuple[Mention, ...]) -> tuple[int, ...]:

@@ -9,32 +9,21 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations, pairwise, takewhile
+from itertools import combinations, pairwise
 from typing import Final
 
 from mgl.memories.graph.edits import Rows
 from mgl.text.names import find_names, find_nouns
 
-__all__ = ["NAME", "NOUN", "Terms", "find_terms", "put_terms"]
+__all__ = ["NAME", "NOUN", "find_terms", "put_terms", "terms_between"]
 
 NAME: Final = "name"
 NOUN: Final = "noun"
 """The types of entities of which no more is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """Where each term of a text begins, its name and its type, in the order of the text."""
-
-    places: Sequence[tuple[int, str, str]]
-
-    def find_between(self, start: int, end: int) -> list[tuple[str, str]]:
-        """The terms that begin in a range of the text, each once."""
-        first = bisect_left(self.places, (start, "", ""))
-        after = (self.places[index] for index in range(first, len(self.places)))
-        here = takewhile(lambda place: place[0] < end, after)
-        return list(dict.fromkeys((name, kind) for _, name, kind in here))
+Terms = Sequence[tuple[int, str, str]]
+"""Where each term of a text begins, its name and its type, in the order of the text."""
 
 
 def find_terms(text: str) -> Terms:
@@ -48,7 +37,13 @@ def find_terms(text: str) -> Terms:
         for start, _ in found.spans
         if start not in inside
     ]
-    return Terms(sorted(places))
+    return sorted(places)
+
+
+def terms_between(terms: Terms, start: int, end: int) -> list[tuple[str, str]]:
+    """The terms that begin in a range of the text, each once: name and type."""
+    first, last = (bisect_left(terms, (place, "", "")) for place in (start, end))
+    return list(dict.fromkeys((name, kind) for _, name, kind in terms[first:last]))
 
 
 def put_terms(rows: Rows, number: int, sentence: str, terms: Sequence[tuple[str, str]]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,12 +66,6 @@ def test_a_summary_stands_in_place_of_what_it_was_made_of() -> None:
     failed = description_row(2, "entity", "ann", None, "timeout")
     assert fold([*rows[:2], failed]).entities["ann"].description == "a. b"
     assert gather(rows).several() == {("entity", "ann"): ["a", "b"]}
-
-
-@pytest.mark.parametrize("rows", [[relation_row(0, "Ann", "Bo")], [relation_row(0, "Ann", "ann")]])
-def test_a_log_that_no_build_writes_is_refused(rows: list[EditRecord]) -> None:
-    with pytest.raises(ValueError, match="does not join two entities"):
-        fold([entity_row(0, "Ann"), *rows])
 
 
 names = st.sampled_from(NAMES)
