@@ -193,14 +193,22 @@ class LexicalIndex:
 class _View:
     """The living texts in the order of their ids, each with its neighbours.
 
-    ``slots`` is None where each text's slot is its place; ``sessions`` numbers the runs of
-    neighbours; ``norms`` is the part of BM25 that depends on a text's length alone.
+    ``places`` has the place of each slot, -1 for one that is unused; it is None where each text's
+    slot is its place. ``sessions`` numbers the runs of neighbours; ``norms`` is the part of BM25
+    that depends on a text's length alone.
     """
 
     ids: NDArray[np.int64]
-    slots: NDArray[np.int64] | None
+    places: NDArray[np.int64] | None
     sessions: NDArray[np.int64]
     norms: NDArray[np.float64]
+
+    def find_places(self, slots: NDArray[np.int32]) -> NDArray[np.integer]:
+        """The places of the texts in some slots, without the unused ones."""
+        if self.places is None:
+            return slots
+        found = self.places[slots]
+        return found[found >= 0]
 
 
 @dataclass
@@ -246,13 +254,8 @@ class _Postings:
         view = self.view(before, after)
         total = np.zeros(len(view.ids), dtype=np.float32)
         for stem in query:
-            occurrences = np.frombuffer(self._occurrences.get(stem, array("i")), np.int32)
-            counts = np.bincount(occurrences, minlength=len(self._ids))
-            if view.slots is not None:
-                counts = counts[view.slots]
-            counts = _sum_windows(counts, view.sessions, before, after)
-            places = np.flatnonzero(counts)
-            held = counts[places]
+            slots = np.frombuffer(self._occurrences.get(stem, array("i")), np.int32)
+            places, held = _count_windows(view.find_places(slots), view.sessions, before, after)
             rarity = math.log(1 + (len(total) - len(places) + 0.5) / (len(places) + 0.5))
             weights = np.float32(rarity) * (held / (view.norms[places] + held))
             total[places] += weights.astype(np.float32)
@@ -260,10 +263,12 @@ class _Postings:
 
     def view(self, before: int = 0, after: int = 0) -> _View:
         if (before, after) not in self._views:
-            ids, slots = np.array(self._ids, dtype=np.int64), None
+            ids, slots, places = np.array(self._ids, dtype=np.int64), None, None
             if len(self.slots) < len(ids) or bool((ids[1:] < ids[:-1]).any()):
                 slots = np.fromiter(self.slots.values(), np.int64, len(self.slots))
                 slots = slots[np.argsort(ids[slots])]
+                places = np.full(len(ids), -1, dtype=np.int64)
+                places[slots] = np.arange(len(slots))
                 ids = ids[slots]
             starts, lengths = np.array(self._starts), np.array(self._lengths)
             if slots is not None:
@@ -272,7 +277,7 @@ class _Postings:
             lengths = _sum_windows(lengths, sessions, before, after)
             mean = max(lengths.mean(), 1e-9) if len(ids) else 1.0
             norms = _K1 * ((1 - _B) + _B * lengths / mean)
-            self._views[before, after] = _View(ids, slots, sessions, norms)
+            self._views[before, after] = _View(ids, places, sessions, norms)
         return self._views[before, after]
 
     def _compact(self) -> None:
@@ -305,6 +310,21 @@ def _sum_windows(
         if distance <= after:
             total[:-distance] += values[distance:] * joined
     return total
+
+
+def _count_windows(
+    places: NDArray[np.integer], sessions: NDArray[np.int64], before: int, after: int
+) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
+    """The texts that hold an occurrence, themselves or in a neighbour, and how many they hold."""
+    reached = [places]
+    for distance in (*range(-after, 0), *range(1, before + 1)):
+        others = places + distance
+        inside = (others >= 0) & (others < len(sessions))
+        inside[inside] = sessions[others[inside]] == sessions[places[inside]]
+        reached.append(others[inside])
+    counts = np.bincount(np.concatenate(reached), minlength=len(sessions))
+    found = np.flatnonzero(counts)
+    return found, counts[found]
 
 
 @lru_cache(maxsize=1 << 16)

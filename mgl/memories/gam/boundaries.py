@@ -75,7 +75,7 @@ async def next_trigger(
     last, buffer = state.turns - 1, state.buffer
     if not buffer or buffer[-1] != last or state.checked >= last:
         return None
-    partition = "turns" if config.without == "ssm" else config.partition
+    partition = config.cut_by
     if partition == "turns":
         size = 1 if config.without == "ssm" else config.window_turns
         return Trigger("overflow", buffer) if len(buffer) >= size else None
@@ -86,7 +86,9 @@ async def next_trigger(
     if partition == "session":
         return None
     capacity = config.window_tokens if partition == "window" else config.buffer_tokens
-    if await _is_over(capacity, turns, buffer, count_tokens):
+    size = sum(len(turns[number].line.encode(errors="replace")) for number in buffer)
+    # A token is a byte at least, so most appends need no tokenizer.
+    if size > capacity and await count_tokens(buffer) > capacity:
         return Trigger("overflow", buffer)
     return None
 
@@ -95,12 +97,10 @@ async def find_cut(
     llm: LLM, trigger: Trigger, turns: Sequence[Turn], config: GamConfig, *, before: Sequence[int]
 ) -> Cut:
     """Where the trigger's turns are cut; ``before`` are earlier turns, shown as context."""
-    if config.without == "ssm" or config.partition in ("session", "turns"):
-        return Cut((trigger.turns,))
-    if config.partition == "window":
-        if trigger.reason == "overflow" and len(trigger.turns) > 1:
-            return Cut((trigger.turns[:-1],))
-        return Cut((trigger.turns,))
+    if config.cut_by != "semantic":
+        is_last_of_next = config.cut_by == "window" and trigger.reason == "overflow"
+        keeps_last = is_last_of_next and len(trigger.turns) > 1
+        return Cut((trigger.turns[:-1] if keeps_last else trigger.turns,))
     found = await _find_boundaries(llm, trigger.turns, turns, config, before)
     ends = [0, *(trigger.turns.index(turn) + 1 for turn in found.boundaries), len(trigger.turns)]
     parts = tuple(trigger.turns[start:end] for start, end in pairwise(ends))
@@ -144,15 +144,6 @@ def _gap(before: datetime, time: datetime) -> timedelta:
     if before.tzinfo is None or time.tzinfo is None:
         return time.replace(tzinfo=None) - before.replace(tzinfo=None)
     return time - before
-
-
-async def _is_over(
-    capacity: int, turns: Sequence[Turn], buffer: Sequence[int], count_tokens: CountTokens
-) -> bool:
-    """A token is a byte at least, so most appends need no tokenizer."""
-    if sum(len(turns[number].line.encode(errors="replace")) for number in buffer) <= capacity:
-        return False
-    return await count_tokens(buffer) > capacity
 
 
 async def _find_boundaries(

@@ -69,6 +69,11 @@ class GamConfig(PresetConfig):
     private: Literal["keep", "mask"] = "keep"
 
     @property
+    def cut_by(self) -> str:
+        """The partition that holds: without the semantic state machine each turn is a topic."""
+        return "turns" if self.without == "ssm" else self.partition
+
+    @property
     def compares_turns(self) -> bool:
         """Whether reading likens single turns to the question."""
         by_context = self.meaning == "context" or self.anchoring == "event"

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from math import log, sqrt
 from typing import Annotated, Literal
@@ -69,16 +68,6 @@ class Relate(Reply):
     confidence: Annotated[float, Field(ge=0.0, le=1.0)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Described:
-    """A topic's summary and keywords, empty where no reply could be used."""
-
-    summary: str = ""
-    keywords: tuple[str, ...] = ()
-    call_key: str | None = None
-    problem: str = ""
-
-
 class Consolidator:
     """Turns the parts of a buffer into linked topics, on a draft of the next step."""
 
@@ -90,8 +79,7 @@ class Consolidator:
         spread: WordSpread,
         config: GamConfig,
     ) -> None:
-        self._tools = tools
-        self._turns = turns
+        self._tools, self._turns = tools, turns
         self._search = search
         self._spread = spread
         self._config = config
@@ -108,9 +96,8 @@ class Consolidator:
             *(mark_events(self._tools.llm, part, self._turns, self._config) for part in cut.parts)
         )
         for part, own, known in zip(cut.parts, described, marks, strict=True):
-            if own.problem:
-                draft.fail("summary", own.problem)
-            topic = Topic(draft.state.next_topic, own.summary, own.keywords, part, known)
+            summary, keywords = self._read(draft, own)
+            topic = Topic(draft.state.next_topic, summary, keywords, part, known)
             earlier = draft.state.topics
             draft.put(Consolidate(topic), call_key=own.call_key)
             await self._link(draft, topic, earlier, logged)
@@ -118,29 +105,32 @@ class Consolidator:
     async def renew_summary(self, draft: Draft[Edit, State], topic: Topic) -> None:
         """Draft a summary of the turns that a topic has now."""
         own = await self._describe(topic.turns)
-        if own.problem:
-            draft.fail("summary", own.problem)
-        draft.put(Rewrite(topic.id, own.summary, own.keywords), call_key=own.call_key)
+        draft.put(Rewrite(topic.id, *self._read(draft, own)), call_key=own.call_key)
 
-    async def _describe(self, part: Sequence[int]) -> _Described:
+    async def _describe(self, part: Sequence[int]) -> Proposal[Summary]:
         lines = [self._turns[number].line for number in part]
         if self._config.summaries == "extract":
             self._spread.extend(self._turns, part[-1] + 1)
-            return _Described(*extract_summary(lines, self._spread))
+            return Proposal("summary", extract_summary(lines, self._spread))
         shown = await fit_texts(self._tools.llm, lines, reserve=SUMMARY_TOKENS)
         with showing_only(part):
-            proposal = await propose(
+            return await propose(
                 self._tools.llm,
                 SUMMARY.render(content="\n".join(shown)),
                 Summary,
                 sampling=self._config.sampling(SUMMARY_TOKENS),
                 stage="summary",
             )
+
+    def _read(
+        self, draft: Draft[Edit, State], proposal: Proposal[Summary]
+    ) -> tuple[str, tuple[str, ...]]:
+        """Summary and keywords, empty where no reply could be used."""
         if proposal.reply is None:
             self._tools.observer.note(f"a topic has no summary: {proposal.problem}")
-            return _Described(problem=proposal.problem)
-        reply = proposal.reply
-        return _Described(reply.summary, tuple(reply.keywords), proposal.call_key)
+            draft.fail("summary", proposal.problem)
+            return "", ()
+        return proposal.reply.summary, tuple(proposal.reply.keywords)
 
     async def _link(
         self,
@@ -165,11 +155,10 @@ class Consolidator:
         frozen = {name for name, each in earlier.items() if each.frozen}
         found = await self._search.find_alike(own, config.candidates, fresh, frozen)
         if config.relations == "similarity":
+            likely = (min(1.0, max(0.0, cosine)) for _, cosine in found)
             judged = [
-                Proposal(
-                    "relation", Relate(relation="semantic", confidence=min(1.0, max(0.0, cosine)))
-                )
-                for _, cosine in found
+                Proposal("relation", Relate(relation="semantic", confidence=each))
+                for each in likely
             ]
         else:
             others = (earlier[name] for name, _ in found)
@@ -229,7 +218,7 @@ class WordSpread:
         }
 
 
-def extract_summary(lines: Sequence[str], spread: WordSpread) -> tuple[str, tuple[str, ...]]:
+def extract_summary(lines: Sequence[str], spread: WordSpread) -> Summary:
     """Summary and keywords of some lines, without a model."""
     keywords = spread.weigh(_words(lines, "english_plus"), "english_plus", 2)
     best_words = sorted(keywords, key=lambda word: (-keywords[word], word))[:KEYWORDS]
@@ -240,7 +229,7 @@ def extract_summary(lines: Sequence[str], spread: WordSpread) -> tuple[str, tupl
     summary = " ".join(
         one_line(lines[place])[:UTTERANCE_CHARACTERS].rstrip() for place in sorted(best)
     )
-    return summary, tuple(best_words)
+    return Summary.model_construct(keywords=best_words, summary=summary)
 
 
 def _words(lines: Sequence[str], stopwords: StopWords) -> list[list[str]]:

@@ -78,23 +78,16 @@ def choose(
             _find_free(state, owners[number].id)
     for name in topics:
         gone.update(_find_free(state, name).turns)
-    spared: set[str] = set()
+    meant = set[int]()
     if branch_of is not None:
         _find_free(state, branch_of)
         for name in find_branch(state, branch_of):
-            if state.topics[name].frozen:
-                spared.add(name)
-            else:
-                gone.update(state.topics[name].turns)
-    for number, turn in enumerate(turns):
-        if before is None or number in state.forgotten or not is_before(turn, before):
-            continue
-        owner = owners.get(number)
-        if owner is not None and owner.frozen:
-            spared.add(owner.id)
-        else:
-            gone.add(number)
-    return frozenset(gone), frozenset(spared)
+            meant.update(state.topics[name].turns)
+    if before is not None:
+        meant.update(n for n, turn in enumerate(turns) if is_before(turn, before))
+    kept = {number for number in meant if number in owners and owners[number].frozen}
+    gone |= meant - kept - state.forgotten
+    return frozenset(gone), frozenset(owners[number].id for number in kept)
 
 
 def _find(state: State, name: str) -> Topic:

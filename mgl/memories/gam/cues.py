@@ -65,11 +65,7 @@ def mark_by_rules(turn: Turn) -> Marks:
 async def mark_events(
     llm: LLM, part: Sequence[int], turns: Sequence[Turn], config: GamConfig
 ) -> dict[int, Marks]:
-    """The marks of a topic's events, when it is consolidated.
-
-    Time expressions are resolved by the date library either way. A reply that stays invalid leaves
-    the events without cues.
-    """
+    """The marks of a topic's events; a reply that stays invalid leaves them without cues."""
     ruled = {number: mark_by_rules(turns[number]) for number in part}
     if config.indicators == "rules":
         return ruled
@@ -84,11 +80,9 @@ async def mark_events(
             sampling=config.sampling(CUE_TOKENS),
             stage="cues",
         )
-    if proposal.reply is None:
-        return {number: Marks(times=ruled[number].times) for number in part}
-    temporal, consistent = set(proposal.reply.temporal), set(proposal.reply.consistent)
+    said = proposal.reply or Cues(temporal=[], consistent=[])
     return {
-        number: Marks(place in temporal, place in consistent, ruled[number].times)
+        number: Marks(place in said.temporal, place in said.consistent, ruled[number].times)
         for place, number in enumerate(part)
     }
 

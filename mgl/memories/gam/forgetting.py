@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from mgl.errors import UsageError
 from mgl.memories.gam.reading import remove_names
 from mgl.memories.gam.state import Consolidate, Edit, Forget, Mask, Rewrite, State, raw_text
 from mgl.store.deletion import MASK, Gone, Redaction, mask_text
@@ -28,26 +27,16 @@ def private_parts(turn: Turn) -> list[tuple[int, int]]:
 
 
 def apply_filters(filters: Sequence[Filter], turns: Mapping[int, Turn]) -> Redaction:
-    """What filters take from turns, by their number; a turn of which nothing is left is forgotten.
-
-    UsageError where a filter gives a range that is not one of its text.
-    """
+    """What filters take from turns, by number; one of which nothing is left is forgotten."""
     forgotten: set[int] = set()
     parts: dict[int, tuple[tuple[int, int], ...]] = {}
     for number, turn in turns.items():
-        ranges = {(start, end) for find in filters for start, end in find(turn)}
-        for start, end in ranges:
-            if not 0 <= start <= end <= len(turn.text):
-                raise UsageError(
-                    f"a filter gave the characters {start} to {end} of the {len(turn.text)} "
-                    f"of turn {turn.id!r}",
-                    hint="a range is (start, end) in the turn's text, the end exclusive",
-                )
-        left = mask_text(turn.text, sorted(ranges))
+        ranges = sorted({part for find in filters for part in find(turn)})
+        left = mask_text(turn.text, ranges)
         if left == turn.text:
             continue
         if left.replace(MASK, "").strip():
-            parts[number] = tuple(sorted(ranges))
+            parts[number] = tuple(ranges)
         else:
             forgotten.add(number)
     return Redaction(frozenset(forgotten), parts)
@@ -89,10 +78,8 @@ class GamRedactor:
         """The topics as they are searched and linked, and the turns as they are asked about."""
         topics = state.topics.values()
         found = {form for topic in topics for form in (topic.summary, raw_text(topic, turns))}
-        speakers: set[str] = set()
-        for turn in turns:
-            if turn.speaker not in speakers:  # a question is read without the names known by then
-                speakers.add(turn.speaker)
-                gone = self._gone.turns
-                found |= {remove_names(turns[number].text, speakers - {""}) for number in gone}
+        names = list(dict.fromkeys(turn.speaker for turn in turns))
+        for count in range(1, len(names) + 1):  # a question is read without the names known by then
+            known = {*names[:count]} - {""}
+            found |= {remove_names(turns[number].text, known) for number in self._gone.turns}
         return found

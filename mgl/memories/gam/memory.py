@@ -85,14 +85,13 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
 
     def _writing_prompts(self) -> Sequence[Prompt]:
         config = self._config
-        finds_boundaries = config.partition == "semantic" and config.without != "ssm"
-        relates = config.relations == "prompt" and config.without != "tan"
-        return (
-            *((BOUNDARIES,) if finds_boundaries else ()),
-            *((SUMMARY,) if config.summaries == "prompt" else ()),
-            *((RELATION,) if relates else ()),
-            *((CUES,) if config.indicators == "prompt" else ()),
-        )
+        asked = {
+            BOUNDARIES: config.cut_by == "semantic",
+            SUMMARY: config.summaries == "prompt",
+            RELATION: config.relations == "prompt" and config.without != "tan",
+            CUES: config.indicators == "prompt",
+        }
+        return [prompt for prompt, is_asked in asked.items() if is_asked]
 
     def _sampling(self) -> Sampling:
         return self._config.sampling(self._config.answer_tokens)
@@ -107,7 +106,6 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
                 await self._consolidate(Trigger("flush", log.state.buffer))
 
     async def end_session(self) -> None:
-        """The session has ended, though no turn of the next one has come yet."""
         async with self._writer() as log:
             await self._settle(ended=True)
             state = log.state
@@ -237,15 +235,9 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             for name, topic in state.topics.items()
         ]
         edges = [
-            ViewEdge(
-                f"e{place}",
-                link.source,
-                link.target,
-                link.relation,
-                spans[link.source],
-                state.topics[link.source].turns[-1],
-            )
+            ViewEdge(f"e{place}", one, two, link.relation, spans[one], state.topics[one].turns[-1])
             for place, link in enumerate(state.links, 1)
+            for one, two in [(link.source, link.target)]
         ]
         return self._view(nodes, edges, steps=len(talk.turns), answers=answers)
 

@@ -18,6 +18,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from math import prod
 
 import numpy as np
 
@@ -80,9 +82,8 @@ class Reading:
 
     def ranked(self, state: State) -> list[int]:
         """The turns that an answer reads, the best first; those of one topic in their order."""
-        found = (state.topics[name] for name in self.topics if name in state.topics)
-        of_topics = [number for topic in found for number in topic.turns]
-        return of_topics or [event.turn for event in self.events]
+        found = (state.topics[name].turns for name in self.topics if name in state.topics)
+        return [*chain.from_iterable(found)] or [event.turn for event in self.events]
 
     def trace(self) -> tuple[str, ...]:
         """How the reading came about, a line a step."""
@@ -114,18 +115,14 @@ class Reader:
         search: Search,
     ) -> None:
         search.follow(state, turns)
-        self._tools = tools
-        self._state = state
-        self._turns = turns
-        self._config = config
-        self._search = search
-        self._speakers = search.speakers
+        self._tools, self._config, self._search = tools, config, search
+        self._state, self._turns = state, turns
 
     async def read(self, question: Question, *, turns: Sequence[int] = ()) -> Reading:
         """The ``config.k`` best events for a question, which is itself one of the ``turns``."""
         state, config = self._state, self._config
         with showing_only(turns):
-            implied = await find_implied(self._tools.llm, question, self._speakers, config)
+            implied = await find_implied(self._tools.llm, question, self._search.speakers, config)
         anchors = await self._anchors(question.text)
         expanded = state.neighbours(anchors)
         if config.without == "epg":
@@ -152,7 +149,7 @@ class Reader:
         config = self._config
         if config.anchoring == "summary":
             return await self._search.find_topics(question, config.anchors)
-        query = remove_names(question, self._speakers)
+        query = remove_names(question, self._search.speakers)
         return await self._search.rank_by_events(query, config.anchors)
 
     async def _chances(self, question: str, numbers: Sequence[int]) -> Scores:
@@ -175,7 +172,7 @@ class Reader:
         """P(meant) of each turn, which sum to 1."""
         if not numbers:
             return np.zeros(0)
-        query = remove_names(question, self._speakers)
+        query = remove_names(question, self._search.speakers)
         words = await self._search.score_in_context(query, numbers)
         alike = await self._search.score_turns(query, numbers)
         scores = (_standardise(words) + _standardise(alike)) / TEMPERATURE
@@ -197,11 +194,8 @@ class Reader:
             "role": (config.beta_role, turn.speaker in implied.speakers),
             "conf": (config.beta_conf, marks.consistent),
         }
-        fired = tuple(name for name, (_, holds) in factors.items() if holds)
-        score = likely
-        for name in fired:
-            score *= factors[name][0]
-        return Event(number, topic, likely, score, fired)
+        fired = {name: beta for name, (beta, holds) in factors.items() if holds}
+        return Event(number, topic, likely, prod(fired.values(), start=likely), tuple(fired))
 
 
 def remove_names(question: str, speakers: Collection[str]) -> str:

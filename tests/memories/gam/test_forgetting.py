@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mgl.errors import UsageError
 from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.gam import Gam
@@ -279,9 +278,3 @@ async def test_secrets_and_personal_data_are_masked_where_the_configuration_says
     await masking.build()
     assert masking.conversation.turns[0].text == f"Write to {MASK * 19}, please."
     assert left(store.path, ["ann.lee@example.org"]) == []
-
-
-async def test_a_filter_that_leaves_the_text_is_told(memory_of: Open) -> None:
-    memory = memory_of(HELD, engine(always([])), filters=[lambda _: [(0, 999)]])
-    with pytest.raises(UsageError, match="0 to 999 of the 5 of turn 'D1:1'"):
-        await memory.build()
