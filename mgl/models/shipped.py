@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -162,10 +163,7 @@ def _parse(path: Path, kind: Shipped[_P]) -> _P:
     from pydantic import ValidationError
 
     try:
-        text = path.read_text(encoding="utf-8")
-        if twice := _find_duplicate_key(yaml.compose(text, Loader=yaml.SafeLoader)):
-            raise kind.fault(f"{path}, {twice}", hint="leave one of the two")
-        read = kind.read(yaml.safe_load(text))
+        read = kind.read(yaml.load(path.read_text(encoding="utf-8"), Loader=_loader()))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise kind.fault(
             f"the {kind.called} {path} cannot be read: {error}", hint="it has to be YAML in UTF-8"
@@ -185,21 +183,18 @@ def _parse(path: Path, kind: Shipped[_P]) -> _P:
     return read
 
 
-def _find_duplicate_key(node: Any) -> str | None:
-    """Find a key that a mapping has twice, of which YAML would keep the last."""
-    open_nodes, seen = [node], set()
-    while open_nodes:
-        node = open_nodes.pop()
-        if id(node) in seen or not isinstance(getattr(node, "value", None), list):
-            continue
-        seen.add(id(node))
-        keys: set[str] = set()
-        for child in node.value:
-            key, value = child if isinstance(child, tuple) else (None, child)
-            open_nodes.append(value)
-            if key is None or not isinstance(key.value, str):
-                continue
-            if key.value in keys:
-                return f"line {key.start_mark.line + 1}: {key.value!r} is there twice"
-            keys.add(key.value)
-    return None
+@cache
+def _loader() -> Any:
+    """PyYAML's safe loader, but that a key that is there twice is an error."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            seen: set[str] = set()
+            for key, _ in node.value:
+                if str(key.value) in seen:
+                    raise yaml.MarkedYAMLError(None, None, f"{key.value!r} twice", key.start_mark)
+                seen.add(str(key.value))
+            return super().construct_mapping(node, deep)
+
+    return Loader
