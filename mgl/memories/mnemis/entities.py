@@ -126,12 +126,12 @@ def _names_schema(most: int) -> type[Names]:
 def find_names(reader: EpisodeReader, draft: EditDraft, replies: NamesOfParts) -> list[Found]:
     """Return the names in an episode, each once: its speakers, then what the model named."""
     found: dict[str, Found] = {}
-    for src, speaker in enumerate(reader.passage.speakers, 1):
+    for src, speaker in enumerate((each.speaker for each in reader.passage.sentences), 1):
         name = check_name(speaker, speaker)
         if name.rejected is None:
             found.setdefault(name.key, Found(name.name, (src, src)))
     for part, proposals in zip(reader.parts, replies, strict=True):
-        speakers = set(reader.passage.speakers[part[0] - 1 : part[1]])
+        speakers = {each.speaker for each in reader.passage.sentences[part[0] - 1 : part[1]]}
         speaker = speakers.pop() if len(speakers) == 1 else ""
         for proposal in proposals:
             if proposal.reply is None:
@@ -152,7 +152,7 @@ def find_names(reader: EpisodeReader, draft: EditDraft, replies: NamesOfParts) -
 
 def _locate(reader: EpisodeReader, part: Part, name: Found) -> Found:
     """Return a name with the sentence that has it, or most of its words; else the whole part."""
-    quotes = {n: reader.passage.quote(n) for n in range(part[0], part[1] + 1)}
+    quotes = {n: reader.passage[n].quote for n in range(part[0], part[1] + 1)}
     for place, quote in quotes.items():
         if mentions(name.name, quote):
             return replace(name, at=(place, place))
@@ -217,7 +217,7 @@ async def _ask_matches(
         listed = []
         for label in some:
             each = unknown[label]
-            sentence = clip(reader.passage.quote(each.at[0]), SHOWN_CHARS)
+            sentence = clip(reader.passage[each.at[0]].quote, SHOWN_CHARS)
             listed.append(f'{label} "{each.name}" in: {sentence}')
             listed += [f"  {other} {lines[other]}" for other in likely[label]]
         fields: Any = {label: (one_of((*likely[label], NEW)), ...) for label in some}

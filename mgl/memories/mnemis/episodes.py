@@ -9,11 +9,12 @@ an episode make new ones.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.state import Episode, State
+from mgl.prompt import one_line
 from mgl.text import sentence_spans
 from mgl.text.chunks import Counter, Piece, count_pieces, divide, label_ranges, refine
 from mgl.text.sentences import paragraph_starts
@@ -70,45 +71,47 @@ def clip(text: str, most: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence on one line; ``head`` is what stands before the first one of its ``turn``."""
+
+    span: Span
+    quote: str
+    speaker: str = ""
+    time: datetime | None = None
+    head: str = ""
+    turn: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Passage:
-    """The sentences of an episode, numbered from 1.
+    """The sentences of an episode, numbered from 1; none spans two turns."""
 
-    ``sentences`` are ranges of the text; none spans two turns. For each sentence there is its
-    speaker ("" if unknown), its time, and the head of its line (``heads``; ``lines`` numbers the
-    lines).
-    """
-
-    source_id: str
-    sentences: tuple[tuple[int, int], ...]
-    quotes: tuple[str, ...]
-    speakers: tuple[str, ...]
-    times: tuple[datetime | None, ...]
-    heads: tuple[str, ...]
-    lines: tuple[int, ...]
+    sentences: tuple[Sentence, ...]
 
     @classmethod
     def of(cls, source: Source, episode: Episode) -> Passage:
         """Split an episode into sentences."""
         if isinstance(source, Document):
             spans = sentence_spans(source.text, episode.span.start, episode.span.end)
-            quotes = tuple(source.text[start:end] for start, end in spans)
-            none, never = ("",) * len(spans), (None,) * len(spans)
-            return cls(source.id, tuple(spans), quotes, none, never, none, tuple(range(len(spans))))
-        spoken = [
-            (number, source.span(number).start, start, end)
-            for number in episode.turns
-            for start, end in sentence_spans(source.turns[number].text)
-        ]
-        turns = source.turns
-        return cls(
-            source.id,
-            tuple((begin + start, begin + end) for _, begin, start, end in spoken),
-            tuple(turns[number].text[start:end] for number, _, start, end in spoken),
-            tuple(turns[number].speaker for number, *_ in spoken),
-            tuple(turns[number].time for number, *_ in spoken),
-            tuple(_head(source, number) for number, *_ in spoken),
-            tuple(number for number, *_ in spoken),
-        )
+            places = (Span(source.id, start, end) for start, end in spans)
+            return cls(tuple(Sentence(place, one_line(source.quote(place))) for place in places))
+        made: list[Sentence] = []
+        for number in episode.turns:
+            turn, begin = source.turns[number], source.span(number).start
+            about = turn.speaker, turn.time, _head(source, number), number
+            for start, end in sentence_spans(turn.text):
+                place = Span(source.id, begin + start, begin + end)
+                made.append(Sentence(place, one_line(turn.text[start:end]), *about))
+        return cls(tuple(made))
+
+    def __getitem__(self, number: int) -> Sentence:
+        return self.sentences[number - 1]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The speakers, then the sentences."""
+        speakers = dict.fromkeys(each.speaker for each in self.sentences)
+        return (*speakers, *(each.quote for each in self.sentences))
 
     def render_numbered(self, first: int = 1, last: int | None = None) -> str:
         """Return the sentences from ``first`` to ``last``, with ``[n]`` before each."""
@@ -118,29 +121,19 @@ class Passage:
         """Return the same without numbers."""
         return self._write(first, last, "{1}")
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The speakers, then the sentences."""
-        quotes = (self.quote(number) for number in range(1, len(self.sentences) + 1))
-        return (*dict.fromkeys(self.speakers), *quotes)
-
     def _write(self, first: int, last: int, form: str) -> str:
         parts: list[str] = []
         for number in range(first, last + 1):
-            at = number - 1
-            begins = number == first or self.lines[at] != self.lines[at - 1]
-            before = ("\n" if parts else "") + self.heads[at] if begins else " "
-            parts.append(before + form.format(number, self.quote(number)))
+            sentence = self[number]
+            is_inside = sentence.turn is not None and number > first
+            begins = not is_inside or sentence.turn != self[number - 1].turn
+            before = ("\n" if parts else "") + sentence.head if begins else " "
+            parts.append(before + form.format(number, sentence.quote))
         return "".join(parts)
 
     def span(self, first: int, last: int | None = None) -> Span:
         """Return the characters of a sentence, or from one to another."""
-        end = self.sentences[(last or first) - 1][1]
-        return Span(self.source_id, self.sentences[first - 1][0], end)
-
-    def quote(self, number: int) -> str:
-        """Return a sentence on one line."""
-        return " ".join(self.quotes[number - 1].split())
+        return replace(self[first].span, end=self[last or first].span.end)
 
 
 def _head(source: Conversation, number: int) -> str:

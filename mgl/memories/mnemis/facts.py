@@ -106,7 +106,7 @@ async def find_facts(
                     by_name[item.target],
                     clip(item.fact, MOST_CHARS),
                     Mention(reader.episode.number, reader.passage.span(item.src)),
-                    reader.passage.times[item.src - 1],
+                    reader.passage[item.src].time,
                     call_key=proposal.call_key,
                 )
                 if fact.text and len(fact.ends) == 2:
@@ -143,7 +143,7 @@ def _group(
     first, last = part
     passage = reader.passage
     entities = [draft.state.entities[each] for each in ids]
-    speakers = {key_of(speaker) for speaker in passage.speakers[first - 1 : last]}
+    speakers = {key_of(each.speaker) for each in passage.sentences[first - 1 : last]}
     speaking = [entity for entity in entities if entity.keys & speakers]
     text = passage.render_numbered(first, last)
 

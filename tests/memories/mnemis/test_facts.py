@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -82,14 +82,6 @@ async def test_a_time_that_cannot_be_is_dropped_and_said_so(times: dict[str, str
     assert (row.outcome, row.reason) == ("repaired", "time_dropped")
 
 
-async def test_times_have_the_zone_of_their_episode() -> None:
-    zone = timezone(timedelta(hours=2))
-    _, state = await stated(
-        fact("Ann moved to Rome.", valid_at="yesterday"), at=MAY.replace(tzinfo=zone)
-    )
-    assert state.facts["f1"].valid_at == datetime(2023, 5, 7, tzinfo=zone)
-
-
 async def test_without_a_time_only_dates_with_a_year_are_read() -> None:
     _, state = await stated(
         fact("Ann moved to Rome.", valid_at="last week"),
@@ -124,16 +116,6 @@ async def test_what_contradicts_without_a_time_does_so_when_it_is_said() -> None
     verdict = {"same": "none", "contradicts": ["f1"]}
     _, facts = await changed(fact("Ann lives in Rome."), fact("Ann left Rome."), verdict)
     assert [each.invalid_at for each in facts] == [NEXT, None]
-
-
-async def test_without_any_time_nothing_is_closed() -> None:
-    verdict = {"same": "none", "contradicts": ["f1"]}
-    rows, facts = await changed(
-        fact("Ann lives in Rome."), fact("Ann left Rome."), verdict, (None, None)
-    )
-    assert [each.invalid_at for each in facts] == [None, None]
-    (row,) = [row for row in rows if row.outcome == "rejected"]
-    assert (row.payload["what"], row.reason) == ("close f1", "no_time")
 
 
 async def test_an_older_fact_is_ended_by_the_later_one_that_it_contradicts() -> None:

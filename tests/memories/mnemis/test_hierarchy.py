@@ -216,12 +216,6 @@ async def test_where_there_is_no_speaker_the_user_is_skipped_and_promoted() -> N
     assert tree(state, 1) == {"People": ["Ann", "Bob"], "user": ["user"]}
 
 
-async def test_a_node_left_over_goes_to_the_category_of_its_name() -> None:
-    groups = [{"category": "the Dog", "indexes": [1, 2]}]
-    _, state, _ = await build(["Dog", "Poodle", "Beagle"], Sorter([groups]), layers=1)
-    assert tree(state, 1) == {"the Dog": ["Poodle", "Beagle", "Dog"]}
-
-
 class Careless(Sorter):
     """Replies drawn at random: names that are bad, indexes that are not there, or nothing."""
 
@@ -350,12 +344,6 @@ async def test_a_layer_above_the_first_does_not_outgrow_the_one_below() -> None:
     check(after, 2)
 
 
-@pytest.mark.parametrize(("new", "asks"), [(0, False), (8, False), (9, True)])
-async def test_many_entities_in_no_category_ask_for_a_rebuild(new: int, asks: bool) -> None:
-    state = state_of([f"Newt {n}" for n in range(new)], await built())
-    assert needs_rebuild(state, MnemisConfig(drift=0.3)) is asks
-
-
 async def test_many_that_came_since_and_merged_with_none_ask_for_a_rebuild() -> None:
     state, settings_ = await built(), config(drift=0.1)
     for number, asks in enumerate((False, False, True)):
@@ -363,14 +351,6 @@ async def test_many_that_came_since_and_merged_with_none_ask_for_a_rebuild() -> 
         assert needs_rebuild(state, settings_) is asks
         _, state = await update(state, Sorter())
         assert needs_rebuild(state, settings_) is asks
-
-
-async def test_promotions_of_the_build_itself_ask_for_none() -> None:
-    names = [f"{kind} {n}" for kind in ("Cat", "Cow") for n in range(2)]
-    state = await built([*names, *(f"{letter}ewt" for letter in "NOPQRSTU")])
-    assert state.top == 3
-    assert len(state.layer(1)) == 2 + 8
-    assert not needs_rebuild(state, config(drift=0.1))
 
 
 @settings(max_examples=25, deadline=None)

@@ -247,12 +247,3 @@ async def test_whoever_speaks_in_a_part_is_offered_for_its_facts() -> None:
     assert "\nAnn: [21] so it goes. [22] so it goes.\nBo: [23] Rome is old." in second
     (asked,) = ingestor.prompts("edges")
     assert "- Ann: Ann is told of.\n- Bo: Bo is told of.\n- Rome: Rome is told of.\n" in asked
-
-
-async def test_a_text_that_does_not_fit_the_context_is_cut() -> None:
-    ingestor = Ingestor(context_tokens=1500, edges=[{"facts": []}])
-    source = talk(("Ann", "Rome and Cy, " * 2000))
-    _, state = await taken_in(ingestor, source, extraction_tokens=64)
-    assert {"Ann", "Rome", "Cy"} == set(names(state))
-    counts = await ingestor.llm.count_tokens([prompt for _, prompt in ingestor.asked])
-    assert max(counts) < 1500

@@ -84,23 +84,6 @@ async def test_get_all_children_takes_all_below_without_asking_again() -> None:
     assert found.layers == (LayerCount(2, 3, 2, 1), LayerCount(1, 1, 1, 0), LayerCount(0, 2, 1, 0))
 
 
-async def test_a_promotion_is_asked_about_once() -> None:
-    engine = Sorter(select={"Chess itself": False}.get)
-    found = await select(client(engine), hierarchy(PLACES, GEOGRAPHY), "Games?", config())
-    assert (found.entities, found.paths["e6"]) == (("e6",), ("c7", "c4"))
-    assert len(engine.asked) == 1
-
-
-async def test_large_layers_are_offered_in_parts() -> None:
-    _, state, _ = await build_hierarchy(tools_of(Sorter()), state_of(ANIMALS), config(), 0)
-    engine = Sorter(select=lambda _: False)
-    found = await select(client(engine), state, "Which?", config(shown=6))
-    assert found.entities == tuple(state.entities)
-    assert [count.offered for count in found.layers] == [1, 3, 4, 20]
-    assert len(engine.asked) == 1 + 1 + 1 + 4
-    assert max(len(OFFERED.findall(prompt)) for _, prompt in engine.asked) == 6
-
-
 @pytest.mark.parametrize(("count", "calls"), [(0, 0), (3, 1), (8, 4), (9, 0)])
 async def test_without_a_hierarchy_few_entities_are_offered_and_many_not(
     count: int, calls: int

@@ -47,13 +47,6 @@ BASE: list[Edit] = [
 ]
 
 
-def test_an_entity_keeps_all_that_it_goes_by_and_where() -> None:
-    state = replay([*BASE, Repeat("e1", at(1), "David"), Repeat("e1", at(1), "Dave")])
-    assert state.entities["e1"].names == ("Dave", "David")
-    assert state.entities["e1"].episodes == (0, 1)
-    assert len(state.entities["e1"].mentions) == 2
-
-
 def test_a_category_takes_another_child_and_ids_are_never_used_again() -> None:
     state = replay([*BASE, Assign("c2", "e3"), DropHierarchy()])
     assert state.categories == {}

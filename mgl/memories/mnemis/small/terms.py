@@ -25,7 +25,7 @@ from mgl.memories.mnemis.edits import (
     Repeat,
     has_mention,
 )
-from mgl.memories.mnemis.episodes import Passage, clip
+from mgl.memories.mnemis.episodes import Passage, Sentence, clip
 from mgl.memories.mnemis.facts import parse_moment
 from mgl.memories.mnemis.state import Entity, Episode, Mention, State, key_of
 from mgl.text.names import WORD, GrowingNames, GrowingNouns
@@ -130,8 +130,8 @@ class TermIntake:
         async def read(draft: EditDraft, episode: Episode) -> None:
             draft.put(AddEpisode(episode))
             reading = _Reading(draft, source, episode, self.places)
-            for number, (start, end) in enumerate(reading.passage.sentences, 1):
-                reading.add_sentence(number, start, end)
+            for sentence in reading.passage.sentences:
+                reading.add_sentence(sentence)
             reading.describe()
 
         yield read
@@ -155,12 +155,12 @@ class _Reading:
         self._episode = episode
         self._kinds: dict[str, str] = {}
 
-    def add_sentence(self, number: int, start: int, end: int) -> None:
+    def add_sentence(self, sentence: Sentence) -> None:
         """Add its terms, and the facts between those that follow each other."""
-        mention = Mention(self._episode.number, self.passage.span(number))
-        ids = [self._add_term(place, mention) for place in self._terms(number, start, end)]
-        text = clip(_quote(self.passage, number), FACT_CHARS)
-        begin = parse_moment(self.passage.quote(number), self.passage.times[number - 1])
+        mention = Mention(self._episode.number, sentence.span)
+        ids = [self._add_term(place, mention) for place in self._terms(sentence)]
+        text = clip(_quote(sentence), FACT_CHARS)
+        begin = parse_moment(sentence.quote, sentence.time)
         for one, other in pairwise(dict.fromkeys(each for each in ids if each)):
             self._add_fact(AddFact("", one, other, text, mention, begin))
 
@@ -175,10 +175,10 @@ class _Reading:
                 span = entity.mentions[0].span
                 self._draft.put(Describe(identity, summary, tags), span=span)
 
-    def _terms(self, number: int, start: int, end: int) -> list[Place]:
-        speaker = clean_name(self.passage.speakers[number - 1])
+    def _terms(self, sentence: Sentence) -> list[Place]:
+        start, speaker = sentence.span.start, clean_name(sentence.speaker)
         said = [Place(start, (speaker,), SPEAKER)] if key_of(speaker) else []
-        return said + self._places.within(start, end)
+        return said + self._places.within(start, sentence.span.end)
 
     def _add_term(self, place: Place, mention: Mention) -> str:
         """Return the id of a term's entity, which is added if there is none."""
@@ -219,9 +219,8 @@ class _Reading:
             known = state.lookups.episodes.get(turn, self._episode.number)
             if known != self._episode.number:
                 passage = Passage.of(self._source, state.episodes[known])
-                for number, (begin, end) in enumerate(passage.sentences, 1):
-                    if begin <= start < end:
-                        found.append(Mention(known, passage.span(number)))
+                spans = (each.span for each in passage.sentences)
+                found += [Mention(known, span) for span in spans if span.start <= start < span.end]
         return found
 
     def _add_fact(self, fact: AddFact) -> None:
@@ -261,11 +260,9 @@ def _join(sentences: Iterable[str]) -> str:
 
 
 def _quote_at(passage: Passage, mention: Mention) -> str:
-    place = passage.sentences.index((mention.span.start, mention.span.end))
-    return _quote(passage, place + 1)
+    return _quote(next(each for each in passage.sentences if each.span == mention.span))
 
 
-def _quote(passage: Passage, number: int) -> str:
+def _quote(sentence: Sentence) -> str:
     """Return a sentence, with its speaker."""
-    speaker, text = passage.speakers[number - 1], passage.quote(number)
-    return f"{speaker}: {text}" if speaker else text
+    return f"{sentence.speaker}: {sentence.quote}" if sentence.speaker else sentence.quote

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import random
-import re
-from collections import Counter, defaultdict
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,18 +13,9 @@ from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import VOCABULARY
 from mgl.memories.mnemis.episodes import find_fresh
-from mgl.memories.mnemis.small.terms import LEAST, NAME, NOUN, Place, Places, TermIntake
-from mgl.memories.mnemis.state import EMPTY, State, key_of
+from mgl.memories.mnemis.small.terms import Places, TermIntake
+from mgl.memories.mnemis.state import EMPTY, State
 from mgl.store import EditRecord
-from mgl.text.names import (
-    LEAST_LETTERS,
-    LEAST_SHARE,
-    UNSURE,
-    WORD,
-    GrowingNouns,
-    Name,
-    find_names,
-)
 from mgl.types import Conversation, Document, Turn
 from tests.memories.mnemis.ingesting import Ingestor, taken_in, talk
 from tests.memories.mnemis.sorting import draft_of
@@ -162,76 +149,19 @@ talks = st.lists(turns, min_size=1, max_size=8).map(
 )
 
 
-def nouns_of_all(text: str) -> list[Name]:
-    """What ``find_nouns`` gives, from the whole of a text at once."""
-    import Stemmer
-    from bm25s.stopwords import STOPWORDS_EN
-
-    stop, stemmer = frozenset(STOPWORDS_EN), Stemmer.Stemmer("english")
-    before_it = frozenset(
-        "the a an his her my your their our its this that these those no every each some "
-        "another".split()
-    )
-    places: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    forms: dict[str, Counter[str]] = defaultdict(Counter)
-    marked: defaultdict[str, float] = defaultdict(float)
-    found = list(WORD.finditer(text))
-    for match, before, after in zip(found, [None, *found], [*found[1:], None], strict=False):
-        word = match.group()
-        if not word.islower() or word in stop or len(word) < LEAST_LETTERS:
-            continue
-        word = re.sub(r"['’]s?$", "", word)
-        stem = stemmer.stemWord(word)
-        places[stem].append((match.start(), match.start() + len(word)))
-        forms[stem][word] += 1
-        if before is not None and before.group().lower() in before_it:
-            follows = "" if after is None else after.group()
-            ends = after is None or follows.lower() in stop or not follows.islower()
-            marked[stem] += 1.0 if ends else UNSURE
-    nouns = [
-        Name(forms[stem].most_common(1)[0][0], tuple(forms[stem]), tuple(spans))
-        for stem, spans in places.items()
-        if len(spans) >= LEAST and marked[stem] >= LEAST_SHARE * len(spans)
-    ]
-    return sorted(nouns, key=lambda noun: (-len(noun.spans), noun.spans))
-
-
-def places_of_all(text: str) -> list[Place]:
-    """Where the terms of a text stand, from the whole of it."""
-    text = re.sub(r"\[image:", lambda mark: " " * len(mark[0]), text)
-    names = find_names(text)
-    inside = {place for found in names for start, end in found.spans for place in range(start, end)}
-    places: list[Place] = []
-    for kind, found in ((NAME, names), (NOUN, nouns_of_all(text))):
-        for term in found:
-            for start, end in term.spans:
-                written = " ".join(text[start:end].split())
-                forms = tuple(
-                    form
-                    for form in dict.fromkeys((written, *term.aliases[1:], term.name))
-                    if form != term.name and key_of(form)
-                )
-                if (kind == NAME or start not in inside) and key_of(term.name):
-                    places.append(Place(start, (*forms, term.name), kind))
-    return sorted(places)
-
-
 @settings(deadline=None)
 @given(talks)
-def test_at_each_length_a_text_has_the_terms_that_all_of_it_has(talk: Conversation) -> None:
+def test_a_text_that_grows_has_the_terms_of_one_that_is_read_at_once(talk: Conversation) -> None:
     growing = Places()
     for number in range(len(talk.turns)):
         span = talk.line_span(number)
         text = talk.transcript.text[: span.end]
         growing.read(text[len(growing) :])
-        wanted = places_of_all(text)
-        assert growing.within(0, len(text)) == wanted
-        here = [place for place in wanted if place.start >= span.start]
-        assert growing.within(span.start, span.end) == here
-        for place in here:
-            name = place.names[-1]
-            earlier = [e.start for e in wanted if e.names[-1] == name and e.start < span.start]
-            assert growing.before(place, span.start) == earlier
+        whole = Places()
+        whole.read(text)
+        assert growing.within(0, len(text)) == whole.within(0, len(text))
+        for place in growing.within(span.start, span.end):
+            assert growing.before(place, span.start) == whole.before(place, span.start)
 
 
 async def ingested(talk: Conversation, *, anew: bool) -> tuple[list[EditRecord], State]:
@@ -255,21 +185,3 @@ async def test_a_conversation_gives_the_rows_that_reading_all_again_gives(
     talk: Conversation,
 ) -> None:
     assert await ingested(talk, anew=False) == await ingested(talk, anew=True)
-
-
-def test_no_word_is_read_more_often_than_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = 0
-    take = GrowingNouns.take
-
-    def counting(self: GrowingNouns, words: Any, *rest: Any, **options: Any) -> None:
-        nonlocal read
-        read += len(words)
-        take(self, words, *rest, **options)
-
-    monkeypatch.setattr(GrowingNouns, "take", counting)
-    lines = [f"Ann: I saw the river {n} and Bo in Rome, and gave Irene Adler" for n in range(200)]
-    growing = Places()
-    for count in range(1, len(lines) + 1):
-        growing.read(f"{lines[count - 1]}\n")
-    words = len(list(WORD.finditer("\n".join(lines))))
-    assert words <= read <= 2 * words
