@@ -92,8 +92,8 @@ async def test_what_a_model_reads_of_turns() -> None:
         "(Monday, 08 May 2023, 13:56) Ann: [1] Hi Bo! [2] I went to Rome.\n"
         "(Monday, 08 May 2023, 13:56) Bo: [3] Lovely."
     )
-    assert passage.speakers == ("Ann", "Ann", "Bo")
-    assert passage.quote(2) == "I went to Rome."
+    assert [each.speaker for each in passage.sentences] == ["Ann", "Ann", "Bo"]
+    assert passage[2].quote == "I went to Rome."
     unknown = (await split_source(talk(), PLAIN))[-1]
     assert render_episode(talk(), unknown) == last.text
 
@@ -135,4 +135,5 @@ async def test_episodes_of_a_document_hold_all_of_it_within_their_size(
         (tokens,) = await words([document.quote(each.span)])
         assert tokens <= limit
         held = Passage.of(document, each)
-        assert all(each.span.start <= start < end <= each.span.end for start, end in held.sentences)
+        spans = [sentence.span for sentence in held.sentences]
+        assert all(each.span.start <= s.start < s.end <= each.span.end for s in spans)
