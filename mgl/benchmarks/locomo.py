@@ -13,6 +13,8 @@ multi-hop (282 questions), 2 temporal (321), 3 open-domain (96), 4 single-hop (8
 asks for what was never said, so nearly none has an answer (two of 446 have one). The file's
 ``adversarial_answer`` is a trap for models that are shown it, and is not read.
 
+Mem0's judge prompt is read if its ``llm_judge.py`` lies beside the file.
+
 Evidence is normalised: ``D8:6; D9:17`` are two turns, ``D:11:26`` is D11:26, ``D30:05`` is D30:5;
 what names no turn of the conversation is left out, with a note.
 """
@@ -31,6 +33,7 @@ from pydantic import BaseModel, ValidationError
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item, in_memory
 from mgl.benchmarks.files import first_fault, gold_texts, hash_files, open_file, refuse_duplicates
+from mgl.benchmarks.official import MEM0, find_judge_prompts
 from mgl.errors import InputError
 from mgl.text.conversations import looks_like_locomo, read_locomo
 from mgl.types import Conversation, Question
@@ -66,6 +69,7 @@ def _read(path: Path, categories: Collection[int]) -> Dataset:
         raise InputError(
             f"{file.path} is not LoCoMo's file", hint="give locomo10.json, or a part of its list"
         )
+    prompts, script = find_judge_prompts(file.path.parent, MEM0)
     talks: list[Conversation] = []
     items: list[Item] = []
     notes: list[str] = []
@@ -73,15 +77,13 @@ def _read(path: Path, categories: Collection[int]) -> Dataset:
         talk = read_locomo(sample, f"{file.path.stem}-{number}")
         talks.append(talk)
         for item in _items(sample, talk, notes):
-            if int(item.labels["category"]) in categories:
-                items.append(item)
+            category = int(item.labels["category"])
+            if category in categories:
+                own = prompts.get("", "") if category in ASKED else ""
+                items.append(replace(item, judge_prompt=own))
     refuse_duplicates(file.path, (talk.name for talk in talks))
-    return Dataset(
-        tuple(items),
-        {talk.name: in_memory(talk) for talk in talks},
-        hash_files([file]),
-        tuple(notes),
-    )
+    sources = {talk.name: in_memory(talk) for talk in talks}
+    return Dataset(tuple(items), sources, hash_files([file, *script]), tuple(notes))
 
 
 def _is_sample(item: object) -> bool:

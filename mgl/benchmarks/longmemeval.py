@@ -12,12 +12,12 @@ which would tell. A session is ``S`` and its place in the haystack, from 1, a tu
 ``evidence`` has the turns that the file marks (``has_answer``) and, for an evidence session without
 a marked turn, the session; what stands before the colon serves for recall by session. Questions of
 which the history says nothing (ids ending in ``_abs``, ``labels["abstention"]``) have no evidence,
-as in the official recall.
+as in the official recall. Its judge prompts are read if ``evaluate_qa.py`` lies beside the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
 from mgl.benchmarks.files import gold_texts, hash_files, open_file, refuse_duplicates
+from mgl.benchmarks.official import ABSTENTION, find_judge_prompts
 from mgl.text.gathering import Gathering
 from mgl.types import Conversation, Question
 
@@ -68,12 +69,13 @@ def _read(path: Path) -> Dataset:
     empty = [row.question_id for row in rows if not any(row.haystack_sessions)]
     notes = [f"{id}: no session: left out" for id in empty]
     rows = [row for row in rows if any(row.haystack_sessions)]
-    items = tuple(_item(row, notes) for row in rows)
+    prompts, script = find_judge_prompts(file.path.parent, "evaluate_qa.py")
+    items = tuple(_item(row, notes, prompts) for row in rows)
     sources = {row.question_id: partial(_conversation, row) for row in rows}
-    return Dataset(items, sources, hash_files([file]), tuple(notes))
+    return Dataset(items, sources, hash_files([file, *script]), tuple(notes))
 
 
-def _item(row: _Row, notes: list[str]) -> Item:
+def _item(row: _Row, notes: list[str], prompts: Mapping[str, str]) -> Item:
     asked_at = _moment(row.question_date)
     if asked_at is None:
         notes.append(f"{row.question_id}: date {row.question_date!r} is not understood: left out")
@@ -89,6 +91,7 @@ def _item(row: _Row, notes: list[str]) -> Item:
         row.question_type,
         () if abstention else tuple(_evidence(row)),
         labels={"abstention": "yes" if abstention else "no"},
+        judge_prompt=prompts.get(ABSTENTION if abstention else row.question_type, ""),
     )
 
 
@@ -146,7 +149,17 @@ LONGMEMEVAL: Final = FileBenchmark(
         folder="longmemeval",
     ),
     reads="conversation",
-    scorers=("f1_set_amem", "bleu1_amem", "evidence_recall@10"),
+    scorers=(
+        "f1_set_amem",
+        "bleu1_amem",
+        "evidence_recall@10",
+        *(
+            f"evidence_{of}{measure}@{k}"
+            for of in ("", "session_")
+            for measure in ("recall_any", "recall_all", "ndcg")
+            for k in (5, 10)
+        ),
+    ),
     judge="longmemeval",
     read=_read,
 )

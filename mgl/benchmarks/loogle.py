@@ -1,9 +1,10 @@
 """LooGLE: long documents with questions of short and of long dependency, and cloze tests.
 
 Source: Li et al., LooGLE: Can Long-Context Language Models Understand Long Contexts? (ACL 2024);
-MIT. One file a task, a document a line: ``input``, ``title``, and ``qa_pairs``, which is a string
-that holds a Python list of ``{"Q", "A", "S"}`` (``type`` too in the long-dependency file). It is
-read as literals; nothing in it is run.
+MIT. One file a task. The repository has a document a line: ``input``, ``title``, and ``qa_pairs``,
+which is a string that holds a Python list of ``{"Q", "A", "S"}`` (``type`` too in the
+long-dependency file). It is read as literals; nothing in it is run. The published set has a
+question a line: ``context``, ``title``, ``question``, ``answer``.
 
     >>> dataset = LOOGLE.read(Path("loogle"))            # doctest: +SKIP
     >>> dataset.items[0].category, dataset.items[0].golds   # doctest: +SKIP
@@ -21,12 +22,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item, in_memory
 from mgl.benchmarks.files import DataFile, first_fault, gold_texts, hash_files, open_file
@@ -43,19 +45,31 @@ CLOZE: Final = (
     "[Passage]: {passage}\n"
     "Reply with one line a mask, in the form: <mask-0>: the name"
 )
-HINT: Final = "take LooGLE's own file: input, title and qa_pairs in each line"
-
-
-class _Row(BaseModel):
-    input: str = Field(min_length=1)
-    title: str = ""
-    qa_pairs: str
+HINT: Final = "take LooGLE's own file: a document with its qa_pairs, or a question, in each line"
+_NO_LITERAL = (ValueError, SyntaxError, MemoryError, RecursionError)
 
 
 class _Pair(BaseModel):
     Q: str = Field(min_length=1)
     A: str | int | float | dict[str, str | int | float] | None = None
     type: str = ""
+
+
+class _Row(BaseModel):
+    """A document with its questions; a flat row has one."""
+
+    input: str = Field(min_length=1)
+    title: str = ""
+    qa_pairs: str | list[_Pair]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_flat(cls, row: Any) -> Any:
+        if not isinstance(row, dict) or "question" not in row:
+            return row
+        pair = {"Q": row["question"], "A": row.get("answer"), "type": row.get("type") or ""}
+        text = row.get("context") or row.get("input")
+        return {"input": text, "title": row.get("title") or "", "qa_pairs": [pair]}
 
 
 def _read(path: Path, tasks: tuple[str, ...]) -> Dataset:
@@ -101,25 +115,33 @@ def _items(task: str, file: DataFile, sources: dict[str, Callable[[], Source]]) 
                 id=f"{task}/{number}/q{place}",
                 source=document.id,
                 question=Question(question),
-                golds=_golds(pair.A),
+                golds=_golds(pair.A, task),
                 category=task,
                 labels={"type": pair.type} if pair.type else {},
             )
 
 
-def _pairs(written: str, place: str) -> list[_Pair]:
+def _pairs(written: str | list[_Pair], place: str) -> list[_Pair]:
+    if not isinstance(written, str):
+        return written
     try:
         return TypeAdapter(list[_Pair]).validate_python(ast.literal_eval(written))
     except ValidationError as error:
         raise InputError(f"{place}: qa_pairs: {first_fault(error)}", hint=HINT) from error
-    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+    except _NO_LITERAL as error:
         raise InputError(
             f"{place}: qa_pairs is not a Python list: {error}",
             hint="the file is damaged or cut off: fetch it again",
         ) from error
 
 
-def _golds(answer: str | int | float | dict[str, str | int | float] | None) -> tuple[str, ...]:
+def _golds(
+    answer: str | int | float | dict[str, str | int | float] | None, task: str
+) -> tuple[str, ...]:
+    """The answer; of a cloze test, whose answer a flat row has as a text, a line a mask."""
+    if isinstance(answer, str) and task in CLOZES:
+        with suppress(*_NO_LITERAL):
+            answer = ast.literal_eval(answer)
     if isinstance(answer, dict):
         return gold_texts("\n".join(f"{mask}: {name}" for mask, name in answer.items()))
     return gold_texts(answer)

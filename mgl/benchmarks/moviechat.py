@@ -8,10 +8,11 @@ being a frame. GAM (Appendix B.4) reads dense captions as a stream; those it mad
     >>> dataset.items[3].question.text                           # doctest: +SKIP
     'At 0:02:05 of the film: What does the man hold?'
 
-A folder is read: the JSON files, and ``captions/VIDEO.jsonl`` with a caption a line, {"time":
-seconds, "text": …}, which the user makes. A turn is a caption, with its time in its text
-(``[0:02:05] …``): a film has no calendar. Where a video has no such file, the sentences of its own
-``caption`` are the turns, without times, and a note says so.
+A folder is read: the JSON files, or those in its ``annotations``, and beside either
+``captions/VIDEO.jsonl`` with a caption a line, {"time": seconds, "text": …}, which the user makes.
+A turn is a caption, with its time in its text (``[0:02:05] …``): a film has no calendar. Where a
+video has no such file, the sentences of its own ``caption`` are the turns; they have no times, so
+that what is asked about a moment is left out, with a note.
 """
 
 from __future__ import annotations
@@ -64,31 +65,33 @@ class _Caption(BaseModel):
 
 def _read(path: Path) -> Dataset:
     """Read the questions of every video; InputError if a file is not MovieChat's."""
+    if (path / "annotations").is_dir():
+        path = path / "annotations"
     paths = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not paths:
         raise InputError(f"{path} holds no JSON file", hint="put MovieChat-1K's annotations there")
     files = [open_file(own) for own in paths]
-    videos = [
-        video
-        for file in files
-        for video in file.rows(_Video, hint="take MovieChat-1K's annotations, a file a video")
-    ]
+    hint = "take MovieChat-1K's annotations, a file a video"
+    videos = [video for file in files for video in file.rows(_Video, hint=hint)]
     refuse_duplicates(path, (video.name for video in videos))
     items: list[Item] = []
     notes: list[str] = []
     sources = {}
     for video in videos:
-        captions = paths[0].parent / "captions" / f"{video.name}.jsonl"
-        if captions.is_file():
+        name, folder = video.name, paths[0].parent
+        places = [place / "captions" / f"{name}.jsonl" for place in (folder, folder.parent)]
+        captions = next((place for place in places if place.is_file()), None)
+        if captions is not None:
             files.append(open_file(captions))
-            sources[video.name] = partial(_from_stream, video.name, files[-1])
-        elif video.caption.strip():
-            notes.append(f"{video.name}: no captions/{captions.name}: read from its one caption")
-            sources[video.name] = partial(_from_caption, video.name, video.caption)
+            sources[name] = partial(_from_stream, name, files[-1])
+        elif video.caption.strip() and video.overall:
+            left = f"{len(video.breakpoint)} questions about moments left out"
+            notes.append(f"{name}: no captions/{name}.jsonl: read from its one caption, {left}")
+            sources[name] = partial(_from_caption, name, video.caption)
         else:
-            notes.append(f"{video.name}: no captions/{captions.name}: left out")
+            notes.append(f"{name}: no captions/{name}.jsonl: left out")
             continue
-        items += _items(video)
+        items += _items(video, moments=captions is not None)
     if not items:
         raise InputError(
             f"{path} has no question of a video with captions",
@@ -97,19 +100,15 @@ def _read(path: Path) -> Dataset:
     return Dataset(tuple(items), sources, hash_files(files), tuple(notes))
 
 
-def _items(video: _Video) -> Iterator[Item]:
-    for category, asked in (("global", video.overall), ("breakpoint", video.breakpoint)):
+def _items(video: _Video, *, moments: bool) -> Iterator[Item]:
+    asked_of = (("global", video.overall), ("breakpoint", video.breakpoint if moments else []))
+    for category, asked in asked_of:
         for number, one in enumerate(asked):
             text = one.question.replace("(any type)", "").strip()
             if one.time is not None and video.info.fps:
                 text = f"At {_clock(one.time / video.info.fps)} of the film: {text}"
-            yield Item(
-                f"{video.name}/{category}/{number}",
-                video.name,
-                Question(text),
-                gold_texts(one.answer),
-                category,
-            )
+            id = f"{video.name}/{category}/{number}"
+            yield Item(id, video.name, Question(text), gold_texts(one.answer), category)
 
 
 def _from_stream(name: str, file: DataFile) -> Conversation:

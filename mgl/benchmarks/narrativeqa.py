@@ -4,7 +4,8 @@ Source: Kočiský et al., The NarrativeQA Reading Comprehension Challenge (TACL 
 the books of Project Gutenberg. Two folders are read:
 
 - the official release: ``documents.csv`` and ``qaps.csv``, with the stories that its script fetches
-  as ``tmp/ID.content``; stories that are not there are left out, with their questions;
+  as ``tmp/ID.content``; stories that are not there are left out, with their questions. A story goes
+  from ``story_start`` to ``story_end``, where its text has them;
 - a choice of books: ``books.json`` names them (``file``, ``nqa_document_id``, ``nqa_title``),
   ``books/`` holds them, ``qaps.jsonl`` has a question a line (``document_id``, ``question``,
   ``answers``), be it in the words of the official tokenised columns.
@@ -13,16 +14,20 @@ the books of Project Gutenberg. Two folders are read:
     >>> dataset.items[0].question.text                          # doctest: +SKIP
     "What is the name of Lady Dedlock s Lover?"
 
-Of tokenised questions spaces before punctuation are taken away; apostrophes that the columns lost
-(``Dedlock s``) are not guessed. That the asker knew a summary and not the book is part of the
-benchmark.
+HGMem asks 100 questions about 10 random books of over 100,000 tokens, and does not say which; items
+with ``labels["selection"]`` ``hgmem`` are such a choice: 10 books of 400,000 bytes or more, 10
+questions of each, drawn by their names. Of tokenised questions spaces before punctuation are taken
+away; apostrophes that the columns lost (``Dedlock s``) are not guessed. That the asker knew a
+summary and not the book is part of the benchmark.
 """
 
 from __future__ import annotations
 
+import random
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -32,11 +37,16 @@ from pydantic import BaseModel, Field
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
 from mgl.benchmarks.files import DataFile, gold_texts, hash_files, open_file, refuse_duplicates
 from mgl.errors import InputError
+from mgl.text.chapters import sections, text_headings
 from mgl.text.reading import read_document, strip_gutenberg
 from mgl.types import Document, Question
 
 __all__ = ["NARRATIVEQA"]
 
+LONG_BYTES: Final = 400_000
+"""100,000 tokens at four characters each."""
+BOOKS: Final = 10
+QUESTIONS: Final = 10
 _NO_SPACE_BEFORE: Final = re.compile(
     r"\s+(?=[.,;:!?)\]%](?:\s|$))|(?<=\w)\s+(?=n't\b|'(?:s|re|ve|ll|d|m)\b)"
 )
@@ -48,6 +58,8 @@ class _Book(BaseModel):
     nqa_document_id: str
     nqa_title: str
     labels: dict[str, str] = {}
+    start: str = ""
+    end: str = ""
 
 
 class _Question(BaseModel):
@@ -61,6 +73,8 @@ class _OfficialDocument(BaseModel):
     set: str
     kind: str
     wiki_title: str
+    story_start: str | None = None
+    story_end: str | None = None
 
 
 class _OfficialQuestion(BaseModel):
@@ -80,26 +94,24 @@ def _read(folder: Path) -> Dataset:
     listed = open_file(folder / ("documents.csv" if official else "books.json"))
     asked = open_file(folder / ("qaps.csv" if official else "qaps.jsonl"))
     books = _official_books(listed) if official else _chosen_books(listed)
-    questions = _official_questions(asked) if official else _chosen_questions(asked)
     refuse_duplicates(listed.path, (book.nqa_document_id for book in books))
-    items = _make_items(asked.path, questions, books)
-    stories = "tmp" if official else "books"
-    paths = {name: folder / stories / book.file for name, book in _name_books(books).items()}
-    here = {name: path for name, path in paths.items() if _exists(path) or not official}
+    named = _name_books(books)
+    questions = _official_questions(asked) if official else _chosen_questions(asked)
+    items = list(_make_items(asked.path, questions, named))
+    paths = {
+        name: folder / ("tmp" if official else "books") / book.file for name, book in named.items()
+    }
+    sizes = {name: path.stat().st_size if path.is_file() else 0 for name, path in paths.items()}
+    here = {name: path for name, path in paths.items() if sizes[name] or not official}
     if not here:
         raise InputError(
             f"{folder} holds no story", hint="fetch them with the release's download_stories.sh"
         )
+    by_book = [item for name in here for item in items if item.source == name]
     left_out = len(paths) - len(here)
-    order = {name: place for place, name in enumerate(here)}
     return Dataset(
-        tuple(
-            sorted(
-                (item for item in items if item.source in here),
-                key=lambda item: order[item.source],
-            )
-        ),
-        {name: partial(_read_book, path) for name, path in here.items()},
+        tuple(_mark_selection(by_book, [name for name in here if sizes[name] >= LONG_BYTES])),
+        {name: partial(_read_book, path, named[name]) for name, path in here.items()},
         hash_files([listed, asked, *(open_file(path) for path in here.values() if path.is_file())]),
         (f"{left_out} of {len(paths)} stories are not in tmp, or empty: left out",)
         if left_out
@@ -107,9 +119,17 @@ def _read(folder: Path) -> Dataset:
     )
 
 
-def _exists(path: Path) -> bool:
-    """Whether a story was downloaded: a failed download leaves an empty file."""
-    return path.is_file() and path.stat().st_size > 0
+def _mark_selection(items: Sequence[Item], long: Sequence[str]) -> Iterator[Item]:
+    """Mark a choice of items as HGMem makes it, the same on every machine."""
+    draw = random.Random(0)
+    asked = sorted({item.source for item in items} & {*long})
+    chosen: set[str] = set()
+    for name in draw.sample(asked, min(BOOKS, len(asked))):
+        own = [item.id for item in items if item.source == name]
+        chosen.update(draw.sample(own, min(QUESTIONS, len(own))))
+    for item in items:
+        mark = {"selection": "hgmem"} if item.id in chosen else {}
+        yield replace(item, labels={**item.labels, **mark})
 
 
 def _chosen_books(file: DataFile) -> list[_Book]:
@@ -127,6 +147,8 @@ def _official_books(file: DataFile) -> list[_Book]:
             nqa_document_id=row.document_id,
             nqa_title=row.wiki_title.strip() or row.document_id,
             labels={"set": row.set, "kind": row.kind},
+            start=row.story_start or "",
+            end=row.story_end or "",
         )
         for row in file.table(_OfficialDocument, hint="take documents.csv of the release")
     ]
@@ -154,11 +176,12 @@ def _name_books(books: Sequence[_Book]) -> dict[str, _Book]:
     }
 
 
-def _make_items(path: Path, questions: Sequence[_Question], books: Sequence[_Book]) -> list[Item]:
+def _make_items(
+    path: Path, questions: Sequence[_Question], named: Mapping[str, _Book]
+) -> Iterator[Item]:
     """Make the items in the file's order; an id is the book's name and a number."""
-    names = {book.nqa_document_id: (name, book) for name, book in _name_books(books).items()}
+    names = {book.nqa_document_id: (name, book) for name, book in named.items()}
     asked: Counter[str] = Counter()
-    items: list[Item] = []
     for number, row in enumerate(questions, start=1):
         if row.document_id not in names:
             raise InputError(
@@ -166,21 +189,30 @@ def _make_items(path: Path, questions: Sequence[_Question], books: Sequence[_Boo
                 hint="list its book, or take the question out",
             )
         name, book = names[row.document_id]
-        items.append(
-            Item(
-                f"{name}/q{asked[name]}",
-                name,
-                Question(_detokenize(row.question)),
-                gold_texts([_detokenize(answer) for answer in row.answers]),
-                labels=book.labels,
-            )
+        yield Item(
+            f"{name}/q{asked[name]}",
+            name,
+            Question(_detokenize(row.question)),
+            gold_texts([_detokenize(answer) for answer in row.answers]),
+            labels=book.labels,
         )
         asked[name] += 1
-    return items
 
 
-def _read_book(path: Path) -> Document:
-    return strip_gutenberg(read_document(path))
+def _read_book(path: Path, book: _Book) -> Document:
+    document = read_document(path)
+    start, end = _places(book.start, document.text), _places(book.end, document.text)
+    if not start or not end or start[0][0] >= end[-1][1]:
+        return strip_gutenberg(document)
+    text = document.text[start[0][0] : end[-1][1]]
+    parts = sections(text_headings(text), len(text))
+    return Document.from_text(document.name, text, sections=parts, notes=document.notes)
+
+
+def _places(words: str, text: str) -> list[tuple[int, int]]:
+    """Where the words stand in a text, however white space parts them."""
+    pattern = r"\s+".join(map(re.escape, words.split()))
+    return [found.span() for found in re.finditer(pattern, text)] if pattern else []
 
 
 def _detokenize(text: str) -> str:

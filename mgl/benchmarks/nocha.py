@@ -1,7 +1,8 @@
 """NoCha: claims about whole novels, in pairs that differ little: one is true, one is false.
 
-Source: Karpinska et al., One Thousand and One Pairs (EMNLP 2024); the public sample, MIT: two
-classic books in ``classic_books.pkl`` and 60 claims in ``data_sample.json``.
+Source: Karpinska et al., One Thousand and One Pairs (EMNLP 2024); the public sample, MIT: classic
+novels in ``classic_books.pkl``, claims about them in ``data_sample.json`` (HGMem asks 126 about 4
+books); the set itself is not published.
 
     >>> dataset = NOCHA.read(Path("nocha"))         # doctest: +SKIP
     >>> dataset.items[0].pair                       # doctest: +SKIP
@@ -69,6 +70,7 @@ def _read(folder: Path) -> Dataset:
                     name,
                     Question(QUESTION.format(claim=claim.claim)),
                     (str(claim.type).upper(),),
+                    choices=("TRUE", "FALSE"),
                     pair=f"{name}/{index}",
                     labels={"claim": str(claim.type).lower()},
                 )
@@ -124,7 +126,7 @@ NOCHA: Final = FileBenchmark(
         "published)",
         licence="MIT",
         files="data_sample.json and classic_books.pkl, in one folder",
-        items=60,
+        items=126,
         folder="nocha",
     ),
     reads="document",

@@ -59,6 +59,24 @@ def test_a_cloze_test_names_its_masks_and_has_one_gold(tmp_path: Path) -> None:
     assert item.golds == ("<mask-0>: Ann\n<mask-1>: 7",)
 
 
+def test_flat_rows_of_the_published_set(tmp_path: Path) -> None:
+    row = {
+        "context": "Ann came.",
+        "title": "Rain",
+        "question": "Who?",
+        "answer": "Ann",
+        "doc_id": 3,
+    }
+    rows = [row, {**row, "question": "Who came?", "type": "computation"}]
+    first, second = read(tmp_path, *map(json.dumps, rows), task="longdep_qa").items
+    assert (first.source, first.golds) == (second.source, ("Ann",))
+    assert (first.id, second.id) == ("longdep_qa/0/q0", "longdep_qa/1/q0")
+    assert second.labels == {"type": "computation"}
+    masked = {**row, "question": "<mask-0> came.", "answer": "{'<mask-0>': 'Ann'}"}
+    [item] = read(tmp_path, json.dumps(masked), task="shortdep_cloze").items
+    assert item.golds == ("<mask-0>: Ann",)
+
+
 def test_cloze_tests_and_questions_are_benchmarks_of_their_own(tmp_path: Path) -> None:
     read(tmp_path, line(PAIR), task="shortdep_qa")
     read(tmp_path, line({"Q": "<mask-0>.", "A": {"<mask-0>": "Ann"}}), task="shortdep_cloze")

@@ -60,7 +60,21 @@ def test_captions_are_turns_in_the_order_of_their_times(tmp_path: Path) -> None:
 def test_without_a_stream_the_one_caption_is_read_and_said_so(tmp_path: Path) -> None:
     dataset = read(tmp_path, video())
     assert texts(dataset) == ["A man runs.", "It rains."]
-    assert dataset.notes == ("a: no captions/a.jsonl: read from its one caption",)
+    assert {item.category for item in dataset.items} == {"global"}
+    [note] = dataset.notes
+    assert "1 questions about moments left out" in note
+
+
+def test_the_folder_of_annotations_is_read_wherever_the_captions_lie(tmp_path: Path) -> None:
+    """Pointed at ``annotations`` every film was read from its one caption, without times."""
+    (tmp_path / "annotations").mkdir()
+    (tmp_path / "captions").mkdir()
+    (tmp_path / "annotations" / "a.json").write_text(json.dumps(video()))
+    (tmp_path / "captions" / "a.jsonl").write_text('{"time": 4, "text": "A man runs."}')
+    whole, part = MOVIECHAT.read(tmp_path), MOVIECHAT.read(tmp_path / "annotations")
+    assert whole.items == part.items
+    assert texts(whole) == texts(part) == ["[0:00:04] A man runs."]
+    assert {item.category for item in whole.items} == {"global", "breakpoint"}
 
 
 def test_a_video_without_any_caption_is_left_out_with_a_note(tmp_path: Path) -> None:
@@ -70,7 +84,8 @@ def test_a_video_without_any_caption_is_left_out_with_a_note(tmp_path: Path) -> 
 
 
 def test_without_a_frame_rate_the_moment_is_not_named(tmp_path: Path) -> None:
-    dataset = read(tmp_path, video(info={"video_path": "a.mp4", "fps": 0}))
+    unknown = video(info={"video_path": "a.mp4", "fps": 0})
+    dataset = read(tmp_path, unknown, captions={"a": '{"time": 4, "text": "A man runs."}'})
     assert dataset.items[1].question.text == "What falls?"
 
 

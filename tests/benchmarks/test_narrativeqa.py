@@ -47,6 +47,23 @@ def test_a_book_with_its_questions(tmp_path: Path) -> None:
     assert set(dataset.sha256) == {"books.json", "qaps.jsonl", "rain.txt"}
 
 
+def test_hgmems_selection_is_ten_long_books_with_ten_questions_each(tmp_path: Path) -> None:
+    books = [
+        {"file": f"{n}.txt", "nqa_document_id": f"d{n}", "nqa_title": f"Book {n}"}
+        for n in range(13)
+    ]
+    lines = [asked(document_id=f"d{n}") for n in range(13) for _ in range(12)]
+    folder = written(tmp_path, *lines, books=books)
+    for n in range(13):
+        (folder / "books" / f"{n}.txt").write_text("It rained. " * (10 if n == 3 else 37_000))
+    chosen = [item for item in NARRATIVEQA.read(folder).items if "selection" in item.labels]
+    counted = Counter(item.source for item in chosen)
+    assert len(counted) == 10
+    assert set(counted.values()) == {10}
+    assert "Book 3" not in counted
+    assert NARRATIVEQA.read(folder).items == NARRATIVEQA.read(folder).items
+
+
 SUN = {"file": "sun.txt", "nqa_document_id": "d2", "nqa_title": "Sun"}
 
 
@@ -146,6 +163,17 @@ def test_the_official_release_is_read_in_its_own_words(tmp_path: Path) -> None:
     assert isinstance(source, Document)
     assert source.text == "It rained."
     assert set(dataset.sha256) == {"documents.csv", "qaps.csv", "0a1.content", "0b2.content"}
+
+
+def test_a_story_goes_from_its_start_to_its_end(tmp_path: Path) -> None:
+    ends = DOCUMENTS.replace("wiki_title", "wiki_title,story_start,story_end")
+    ends = ends.replace("a,Rain", "a,Rain,It began,and ended").replace('the"', 'the",No such,words')
+    folder = official(tmp_path, ends)
+    text = "Licence. It\nbegan with rain. It rained\nand ended in sun. Licence."
+    (folder / "tmp" / "0a1.content").write_text(text)
+    sources = NARRATIVEQA.read(folder).sources
+    assert sources["Rain"]().text == "It\nbegan with rain. It rained\nand ended"  # type: ignore[union-attr]
+    assert sources["Sun, the"]().text == "It rained."  # type: ignore[union-attr]
 
 
 def test_stories_that_were_not_fetched_are_left_out_with_a_note(tmp_path: Path) -> None:
