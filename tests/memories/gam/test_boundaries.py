@@ -50,12 +50,6 @@ def found(*indices: int) -> str:
 # When
 
 
-async def test_nothing_is_due_within_a_session() -> None:
-    turns = [turn(n, minutes=n) for n in range(5)]
-    for count in range(6):
-        assert await next_trigger(appended(count), turns[:count], GamConfig(), words) is None
-
-
 @pytest.mark.parametrize("sessions", [("1", "2"), ("1", None), (None, "1")])
 async def test_a_session_ends_with_the_first_turn_of_another(
     sessions: tuple[str | None, str | None],
@@ -65,21 +59,6 @@ async def test_a_session_ends_with_the_first_turn_of_another(
     assert await next_trigger(appended(3), turns, GamConfig(), words) == Trigger(
         "session_end", (0, 1)
     )
-
-
-@pytest.mark.parametrize(("gap", "pauses"), [(60, False), (61, True)])
-async def test_a_pause_is_a_gap_of_more_than_an_hour(gap: int, pauses: bool) -> None:
-    turns = [turn(0, minutes=0), turn(1, minutes=gap)]
-    expected = Trigger("pause", (0,)) if pauses else None
-    assert await next_trigger(appended(2), turns, GamConfig(), words) == expected
-
-
-async def test_a_turn_without_a_time_or_with_an_offset_makes_no_pause_and_no_error() -> None:
-    aware = Turn("1", "Bo", "two", START.astimezone(), "1")
-    for turns in ([turn(0, minutes=0), turn(1)], [turn(0, minutes=0), aware]):
-        assert (
-            await next_trigger(appended(2), turns, GamConfig(pause_minutes=24 * 60), words) is None
-        )
 
 
 @pytest.mark.parametrize(
@@ -117,14 +96,6 @@ async def test_a_buffer_overflows_at_more_tokens_than_it_may_hold(
     assert (
         await next_trigger(appended(9), turns, GamConfig(buffer_tokens=capacity), words) == expected
     )
-
-
-async def test_a_buffer_of_few_bytes_is_not_counted() -> None:
-    async def nobody(_: Sequence[int]) -> int:
-        raise AssertionError("counted")
-
-    turns = [turn(n) for n in range(9)]
-    assert await next_trigger(appended(9), turns, GamConfig(), nobody) is None
 
 
 async def test_other_partitions_have_other_occasions() -> None:
@@ -201,13 +172,6 @@ async def test_indices_are_places_in_what_is_shown_and_become_turns() -> None:
     assert "[0] Ann: word2 two three\n[1] Ann: word4 two three\n[2] Ann: word5" in prompt
 
 
-async def test_one_turn_has_no_boundary_to_look_for() -> None:
-    client, engine = llm()
-    where = await find_cut(client, Trigger("flush", (0,)), [turn(0)], GamConfig(), before=())
-    assert where == Cut(((0,),))
-    assert engine.requests == []
-
-
 async def test_a_reply_that_stays_invalid_is_said_and_cuts_nothing_that_need_not_be() -> None:
     turns = [turn(n) for n in range(3)]
     client, _ = llm(*["no"] * 6)
@@ -219,19 +183,6 @@ async def test_a_reply_that_stays_invalid_is_said_and_cuts_nothing_that_need_not
     )
     assert full.parts == ((0, 1, 2),)
     assert full.problem
-
-
-async def test_a_look_has_the_same_noise_whenever_it_is_made() -> None:
-    turns = [turn(n) for n in range(20)]
-    look = Trigger("flush", tuple(range(20)))
-    config = GamConfig(noise=0.8)
-    cuts = []
-    for _ in range(2):
-        client, _ = llm(found(2, 7, 11, 16))
-        cuts.append(await find_cut(client, look, turns, config, before=()))
-    assert cuts[0] == cuts[1]
-    assert cuts[0].boundaries != (2, 7, 11, 16)
-    assert [n for part in cuts[0].parts for n in part] == list(range(20))
 
 
 # Noise

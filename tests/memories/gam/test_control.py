@@ -14,7 +14,7 @@ from mgl.memories.gam import Gam
 from mgl.memories.gam.control import find_branch
 from mgl.memories.gam.state import Append, Consolidate, Link, State, Topic
 from mgl.store import Store
-from mgl.types import Conversation, Turn
+from mgl.types import Turn
 from tests.memories.gam.conftest import replay
 from tests.memories.gam.test_memory import DAY, always, engine, talk
 
@@ -63,13 +63,6 @@ async def test_a_frozen_topic_is_left_alone_until_it_is_let_go(memory_of: Open) 
     await memory.freeze("t1", frozen=False)
     await memory.rewrite("t1", "Other.", [])
     assert memory.state.topics["t1"].summary == "Other."
-
-
-async def test_what_is_as_it_should_be_writes_nothing(memory_of: Open, store: Store) -> None:
-    memory = await built(memory_of)
-    rows = len(store.edits(memory.id))
-    await memory.freeze("t1", frozen=False)
-    assert len(store.edits(memory.id)) == rows
 
 
 async def test_two_topics_are_parted(memory_of: Open) -> None:
@@ -151,26 +144,6 @@ async def test_a_date_spares_frozen_topics_and_says_so(memory_of: Open) -> None:
     await memory.freeze("t1", frozen=False)
     assert (await memory.forget(before=datetime(2050, 1, 1))).spared == ("t3",)
     assert set(memory.state.topics) == {"t3"}
-
-
-async def test_a_branch_spares_what_is_frozen_in_it(memory_of: Open) -> None:
-    memory = await built(memory_of)
-    await memory.freeze("t3")
-    assert (await memory.forget(branch_of="t1")).spared == ("t3",)
-    assert set(memory.state.topics) == {"t3"}
-
-
-async def test_turns_without_a_time_are_before_none_and_zones_do_not_matter(
-    memory_of: Open,
-) -> None:
-    turns = [
-        Turn("1", "Ann", "one", DAY.astimezone()),
-        Turn("2", "Bo", "two"),
-        Turn("3", "Ann", "three", DAY + timedelta(1)),
-    ]
-    memory = memory_of(Conversation.from_turns("t", turns), indicators="rules")
-    gone = await memory.forget(before=DAY + timedelta(hours=1))
-    assert gone == Forgotten(("1",))
 
 
 async def test_what_is_not_there_cannot_be_forgotten(memory_of: Open, store: Store) -> None:

@@ -67,11 +67,6 @@ def test_a_time_is_a_range_of_days_reckoned_from_when_it_was_said(
     assert [(time.begin, time.until) for time in marks.times] == [(begin, until)]
 
 
-def test_an_event_without_an_expression_of_time_is_not_temporal() -> None:
-    marks = mark_by_rules(said("My horse is brown."))
-    assert (marks.temporal, marks.times) == (False, ())
-
-
 @pytest.mark.parametrize(
     ("text", "consistent"),
     [
@@ -143,14 +138,6 @@ async def test_by_prompt_the_model_says_whether_time_matters(word: str, sensitiv
     assert "Question: What colour is it?" in engine.requests[0].messages[-1].content
 
 
-async def test_times_of_a_question_are_reckoned_from_when_it_is_asked() -> None:
-    client, _ = llm()
-    what = await find_implied(client, Question("What did Bo do yesterday?", MAY), SPEAKERS, RULES)
-    assert [(time.begin, time.until) for time in what.times] == [
-        (date(2023, 5, 7), date(2023, 5, 7))
-    ]
-
-
 @pytest.mark.parametrize(
     ("question", "asker", "meant"),
     [
@@ -188,12 +175,6 @@ async def test_a_speaker_may_be_called_as_other_words_are(question: str, meant: 
     assert what.speakers == meant
 
 
-async def test_a_name_that_is_a_pattern_is_only_a_name() -> None:
-    client, _ = llm()
-    what = await find_implied(client, Question("Who is it?"), {"(.*", "i?", ""}, RULES)
-    assert what.speakers == frozenset()
-
-
 # Both
 
 
@@ -203,14 +184,6 @@ def mention(begin: date, until: date) -> TimeMention:
 
 NEVER = Implied(False, (), frozenset())
 ANY_TIME = Implied(True, (), frozenset())
-
-
-def test_time_counts_only_where_the_question_asks_for_it() -> None:
-    timed, untimed = Marks(True), Marks(False)
-    turn = said("x")
-    assert not matches_time(timed, turn, NEVER)
-    assert matches_time(timed, turn, ANY_TIME)
-    assert not matches_time(untimed, turn, ANY_TIME)
 
 
 DAYS = st.dates(date(2020, 1, 1), date(2025, 1, 1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
-from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -116,15 +115,6 @@ async def test_a_users_words_and_the_times_that_were_found_go_with_the_turn(
     check(memory, store)
 
 
-async def test_calls_about_other_topics_are_kept(memory_of: Open, store: Store) -> None:
-    memory = memory_of(HELD, engine(always([2])), partition="session", indicators="rules")
-    await topics_of(memory)
-    one, two = (row.call_key or "" for row in store.edits(memory.id) if row.op == "consolidate")
-    await memory.forget(["D2:2"])
-    assert store.find_call(one) is not None
-    assert store.find_call(two) is None
-
-
 async def test_a_shortened_topic_is_summarised_anew_from_what_is_left(
     memory_of: Open, store: Store
 ) -> None:
@@ -160,29 +150,6 @@ async def test_what_cannot_be_summarised_anew_is_not_asked_for_again(
     await again.build()
     assert len(broken.requests) == asked
     assert [row.op for row in store.edits(memory.id)][-2:] == ["reply", "rewrite"]
-
-
-async def test_a_frozen_topic_gets_its_summary_when_it_is_let_go(memory_of: Open) -> None:
-    memory = memory_of(HELD, engine(always([2])), partition="session", indicators="rules")
-    await topics_of(memory)
-    await memory.forget(["D1:2"])
-    await memory.freeze("t1")
-    await memory.build()
-    assert memory.state.topics["t1"].summary == ""
-    await memory.freeze("t1", frozen=False)
-    await memory.build()
-    assert memory.state.topics["t1"].summary == "Ann: a b c\nAnn: d e f"
-
-
-async def test_a_sessions_end_is_seen_across_a_forgotten_turn(memory_of: Open) -> None:
-    memory = memory_of(Conversation.named("t"), engine(always([])), partition="session")
-    first, second = talk(["a b c", "d e f"], ["g h i", "j k l"]), DAY + timedelta(2)
-    for turn in first.turns[:2]:
-        await memory.append(turn)
-    await memory.forget(["D1:2"])
-    await memory.append(Turn("n", "Ann", "g h i", second, "2"))
-    assert [topic.turns for topic in memory.state.topics.values()] == [(0,)]
-    assert memory.state.buffer == (2,)
 
 
 async def test_calls_in_flight_while_a_turn_is_forgotten_leave_nothing(
@@ -247,23 +214,6 @@ async def test_a_filter_runs_before_the_buffer_is_read(memory_of: Open, store: S
     await memory.reply(Turn("2", "Ann", "5550199"), "assistant")
     assert len(asked.requests) == 2
     assert left(store.path, ["5550199"]) == []
-
-
-async def test_what_a_filter_takes_goes_from_the_other_memories_too(
-    memory_of: Open, store: Store
-) -> None:
-    said = talk(["the code is 5550199", "I see"], ["thanks a lot"])
-    open_one = memory_of(said, engine(always([1])), partition="session")
-    await topics_of(open_one)
-    assert "5550199" in open_one.state.topics["t1"].summary
-    closed = memory_of(said, engine(always([1])), filters=[digits])
-    await closed.build()
-    assert left(store.path, ["5550199"]) == []
-    assert open_one.state.topics["t1"].turns == (0, 1)
-    assert open_one.state.stale == {"t1"}
-    check(open_one, store)
-    await open_one.build()
-    assert open_one.state.topics["t1"].summary == "Ann: the code is ·······\nBo: I see"
 
 
 async def test_secrets_and_personal_data_are_masked_where_the_configuration_says_so(

@@ -14,14 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from mgl.errors import InputError, UsageError
+from mgl.errors import InputError
 from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.gam import Gam
 from mgl.memories.gam.boundaries import boundaries_schema
-from mgl.memories.gam.state import VOCABULARY, Check, Link, State
+from mgl.memories.gam.state import Link, State
 from mgl.store import Store
-from mgl.types import Conversation, Document, Question, Turn
+from mgl.types import Conversation, Question, Turn
 from tests.memories.clocks import TWICE
 
 Open = Callable[..., Gam]
@@ -75,68 +75,12 @@ def engine(boundaries: Callable[[str], list[int]], **options: object) -> Scripte
     return ScriptedEngine([reply_by_stage(boundaries, **options)] * 500)  # type: ignore[arg-type]
 
 
-async def test_a_session_end_is_looked_at_once_and_what_follows_the_last_boundary_stays(
-    memory_of: Open, store: Store
-) -> None:
-    asked = engine(always([1]))
-    memory = memory_of(talk(["a b c", "d e f", "g h i"], ["j k l"]), asked, indicators="rules")
-    await memory.build()
-    assert {name: topic.turns for name, topic in memory.state.topics.items()} == {"t1": (0, 1)}
-    assert memory.state.buffer == (2, 3)
-    checks = [
-        edit for row in store.edits(memory.id) if isinstance(edit := VOCABULARY.edit(row), Check)
-    ]
-    assert checks == [Check("session_end", 2, (1,))]
-    assert sum("topic changes" in r.messages[-1].content for r in asked.requests) == 1
-
-
-async def test_earlier_turns_are_shown_and_no_boundary_can_lie_among_them(memory_of: Open) -> None:
-    prompts: list[str] = []
-
-    def boundaries(prompt: str) -> list[int]:
-        prompts.append(prompt)
-        return [1] if len(prompts) == 1 else []
-
-    memory = memory_of(
-        talk(["a b c", "d e f", "g h i"], ["j k l", "m n o"], ["p q r"]),
-        engine(boundaries),
-        indicators="rules",
-        context_turns=1,
-    )
-    await memory.build()
-    assert "[0] Bo: d e f\n[1] Ann: g h i\n[2] Ann: j k l\n[3] Bo: m n o\n" in prompts[1]
-
-
 def test_boundaries_are_held_to_the_indices_that_are_asked_about() -> None:
     schema = boundaries_schema(1, 2)
     assert schema.model_validate({"boundaries": [1, 2]}).boundaries == [1, 2]
     for wrong in ([0], [3], [2, 1]):
         with pytest.raises(ValidationError):
             schema.model_validate({"boundaries": wrong})
-
-
-async def test_an_overflow_without_a_boundary_makes_one_topic(memory_of: Open) -> None:
-    memory = memory_of(
-        talk(["word " * 20, "word " * 20, "other"]),
-        engine(always([])),
-        indicators="rules",
-        buffer_tokens=32,
-    )
-    await memory.build()
-    assert memory.state.topics["t1"].turns == (0, 1)
-    assert memory.state.buffer == (2,)
-
-
-async def test_a_pause_is_a_trigger(memory_of: Open) -> None:
-    turns = [
-        Turn("1", "Ann", "one two", DAY),
-        Turn("2", "Bo", "three four", DAY + timedelta(minutes=1)),
-        Turn("3", "Ann", "five six", DAY + timedelta(hours=5)),
-    ]
-    memory = memory_of(Conversation.from_turns("t", turns), engine(always([0])), indicators="rules")
-    await memory.build()
-    assert memory.state.topics["t1"].turns == (0,)
-    assert memory.state.checked == 1
 
 
 @pytest.mark.parametrize(
@@ -210,11 +154,6 @@ async def test_a_turn_of_the_hour_that_comes_twice_is_the_one_that_was_kept(
         await memory.append(replace(turn, time=TWICE.replace(fold=1 - fold)))
 
 
-async def test_a_document_is_no_conversation(memory_of: Open) -> None:
-    with pytest.raises(UsageError, match="conversations"):
-        memory_of(Document.from_text("a.txt", "Text."))
-
-
 async def test_a_reply_that_stays_invalid_loses_no_turn(memory_of: Open, store: Store) -> None:
     memory = memory_of(
         talk(["a b c", "d e f"], ["g h i"]), ScriptedEngine(["no JSON at all"] * 100)
@@ -282,12 +221,6 @@ def check_invariants(state: State) -> None:
     assert not held or not state.buffer or held[-1] < state.buffer[0]
 
 
-async def test_the_log_alone_gives_the_state(memory_of: Open, store: Store) -> None:
-    memory = memory_of(talk(["a b c", "d e f"], ["g h i"]), SchemaEngine(5))
-    await memory.build()
-    assert VOCABULARY.replay(store.edits(memory.id)) == memory.state
-
-
 async def test_a_second_writer_reads_the_log_again(memory_of: Open) -> None:
     one, two = memory_of(Conversation.named("t")), memory_of(Conversation.named("t"))
     await one.append(Turn("1", "Ann", "Hello."))
@@ -313,9 +246,3 @@ async def test_an_answer_cites_the_turns_it_names(memory_of: Open) -> None:
     assert answer.text == "a horse"
     reading = await memory.read(Question("What did Ann paint?"))
     assert answer.retrieved == tuple(f"D1:{event.turn + 1}" for event in reading.events)
-
-
-async def test_an_empty_memory_says_that_nothing_was_mentioned(memory_of: Open) -> None:
-    answer = await memory_of(Conversation.named("t"), indicators="rules").answer(Question("Who?"))
-    assert answer.text == "Not mentioned in the conversation."
-    assert answer.citations == ()

@@ -42,11 +42,3 @@ def test_every_prompt_says_where_it_comes_from() -> None:
         assert prompt.source.startswith("GAM E." if name in PINNED else "ours"), name
         for variable in prompt.variables:
             assert "{" + variable + "}" in prompt.text
-
-
-def test_what_is_said_is_not_taken_for_a_placeholder() -> None:
-    text = prompts.RELATION.render(
-        memory_1_content="{memory_2_content} {x}", memory_2_content='{"a": 1}'
-    )
-    assert 'Memory 1: {memory_2_content} {x}\nMemory 2: {"a": 1}\n' in text
-    assert '{"relation": "...", "confidence": 0-1}' in text
