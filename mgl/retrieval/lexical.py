@@ -32,7 +32,7 @@ from mgl.retrieval.ranking import best, places_of
 
 if TYPE_CHECKING:
     from mgl.store import Store
-    from mgl.store.indexes import StemRow
+    from mgl.store.caches import StemRow
 
 __all__ = ["LexicalIndex", "all_stems", "stems"]
 

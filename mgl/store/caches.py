@@ -1,22 +1,34 @@
 """What a store keeps so that it need not be computed again: token counts, vectors, indexes.
 
 Counts and vectors are kept by model and digest of the text, and hold no words of it.
+
+A search index has a name and rows by integer id. A lexical index keeps the hashed stems of its
+texts, a vector index points to the vectors that are cached by text, so no vector is stored twice.
+Every change increments the index's version, by which a process notices what another one wrote. What
+is removed is overwritten in the file (``secure_delete``). How rows are searched is the business of
+``mgl.retrieval.lexical`` and ``mgl.retrieval.vectors``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mgl.store import indexes, rows
+from mgl.store import rows
 from mgl.store.file import DatabaseFile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Caches"]
+
+StemRow = tuple[int, bool, bytes]
+"""A text's id, whether a passage begins with it, and its hashed stems in order (int64 each)."""
+
+_INDEXED = "JOIN indexes ON indexes.number = rows.index_number WHERE indexes.name = ?"
 
 
 class Caches(DatabaseFile):
@@ -58,52 +70,141 @@ class Caches(DatabaseFile):
         self, model_id: str, texts: Sequence[str], vectors: NDArray[np.float32]
     ) -> None:
         """Keep the vector of each text: shape (n, dims)."""
-        values = [
-            (model_id, rows.text_digest(text), vector.astype("<f4").tobytes())
-            for text, vector in zip(texts, vectors, strict=True)
-        ]
         with self._write() as connection:
-            connection.executemany(
-                """INSERT INTO vectors (model_id, digest, vector) VALUES (?, ?, ?)
-                ON CONFLICT DO NOTHING""",
-                values,
-            )
+            _insert_vectors(connection, model_id, map(rows.text_digest, texts), vectors)
 
-    # Search indexes (see mgl.store.indexes)
+    # Search indexes
 
     def index_version(self, name: str) -> int:
         """The number of changes made to an index, 0 where there is no index of this name."""
+        select = "SELECT version FROM indexes WHERE name = ?"
         with self._read() as connection:
-            return indexes.find_version(connection, name)
+            row = connection.execute(select, (name,)).fetchone()
+            return 0 if row is None else int(row[0])
 
-    def read_stems(self, name: str) -> list[indexes.StemRow]:
+    def read_stems(self, name: str) -> list[StemRow]:
         """All texts of a lexical index, by id."""
+        select = f"SELECT id, starts, stems FROM index_stems AS rows {_INDEXED} ORDER BY id"
         with self._read() as connection:
-            return indexes.read_stems(connection, name)
+            return connection.execute(select, (name,)).fetchall()
 
-    def put_stems(self, name: str, texts: Iterable[indexes.StemRow]) -> int:
+    def put_stems(self, name: str, texts: Iterable[StemRow]) -> int:
         """Add texts to a lexical index or replace them; return its new version."""
         with self._write() as connection:
-            return indexes.put_stems(connection, name, texts)
+            number, version = _change(connection, name)
+            connection.executemany(
+                "INSERT OR REPLACE INTO index_stems VALUES (?, ?, ?, ?)",
+                ((number, identity, starts, stems) for identity, starts, stems in texts),
+            )
+            return version
 
     def read_index_vectors(self, name: str) -> list[tuple[int, bytes]]:
         """The vector (float32) of each id of a vector index, by id."""
+        select = f"""SELECT id, vector FROM index_vectors AS rows
+            JOIN vectors ON vectors.number = rows.vector_number {_INDEXED} ORDER BY id"""
         with self._read() as connection:
-            return indexes.read_vectors(connection, name)
+            return connection.execute(select, (name,)).fetchall()
 
     def put_index_vectors(
         self, name: str, model_id: str, texts: Mapping[int, str], vectors: NDArray[np.float32]
     ) -> int:
-        """Add texts with their vectors, or replace them; return the index's new version."""
+        """Add texts with their vectors, shape (n, dims), or replace them; return the new version.
+
+        A text that has a cached vector keeps that one.
+        """
+        digests = [rows.text_digest(text) for text in texts.values()]
         with self._write() as connection:
-            return indexes.put_vectors(connection, name, model_id, texts, vectors)
+            number, version = _change(connection, name)
+            _insert_vectors(connection, model_id, digests, vectors)
+            connection.executemany(
+                """INSERT OR REPLACE INTO index_vectors
+                SELECT ?, ?, number FROM vectors WHERE model_id = ? AND digest = ?""",
+                [
+                    (number, identity, model_id, digest)
+                    for identity, digest in zip(texts, digests, strict=True)
+                ],
+            )
+            return version
 
     def remove_from_index(self, name: str, ids: Sequence[int]) -> int:
-        """Remove ids from an index of either kind; return its new version."""
+        """Remove ids from an index of either kind; return its new version.
+
+        A vector that no index has any more leaves the cache.
+        """
         with self._write() as connection:
-            return indexes.remove_rows(connection, name, ids)
+            return _remove_rows(connection, name, ids)
 
     def drop_indexes(self, prefix: str) -> None:
         """Remove every index whose name begins so, such as all of a memory's."""
         with self._write() as connection:
-            indexes.drop(connection, prefix)
+            for name, number in _find_indexes(connection, prefix):
+                select = "SELECT id FROM index_vectors WHERE index_number = ?"
+                ids = connection.execute(select, (number,)).fetchall()
+                _remove_rows(connection, name, [identity for (identity,) in ids])
+                connection.execute("DELETE FROM index_stems WHERE index_number = ?", (number,))
+                connection.execute("DELETE FROM indexes WHERE number = ?", (number,))
+
+
+def forget_turns(connection: sqlite3.Connection, memory_id: str, turns: Collection[int]) -> None:
+    """Remove deleted turns from the indexes of a memory.
+
+    Indexes named ``<memory>/turns`` have turns' numbers for ids, and one of turns with the turn
+    before (``+``) loses the next, too. All others are emptied, for what they hold is not known
+    here: a memory extends an index by what it lacks, and the vectors of what is left are cached.
+    """
+    prefix = f"{memory_id}/"
+    for name, _ in _find_indexes(connection, prefix):
+        what, _, rest = name.removeprefix(prefix).partition("@")[0].partition("+")
+        if what == "turns":
+            ids = {*turns, *(number + 1 for number in turns if rest)}
+            _remove_rows(connection, name, sorted(ids))
+            continue
+        number, _ = _change(connection, name)
+        for table in ("index_stems", "index_vectors"):
+            connection.execute(f"DELETE FROM {table} WHERE index_number = ?", (number,))
+
+
+def _remove_rows(connection: sqlite3.Connection, name: str, ids: Sequence[int]) -> int:
+    number, version = _change(connection, name)
+    chosen = (number, json.dumps([int(identity) for identity in ids]))
+    among = "index_number = ? AND id IN (SELECT value FROM json_each(?))"
+    connection.execute(f"DELETE FROM index_stems WHERE {among}", chosen)
+    removed = connection.execute(
+        f"DELETE FROM index_vectors WHERE {among} RETURNING vector_number", chosen
+    ).fetchall()
+    connection.executemany(
+        """DELETE FROM vectors WHERE number = ?
+        AND NOT EXISTS (SELECT 1 FROM index_vectors WHERE vector_number = vectors.number)""",
+        removed,
+    )
+    return version
+
+
+def _change(connection: sqlite3.Connection, name: str) -> tuple[int, int]:
+    """An index's number and its next version; the index is made if it is missing."""
+    row = connection.execute(
+        """INSERT INTO indexes (name, version) VALUES (?, 1)
+        ON CONFLICT (name) DO UPDATE SET version = version + 1 RETURNING number, version""",
+        (name,),
+    ).fetchone()
+    return int(row[0]), int(row[1])
+
+
+def _find_indexes(connection: sqlite3.Connection, prefix: str) -> list[tuple[str, int]]:
+    select = "SELECT name, number FROM indexes WHERE substr(name, 1, ?) = ?"
+    return connection.execute(select, (len(prefix), prefix)).fetchall()
+
+
+def _insert_vectors(
+    connection: sqlite3.Connection,
+    model_id: str,
+    digests: Iterable[bytes],
+    vectors: NDArray[np.float32],
+) -> None:
+    connection.executemany(
+        "INSERT INTO vectors (model_id, digest, vector) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        (
+            (model_id, digest, vector.astype("<f4").tobytes())
+            for digest, vector in zip(digests, vectors, strict=True)
+        ),
+    )

@@ -28,8 +28,6 @@ from mgl.llm.calls import CallRecord, Lineage, content_hash, request_json
 from mgl.store import rows
 from mgl.store.lineage import deleted_since, encode_turns
 
-__all__ = ["COLUMNS", "StoreCallLog", "call_from_row", "empty_call", "insert_call"]
-
 COLUMNS: Final = (
     "key, memory_id, stage, model_id, prompt_hash, schema_hash, temperature, top_p, max_tokens, "
     "seed, input_tokens, output_tokens, cached_tokens, seconds, finish_reason, outcome, error, "

@@ -32,8 +32,6 @@ from mgl.store.pace import Pace, pace
 from mgl.store.records import EditRecord, MemoryRecord
 from mgl.types import CONVERSATION, Conversation, Document, Turn
 
-__all__ = ["Store"]
-
 
 class Store(Caches):
     """Documents, memories, edits, model calls, reports and answers in one file."""
@@ -341,32 +339,17 @@ class Store(Caches):
 
     def find_call(self, key: str) -> CallRecord | None:
         """The first call under this key that has a completion."""
-        with self._read() as connection:
-            row = connection.execute(
-                f"""SELECT {calls.COLUMNS} FROM llm_calls
-                WHERE key = ? AND finish_reason IS NOT NULL ORDER BY number LIMIT 1""",
-                (key,),
-            ).fetchone()
-            return None if row is None else calls.call_from_row(row)
+        found = self._calls_where("key = ? AND finish_reason IS NOT NULL", key, "number LIMIT 1")
+        return found[0] if found else None
 
     def find_failure(self, key: str) -> CallRecord | None:
         """The last call under this key where no completion came back."""
-        with self._read() as connection:
-            row = connection.execute(
-                f"""SELECT {calls.COLUMNS} FROM llm_calls
-                WHERE key = ? AND finish_reason IS NULL ORDER BY number DESC LIMIT 1""",
-                (key,),
-            ).fetchone()
-            return None if row is None else calls.call_from_row(row)
+        found = self._calls_where("key = ? AND finish_reason IS NULL", key, "number DESC LIMIT 1")
+        return found[0] if found else None
 
     def calls(self, memory_id: str) -> list[CallRecord]:
         """The calls issued for a memory, in order (a replayed call is not issued again)."""
-        with self._read() as connection:
-            found = connection.execute(
-                f"SELECT {calls.COLUMNS} FROM llm_calls WHERE memory_id = ? ORDER BY number",
-                (memory_id,),
-            )
-            return [calls.call_from_row(row) for row in found]
+        return self._calls_where("memory_id = ?", memory_id)
 
     def pace(self, model_id: str, stage: str) -> Pace | None:
         """How fast a model's calls of a stage were on this machine; None where there are none."""
@@ -402,6 +385,11 @@ class Store(Caches):
             f"there is no document {identity!r} in {self.path}",
             hint="`mgl list` shows the memories and their documents",
         )
+
+    def _calls_where(self, condition: str, value: str, order: str = "number") -> list[CallRecord]:
+        query = f"SELECT {calls.COLUMNS} FROM llm_calls WHERE {condition} ORDER BY {order}"
+        with self._read() as connection:
+            return [calls.call_from_row(row) for row in connection.execute(query, (value,))]
 
     def _memory_where(self, condition: str, *values: str) -> list[MemoryRecord]:
         found = self._connection.execute(

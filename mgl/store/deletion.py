@@ -28,24 +28,10 @@ from typing import Any, Final, Literal
 
 from mgl.llm.calls import CallRecord
 from mgl.prompt import one_line, words_of
-from mgl.store import calls, indexes, rows, turns
+from mgl.store import caches, calls, rows, turns
 from mgl.store.lineage import meets, record_deletion
 from mgl.store.records import EditRecord, MemoryRecord
 from mgl.types import Conversation, Turn
-
-__all__ = [
-    "MASK",
-    "Fate",
-    "Gone",
-    "Ranges",
-    "Redaction",
-    "Rewrite",
-    "Rewritten",
-    "delete",
-    "find_fates",
-    "mask_text",
-    "strings",
-]
 
 MASK: Final = "·"
 Ranges = Sequence[tuple[int, int]]
@@ -199,7 +185,7 @@ def delete(
             steps.append((memory.id, step, rewritten.step))
         _drop_answers(connection, memory.id, gone)
         connection.execute("DELETE FROM reports WHERE memory_id = ?", (memory.id,))
-        indexes.forget_turns(connection, memory.id, gone.turns)
+        caches.forget_turns(connection, memory.id, gone.turns)
     for table in ("vectors", "token_counts"):
         _drop_texts(connection, table, texts)
     return steps

@@ -17,16 +17,6 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterable
 
-__all__ = [
-    "count_deletions",
-    "count_deletions_of",
-    "decode_turns",
-    "deleted_since",
-    "encode_turns",
-    "meets",
-    "record_deletion",
-]
-
 
 def encode_turns(turns: Iterable[int] | None) -> str | None:
     """Turns as a column keeps them."""

@@ -14,14 +14,12 @@ It does not know rows or records: ``mgl.store.database`` reads and writes them.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from mgl.errors import StoreError
-from mgl.store.connection import transaction
-
-__all__ = ["MIGRATIONS", "Migration", "migrate"]
 
 _NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
@@ -243,6 +241,19 @@ MIGRATIONS: tuple[Migration, ...] = (
         ("CREATE INDEX edits_by_step ON edits (memory_id, chunk)",),
     ),
 )
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing: commits at the end, rolls back whatever interrupts it."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def migrate(

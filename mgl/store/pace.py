@@ -5,8 +5,6 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
-__all__ = ["Pace", "pace"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pace:

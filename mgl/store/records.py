@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 from mgl.types import Span
 
-__all__ = ["EditOutcome", "EditRecord", "MemoryRecord"]
-
 EditOutcome = Literal["applied", "repaired", "rejected"]
 
 

@@ -14,23 +14,6 @@ from mgl.store.lineage import decode_turns, encode_turns
 from mgl.store.records import EditRecord, MemoryRecord
 from mgl.types import Document, Section, Span
 
-__all__ = [
-    "DOCUMENT_COLUMNS",
-    "EDIT_COLUMNS",
-    "MEMORY_COLUMNS",
-    "document_from_row",
-    "document_row",
-    "dump",
-    "edit_from_row",
-    "edit_row",
-    "memory_from_row",
-    "memory_row",
-    "pack",
-    "placeholders",
-    "text_digest",
-    "unpack",
-]
-
 Row = tuple[Any, ...]
 
 DOCUMENT_COLUMNS = "id, name, text, sections, media_type, notes"

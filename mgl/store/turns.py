@@ -13,8 +13,6 @@ from mgl.errors import StoreConflict, StoreError
 from mgl.store import rows
 from mgl.types import CONVERSATION, Conversation, Document, Turn
 
-__all__ = ["append", "conversation", "count", "is_same", "put_conversation", "turns"]
-
 _COLUMNS = "id, speaker, text, time, session"
 
 
