@@ -71,7 +71,7 @@ def check_dataset(dataset: Dataset) -> Checked:
             if known and (nowhere := tuple(id for id in item.evidence if id not in known)):
                 lost[item.id] = nowhere
     return Checked(
-        items=Counter(item.category for item in items),
+        items=dict(Counter(item.category for item in items)),
         sources={name: len(own) for name, own in of_source.items()},
         without_gold=tuple(item.id for item in items if not item.golds),
         evidence=lost,
