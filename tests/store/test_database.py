@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -88,17 +87,6 @@ def test_any_decoded_text_comes_back_as_it_was(
         assert store.document(document.id) == document
 
 
-def test_nul_lone_surrogate_and_crlf_survive(store: Store) -> None:
-    document = Document.from_text("\udce9.txt", "a\x00b\r\n\ud83d\u202eעברית")
-    store.put_document(document)
-    assert store.document(document.id) == document
-
-
-def test_same_text_read_again_renews_the_name(store: Store, memory: MemoryRecord) -> None:
-    store.put_document(Document.from_text("renamed.txt", TEXT))
-    assert store.document(memory.document_id).name == "renamed.txt"
-
-
 def test_a_chunk_is_done_once_and_a_refusal_writes_nothing(
     store: Store, memory: MemoryRecord
 ) -> None:
@@ -106,12 +94,6 @@ def test_a_chunk_is_done_once_and_a_refusal_writes_nothing(
     with pytest.raises(StoreError, match="already done"):
         store.append_edits(memory.id, 1, [edit(1, op="delete_node")])
     assert [e.op for e in store.edits(memory.id)] == ["add_node"]
-
-
-def test_a_chunk_without_edits_is_still_marked_done(store: Store, memory: MemoryRecord) -> None:
-    store.append_edits(memory.id, 2, [])
-    assert store.chunks_done(memory.id) == {2}
-    assert store.edits(memory.id) == []
 
 
 @pytest.mark.parametrize(
@@ -201,11 +183,3 @@ def test_threads_share_one_store(store: Store, memory: MemoryRecord) -> None:
         thread.join()
     assert len(store.chunks_done(memory.id)) == 60
     assert len(store.edits(memory.id)) == 120
-
-
-def test_another_process_sees_what_is_committed(
-    path: Path, store: Store, memory: MemoryRecord
-) -> None:
-    store.append_edits(memory.id, 0, [edit(0)])
-    with Store.open(path) as other:
-        assert other.edits(memory.id) == store.edits(memory.id)

@@ -220,17 +220,6 @@ def test_one_that_fails_midway_has_deleted_nothing(filled: Store) -> None:
     assert filled.count_deletions() == 0
 
 
-def test_another_conversation_with_the_same_words_keeps_them(filled: Store) -> None:
-    other = Conversation.from_turns("other", [Turn("1", "Ann", SECRET)])
-    filled.put_conversation(other)
-    filled.put_memory(memory("three", other))
-    kept = call(f"Ann: {SECRET}", shows=None)
-    filled.add_call(kept, "three")
-    filled.delete(TALK.id, ONLY_TWO, keep)
-    assert filled.turns(other.id) == list(other.turns)
-    assert filled.find_call(kept.key) == kept
-
-
 def test_it_says_where_a_reader_keeps_the_log_from_being_emptied(filled: Store) -> None:
     with Store.open(filled.path, busy_timeout_s=0.05) as writer, Store.open(filled.path) as reader:
         with reader._read() as connection:

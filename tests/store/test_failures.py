@@ -44,21 +44,6 @@ while True:
 """
 )
 
-CALLER = """
-import sys
-from pathlib import Path
-from mgl.llm.base import Completion, Message, Request, TokenUsage
-from mgl.llm.calls import CallRecord
-from mgl.store import Store
-with Store.open(Path(sys.argv[1])) as store:
-    log = store.call_log()
-    for call in range(40):
-        request = Request((Message("user", "x" * 2000),))
-        completion = Completion("y", "stop", TokenUsage(1, 1))
-        key = f"{sys.argv[2]}-{call}"
-        log.record(CallRecord(key, "", "m", request, completion, "ok", None, 0.0))
-"""
-
 FULL_DISK = (
     PREPARE
     + """
@@ -120,17 +105,6 @@ def test_a_disk_that_refuses_more_is_a_resource_error_and_loses_nothing(path: Pa
         store.append_edits("m", int(chunks), [])
 
 
-def test_a_full_database_is_a_resource_error(
-    store: Store, memory: MemoryRecord, path: Path
-) -> None:
-    (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
-    store._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
-    with pytest.raises(ResourceError, match="no space left") as caught:
-        store.append_edits(memory.id, 0, [EditRecord(0, "op", {"t": "x" * 100_000}, "applied")])
-    assert str(path) in caught.value.message
-    assert store.chunks_done(memory.id) == frozenset()
-
-
 @pytest.mark.parametrize("content", [b"plain text, not SQLite " * 100, b"\x00" * 4096])
 def test_a_file_that_is_no_database_is_a_store_error_and_stays(path: Path, content: bytes) -> None:
     path.write_bytes(content)
@@ -163,17 +137,6 @@ def test_another_writer_is_waited_for_then_named(path: Path, memory: MemoryRecor
     other.close()
 
 
-def test_processes_that_write_one_file_at_once_lose_nothing(path: Path) -> None:
-    writers = [
-        subprocess.Popen([sys.executable, "-c", CALLER, str(path), str(number)])
-        for number in range(3)
-    ]
-    assert [writer.wait(timeout=120) for writer in writers] == [0, 0, 0]
-    with Store.open(path) as opened:
-        keys = [f"{number}-{call}" for number in range(3) for call in range(40)]
-        assert all(opened.find_call(key) is not None for key in keys)
-
-
 def test_a_read_only_file_is_a_resource_error(open_folder: Path) -> None:
     path = open_folder / "mgl.sqlite"
     Store.open(path).close()
@@ -184,18 +147,8 @@ def test_a_read_only_file_is_a_resource_error(open_folder: Path) -> None:
     assert "MGL_HOME" in caught.value.hint
 
 
-def test_a_folder_that_cannot_be_made_is_a_resource_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["file/home/mgl.sqlite", "."])
+def test_a_place_where_no_file_can_be_is_a_resource_error(tmp_path: Path, path: str) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(ResourceError, match="cannot create the folder"):
-        Store.open(tmp_path / "file" / "home" / "mgl.sqlite")
-
-
-def test_a_folder_in_place_of_the_file_is_a_resource_error(tmp_path: Path) -> None:
-    with pytest.raises(ResourceError, match="cannot open"):
-        Store.open(tmp_path)
-
-
-def test_a_closed_store_says_so(store: Store) -> None:
-    store.close()
-    with pytest.raises(StoreError, match="closed"):
-        store.memories()
+    with pytest.raises(ResourceError):
+        Store.open(tmp_path / path)

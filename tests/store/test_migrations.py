@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 
 from mgl.errors import StoreError
-from mgl.llm.base import Completion, Message, Request, TokenUsage
-from mgl.llm.calls import CallRecord
 from mgl.store import Store
-from mgl.store.calls import COLUMNS, call_row
 from mgl.store.migrations import MIGRATIONS, Migration, migrate
-from mgl.store.rows import placeholders, text_digest
+from mgl.store.rows import text_digest
 
 
 def query(path: Path, sql: str) -> list[tuple[str, ...]]:
@@ -38,13 +35,6 @@ def test_names_are_numbered_in_order_and_recorded_with_their_time(path: Path) ->
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", at) for _, at in rows)
 
 
-def test_reopening_applies_nothing_twice(path: Path) -> None:
-    Store.open(path).close()
-    first = query(path, "SELECT * FROM migrations")
-    Store.open(path).close()
-    assert query(path, "SELECT * FROM migrations") == first
-
-
 def test_an_older_database_gets_only_what_is_new(
     path: Path, connection: sqlite3.Connection
 ) -> None:
@@ -53,31 +43,6 @@ def test_an_older_database_gets_only_what_is_new(
     migrate(connection, path, (*MIGRATIONS, added))
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     assert {"documents", "llm_calls", "notes"} <= tables
-
-
-def test_calls_of_an_older_database_were_decoded_in_no_known_way(
-    path: Path, connection: sqlite3.Connection
-) -> None:
-    migrate(connection, path, MIGRATIONS[:4])
-    columns = ", ".join(COLUMNS.split(", ")[:-2])
-    record = CallRecord(
-        key="k",
-        stage="build",
-        model_id="m",
-        request=Request((Message("user", "Who?"),)),
-        completion=Completion("Ann", "stop", TokenUsage(3, 1), way="regex", loosened=1),
-        outcome="ok",
-        error=None,
-        seconds=1.0,
-    )
-    connection.execute(
-        f"INSERT INTO llm_calls ({columns}) VALUES ({placeholders(columns)})",
-        call_row(record, "m1")[:-2],
-    )
-    connection.close()
-    with Store.open(path) as store:
-        (read,) = store.calls("m1")
-    assert read.completion == Completion("Ann", "stop", TokenUsage(3, 1))
 
 
 def test_a_migration_that_fails_leaves_nothing_of_itself(

@@ -30,12 +30,6 @@ def written(tmp_path: Path) -> Iterator[tuple[Store, sqlite3.Connection]]:
         connection.close()
 
 
-def at(connection: sqlite3.Connection, *ends: str) -> None:
-    for number, end in enumerate(ends, 1):
-        sql = "UPDATE llm_calls SET created_at = ? WHERE number = ?"
-        connection.execute(sql, (f"{DAY}{end}Z" if len(end) < 10 else end, number))
-
-
 def test_a_model_that_was_never_asked_has_no_pace(written: tuple[Store, object]) -> None:
     store, _ = written
     assert store.pace("m", "extract") is None
@@ -45,41 +39,23 @@ def test_a_model_that_was_never_asked_has_no_pace(written: tuple[Store, object])
     assert store.pace("other", "answer") is None
 
 
-def test_calls_after_each_other_add_up(written: tuple[Store, sqlite3.Connection]) -> None:
-    store, connection = written
-    for _ in range(3):
-        store.add_call(call(2.0), None)
-    at(connection, "02.000", "04.000", "06.000")
-    assert store.pace("m", "extract") == Pace(3, 300, 30, pytest.approx(6.0, abs=0.01))
-
-
-def test_calls_side_by_side_count_once(written: tuple[Store, sqlite3.Connection]) -> None:
-    store, connection = written
-    for _ in range(4):
-        store.add_call(call(8.0), None)
-    at(connection, "08.000", "08.000", "08.500", "16.000")
-    found = store.pace("m", "extract")
-    assert found is not None
-    assert found.seconds == pytest.approx(16.0, abs=0.01)
-
-
-def test_the_time_between_sittings_does_not_count(
-    written: tuple[Store, sqlite3.Connection],
+@pytest.mark.parametrize(
+    ("seconds", "ends", "wall"),
+    [
+        ([2, 2, 2], ["02.000", "04.000", "06.000"], 6),  # one after another
+        ([8, 8, 8, 8], ["08.000", "08.000", "08.500", "16.000"], 16),  # side by side
+        ([2, 3], ["02.000", "2026-02-01T10:00:00.000Z"], 5),  # in two sittings
+        ([5, 2], ["05.000", "07.000"], 7),
+    ],
+)
+def test_the_wall_time_of_calls(
+    written: tuple[Store, sqlite3.Connection], seconds: list[float], ends: list[str], wall: float
 ) -> None:
     store, connection = written
-    store.add_call(call(2.0), None)
-    store.add_call(call(3.0), None)
-    at(connection, "02.000", "2026-02-01T10:00:00.000Z")
-    found = store.pace("m", "extract")
-    assert found is not None
-    assert found.seconds == pytest.approx(5.0, abs=0.01)
-
-
-def test_what_failed_costs_time_and_is_no_call(
-    written: tuple[Store, sqlite3.Connection],
-) -> None:
-    store, connection = written
-    store.add_call(call(5.0, done=None), None)
-    store.add_call(call(2.0), None)
-    at(connection, "05.000", "07.000")
-    assert store.pace("m", "extract") == Pace(1, 100, 10, pytest.approx(7.0, abs=0.01))
+    for number, (each, end) in enumerate(zip(seconds, ends, strict=True), 1):
+        store.add_call(call(each, done=None if each == 5 else DONE), None)
+        time = end if "T" in end else f"{DAY}{end}Z"
+        connection.execute("UPDATE llm_calls SET created_at = ? WHERE number = ?", (time, number))
+    done = len(seconds) - seconds.count(5)
+    expected = Pace(done, 100 * done, 10 * done, pytest.approx(wall, abs=0.01))
+    assert store.pace("m", "extract") == expected

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import random
-import signal
-import subprocess
-import sys
 import threading
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -80,13 +74,6 @@ def test_a_conversation_comes_back_as_it_was_however_it_grew(
         assert store.document("id") == whole.transcript
 
 
-def test_one_that_is_there_already_loses_nothing_to_a_shorter_copy(store: Store) -> None:
-    whole = replace(TALK, turns=(turn(0), turn(1)))
-    store.put_conversation(whole)
-    store.put_conversation(replace(whole, turns=whole.turns[:1]))
-    assert store.conversation(TALK.id) == whole
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -133,12 +120,6 @@ def test_a_turn_and_its_step_are_written_together_or_not_at_all(diary: Store) ->
     assert diary.steps(MEMORY) == diary.count_turns(TALK.id) == 2
 
 
-def test_a_turn_of_a_conversation_that_is_not_there_is_refused(diary: Store) -> None:
-    with pytest.raises(StoreError):
-        diary.append_turn("nowhere", 0, turn(0), MEMORY, appended(0))
-    assert diary.edits(MEMORY) == []
-
-
 def test_what_is_no_conversation_is_none(store: Store) -> None:
     document = Document.from_text("note.txt", "Ann: Hello.\n")
     store.put_document(document)
@@ -176,44 +157,3 @@ def test_of_two_that_append_the_same_number_one_hears_of_it(path: Path, diary: S
         assert lost[0].retryable
         assert other.turns(TALK.id) == diary.turns(TALK.id)
         assert diary.count_turns(TALK.id) == 1
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from mgl.store import EditRecord, Store
-from mgl.types import Turn
-
-talk, memory = sys.argv[2:]
-with Store.open(Path(sys.argv[1])) as store:
-    print("open", flush=True)
-    for number in range(store.steps(memory), 100_000):
-        turn = Turn(f"{number}", "Ann", f"said {number} " * 50)
-        edit = EditRecord(number, "append", {"turn": number}, "applied")
-        store.append_turn(talk, number, turn, memory, edit)
-"""
-
-
-def test_a_writer_that_is_killed_leaves_whole_turns_and_the_next_goes_on(path: Path) -> None:
-    with Store.open(path) as store:
-        with_memory(store)
-    draw, reached = random.Random(7), 0
-    for _ in range(5):
-        writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), TALK.id, MEMORY],
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        assert writer.stdout is not None
-        with writer.stdout as opened:
-            assert opened.readline() == b"open\n"
-        time.sleep(draw.uniform(0.02, 0.2))
-        writer.send_signal(signal.SIGKILL)
-        writer.wait()
-        with Store.open(path) as store:
-            turns = store.turns(TALK.id)
-            assert [turn.text for turn in turns] == [f"said {n} " * 50 for n in range(len(turns))]
-            assert [edit.payload["turn"] for edit in store.edits(MEMORY)] == list(range(len(turns)))
-            assert store.steps(MEMORY) == len(turns) >= reached
-            reached = len(turns)
-    assert reached > 0
