@@ -1,4 +1,4 @@
-"""``mgl export``: a memory as JSON, as GraphML, or as a page that opens in any browser."""
+"""``mgl export``: a memory as JSON, GraphML, a hypergraph, or a page that opens in any browser."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ __all__ = ["export"]
 def export(
     source: Memory,
     format_: Annotated[
-        Literal["json", "graph", "graphml", "html"],
-        typer.Option("--format", help="Everything stored, its graph, GraphML or a page."),
+        Literal["json", "graph", "graphml", "hif", "hgdb", "html"],
+        typer.Option(
+            "--format", help="Everything stored, its graph, GraphML, a hypergraph, or a page."
+        ),
     ] = "json",
     output: Annotated[
         Path | None,
@@ -26,15 +28,24 @@ def export(
     ] = None,
     memory: Kind = None,
 ) -> None:
-    """Write a memory as JSON, GraphML or a web page.
+    """Write a memory as JSON, GraphML, a hypergraph or a web page.
 
     The JSON of a conversation holds everything that is remembered, and which turns were deleted.
-    Of a document it is the graph.
+    Of a document it is the graph. hgdb is hypergraph-db's own file (it needs -o), hif the JSON of
+    the Hypergraph Interchange Format.
     """
+    from mgl.errors import UsageError
     from mgl.web.export import to_graphml, to_html, to_json
+    from mgl.web.hypergraph import to_hif, write_hgdb
 
     with open_lab() as lab:
         found = lab.memory(source, memory)
+        if format_ == "hgdb":
+            if output is None:
+                raise UsageError("hgdb is a binary file", hint="name a file with -o FILE")
+            write_hgdb(lab.view(found.id), output)
+            say(f"wrote {output}")
+            return
         if format_ == "json" and found.turns is not None:
             value = lab.export(found.id)
             if output is None:
@@ -42,8 +53,8 @@ def export(
                 return
             text = json.dumps(value, indent=2, ensure_ascii=False)
         else:
-            writers = {"json": to_json, "graph": to_json, "graphml": to_graphml, "html": to_html}
-            text = writers[format_](lab.view(found.id))
+            writers = {"graphml": to_graphml, "hif": to_hif, "html": to_html}
+            text = writers.get(format_, to_json)(lab.view(found.id))
     if output is None:
         typer.echo(text)
         return

@@ -4,14 +4,17 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import networkx as nx
 import pytest
 
+from mgl.errors import ResourceError
 from mgl.memories.view import GraphView
 from mgl.types import Document, Span
 from mgl.web.export import FORMAT, to_graphml, to_html, to_json
+from mgl.web.hypergraph import to_hif, write_hgdb
 
 
 def test_the_order_in_a_view_makes_no_difference(view: GraphView) -> None:
@@ -128,3 +131,20 @@ def test_a_view_that_contradicts_itself_is_refused(
     for export in (to_json, to_graphml, to_html):
         with pytest.raises(ValueError):  # noqa: PT011
             export(fault(view))
+
+
+def test_the_librarys_own_file_holds_the_hypergraph_as_it_is_now(
+    hypergraph: GraphView, tmp_path: Path
+) -> None:
+    from hyperdb import HypergraphDB
+
+    write_hgdb(hypergraph, tmp_path / "memory.hgdb")
+    other = HypergraphDB(storage_file=tmp_path / "none.hgdb")
+    assert other.from_hif(json.loads(to_hif(hypergraph)))
+    for graph in (HypergraphDB(storage_file=tmp_path / "memory.hgdb"), other):
+        assert graph.all_e == {("ann", "bo"), ("ann", "bo", "key"), ("ann", "may")}
+        assert graph.nbr_v("key") == {"ann", "bo"}
+        assert graph.e(("ann", "bo", "key"))["summary"] == "Ann found what Bo lost."
+        assert graph.v("ann")["entity_type"] == "entity"
+    with pytest.raises(ResourceError):
+        write_hgdb(hypergraph, tmp_path / "nowhere" / "memory.hgdb")

@@ -18,14 +18,19 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl.memories.graph.state import EntityGraph
+from mgl.memories.graph.state import EntityGraph, Relation
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.vectors import VectorIndex
 from mgl.types import Chunk
 
-__all__ = ["GraphIndex", "KeyedVectors"]
+__all__ = ["GraphIndex", "KeyedVectors", "relation_text"]
 
 Key = TypeVar("Key", bound=Hashable)
+
+
+def relation_text(relation: Relation, names: Mapping[str, str]) -> str:
+    """What is embedded of a relation: the names of its ends, and what is said of them."""
+    return f"{names[relation.source]} - {names[relation.target]}\n{relation.description}"
 
 
 class KeyedVectors(Generic[Key]):
@@ -73,12 +78,10 @@ class GraphIndex:
         cls, embedder: Embedder, graph: EntityGraph, chunks: Sequence[Chunk]
     ) -> GraphIndex:
         """Embed all of a graph; what the embedder raises."""
-        known = graph.entities
-        entities = {each.id: f"{each.name}\n{each.description}" for each in known.values()}
-        relations = {
-            each.id: f"{known[each.source].name} - {known[each.target].name}\n{each.description}"
-            for each in graph.relations.values()
-        }
+        known = graph.entities.values()
+        names = {each.id: each.name for each in known}
+        entities = {each.id: f"{each.name}\n{each.description}" for each in known}
+        relations = {each.id: relation_text(each, names) for each in graph.relations.values()}
         texts = {chunk.index: chunk.text for chunk in chunks}
 
         def embed() -> GraphIndex:

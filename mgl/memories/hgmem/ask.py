@@ -12,6 +12,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from typing import TypeVar
 
 from pydantic import BaseModel
@@ -42,7 +43,7 @@ from mgl.memories.hgmem.state import Case, Memory, Retrieve
 from mgl.memories.propose import Proposal, propose
 from mgl.prompt import Prompt, one_line
 
-__all__ = ["PaperAsker", "Unreadable", "show_memory"]
+__all__ = ["PaperAsker", "show_memory"]
 
 LANGUAGE = "English"
 NONE = "<None>"
@@ -52,12 +53,8 @@ PROMPT_TOKENS = 1100  # Fig. 4 without what is filled in
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
 
-class Unreadable(Exception):
-    """A reply with delimiters could not be read; the released code then restarts."""
-
-
 class PaperAsker:
-    """Asks with the paper's prompts. Raises Unreadable under ``released_code`` alone."""
+    """Asks with the paper's prompts."""
 
     def __init__(self, inquiry: Inquiry, *, step: int, attempt: int) -> None:
         self._inquiry = inquiry
@@ -145,15 +142,13 @@ class PaperAsker:
         parse: Callable[[str], ReplyT],
     ) -> Proposal[ReplyT]:
         messages, problem = [Message("user", _render(prompt, values))], ""
-        for repair in range(REPAIRS + 1):
+        for repair in range(1 if self._config.released else REPAIRS + 1):
             seed = self._sampling.seed + repair * REPAIR_SEEDS
             sampling = replace(self._sampling, seed=seed)
             try:
                 reply = await self._inquiry.llm.complete(messages, sampling=sampling, stage=stage)
                 return Proposal(stage, parse(reply.text), reply.text, reply.call_key)
             except MalformedReply as error:
-                if self._config.released:
-                    raise Unreadable(str(error)) from error
                 problem = f"the reply does not keep to the paper's format: {error}"
         return Proposal(stage, None, problem=problem)
 
@@ -180,10 +175,11 @@ async def _show_retrieved(
     """Entities, relationships and sources, each found by any of the subqueries, as csv tables.
 
     The sources take what the model's context leaves for them beside the query and subqueries, where
-    that is less than they may.
+    that is less than they may. Those that a subquery found best come first where not all fit; they
+    are shown in the order of the text.
     """
     llm, graph, config = inquiry.llm, inquiry.graph, inquiry.config
-    described, related = [], []
+    described, related, names = [], [], inquiry.names(memory)
     for entity in dict.fromkeys(each for one in found for each in one.entities):
         if (known := graph.entities.get(entity)) is not None:
             described.append((known.name, known.type, one_line(known.description)))
@@ -191,8 +187,8 @@ async def _show_retrieved(
             vertex = memory.vertices[entity]
             described.append((vertex.name, "", one_line(vertex.description)))
     for relation in dict.fromkeys(each for one in found for each in one.relations):
-        joined = graph.relations[relation]
-        ends = graph.entities[joined.source].name, graph.entities[joined.target].name
+        joined = graph.relations.get(relation) or memory.overlay.relations[relation]
+        ends = names[joined.source], names[joined.target]
         related.append(_csv_row((*ends, one_line(joined.description))))
     about = await shorten(llm, [text for _, _, text in described], config.entity_tokens)
     entities = [
@@ -204,9 +200,11 @@ async def _show_retrieved(
     shown = ["\n".join(tables), show_memory(memory), inquiry.question.text, *subqueries]
     used = sum(await llm.count_tokens(shown))
     room = llm.context_tokens - config.reply_tokens - PROMPT_TOKENS - used
-    numbers = sorted({each for one in found for each in one.chunks})
+    ranks = [each for rank in zip_longest(*(one.chunks for one in found)) for each in rank]
+    numbers = [number for number in dict.fromkeys(ranks) if number is not None]
     texts = [_csv_row((number, one_line(inquiry.chunks[number].text))) for number in numbers]
-    sources = await take_leading(llm, texts, min(config.chunk_tokens_shown, room))
+    fitting = await take_leading(llm, texts, min(config.chunk_tokens_shown, room))
+    sources = [text for _, text in sorted(zip(numbers, fitting, strict=False))]
     return "\n".join([*tables, "-----Sources-----", "id,content", *(sources or [""])])
 
 

@@ -28,7 +28,7 @@ class HgMemConfig(PresetConfig, GraphConfig):
     ``compat`` ``released_code`` does what the authors' code does in place of what their paper says:
     exploration beyond the memory is not held to what lies beyond it, investigation reaches two
     hops, an update replaces the vertices, the hyperedges of merged points stay, each subquery also
-    finds chunks by their own likeness, and a reply that cannot be read restarts the question.
+    finds chunks by their own likeness, and a reply that cannot be read restarts it.
     ``format`` is how the model replies: JSON under a schema, or the paper's text with delimiters.
     ``preset`` ``small`` asks for less at a time, over a graph of terms
     (``mgl.memories.hgmem.small``).

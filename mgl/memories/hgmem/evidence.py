@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from mgl.llm.base import LLM
 from mgl.memories.graph import EntityGraph, GraphIndex
+from mgl.memories.graph.index import relation_text
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.state import Memory, Retrieve
 from mgl.retrieval.base import Embedder
@@ -31,6 +32,11 @@ class Inquiry:
     chunks: Sequence[Chunk]
     config: HgMemConfig
 
+    def names(self, memory: Memory) -> dict[str, str]:
+        """The names of all entities, those of the question's own overlay included."""
+        known = {vertex.id: vertex.name for vertex in memory.vertices.values()}
+        return known | {each.id: each.name for each in self.graph.entities.values()}
+
 
 def neighbourhood(
     memory: Memory, graph: EntityGraph, vertices: Iterable[str], *, hops: int = 1
@@ -44,7 +50,8 @@ def neighbourhood(
     for _ in range(hops):
         near: set[str] = set()
         for vertex in border:
-            near |= memory.neighbours(vertex) | graph.neighbours(vertex) | memory.overlay(vertex)
+            near |= memory.neighbours(vertex) | graph.neighbours(vertex)
+            near |= memory.overlay.neighbours(vertex)
         border = near - found
         found |= near
     return frozenset(found)
@@ -80,17 +87,22 @@ class Evidence:
         hits = index.entities.nearest(
             vector, config.entities, among=scope & graph.entities.keys(), floor=config.floor
         )
-        overlay = {
+        new = {
             each.id: f"{each.name}\n{each.description}"
             for each in memory.vertices.values()
             if each.new and each.id in scope
         }
-        near = await nearest(self.embedder, query, overlay, config.entities)
+        near = await nearest(self.embedder, query, new, config.entities)
         hits += [(identity, score) for identity, score in near if score >= config.floor]
-        best = sorted(hits, key=lambda hit: -hit[1])[: config.entities]
-        entities = tuple(identity for identity, _ in best)
+        entities = tuple(identity for identity, _ in _best(hits, config.entities))
         around = {relation.id for each in entities for relation in graph.relations_of(each)}
         relations = index.relations.nearest(vector, config.relations, among=around)
+        beside = {
+            relation.id: relation_text(relation, self.inquiry.names(memory))
+            for each in entities
+            for relation in memory.overlay.relations_of(each)
+        }
+        relations += await nearest(self.embedder, query, beside, config.relations)
         tied = {chunk for each in entities for chunk in self._chunks_of(each, memory)} - without
         chunks = index.chunks.nearest(vector, config.chunks, among=tied)
         if config.dense_chunks:
@@ -99,7 +111,7 @@ class Evidence:
             subquery=query,
             scope=len(scope),
             entities=entities,
-            relations=tuple(identity for identity, _ in relations),
+            relations=tuple(identity for identity, _ in _best(relations, config.relations)),
             chunks=tuple(dict.fromkeys(number for number, _ in chunks)),
         )
 
@@ -112,3 +124,7 @@ class Evidence:
         """Of some chunks, or of all, those most like the query, the best first."""
         (vector,) = await self.index.embed([query])
         return [number for number, _ in self.index.chunks.nearest(vector, count, among=among)]
+
+
+def _best(hits: Sequence[tuple[str, float]], count: int) -> list[tuple[str, float]]:
+    return sorted(hits, key=lambda hit: -hit[1])[:count]

@@ -11,9 +11,9 @@ in the order of the text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, create_model
 
@@ -21,7 +21,7 @@ from mgl.llm.constraints import index_set, max_chars
 from mgl.llm.prompting import SYSTEM, take_leading
 from mgl.memories.calls import CLAIM, SUPPORTED
 from mgl.memories.hgmem import prompts
-from mgl.memories.hgmem.ask import PaperAsker, Unreadable, show_memory
+from mgl.memories.hgmem.ask import PaperAsker, show_memory
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.evidence import Evidence, beyond, neighbourhood
 from mgl.memories.hgmem.evolve import Evolver
@@ -41,15 +41,16 @@ from mgl.memories.hgmem.state import (
     Subquery,
 )
 from mgl.memories.log import Draft, Log
-from mgl.memories.propose import propose, recover
+from mgl.memories.propose import Proposal, propose, recover
 from mgl.observer import Observer
 from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord
 from mgl.types import AnswerForm
 
-__all__ = ["Loop", "is_finished", "writing_prompts"]
+__all__ = ["Loop", "has_failed", "is_finished", "writing_prompts"]
 
 Asker = PaperAsker | SmallAsker
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
 RESTARTS = 5
 ANSWER_CHARS = 600
@@ -85,7 +86,12 @@ def writing_prompts(config: HgMemConfig, form: AnswerForm) -> tuple[Prompt, ...]
 
 def is_finished(rows: Sequence[EditRecord]) -> bool:
     """Whether a log says why its loop ended."""
-    return any(row.op == "stop" for row in rows)
+    return bool(rows) and rows[-1].op == "stop"
+
+
+def has_failed(rows: Sequence[EditRecord]) -> bool:
+    """Whether the loop of a log ended without an answer."""
+    return is_finished(rows) and rows[-1].payload["reason"] == "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,10 @@ class _Attempt:
         )
 
 
+class Unreadable(Exception):
+    """A reply could not be read; the released code then begins the question anew."""
+
+
 class Loop:
     """One question over one document's graph. Raises the EngineError family, but for ReplyInvalid,
     which is a row of the log."""
@@ -122,7 +132,14 @@ class Loop:
         self._config = evidence.inquiry.config
 
     async def run(self) -> None:
-        """Take the steps that the log lacks."""
+        """Take the steps that the log lacks; what failed last is asked for once more."""
+        if has_failed(rows := self._log.rows):
+            draft = self._log.draft()
+            if any(row.op == "reply" and row.payload["what"] == "answer" for row in rows):
+                await self._end(draft, "retried")
+            else:
+                draft.put(Restart())
+            self._log.write(draft)
         while not is_finished(rows := self._log.rows):
             draft = self._log.draft()
             attempt = _Attempt.of(rows, draft.step)
@@ -132,7 +149,7 @@ class Loop:
             except Unreadable as error:
                 self._observer.note(f"a reply could not be read: {error}")
                 draft = self._log.draft()
-                if attempt.number == RESTARTS:
+                if attempt.number >= RESTARTS:
                     draft.mark(Stop("failed"))
                 else:
                     draft.put(Restart())
@@ -179,11 +196,14 @@ class Loop:
     async def _raise_concerns(
         self, draft: Draft[Edit, Memory], attempt: _Attempt, asker: Asker
     ) -> tuple[list[Subquery], StopReason | None]:
-        """The subqueries of the concerns that a model raises, or why there are none."""
+        """The subqueries of the concerns that a model raises, or why there are none.
+
+        Text with delimiters may raise more than were asked for: the first are followed.
+        """
         memory = draft.state
-        said = await recover(asker.concerns(memory, self._find_cases(memory)), "concerns")
+        judging = asker.concerns(memory, self._find_cases(memory))
+        said = await self._recover(draft, "concerns", judging)
         if said.reply is None:
-            draft.fail("concerns", said.problem)
             return [], "unjudged"
         draft.mark(Judge(said.reply.judgement), call_key=said.call_key)
         concerns = self._hold_to_cases(said.reply, memory)
@@ -191,10 +211,10 @@ class Loop:
             return [], "sufficient"
         numbers, asked = list(memory.points), list(attempt.asked)
         subqueries: list[Subquery] = []
-        for concern in concerns.concerns:
-            query = await recover(asker.subquery(memory, concern, asked), "subquery")
+        for concern in concerns.concerns[: self._config.concerns]:
+            asking = asker.subquery(memory, concern, asked)
+            query = await self._recover(draft, "subquery", asking)
             if query.reply is None:
-                draft.fail("subquery", query.problem)
                 continue
             text = query.reply.subquery
             asked.append(text)
@@ -240,17 +260,25 @@ class Loop:
         """Update and insert, then merge (Eq. 2, §3.5); nothing where nothing was found."""
         evolver = Evolver(draft, self._inquiry)
         if any(one.entities or one.chunks for one in found):
-            said = await recover(asker.evolution(draft.state, subqueries, found), "evolve")
-            if said.reply is None:
-                draft.fail("evolution", said.problem)
-            else:
+            proposing = asker.evolution(draft.state, subqueries, found)
+            said = await self._recover(draft, "evolution", proposing)
+            if said.reply is not None:
                 evolver.evolve(said.reply, found, said.call_key)
         if self._config.merge and len(draft.state.points) > 1:
-            merges = await recover(asker.merges(draft.state), "merge")
-            if merges.reply is None:
-                draft.fail("merges", merges.problem)
-            else:
+            merges = await self._recover(draft, "merges", asker.merges(draft.state))
+            if merges.reply is not None:
                 evolver.merge(merges.reply, merges.call_key)
+
+    async def _recover(
+        self, draft: Draft[Edit, Memory], what: str, call: Awaitable[Proposal[ReplyT]]
+    ) -> Proposal[ReplyT]:
+        """Await a proposal, and record that there is none; the released code begins anew then."""
+        said = await recover(call, what)
+        if said.reply is None:
+            if self._config.released:
+                raise Unreadable(said.problem)
+            draft.fail(what, said.problem)
+        return said
 
     async def _end(self, draft: Draft[Edit, Memory], reason: StopReason) -> None:
         is_answered = await self._answer(draft)

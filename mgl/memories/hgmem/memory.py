@@ -19,7 +19,7 @@ from mgl.memories.graph import DocumentGraph, Estimate, GraphConfig
 from mgl.memories.graph.memory import find_graph_before
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.evidence import Evidence, Inquiry
-from mgl.memories.hgmem.loop import Loop, is_finished, writing_prompts
+from mgl.memories.hgmem.loop import Loop, has_failed, is_finished, writing_prompts
 from mgl.memories.hgmem.state import VOCABULARY, Edit, Memory, Respond
 from mgl.memories.hgmem.view import LogView, trace_log
 from mgl.memories.view import GraphView
@@ -96,8 +96,9 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
         return await self._graph.estimate()
 
     def is_built(self) -> bool:
-        """Whether the question's loop has ended."""
-        return self._question is not None and is_finished(self._log.rows)
+        """Whether the question's loop has ended, with an answer."""
+        rows = self._log.rows if self._question is not None else []
+        return is_finished(rows) and not has_failed(rows)
 
     def memory(self, *, steps: int | None = None) -> Memory:
         """The memory as the log gives it; with ``steps``, as it was after that many of them."""
@@ -108,7 +109,8 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
     async def answer(self, question: Question) -> Answer:
         """Answer from the memory of this question (builds what is missing first).
 
-        ReplyInvalid where the model gave no reply that could be used.
+        ReplyInvalid where the model gave no reply that could be used; asked again, it is called
+        again.
         """
         check_question(question)
         mine = self._question
@@ -118,10 +120,11 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
         await self.build()
         rows, chunks, memory = self._log.rows, self._graph.chunks(), self.memory()
         responses = [said for row in rows if isinstance(said := VOCABULARY.parse(row), Respond)]
-        if not responses or rows[-1].payload["reason"] == "failed":
+        if has_failed(rows) or not responses:
             raise ReplyInvalid(
                 "the model gave no answer that could be used",
-                hint="`mgl show` tells which reply failed; use a larger reply budget or model",
+                hint="ask again, or use a larger reply budget or model; `mgl show` tells which "
+                "reply failed",
             )
         last = responses[-1]
         return Answer(
@@ -144,6 +147,11 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
         drawn = LogView(rows, self._graph.graph(), self._graph.chunks())
         steps = rows[-1].chunk + 1 if rows else 0
         return self._view(drawn.nodes, drawn.edges, steps=steps, answers=answers)
+
+    def _recorded_config(self) -> dict[str, Any]:
+        """The configuration, in whose place the default says how many chunks are read at once."""
+        pace = {"in_flight": HgMemConfig.model_fields["in_flight"].default}
+        return {**super()._recorded_config(), **pace}
 
     def _writing_prompts(self) -> Sequence[Prompt]:
         return () if self._question is None else writing_prompts(self._config, self._question.form)

@@ -17,14 +17,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from mgl.memories.hgmem.hypergraph import make_hypergraph
+from mgl.memories.graph.state import EntityGraph, Relation, relation_id
+from mgl.memories.hypergraph import make_hypergraph
 from mgl.memories.log import Vocabulary
 
 Case = Literal["1", "2.1", "2.2"]
 """Fig. 6: sufficient; a point of the memory is investigated; what lies beyond it is explored."""
 
-StopReason = Literal["sufficient", "no_concerns", "steps", "unjudged", "failed"]
-"""``unjudged``: the judgement could not be had; ``failed``: the answer could not."""
+StopReason = Literal["sufficient", "no_concerns", "steps", "unjudged", "failed", "retried"]
+"""``unjudged``: the judgement could not be had; ``failed``: the answer could not; ``retried``: an
+answer that had failed was given when it was asked for again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +128,19 @@ class Memory:
         """N_M: the other vertices of the hyperedges that hold this one."""
         return frozenset(self.hypergraph.nbr_v(vertex) if vertex in self.vertices else ())
 
-    def overlay(self, vertex: str) -> frozenset[str]:
-        """The neighbours that the overlay adds to those of the graph."""
-        known = self.vertices.get(vertex)
-        own = set(known.linked) if known is not None and known.new else set()
-        own.update(v.id for v in self.vertices.values() if v.new and vertex in v.linked)
-        return frozenset(own - {vertex})
+    @cached_property
+    def overlay(self) -> EntityGraph:
+        """What the question adds to the document's graph: the vertices that were inserted, each
+        with its relationships."""
+        relations: dict[str, Relation] = {}
+        for vertex in self.vertices.values():
+            for other in vertex.linked if vertex.new else ():
+                source, target = sorted((vertex.id, other))
+                known = Relation(
+                    relation_id(source, target), source, target, vertex.description, ()
+                )
+                relations.setdefault(known.id, known)
+        return EntityGraph(relations=relations)
 
 
 EMPTY = Memory()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mgl.errors import ReplyInvalid
 from mgl.memories.hgmem import prompts
 from mgl.memories.hgmem.delimiters import (
     MARKS,
@@ -285,3 +286,29 @@ async def test_a_reply_that_cannot_be_read_is_asked_for_again_or_restarts_the_qu
     await memory.build()
     assert len(teller.prompts("evolve")) == asked
     assert said(memory, store, Stop) == [Stop(stop)]
+
+
+async def test_the_released_code_restarts_where_json_cannot_be_read_and_may_be_asked_again(
+    memory_for: Ask, store: Store
+) -> None:
+    memory = memory_for(Teller(evolve=["nonsense"]).engine, compat="released_code")
+    with pytest.raises(ReplyInvalid):
+        await memory.answer(QUESTION)
+    assert sum(row.op == "restart" for row in store.edits(memory.id)) == 5
+    answer = {"sources": [], "answer": "He lost."}
+    again = memory_for(Teller(answer=[answer]).engine, compat="released_code")
+    assert (await again.answer(QUESTION)).text == "He lost."
+
+
+async def test_no_more_concerns_are_followed_than_were_asked_for(
+    memory_for: Ask, store: Store
+) -> None:
+    listed = RECORD.join(f"Concern {number}?" for number in range(5))
+    teller = Teller(
+        evolve=[INSERTED],
+        concerns=[f"{NEITHER}\n{listed}{RECORD}\n{DONE}", SUFFICES],
+        subquery=[f"Who was it, {number}?" for number in range(5)],
+    )
+    memory = memory_for(teller.engine, format="delimiters", concerns=2)
+    await memory.build()
+    assert len(said(memory, store, Subquery)) == 1 + 2

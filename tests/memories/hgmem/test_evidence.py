@@ -65,5 +65,5 @@ def test_a_neighbourhood_is_made_of_neighbours(
         found = neighbourhood(memory, graph, point.vertices)
         assert found <= graph.entities.keys() | memory.vertices.keys()
         for each in found:
-            near = graph.neighbours(each) | memory.neighbours(each) | memory.overlay(each)
+            near = graph.neighbours(each) | memory.neighbours(each) | memory.overlay.neighbours(each)
             assert near & point.vertices

@@ -288,14 +288,45 @@ async def test_a_graph_without_entities_is_answered_over(memory_for: Ask) -> Non
     assert teller.prompts("evolve") == []
 
 
-async def test_a_question_without_an_answer_that_can_be_used_has_failed(
-    memory_for: Ask, store: Store
-) -> None:
-    teller = Teller(evolve=[{"inserted": [PUNISHED]}], answer=["no JSON"])
-    memory = memory_for(teller.engine)
+async def test_a_failed_answer_is_asked_for_again(memory_for: Ask, store: Store) -> None:
+    memory = memory_for(Teller(evolve=[{"inserted": [PUNISHED]}], answer=["no JSON"]).engine)
     with pytest.raises(ReplyInvalid):
         await memory.answer(QUESTION)
     assert said(memory, store, Stop) == [Stop("failed")]
+    teller = Teller(answer=[{"sources": [1], "answer": "For the disgrace."}])
+    again = memory_for(teller.engine)
+    for _ in range(2):
+        assert (await again.answer(QUESTION)).text == "For the disgrace."
+    assert [stage for stage, _ in teller.asked] == ["answer"]
+    assert said(again, store, Stop) == [Stop("failed"), Stop("retried")]
+
+
+async def test_the_sources_that_a_subquery_found_best_are_shown(memory_for: Ask) -> None:
+    teller = Teller(evolve=[{"inserted": [PUNISHED]}])
+    asked = "To whom was the slave of slaves given?"
+    memory = memory_for(teller.engine, asked, entities=9, chunk_tokens_shown=30)
+    await memory.build()
+    sources = teller.prompts("evolve")[0].split("id,content")[1]
+    assert "slave of slaves" in sources
+    assert "black flier" not in sources
+
+
+async def test_the_relationships_of_an_inserted_entity_are_shown_next(memory_for: Ask) -> None:
+    plan = point(["Xodar", "a plan"], "Xodar had a plan of escape.")
+    teller = Teller(
+        evolve=[{"inserted": [plan]}, {"inserted": [], "updated": []}],
+        concerns=[case("2.1", (0, "What was the plan?")), case("1")],
+        subquery=[{"subquery": "Which plan of escape had Xodar?"}],
+    )
+    memory = memory_for(teller.engine)
+    await memory.build()
+    row = "\na plan,Xodar,Xodar had a plan of escape.\n"
+    assert [row in prompt for prompt in teller.prompts("evolve")] == [False, True]
+
+
+def test_how_many_chunks_are_read_at_once_makes_no_other_memory(memory_for: Ask) -> None:
+    ids = {memory_for(SchemaEngine(), in_flight=number).id for number in (1, 2, 256)}
+    assert ids == {memory_for(SchemaEngine()).id}
 
 
 async def test_a_judgement_that_cannot_be_had_does_not_cost_the_answer(

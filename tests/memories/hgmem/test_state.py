@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from mgl.memories.hgmem.hypergraph import make_hypergraph
 from mgl.memories.hgmem.state import (
     EMPTY,
     VOCABULARY,
@@ -20,6 +19,7 @@ from mgl.memories.hgmem.state import (
     Vertex,
     apply,
 )
+from mgl.memories.hypergraph import make_hypergraph
 from tests.memories.hgmem.graphs import logs, memory_of
 
 
@@ -42,9 +42,9 @@ def test_an_update_keeps_the_vertices_unless_it_gives_others() -> None:
 def test_a_new_vertex_is_a_neighbour_of_what_it_came_with() -> None:
     memory = memory_of(["ann", "bo"])
     memory = apply(memory, AddVertex(Vertex("plot", "the plot", (3,), True, "why", ("ann",))))
-    assert memory.overlay("plot") == {"ann"}
-    assert memory.overlay("ann") == {"plot"}
-    assert memory.overlay("bo") == frozenset()
+    assert memory.overlay.neighbours("plot") == {"ann"}
+    assert memory.overlay.neighbours("ann") == {"plot"}
+    assert memory.overlay.neighbours("bo") == frozenset()
 
 
 @pytest.mark.parametrize(
