@@ -130,7 +130,9 @@ def _item(source: str, found: Drawn, placed: _Placed, series: str, choice: bool)
     if choice:
         options = zip(_LETTERS, found.options, strict=True)
         text += "".join(f"({name}) {option}\n" for name, option in options)
-        text += "Answer with the letter of one option; with (E) where what was said does not tell."
+        text += (
+            "Answer with the letter of one option in brackets; (E) if what was said does not tell."
+        )
         golds = (letter,)
     else:
         text += "Where what was said does not tell, say that you do not know."

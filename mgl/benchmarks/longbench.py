@@ -9,7 +9,8 @@ a row an item: ``_id``, ``domain``, ``sub_domain``, ``difficulty``, ``length``, 
     'hard'
 
 Columns that a file of results adds (a model's response) are passed over. Items with one and the
-same context share a source. How the choices are put is ours.
+same context share a source. How the choices are put is ours; the reply is asked for in the sentence
+that the official script reads.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ CODE: Final = "Code Repository Understanding"
 
 QUESTION: Final = (
     "{question}\n(A) {a}\n(B) {b}\n(C) {c}\n(D) {d}\n"
-    "One of the four is right. Begin the reply with its letter."
+    'One of the four is right. Reply: "The correct answer is (X)", where X is its letter.'
 )
 
 
@@ -99,7 +100,7 @@ LONGBENCH_V2: Final = FileBenchmark(
         folder="longbench_v2",
     ),
     reads="document",
-    scorers=("choice_letter",),
+    scorers=("choice_letter", "choice_letter_longbench"),
     judge=None,
     read=_read,
 )

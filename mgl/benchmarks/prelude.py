@@ -38,7 +38,7 @@ QUESTION: Final = (
     "The following story tells what {char} lived through before {book} begins.\n"
     "[Story]: {story}\n"
     "[Question]: Is this story consistent with the book, or does it contradict it? "
-    "Answer CONSISTENT or CONTRADICT."
+    "Give the answer in a tag: <answer>CONSISTENT</answer> or <answer>CONTRADICT</answer>"
 )
 FILES: Final = ("prelude.jsonl", "prelude.json", "public.parquet", "all.parquet", "subset.parquet")
 

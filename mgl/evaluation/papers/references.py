@@ -5,10 +5,10 @@
     [('w/o TAN', 35.07), ('w/o MFR', 35.94)]
 
 ``eval/references/NAME.yaml`` describes a paper; a file of that name in the home folder overrides
-it. A row's numbers are on one line, as the paper prints them: ``~99`` is about 99, ``87.7(1387)``
-is of another number of items than the column's, ``78.5(?)`` of an unknown number; ``_`` is a place
-that the paper leaves empty, or whose value is only drawn. Nothing is here that the paper's text
-does not print: for a figure without printed values the entry says just that.
+it. A row's numbers are on one line, as the paper prints them: ``~99`` is about 99, ``266k`` is
+266,000, ``87.7(1387)`` is of another number of items than the column's, ``78.5(?)`` of an unknown
+number; ``_`` is a place that the paper leaves empty, or whose value is only drawn. Nothing is here
+that the paper's text does not print: for a figure without printed values the entry says just that.
 
 Whether a number of ours may be held against one of these is not decided here: metric, judge, model
 and averaging rule are shown beside both.
@@ -42,7 +42,7 @@ __all__ = [
 
 EMPTY: Final = "_"
 _NUMBER: Final = re.compile(
-    r"(?P<text>(?P<about>~?)(?P<value>[+-]?\d+(?:\.\d+)?)(?:×10\^(?P<power>\d+))?%?)"
+    r"(?P<text>(?P<about>~?)(?P<value>[+-]?\d+(?:\.\d+)?)(?:×10\^(?P<power>\d+)|(?P<k>[kK]))?%?)"
     r"(?:\((?P<n>\d+|\?)\))?"
 )
 
@@ -207,7 +207,7 @@ class Paper(_Strict):
             method=name,
             column=column.name,
             metric=column.metric,
-            value=float(number["value"]) * 10 ** int(number["power"] or 0),
+            value=float(number["value"]) * 10 ** int(number["power"] or (3 if number["k"] else 0)),
             text=number["text"],
             unit=column.unit,
             about=bool(number["about"]),
