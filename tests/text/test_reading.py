@@ -42,7 +42,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         ("a.txt", "\u3000\u00a0\n".encode()),
         ("a.txt", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"),
         ("a.txt", b"\xff\xd8\xff\xe0\0\x10JFIF"),
-        ("a.txt", gzip.compress(b"text " * 99)),
+        ("a.txt", gzip.compress(b"text " * 99, mtime=0)),
         ("a.txt", b"{\\rtf1\\ansi Hello}"),
         ("a.db", b"SQLite format 3\0" + bytes(99)),
         ("a.docx", b"PK\x03\x04" + b"word/document.xml"),
