@@ -122,7 +122,7 @@ def _score_both(folder: Path, wrong: Mapping[str, Correction]) -> list[dict[str,
     manifest = Manifest.read(folder)
     names = [scorer.name for scorer in find_scorers(manifest.scorers)]
     values: dict[tuple[str, str], tuple[list[float], list[float]]] = {}
-    for (method, _), record in RunFolder(folder).records.items():
+    for (method, *_), record in RunFolder(folder).log.answers.items():
         item = item_from_json(record.item)
         for side, own in enumerate((item, correct_item(item, wrong))):
             scores = {} if own is None else score_answer(names, own, Answered.of(record))

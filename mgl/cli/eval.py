@@ -1,4 +1,4 @@
-"""``mgl eval``: run a benchmark, resume a run, verify its scores, replay or retry it."""
+"""``mgl eval``: run a benchmark, resume a run, verify its scores, replay, retry or pack it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -22,12 +22,23 @@ from mgl.cli.options import (
     with_options,
 )
 from mgl.cli.output import INTERRUPTED, say
-from mgl.cli.scores import find_matcher, print_differences, print_replay, print_summary
+from mgl.cli.scores import (
+    find_matcher,
+    format_cost,
+    print_differences,
+    print_evidence,
+    print_replay,
+    print_summary,
+)
 from mgl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from mgl.evaluation.runs.lifecycle import Replay
+    from mgl.evaluation.runs.manifest import Arguments
+    from mgl.evaluation.runs.plan import Plan
     from mgl.evaluation.runs.runner import Execution
     from mgl.lab.workplace import Workplaces
+    from mgl.observer import Observer
 
 __all__ = ["DataFolder", "Limit", "Work", "app", "choose_work", "open_workplaces"]
 
@@ -159,6 +170,13 @@ def run(
             "--category", metavar="NAME", help="Only items of this category (repeatable)."
         ),
     ] = None,
+    repeats: Annotated[
+        int, typer.Option("--repeats", metavar="N", min=1, help="Ask each question N times.")
+    ] = 1,
+    headline: Annotated[
+        str | None,
+        typer.Option("--headline", metavar="SCORE", help="Score that methods are compared by."),
+    ] = None,
     questions: Annotated[
         Literal["each", "all"],
         typer.Option("--questions", help="Build question-aware memories for each question or all."),
@@ -193,6 +211,12 @@ def run(
         str | None,
         typer.Option("--bertscore", metavar="MODEL[:LAYER]", help="Also score by BERTScore."),
     ] = None,
+    retrieve_only: Annotated[
+        bool,
+        typer.Option(
+            "--retrieve-only", help="Measure only which evidence is returned, without a model."
+        ),
+    ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="New folder to write the run to.")
     ] = None,
@@ -209,31 +233,37 @@ def run(
     from mgl.evaluation.runs.manifest import Arguments
     from mgl.evaluation.runs.plan import plan_run
 
-    judges = split_list(judge)
     with open_workplaces(choice, work) as places, work.open(places) as execution:
         arguments = Arguments(
             benchmark=benchmark,
             data=_find_data(benchmark, data),
             memories=split_list(memory),
-            models=split_list(model) or (places.default(),),
+            models=("none",) if retrieve_only else split_list(model) or (places.default(),),
             settings=tuple(settings or ()),
             limit=limit,
             seed=seed,
             sources=tuple(source or ()),
             categories=tuple(category or ()),
             questions=questions,
-            judge=next(iter(judges), None),
-            other_judges=judges[1:],
+            repeats=repeats,
+            headline=headline,
+            judges=split_list(judge),
             judge_repeats=judge_repeats,
             judge_pairs=judge_pairs,
             judge_labels=judge_labels and judge_labels.absolute(),
             bertscore=bertscore,
         )
+        if retrieve_only:
+            print_evidence(_retrieve(arguments, places, execution.observer), as_json)
+            return
         folder = out or Path("runs") / f"{benchmark}-{datetime.now():%Y%m%d-%H%M%S}"
         plan = plan_run(arguments, places.open)
         for note in plan.dataset.notes:
             say(f"{benchmark}: {note}")
+        for name in plan.manifest.self_judged:
+            say(f"note: {name} will judge its own answers (--judge names another)")
         say(f"{len(plan.items)} items, {len(plan.manifest.methods)} methods, in {folder}")
+        _say_estimate(plan, places)
         with _resumable(folder):
             done = start_run(plan, folder, execution)
     print_summary(done, folder, as_json)
@@ -251,7 +281,7 @@ def resume(
     choice: ModelChoice,
     as_json: AsJson = False,
 ) -> None:
-    from mgl.evaluation.runs.lifecycle import resume_run, retry_run
+    from mgl.evaluation.runs.lifecycle import resume_run
     from mgl.evaluation.runs.manifest import Manifest
     from mgl.evaluation.runs.plan import reopen_plan
 
@@ -263,8 +293,8 @@ def resume(
         manifest = Manifest.read(folder)
         places.take(manifest.models)
         plan = reopen_plan(manifest, places.open, data)
-        continue_run = retry_run if context.info_name == "retry" else resume_run
-        done = continue_run(plan, folder, execution)
+        retry = context.info_name == "retry"
+        done = resume_run(plan, folder, replace(execution, retry=retry))
     print_summary(done, folder, as_json)
 
 
@@ -284,22 +314,131 @@ def replay(
     concurrency: Concurrency = 8,
     as_json: AsJson = False,
 ) -> None:
-    """Repeat a run from the log of its calls, without a model."""
+    """Repeat a run from the log of its calls, without a model.
+
+    A packed run is repeated from the calls in its own folder.
+    """
+    from mgl.evaluation.runs.folder import PACKED
+    from mgl.store import Store
+
+    with _open_replay(models) as places:
+        packed = folder / PACKED
+        if not packed.exists():
+            found = _replay(folder, data, places, concurrency)
+        else:
+            with Store.open(packed) as store:
+                found = _replay(folder, data, replace(places, store=store), concurrency)
+    print_replay(found, folder, as_json)
+
+
+@app.command("pack")
+def pack(
+    folder: Run,
+    data: DataFolder = None,
+    models: ModelFolder = None,
+    concurrency: Concurrency = 8,
+    as_json: AsJson = False,
+) -> None:
+    """Copy the calls, token counts and vectors of a run into its folder.
+
+    A packed run replays on any machine, and after its calls were deleted here.
+    """
+    from mgl.evaluation.runs.folder import PACKED
+    from mgl.evaluation.runs.packing import PackingStore
+
+    scratch = folder / f".{PACKED}.new"
+    scratch.unlink(missing_ok=True)
+    with (
+        _open_replay(models) as places,
+        PackingStore.over(places.store, scratch) as store,
+    ):
+        found = _replay(folder, data, replace(places, store=store), concurrency)
+    print_replay(found, folder, as_json)
+    scratch.replace(folder / PACKED)
+    say(f"packed into {folder / PACKED}: {(folder / PACKED).stat().st_size / 1e6:,.1f} MB")
+
+
+@contextmanager
+def _open_replay(models: Path | None) -> Iterator[Workplaces]:
     from mgl.cli.progress import open_observer
-    from mgl.evaluation.runs.lifecycle import replay_run
-    from mgl.evaluation.runs.manifest import Manifest
-    from mgl.evaluation.runs.plan import reopen_plan
-    from mgl.evaluation.runs.runner import Execution
     from mgl.lab.model import ModelChoice
     from mgl.lab.workplace import Workplaces
 
     choice = ModelChoice(models=models)
     with open_observer() as observer, Workplaces.open_home(choice, observer) as places:
-        manifest = Manifest.read(folder)
-        open_recorded = places.open_recorded(manifest.models)
-        plan = reopen_plan(manifest, open_recorded, data)
-        found = replay_run(plan, folder, Execution(open_recorded, observer, concurrency))
-    print_replay(found, folder, as_json)
+        yield places
+
+
+def _replay(folder: Path, data: Path | None, places: Workplaces, concurrency: int) -> Replay:
+    from mgl.evaluation.runs.lifecycle import replay_run
+    from mgl.evaluation.runs.manifest import Manifest
+    from mgl.evaluation.runs.plan import reopen_plan
+    from mgl.evaluation.runs.runner import Execution
+
+    manifest = Manifest.read(folder)
+    open_recorded = places.open_recorded(manifest.models)
+    plan = reopen_plan(manifest, open_recorded, data)
+    return replay_run(plan, folder, Execution(open_recorded, places.observer, concurrency))
+
+
+def _retrieve(arguments: Arguments, places: Workplaces, observer: Observer) -> dict[str, Any]:
+    """Measure which evidence is returned; the models are none."""
+    from mgl import registry
+    from mgl.evaluation.runs.plan import list_methods, take_items
+    from mgl.evaluation.runs.retrieving import RETRIEVING, retrieve_evidence
+    from mgl.lab.workplace import Workplace
+    from mgl.memories.options import read_settings
+
+    benchmark = registry.load("benchmark", arguments.benchmark)
+    if arguments.data is None:
+        raise UsageError(f"{benchmark.name} names no evidence", hint="take locomo")
+    memories = arguments.memories or RETRIEVING
+    methods = list_methods(memories, read_settings(arguments.settings), {"none": "small"})
+    dataset = benchmark.read(arguments.data)
+    items = take_items(arguments, dataset)
+    place = Workplace(places.home, places.store, places.base, observer)
+    try:
+        return place.run(
+            lambda: retrieve_evidence(
+                methods,
+                items,
+                dataset,
+                lambda llm, kind, store: place.tools(llm, kind, store, observer),
+                observer,
+            )
+        )
+    finally:
+        place.close()
+
+
+def _say_estimate(plan: Plan, places: Workplaces) -> None:
+    """Say what a run will cost before it starts, as far as that is known."""
+    from mgl.evaluation.papers.estimates import (
+        Estimator,
+        Size,
+        add_costs,
+        load_rates,
+        read_past_runs,
+    )
+
+    manifest, rates = plan.manifest, load_rates()
+    known = rates.benchmarks.get(manifest.arguments.benchmark)
+    sources = len({item.source for item in plan.items})
+    size = Size(items=len(plan.items), sources=sources, tokens=known.tokens if known else 0)
+    estimator = Estimator(read_past_runs(Path("runs"))[0], rates, places.pace)
+    cost = add_costs(
+        [
+            estimator.estimate(
+                manifest.arguments.benchmark,
+                method,
+                size,
+                judges=len(manifest.panel),
+                repeats=manifest.arguments.repeats,
+            )
+            for method in manifest.methods
+        ]
+    )
+    say(f"estimate: {format_cost(cost)}" if cost else "estimate: unknown; no such run was made yet")
 
 
 @contextmanager

@@ -14,11 +14,12 @@ from mgl.cli.eval import DataFolder, Limit, Work, choose_work, open_workplaces
 from mgl.cli.options import AsJson, ModelChoice, Seed, choose_model, split_list, with_options
 from mgl.cli.output import say
 from mgl.cli.reproductions import print_list, print_plan, print_results
+from mgl.cli.scores import format_cost
 from mgl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from mgl.evaluation.papers.beside import Beside
     from mgl.evaluation.papers.outlook import Outlook, Outlooks
-    from mgl.evaluation.papers.reproducing import Beside
     from mgl.evaluation.papers.suites import Entry, Run, Suite
     from mgl.evaluation.runs.manifest import Arguments
     from mgl.evaluation.runs.runner import Execution
@@ -32,7 +33,10 @@ RUNS = Path("runs")
 @with_options(choice=choose_model, work=choose_work, omit=("model", "base_url", "keep"))
 def reproduce(
     entry: Annotated[
-        str | None, typer.Argument(metavar="PAPER/TABLE", help="For example gam/table3.")
+        str | None,
+        typer.Argument(
+            metavar="PAPER/TABLE", help="For example gam/table3, or one run: hgmem/table1/nocha."
+        ),
     ] = None,
     all_entries: Annotated[
         bool, typer.Option("--list", help="List every table, what it needs and costs.")
@@ -49,7 +53,7 @@ def reproduce(
     judge: Annotated[
         str | None,
         typer.Option(
-            "--judge", metavar="PROFILE", help="Judge with this model instead of its own."
+            "--judge", metavar="PROFILE", help="Judge with this model, where the table is judged."
         ),
     ] = None,
     dry_run: Annotated[
@@ -65,8 +69,8 @@ def reproduce(
 ) -> None:
     """Reproduce a table or figure of the four papers.
 
-    If interrupted, run the same command again. Costs are estimated from the runs in ./runs and
-    from the speed of earlier calls on this machine; "?" means that neither tells.
+    If interrupted, run the same command again. Costs are estimated from the runs in ./runs and the
+    speed of earlier calls on this machine, else from rates, for one 80 GB GPU.
     """
     if (entry is None) != all_entries:
         raise UsageError(
@@ -78,9 +82,10 @@ def reproduce(
             print_list(outlooks, chosen, limit, seed, as_json)
             return
         from mgl.evaluation.papers import suites
-        from mgl.evaluation.papers.reproducing import build_arguments
+        from mgl.evaluation.papers.estimates import add_costs
+        from mgl.evaluation.papers.outlook import build_arguments
 
-        suite, asked = suites.find_entry(entry)
+        suite, asked, only = suites.find_entry(entry)
         made = suite.made_by(asked)
         if asked.not_made is not None:
             raise UsageError(
@@ -88,20 +93,26 @@ def reproduce(
                 hint="`mgl reproduce --list` shows what can",
             )
         at = chosen or made.models[:1]
-        seen = [(run, outlooks.of(run, at, limit=limit, seed=seed)) for run in made.runs]
+        runs = [run for run in made.runs if only in ("", run.name)]
+        seen = [(run, outlooks.of(run, at, limit=limit, seed=seed)) for run in runs]
         if dry_run:
             print_plan(suite, asked, seen, at, as_json)
             return
+        if judge is None and any(run.judges for run in runs):
+            raise UsageError(
+                f"{entry} is judged, and no judge is named: a model should not judge itself unseen",
+                hint=f"add --judge PROFILE (--judge {at[0]} for the model itself)",
+            )
         folder = out or RUNS / f"{suite.name}-{made.id}-{'-'.join(at)}"
         possible, results = _select_possible(entry, seen), []
         with work.open(places) as execution:
             for run, outlook in possible:
                 given = None if outlook.data is None else outlook.data.absolute()
-                arguments = build_arguments(
-                    run, given, at, limit=limit, seed=seed, judge=judge or at[0]
-                )
+                arguments = build_arguments(run, given, at, limit=limit, seed=seed, judge=judge)
                 place = folder / run.name if run.name else folder
                 say(f"{entry}: {run.benchmark}, in {place}")
+                cost = add_costs([*outlook.costs.values()])
+                say(f"estimate: {'unknown' if cost is None else format_cost(cost)}")
                 _run(arguments, place, _places_for(places, run), execution)
                 results.append((place, _compare(suite, asked, run, place)))
         print_results(results, as_json)
@@ -111,14 +122,14 @@ def reproduce(
 def _open_outlooks(
     data: Path | None, choice: ModelChoice, work: Work
 ) -> Iterator[tuple[Outlooks, Workplaces]]:
-    from mgl.evaluation.papers.estimates import read_past_runs
+    from mgl.evaluation.papers.estimates import Estimator, load_rates, read_past_runs
     from mgl.evaluation.papers.outlook import Outlooks
 
     done, faults = read_past_runs(RUNS)
     for fault in faults:
         say(f"ignored for the estimate: {fault}")
     with open_workplaces(choice, work) as places:
-        yield Outlooks(data, places.open, places.store, done), places
+        yield Outlooks(data, places.open, Estimator(done, load_rates(), places.pace)), places
 
 
 def _places_for(places: Workplaces, run: Run) -> Workplaces:
@@ -132,21 +143,22 @@ def _places_for(places: Workplaces, run: Run) -> Workplaces:
 
 def _select_possible(name: str, seen: list[tuple[Run, Outlook]]) -> list[tuple[Run, Outlook]]:
     """Select the runs that lack nothing, and print what the others lack; InputError if all do."""
-    for run, outlook in seen:
-        for lack in outlook.lacks:
-            say(f"{name}, {run.name or run.benchmark}: missing: {lack}")
     found = [(run, outlook) for run, outlook in seen if not outlook.lacks]
     if not found:
-        lacks = dict.fromkeys(lack for _, outlook in seen for lack in outlook.lacks)
+        lacks = list(dict.fromkeys(lack for _, outlook in seen for lack in outlook.lacks))
         raise InputError(
-            f"{name} cannot be reproduced here, missing: {'; '.join(lacks)}",
-            hint="put the data into MGL_DATA or give --data; --base-url names a server",
+            f"{name} cannot be reproduced here, missing: {'; '.join(one.what for one in lacks)}",
+            hint="; ".join(dict.fromkeys(one.hint for one in lacks)),
         )
+    for run, outlook in seen:
+        for lack in outlook.lacks:
+            say(f"{name}, {run.name or run.benchmark}: missing: {lack.what}")
     return found
 
 
 def _run(arguments: Arguments, path: Path, places: Workplaces, execution: Execution) -> None:
-    """Start or continue a run; UsageError if the folder holds another."""
+    """Start or continue a run, whose data may have moved; UsageError if the folder holds
+    another."""
     from mgl.evaluation.runs.lifecycle import resume_run, start_run
     from mgl.evaluation.runs.manifest import MANIFEST, Manifest
     from mgl.evaluation.runs.plan import plan_run, reopen_plan
@@ -156,19 +168,38 @@ def _run(arguments: Arguments, path: Path, places: Workplaces, execution: Execut
         start_run(plan_run(arguments, places.open), path, execution)
         return
     manifest = Manifest.read(path)
-    if manifest.arguments != arguments:
+    moved = {"data": arguments.data}
+    if manifest.arguments.model_copy(update=moved) != arguments:
         raise UsageError(
             f"{path} holds a run with other arguments", hint="choose another folder with --out"
         )
     places.take(manifest.models)
-    resume_run(reopen_plan(manifest, places.open), path, execution)
+    resume_run(reopen_plan(manifest, places.open, arguments.data), path, execution)
 
 
 def _compare(suite: Suite, entry: Entry, run: Run, path: Path) -> list[Beside]:
-    from mgl.evaluation.papers.references import load_references
-    from mgl.evaluation.papers.reproducing import compare_run
+    """Put a run's methods beside the rows that the suite says they are."""
+    from mgl.evaluation.papers.beside import Beside, put_beside
+    from mgl.evaluation.papers.references import Cell, load_references
+    from mgl.evaluation.report.frame import Frame
     from mgl.evaluation.report.runs import group_runs, read_run
+    from mgl.evaluation.runs.manifest import Method
 
-    paper = load_references()[suite.name]
+    by_label = {method.label: method for method in run.methods}
+
+    def matches(method: Method, cell: Cell) -> bool:
+        own = by_label[method.label.partition("@")[0]]
+        if cell.stages:
+            return cell.memory == own.memory and not own.settings
+        same = not own.setting or dict(own.setting) == dict(cell.setting)
+        return own.row == cell.method and same
+
     (group,) = group_runs([read_run(path)])
-    return compare_run(paper.table(entry.id), run, paper, group)
+    frame = Frame.of(group)
+    found = put_beside(frame, load_references()[suite.name].cells(entry.id), matches)
+    shown = {one.label for one in found}
+    return found + [
+        Beside(one.label, frame.headline, "", "", frame.figure(one.label, frame.headline), ())
+        for one in group.series
+        if one.label not in shown
+    ]

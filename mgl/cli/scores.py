@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mgl.cli.output import print_json, print_table, say
+from mgl.cli.output import format_duration, print_json, print_table, say
 from mgl.errors import InputError, MglError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mgl.evaluation.papers.estimates import Cost
+    from mgl.evaluation.runs.folder import Tally
     from mgl.evaluation.runs.lifecycle import Difference, Replay
     from mgl.evaluation.runs.manifest import Manifest
     from mgl.retrieval.matching import TokenMatcher
 
-__all__ = ["find_matcher", "print_differences", "print_replay", "print_summary"]
+__all__ = [
+    "find_matcher",
+    "format_cost",
+    "print_differences",
+    "print_evidence",
+    "print_replay",
+    "print_summary",
+]
 
 SHOWN = 20
 
@@ -30,25 +39,67 @@ def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
 
     of_items = [name for name in manifest.scorers if name not in AGGREGATES]
     labels = [method.label for method in manifest.methods]
-    found = summarize(RunFolder(path).records.values(), labels, [*of_items, *manifest.judges])
+    records = RunFolder(path).log.answers.values()
+    found = summarize(records, labels, [*manifest.judges, *of_items])
     if as_json:
         print_json({"run": str(path), "methods": [asdict(one) for one in found]})
         return
     print_table(
-        ("METHOD", "ITEMS", "UNSCORED", "FAILED", "SCORE", "MEAN", "OF SCORED", "N"),
+        ("METHOD", "ANSWERS", "FAILED", "SCORE", "MEAN", "N", "MISSING"),
         [
             (
-                *(one.method, str(one.items), str(one.unscored), str(one.failed), name),
-                *("-" if mean is None else f"{mean:.3f}" for mean in (score.mean, score.of_scored)),
-                str(score.n),
+                *(one.method, str(one.items), str(one.failed), name),
+                *(
+                    ("-", "-", "-")
+                    if score is None
+                    else (f"{score.mean:.3f}", str(score.n), _format_missing(score))
+                ),
             )
             for one in found
             for name, score in one.scores.items()
         ],
     )
     typer.echo(
-        "MEAN is over all items, unscored and failed ones counting 0; OF SCORED is over the N with "
-        f"a score; evidence recall is over items that name their evidence\nrecords: {path}"
+        "MEAN is over the N items that can have the score: failed ones count 0, and MISSING ones "
+        f"(no verdict that can be read, a reply that does not answer) are left out\nrecords: {path}"
+    )
+
+
+def _format_missing(score: Tally) -> str:
+    if not score.missing:
+        return "-"
+    return f"{score.missing} ({score.least:.3f} to {score.most:.3f} with them)"
+
+
+def print_evidence(found: dict[str, Any], as_json: bool) -> None:
+    """Print the recall of evidence at each cutoff, of all items and by category."""
+    if as_json:
+        print_json(found)
+        return
+    categories = list(next(iter(next(iter(found.values())).values())))
+    print_table(
+        ("MEMORY", "RECALL", *(name.upper() for name in categories)),
+        [
+            (
+                memory,
+                name.removeprefix("recall"),
+                *(
+                    f"{one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}] (n = {one['n']})"
+                    for one in by_part.values()
+                ),
+            )
+            for memory, measured in found.items()
+            for name, by_part in measured.items()
+        ],
+    )
+
+
+def format_cost(cost: Cost) -> str:
+    """Format an estimate on one line, with what it is based on."""
+    time = "unknown time" if cost.seconds is None else f"about {format_duration(cost.seconds)}"
+    return (
+        f"{cost.calls:,.0f} calls, {cost.input_tokens:,.0f} tokens in, "
+        f"{cost.output_tokens:,.0f} out, {time} (from {'; '.join(cost.basis)})"
     )
 
 
@@ -58,8 +109,8 @@ def print_differences(found: Sequence[Difference], path: Path, as_json: bool) ->
         print_json([asdict(one) for one in found])
     elif found:
         print_table(
-            ("METHOD", "ITEM", "WHAT", "RECORDED", "FOUND"),
-            [(one.method, one.item, one.what, one.recorded, one.found) for one in found[:SHOWN]],
+            ("RECORD", "WHAT", "RECORDED", "FOUND"),
+            [(one.name, one.what, one.recorded, one.found) for one in found[:SHOWN]],
         )
     if found:
         raise InputError(
@@ -98,11 +149,11 @@ def print_replay(found: Replay, path: Path, as_json: bool) -> None:
         say(f"failed in the run, but not in the replay: {name}")
     if found.differing:
         raise InputError(
-            f"{len(found.differing)} of {found.lines} lines differ: "
+            f"{len(found.differing)} of {found.records} records differ: "
             + "; ".join(found.differing[:SHOWN]),
             hint="replay with the code and the MGL_HOME of the run",
         )
     say(
-        f"{found.lines - len(found.exempt)} lines of {path} are identical "
+        f"{found.records - len(found.exempt)} records of {path} are identical "
         f"({len(found.exempt)} failed in the run and are not compared)"
     )

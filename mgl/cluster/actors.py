@@ -28,7 +28,6 @@ from mgl.evaluation.records import BuildRecord, Record, VerdictRecord
 from mgl.evaluation.runs.units import (
     Ask,
     Build,
-    Seconds,
     answer_item,
     build_memory,
     compare_answers,
@@ -129,35 +128,33 @@ class Worker:
     def ready(self) -> None:
         """Return once this worker has found a processor."""
 
-    def build(self, name: str, work: Build) -> tuple[BuildRecord, Seconds, bytes]:
+    def build(self, name: str, work: Build) -> tuple[BuildRecord, bytes]:
         """Build a memory, with the bytes of its store."""
         path = self._new_path()
         observer = _Messenger(self._home, name)
         try:
-            record, seconds = self._run(lambda place: build_memory(place, work, path, observer))
-            return record, seconds, path.read_bytes()
+            record = self._run(lambda place: build_memory(place, work, path, observer))
+            return record, path.read_bytes()
         finally:
             remove_store(path)
 
-    def answer(
-        self, work: Ask, base: bytes | None, keep: bool
-    ) -> tuple[Record, Seconds, bytes | None]:
+    def answer(self, work: Ask, base: bytes | None, keep: bool) -> tuple[Record, bytes | None]:
         """Answer over the store whose bytes are given; with those of the item's own to ``keep``."""
         path, shared = self._new_path(), self._new_path()
         try:
             if base is not None:
                 shared.write_bytes(base)
                 work = replace(work, base=shared)
-            record, seconds = self._run(lambda place: answer_item(place, work, path))
-            return record, seconds, path.read_bytes() if keep else None
+            record = self._run(lambda place: answer_item(place, work, path))
+            return record, path.read_bytes() if keep else None
         finally:
             remove_store(path)
             remove_store(shared)
 
-    def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, Seconds]:
+    def judge(self, record: Record, seat: Seat) -> VerdictRecord:
         return self._run(lambda place: judge_answer(place, record, seat))
 
-    def compare(self, first: Record, second: Record) -> tuple[VerdictRecord, Seconds]:
+    def compare(self, first: Record, second: Record) -> VerdictRecord:
         return self._run(lambda place: compare_answers(place, first, second))
 
     def _run(self, make: Callable[[Workplace], Coroutine[Any, Any, ResultT]]) -> ResultT:

@@ -24,7 +24,6 @@ from mgl.evaluation.runs.units import (
     Build,
     Executor,
     OpenExecutor,
-    Seconds,
     Workplace,
     remove_store,
 )
@@ -145,30 +144,39 @@ class _Sharded:
         self._ray, self._home, self._workers = ray, home, workers
         self._observer, self._keep = observer, keep
         self._in_flight = [0] * len(workers)
+        self._bases: dict[Path, Any] = {}
 
-    async def build(
-        self, work: Build, path: Path, observer: Observer
-    ) -> tuple[BuildRecord, Seconds]:
+    async def build(self, work: Build, path: Path, observer: Observer) -> BuildRecord:
         name = f"{work.method.label}\0{work.name}"
-        record, seconds, stored = await self._send("build", name, work, unit=name, to=observer)
+        record: BuildRecord
+        record, stored = await self._send("build", name, work, unit=name, to=observer)
         _write_store(path, stored)
-        return record, seconds
+        return record
 
-    async def answer(self, work: Ask, path: Path) -> tuple[Record, Seconds]:
-        base = None if work.base is None else work.base.read_bytes()
-        work = replace(work, base=None)
-        record, seconds, stored = await self._send("answer", work, base, self._keep)
+    async def answer(self, work: Ask, path: Path) -> Record:
+        base = None if work.base is None else self._ship(work.base)
+        record: Record
+        record, stored = await self._send("answer", replace(work, base=None), base, self._keep)
         if stored is not None:
             _write_store(path, stored)
-        return record, seconds
+        return record
 
-    async def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, Seconds]:
-        judged: tuple[VerdictRecord, Seconds] = await self._send("judge", record, seat)
-        return judged
+    def _ship(self, base: Path) -> Any:
+        """Put a base store into the cluster's object store, once for all of its questions."""
+        shipped = self._bases.get(base)
+        if shipped is None:
+            for gone in [path for path in self._bases if not path.exists()]:
+                del self._bases[gone]
+            shipped = self._bases[base] = self._ray.put(base.read_bytes())
+        return shipped
 
-    async def compare(self, first: Record, second: Record) -> tuple[VerdictRecord, Seconds]:
-        compared: tuple[VerdictRecord, Seconds] = await self._send("compare", first, second)
-        return compared
+    async def judge(self, record: Record, seat: Seat) -> VerdictRecord:
+        verdict: VerdictRecord = await self._send("judge", record, seat)
+        return verdict
+
+    async def compare(self, first: Record, second: Record) -> VerdictRecord:
+        verdict: VerdictRecord = await self._send("compare", first, second)
+        return verdict
 
     async def _send(
         self, method: str, *arguments: Any, unit: str = WORKER, to: Observer | None = None

@@ -1,21 +1,25 @@
-"""What a run keeps of each question and each memory, as plain JSON, and the files that hold it.
+"""What a run keeps of each question and each memory: one append-only file of JSON lines.
 
-    >>> lines = JsonLines(Path("rows.jsonl"))       # doctest: +SKIP
-    >>> lines.add({"id": "q0"})                     # doctest: +SKIP
+    >>> log = RunLog(Path("runs/locomo/records.jsonl"))                   # doctest: +SKIP
+    >>> log.answers["gam", "conv-26/q4", 0].verdicts["entailment"].score   # doctest: +SKIP
+    1.0
 
-A record holds everything its scores are computed from, so they can be computed again. It holds no
-time, so that a replay gives the same bytes: times and machines are in the manifest.
+A line says its ``kind``: an ``item`` (a question as the benchmark has it), a ``build`` (a memory
+that several questions share), an ``answer`` by method, item and repeat, a ``verdict`` on one,
+``scores`` of one that a model computed, or a ``pair`` of answers that were compared. The later of
+two lines with one key counts. A line holds everything its scores are computed from. What depends
+on the machine and the moment is in ``took`` alone, so that a replay gives the same of all else.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from mgl.benchmarks.base import Item
 from mgl.errors import InputError, UsageError
@@ -26,9 +30,12 @@ __all__ = [
     "Answered",
     "BuildRecord",
     "JsonLines",
+    "Key",
     "Outcome",
+    "PairKey",
     "PairRecord",
     "Record",
+    "RunLog",
     "Spent",
     "VerdictRecord",
     "item_from_json",
@@ -43,9 +50,15 @@ LABELLED: Final = "labelled"
 PEOPLE: Final = "people"
 """The score of such an answer: 1 if people called it right, else 0."""
 
+Key = tuple[str, str, int]
+"""The label of a method, the id of an item, and the repeat, from 0."""
+
+PairKey = tuple[str, str, str, str]
+"""The id of an item, the labels of two methods, and the profile of the judging model."""
+
 Outcome = Literal["scored", "unscored", "failed"]
 """``unscored``: answered, but without a score (no gold answer, an unreadable verdict); ``failed``:
-not answered. The record's ``reason`` says why."""
+not answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +81,7 @@ class VerdictRecord:
     reply: str
     reason: str = ""
     usage: Mapping[str, Spent] = field(default_factory=dict)
+    took: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:
@@ -80,18 +94,19 @@ class Record:
     """One question put to one method.
 
     ``method`` is its label in the manifest; ``item`` is ``item_to_json`` of the benchmark's item.
-    ``citations`` are as ``mgl.memories.results.citation_json`` gives them, each with ``verbatim``:
-    whether its span holds its quote. ``scores`` are by scorer, None if the reply does not answer;
-    ``verdicts`` are by the key of a ``Seat`` (``mgl.evaluation.judges.panel``). ``retrieved`` and
-    ``trace`` are the answer's own.
-    ``usage`` is by stage, of the answer alone if the memory is shared, and empty if it failed: what
-    was in flight then varies. ``memory`` describes what was read: kind, nodes, edges, chunks,
-    marks, compaction ratio.
+    ``reason`` says why it was not answered, and is empty if it was. ``citations`` are as
+    ``mgl.memories.results.citation_json`` gives them, each with ``verbatim``: whether its span
+    holds its quote. ``scores`` are by scorer, None if the reply does not answer; ``verdicts`` by
+    the key of a ``Seat`` (``mgl.evaluation.judges.panel``). ``retrieved`` and ``trace`` are the
+    answer's own. ``usage`` is by stage, of the answer alone if the memory is shared, and empty if
+    it failed: what was in flight then varies. ``memory`` describes what was read: kind, nodes,
+    edges, chunks, marks, compaction ratio. ``took`` has seconds, in all and by
+    stage, and calls by their outcome.
     """
 
     method: str
     item: Mapping[str, Any]
-    outcome: Outcome
+    repeat: int = 0
     reason: str = ""
     answer: str = ""
     confidence: str = ""
@@ -102,20 +117,34 @@ class Record:
     memory: Mapping[str, Any] = field(default_factory=dict)
     retrieved: tuple[str, ...] = ()
     trace: tuple[str, ...] = ()
+    took: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        return self.method, self.item["id"], self.repeat
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.reason)
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.failed:
+            return "failed"
+        given = [*self.scores.values(), *(one.score for one in self.verdicts.values())]
+        return "scored" if any(value is not None for value in given) else "unscored"
 
     def value(self, name: str) -> float | None:
         """What a scorer or a judge gave; None if it gave nothing."""
         verdict = self.verdicts.get(name)
         return self.scores.get(name) if verdict is None else verdict.score
 
-    def is_unread(self, name: str) -> bool:
-        """Whether there is an answer, or a verdict on it, of which nothing could be made: its value
-        is missing, neither right nor wrong."""
-        return self.value(name) is None and (name in self.scores or name in self.verdicts)
-
-    def has_place_for(self, name: str) -> bool:
-        """Whether the item can have a score: recall of evidence, only if it names evidence."""
-        return not name.startswith("evidence_") or bool(self.item.get("evidence"))
+    def counts_for(self, name: str) -> bool:
+        """Whether the item counts for a score: it has the score, or lacks it though it was asked
+        for, or it failed and could have it (recall of evidence only if it names evidence)."""
+        if self.failed:
+            return not name.startswith("evidence_") or bool(self.item.get("evidence"))
+        return name in self.scores or name in self.verdicts
 
 
 @dataclass(frozen=True)
@@ -131,6 +160,7 @@ class BuildRecord:
     usage: Mapping[str, Spent] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
+    took: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -222,7 +252,7 @@ class JsonLines:
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Append a row; UsageError if the file cannot be written."""
-        line = _to_line(row)
+        line = encode_row(row)
         try:
             with self.path.open("ab") as file:
                 file.truncate(self._length)
@@ -234,15 +264,133 @@ class JsonLines:
         self._length += len(line)
         self.rows.append(json.loads(line))
 
-    def rewrite(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Replace all rows at once."""
-        lines = [_to_line(row) for row in rows]
-        replace_file(self.path, b"".join(lines))
-        self._length = sum(map(len, lines))
-        self.rows = [json.loads(line) for line in lines]
+
+class RunLog:
+    """The records of a run: in memory by their keys, and in the file as they come.
+
+    ``labelled`` are the answers that people have judged, by their ids.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """InputError, with the line, if the file holds something else."""
+        self.items: dict[str, Mapping[str, Any]] = {}
+        self.answers: dict[Key, Record] = {}
+        self.labelled: dict[str, Record] = {}
+        self.builds: dict[tuple[str, str], BuildRecord] = {}
+        self.pairs: dict[PairKey, PairRecord] = {}
+        self._lines = JsonLines(path)
+        rows, self._lines.rows = self._lines.rows, []
+        for number, row in enumerate(rows, start=1):
+            try:
+                self._take(row)
+            except (ValidationError, KeyError, TypeError) as error:
+                raise self._lines.fault(number) from error
+
+    def add_answer(self, record: Record) -> None:
+        """Keep an answer without its verdicts, which are lines of their own."""
+        plain = {name: value for name, value in vars(record).items() if name != "verdicts"}
+        if record.method != LABELLED:
+            if record.item["id"] not in self.items:
+                self._add("item", record.item)
+            plain["item"] = record.item["id"]
+        self._add("answer", plain)
+
+    def add_verdict(self, record: Record, judge: str, verdict: VerdictRecord) -> Record:
+        """Keep a verdict on an answer; return the answer with it."""
+        self._add("verdict", {**_name(record), "judge": judge, **asdict(verdict)})
+        return self._find(*record.key)
+
+    def add_scores(self, record: Record, scores: Mapping[str, float]) -> None:
+        """Keep scores that were computed after the answer."""
+        self._add("scores", {**_name(record), "scores": scores})
+
+    def add_build(self, record: BuildRecord) -> None:
+        self._add("build", vars(record))
+
+    def add_pair(self, record: PairRecord) -> None:
+        self._add("pair", vars(record))
+
+    def lines(self) -> dict[str, bytes]:
+        """What a replay must give again, by the name of what it is: all but ``took``."""
+        found: dict[str, Any] = {f"question {id}": item for id, item in self.items.items()}
+        for build in self.builds.values():
+            found[f"{build.method}: {build.source}"] = build
+        for record in (*self.answers.values(), *self.labelled.values()):
+            again = f" ({record.repeat})" if record.repeat else ""
+            found[f"{record.method}: {record.item['id']}{again}"] = record
+        for pair in self.pairs.values():
+            found[f"{pair.one} beside {pair.other}, by {pair.model}: {pair.item}"] = pair
+        return {name: encode_row(_without_took(_plain(one))) for name, one in found.items()}
+
+    def _add(self, kind: str, values: Mapping[str, Any]) -> None:
+        row = {"kind": kind, **_plain(values)}
+        self._lines.add(row)
+        self._lines.rows.clear()
+        self._take(row)
+
+    def _take(self, row: Mapping[str, Any]) -> None:
+        values = {name: value for name, value in row.items() if name != "kind"}
+        kind = row["kind"]
+        if kind == "item":
+            self.items[values["id"]] = values
+        elif kind == "build":
+            build = _BUILD.validate_python(values)
+            self.builds[build.method, build.source] = build
+        elif kind == "answer":
+            if values["method"] != LABELLED:  # which has items of its own
+                values["item"] = self.items[values["item"]]
+            self._put(_RECORD.validate_python(values))
+        elif kind == "pair":
+            pair = _PAIR.validate_python(values)
+            self.pairs[pair.item, pair.one, pair.other, pair.model] = pair
+        else:
+            record = self._find(*(values.pop(name) for name in ("method", "item", "repeat")))
+            if kind == "verdict":
+                judge = values.pop("judge")
+                verdict = _VERDICT.validate_python(values)
+                self._put(replace(record, verdicts={**record.verdicts, judge: verdict}))
+            elif kind == "scores":
+                self._put(replace(record, scores={**record.scores, **values["scores"]}))
+            else:
+                raise KeyError(kind)
+
+    def _find(self, method: str, item: str, repeat: int) -> Record:
+        return self.labelled[item] if method == LABELLED else self.answers[method, item, repeat]
+
+    def _put(self, record: Record) -> None:
+        if record.method == LABELLED:
+            self.labelled[record.item["id"]] = record
+        else:
+            self.answers[record.key] = record
 
 
-def _to_line(row: Mapping[str, Any]) -> bytes:
+def _name(record: Record) -> dict[str, Any]:
+    return dict(zip(("method", "item", "repeat"), record.key, strict=True))
+
+
+def _plain(value: Any) -> Any:
+    """Turn records into the values that JSON gives back."""
+    if hasattr(value, "__dataclass_fields__"):
+        return _plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _without_took(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {name: _without_took(one) for name, one in value.items() if name != "took"}
+        if "verdicts" in kept:  # in whatever order they came
+            kept["verdicts"] = dict(sorted(kept["verdicts"].items()))
+        return kept
+    return value
+
+
+_RECORD, _BUILD = TypeAdapter(Record), TypeAdapter(BuildRecord)
+_PAIR, _VERDICT = TypeAdapter(PairRecord), TypeAdapter(VerdictRecord)
+
+
+def encode_row(row: Mapping[str, Any]) -> bytes:
     """Encode a row; lone surrogates, which UTF-8 cannot hold, are escaped."""
     try:
         return (json.dumps(row, ensure_ascii=False) + "\n").encode()

@@ -107,7 +107,7 @@ def mean_interval(
         return wilson_interval(int(numbers.sum()), numbers.size, level=level)
     if fitted is None:
         return _without_width(numbers, parts)
-    mean = float(fitted.effect[0])
+    mean = float(fitted.effect[0] if parts else numbers.mean())
     low, high = map(float, fitted.conf_int(1 - level)[0])
     if numbers.min() >= 0 and numbers.max() <= 1:
         low, high = max(0.0, low), min(1.0, high)
@@ -205,7 +205,7 @@ def _without_width(numbers: Floats, parts: Sequence[str] = ()) -> Interval:
     return Interval(mean, mean, mean, numbers.size)
 
 
-def _of(names: Sequence[str], name: str) -> NDArray[np.bool_]:
+def _of(names: Sequence[str], name: str) -> Any:
     return np.asarray(names) == name
 
 

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from mgl.errors import UsageError
+from mgl.errors import MglError, UsageError
 from mgl.lab.model import TIMEOUT_S, ModelChoice, defer, find_context
 from mgl.llm.concurrency import Portal
 from mgl.llm.engines.recorded import ModelFacts
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mgl.retrieval.matching import TokenMatcher
     from mgl.retrieval.models import Source
     from mgl.store.calls import StoreCallLog
+    from mgl.store.pace import Pace
 
 __all__ = ["DATABASE", "Workplace", "Workplaces"]
 
@@ -253,6 +254,14 @@ class Workplaces:
         """Find the profile that is used if none is named."""
         with Workplace(self.home, self.store, self.base, self.observer) as place:
             return place.profile.name
+
+    def pace(self, profile: str, stage: str) -> Pace | None:
+        """The pace of a model's calls of one stage on this machine, as far as it is known."""
+        try:
+            with self.open(profile) as place:
+                return self.store.pace(place.facts.model_id, stage)
+        except MglError:
+            return None
 
     def take(self, models: Mapping[str, ModelFacts]) -> None:
         """Open these models with the engine, embedder, reranker and context of an earlier run.

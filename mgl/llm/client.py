@@ -99,6 +99,7 @@ class Client:
         self._usage: dict[str, StageUsage] = {}
         self._schemas: WeakKeyDictionary[type[BaseModel], dict[str, object]] = WeakKeyDictionary()
         self._running: _Running | None = None
+        self._seed_shift = 0
 
     @property
     def model_id(self) -> str:
@@ -119,7 +120,12 @@ class Client:
         """
         other = Client(self._engine, log, self._policy)
         other._running = self._on_this_loop()
+        other._seed_shift = self._seed_shift
         return other
+
+    def shift_seeds(self, shift: int) -> None:
+        """Sample with other seeds from now on, for a repeat; greedy calls stay the same calls."""
+        self._seed_shift = shift
 
     def usage(self) -> dict[str, StageUsage]:
         """The usage since the client was made, by stage."""
@@ -157,7 +163,10 @@ class Client:
                 hint="describe the actions as a schema, or use a model with native_tools",
             )
         described = self._describe(schema)
-        request = Request(tuple(messages), described, tuple(tools), sampling or Sampling())
+        sampling = sampling or Sampling()
+        if sampling.temperature > 0:
+            sampling = replace(sampling, seed=sampling.seed + self._seed_shift)
+        request = Request(tuple(messages), described, tuple(tools), sampling)
         done = await self._complete(request, schema, stage)
         return Reply(
             text=done.verdict.text,

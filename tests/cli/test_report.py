@@ -25,12 +25,12 @@ def test_markdown_goes_to_stdout(mgl: Mgl, run: Path) -> None:
     done = mgl("report", run)
     assert done.exit_code == 0
     assert done.stdout.startswith("# Evaluation: locomo\n")
-    assert "33.3 [6.1, 79.2] (n 3 · 2 scored: 50.0)" in done.stdout
+    assert "33.3 (\\[6.1, 79.2\\] · n 3 · 1 failed)" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("name", "begins"),
-    [("r.html", "<!doctype html>"), ("r.csv", "kind,quantity,"), ("r", "# ")],
+    [("r.html", "<!doctype html>"), ("r.csv", "chapter,kind,quantity,"), ("r", "# ")],
 )
 def test_the_ending_of_out_says_the_format(mgl: Mgl, run: Path, name: str, begins: str) -> None:
     out = run.parent / name
@@ -48,9 +48,9 @@ def test_markdown_has_its_plots_beside_it(mgl: Mgl, run: Path) -> None:
     pytest.importorskip("matplotlib")
     out = run.parent / "r.md"
     assert mgl("report", run, "--out", out).exit_code == 0
-    (plot,) = (run.parent / "r-plots").iterdir()
-    assert f"(r-plots/{plot.name})" in out.read_text()
-    assert "#2a6fb5" in plot.read_text()
+    plots = list((run.parent / "r-plots").iterdir())
+    assert plots
+    assert all(f"(r-plots/{plot.name})" in out.read_text() for plot in plots)
 
 
 def test_a_folder_that_is_no_run_ends_with_a_hint(mgl: Mgl, tmp_path: Path) -> None:

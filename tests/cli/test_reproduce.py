@@ -42,6 +42,7 @@ tables:
   - {id: table2, about: a part, printed: none, notes: [none]}
   - {id: table3, about: two sets, printed: none, notes: [none]}
   - {id: table4, about: embedders, printed: none, notes: [none]}
+  - {id: table5, about: judged, printed: none, notes: [none]}
   - {id: figure1, about: a picture, printed: none, notes: [none]}
 """
 SUITE = """\
@@ -73,6 +74,11 @@ entries:
          scorers: [exact_match], methods: [{label: m, memory: direct}]}
       - {name: plain, benchmark: tiny, scorers: [exact_match],
          methods: [{label: m, memory: direct}]}
+  - id: table5
+    about: judged
+    models: [qwen2.5-7b-instruct]
+    runs:
+      - {benchmark: tiny, judges: [correctness], methods: [{label: m, memory: direct}]}
   - {id: figure1, not_made: a picture}
 """
 
@@ -104,29 +110,67 @@ def listed(mgl: Mgl, *more: object) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def test_the_list_has_every_entry_and_claims_no_cost_that_nothing_tells(
-    mgl: Mgl, server: Server
-) -> None:
+def test_the_list_has_every_entry_with_what_it_would_cost(mgl: Mgl, server: Server) -> None:
     found = listed(mgl, "--base-url", server.url)
+    named = {name.rsplit("/", 1)[0] if name.count("/") == 2 else name for name in found}
     expected = {
         f"{name}/{one.id}" for name, suite in load_suites().items() for one in suite.entries
     }
-    assert found.keys() == expected
-    assert all(row.get("cost") is None for own in found.values() for row in own)
+    assert named == expected
+    made = [row for own in found.values() for row in own if "methods" in row]
+    known = [row for row in made if not row["entry"].startswith("atlas/")]
+    assert all(row["cost"]["seconds"] > 0 for row in known), "as one 80 GB GPU would take"
     (row,) = found["atlas/table1"]
     assert (row["items"], row["lacks"], row["methods"]) == (4, [], ["all-of-it", "parts"])
-    assert "no run of direct on tiny" in row["unknown"][0]
-    here, away = found["atlas/table3"]
+    (here,), (away,) = found["atlas/table3/here"], found["atlas/table3/away"]
     assert (here["items"], away["items"]) == (4, None)
-    assert away["lacks"] == ["the benchmark gone"]
+    assert away["lacks"] == ["the benchmark gone (install the package that has it)"]
     assert found["atlas/figure1"][0]["not_made"] == "a picture"
     assert found["atlas/table2"][0]["same_as"] == "atlas/table1"
     assert server.seen == []
     shown = mgl("reproduce", "--list", "--base-url", server.url).stdout
-    assert re.search(r"atlas/table1 +capitals +tiny +4 +2 +qwen2.5-7b-instruct +\? +\? +\?", shown)
     assert "atlas/figure1: a picture\n" in shown
     assert re.search(r"atlas/table2 +a part +as atlas/table1\b", shown)
-    assert re.search(r"atlas/table3 away +two sets +gone +missing", shown)
+    assert re.search(r"gam/table1 +\S.* +locomo +1,540 +4 +qwen2.5-7b-instruct +\S+ k ", shown)
+
+
+def test_an_entry_as_it_is_printed_is_taken_when_typed(
+    mgl: Mgl, server: Server, paper: Path
+) -> None:
+    done = mgl("reproduce", "atlas/table3/here", "--base-url", server.url)
+    assert done.exit_code == 0, done.stderr
+    assert "estimate: " in done.stderr
+    assert [one.name for one in (paper / "runs" / f"atlas-table3-{SERVED}").iterdir()] == ["here"]
+
+
+def test_data_that_moved_do_not_end_a_reproduction(
+    mgl: Mgl, server: Server, paper: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("reproduce", "atlas/table1", "--limit", 1, "--base-url", server.url)
+    done = mgl(*command)
+    moved = paper.parent / "moved"
+    (paper.parent / "data").rename(moved)
+    monkeypatch.setenv("MGL_DATA", str(moved))
+    again = mgl(*command)
+    assert (again.exit_code, again.stdout) == (0, done.stdout), again.stderr
+    replayed = mgl("eval", "replay", paper / "runs" / f"atlas-table1-{SERVED}")
+    assert replayed.exit_code == 0, replayed.stderr
+
+
+def test_a_server_that_is_not_there_is_named_and_no_data(mgl: Mgl) -> None:
+    done = mgl("reproduce", "atlas/table1", "--base-url", "http://127.0.0.1:9/v1")
+    assert done.exit_code == 4
+    assert "127.0.0.1:9" in done.stderr
+    assert "MGL_DATA" not in done.stderr
+
+
+def test_no_model_judges_itself_unasked(mgl: Mgl, server: Server) -> None:
+    command = ("reproduce", "atlas/table5", "--base-url", server.url)
+    refused = mgl(*command)
+    assert (refused.exit_code, server.seen) == (2, [])
+    assert "--judge" in refused.stderr
+    done = mgl(*command, "--judge", SERVED)
+    assert done.exit_code == 0, done.stderr
 
 
 def test_a_table_is_made_with_the_papers_numbers_beside_it_and_then_its_cost_is_known(
@@ -142,10 +186,10 @@ def test_a_table_is_made_with_the_papers_numbers_beside_it_and_then_its_cost_is_
     folder = paper / "runs" / f"atlas-table1-{SERVED}"
     assert len(rows(folder)) == 6
     assert re.search(
-        r"all-of-it +exact_match +\d+\.\d\d +3 +categories +62\.50 \(Their model, judge a person\)",
+        r"all-of-it +exact_match +- +\d+\.\d \(mean of categories\) +3 +62\.50 \(Their model, ",
         done.stdout,
     ), done.stdout
-    assert re.search(r"parts +exact_match +\d+\.\d\d +3 +categories +-", done.stdout)
+    assert re.search(r"parts +exact_match +- +\d+\.\d +3 +-", done.stdout)
 
     calls = len(server.seen)
     assert calls > 0

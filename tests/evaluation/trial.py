@@ -12,8 +12,8 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -23,10 +23,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.benchmarks.base import About, Dataset, Item
 from mgl.errors import EngineRejected, EngineTimeout, EngineUnavailable, EngineUnusable, InputError
-from mgl.evaluation.runs.lifecycle import Replay, replay_run, resume_run, retry_run, start_run
+from mgl.evaluation.records import RunLog
+from mgl.evaluation.runs.lifecycle import Replay, replay_run, resume_run, start_run
 from mgl.evaluation.runs.manifest import Arguments, Manifest
 from mgl.evaluation.runs.plan import Plan, plan_run, reopen_plan
-from mgl.evaluation.runs.runner import Execution
+from mgl.evaluation.runs.runner import Execution, list_keys
 from mgl.lab.model import ModelChoice
 from mgl.lab.workplace import Workplace
 from mgl.llm.base import Completion, Engine, Request, TokenUsage
@@ -239,12 +240,12 @@ class Trial:
                 yield place
 
     @contextmanager
-    def recorded(self, profile: str) -> Iterator[Workplace]:
+    def recorded(self, profile: str, store: Store | None = None) -> Iterator[Workplace]:
         facts = self.facts(profile)
         choice = ModelChoice(embedder=facts.embedder, reranker=facts.reranker)
         with (
-            Store.open(self.home / "mgl.sqlite") as store,
-            Workplace(self.home, store, choice, self.observer, recorded=facts) as place,
+            Store.open(self.home / "mgl.sqlite") if store is None else nullcontext(store) as own,
+            Workplace(self.home, own, choice, self.observer, recorded=facts) as place,
         ):
             yield place
 
@@ -275,21 +276,30 @@ class Trial:
 
     def resume(self, out: Path, *, retry_failed: bool = False) -> Manifest:
         plan = reopen_plan(Manifest.read(out), self.open)
-        execution = Execution(self.open, self.observer, concurrency=4)
-        return (retry_run if retry_failed else resume_run)(plan, out, execution)
+        execution = Execution(self.open, self.observer, concurrency=4, retry=retry_failed)
+        return resume_run(plan, out, execution)
 
-    def replay(self, out: Path, concurrency: int = 4) -> Replay:
-        plan = reopen_plan(Manifest.read(out), self.recorded)
-        return replay_run(plan, out, Execution(self.recorded, self.observer, concurrency))
+    def replay(self, out: Path, concurrency: int = 4, store: Store | None = None) -> Replay:
+        recorded = partial(self.recorded, store=store)
+        plan = reopen_plan(Manifest.read(out), recorded)
+        return replay_run(plan, out, Execution(recorded, self.observer, concurrency))
 
 
-def result(out: Path) -> tuple[bytes, bytes]:
-    """What a run gives: the bytes of its records and builds."""
-    return (out / "records.jsonl").read_bytes(), (out / "builds.jsonl").read_bytes()
+def result(out: Path) -> dict[str, bytes]:
+    """What a run gives, by name, whatever the order in which it came."""
+    return RunLog(out / "records.jsonl").lines()
 
 
 def rows(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
+    """The answers of a run in the order of methods and items."""
+    log, manifest = RunLog(out / "records.jsonl"), Manifest.read(out)
+    found = [log.answers[key] for key in list_keys(manifest) if key in log.answers]
+    return [json.loads(json.dumps({**asdict(one), "outcome": one.outcome})) for one in found]
+
+
+def builds(out: Path) -> list[dict[str, Any]]:
+    log = RunLog(out / "records.jsonl")
+    return sorted(map(asdict, log.builds.values()), key=lambda one: (one["method"], one["source"]))
 
 
 @pytest.fixture

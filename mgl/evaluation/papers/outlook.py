@@ -2,43 +2,47 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from mgl import registry
 from mgl.benchmarks.base import Item
 from mgl.benchmarks.drawing import sample, select
 from mgl.benchmarks.files import find_data
 from mgl.errors import MglError
-from mgl.evaluation.papers.estimates import Cost, PastRun, estimate_cost
-from mgl.evaluation.papers.reproducing import smaller_limit
-from mgl.evaluation.papers.suites import Method, Run
-from mgl.evaluation.runs.plan import is_generated
+from mgl.evaluation.papers.estimates import Cost, Estimator, Size
+from mgl.evaluation.papers.suites import Run
+from mgl.evaluation.runs.manifest import Arguments, Method
+from mgl.evaluation.runs.plan import is_generated, list_methods
 from mgl.evaluation.runs.units import OpenModel
-from mgl.llm.engines.recorded import ModelFacts
-from mgl.memories.options import configured
-from mgl.store import Store
+from mgl.memories.options import read_settings
 
-__all__ = ["Outlook", "Outlooks"]
+__all__ = ["Lack", "Outlook", "Outlooks", "build_arguments"]
+
+
+@dataclass(frozen=True)
+class Lack:
+    """What is missing here, and what to do about it."""
+
+    what: str
+    hint: str
 
 
 @dataclass(frozen=True)
 class Outlook:
     """One run: the path of its data, its number of items, and the cost of each method and model.
 
-    ``data`` is None if the data are missing or ``made`` for the run. ``lacks`` says what is
-    missing here, ``unknown`` why a cost is not known.
+    ``data`` is None if the data are missing or ``made`` for the run. Without data the number of
+    items is that of the published set.
     """
 
     data: Path | None
     made: bool
     items: int | None
     costs: Mapping[str, Cost | None]
-    lacks: tuple[str, ...]
-    unknown: tuple[str, ...]
+    lacks: tuple[Lack, ...]
 
 
 @dataclass
@@ -47,110 +51,123 @@ class Outlooks:
 
     folder: Path | None
     open_model: OpenModel
-    store: Store
-    done: list[PastRun]
-    _items: dict[str, tuple[Item, ...] | str] = field(default_factory=dict)
-    _facts: dict[str, ModelFacts | str] = field(default_factory=dict)
+    estimator: Estimator
+    _items: dict[str, tuple[Item, ...] | Lack] = field(default_factory=dict)
+    _presets: dict[str, str | Lack] = field(default_factory=dict)
 
     def of(self, run: Run, models: tuple[str, ...], *, limit: int | None, seed: int) -> Outlook:
         """Find out what a run needs and costs with these models."""
-        lacks: list[str] = []
-        unknown: list[str] = []
+        lacks: list[Lack] = []
         known = run.benchmark in registry.names("benchmark")
         made = known and is_generated(registry.load("benchmark", run.benchmark))
         data, items = (None, None) if made else self._find_items(run, limit, seed, lacks)
-        count = smaller_limit(run, limit) if made else None if items is None else len(items)
-        sources = count if items is None else len({item.source for item in items})
-        if made and count is None:
-            unknown.append(f"the number of items: {run.benchmark} is generated for a run")
+        least = smaller_limit(run, limit)
+        size = self.estimator.rates.benchmarks.get(run.benchmark)
+        if items is not None:
+            sources = len({item.source for item in items})
+            size = Size(items=len(items), sources=sources, tokens=size.tokens if size else 0)
+        elif size is not None and least is not None and least < size.items:
+            sources = min(least, size.sources)
+            size = Size(items=least, sources=sources, tokens=size.tokens)
         costs: dict[str, Cost | None] = {}
+        for method in self._list_methods(run, models, lacks):
+            costs[method.label] = None if size is None else self.estimator.estimate(
+                run.benchmark, method, size, judges=len(run.judges), repeats=run.repeats
+            )  # fmt: skip
+        count = None if size is None else size.items
+        return Outlook(data, made, count, costs, tuple(dict.fromkeys(lacks)))
+
+    def _list_methods(self, run: Run, models: tuple[str, ...], lacks: list[Lack]) -> list[Method]:
+        presets = {}
         for model in models:
-            facts = self._find_facts(model)
-            if isinstance(facts, str):
-                lacks.append(facts)
-            for method in run.methods:
-                config = self._configure(method, facts, lacks)
-                label = method.label if len(models) == 1 else f"{method.label}@{model}"
-                costs[label] = self._estimate(run, method, config, facts, (count, sources), unknown)
-        once = (tuple(dict.fromkeys(lines)) for lines in (lacks, unknown))
-        return Outlook(data, made, count, costs, *once)
+            preset = self._find_preset(model)
+            if isinstance(preset, Lack):
+                lacks.append(preset)
+            presets[model] = "paper" if isinstance(preset, Lack) else preset
+        try:
+            settings = read_settings(build_arguments(run, None, models).settings)
+            own = {f"{run.benchmark}.{name}" for name in run.parameters}
+            return list_methods(run.memories, settings, presets, of_benchmark=own)
+        except MglError as error:
+            lacks.append(Lack(error.message, error.hint))
+            return []
 
     def _find_items(
-        self, run: Run, limit: int | None, seed: int, lacks: list[str]
+        self, run: Run, limit: int | None, seed: int, lacks: list[Lack]
     ) -> tuple[Path | None, list[Item] | None]:
         """Find the data and the items that would be asked; what fails goes to ``lacks``."""
         if run.benchmark not in registry.names("benchmark"):
-            lacks.append(f"the benchmark {run.benchmark}")
+            lacks.append(Lack(f"the benchmark {run.benchmark}", "install the package that has it"))
             return None, None
         benchmark = registry.load("benchmark", run.benchmark)
         place = find_data(benchmark.about, self.folder)
         if place is None:
-            lacks.append(f"{benchmark.about.title} ({benchmark.about.where})")
+            hint = f"get it ({benchmark.about.where}), and put it into MGL_DATA or give --data"
+            lacks.append(Lack(f"the files of {benchmark.about.title}", hint))
             return None, None
         items = self._items.get(run.benchmark)
         if items is None:
             try:
                 items = benchmark.read(place).items
             except MglError as error:
-                items = error.message
+                items = Lack(error.message, error.hint)
             self._items[run.benchmark] = items
-        if isinstance(items, str):
+        if isinstance(items, Lack):
             lacks.append(items)
             return place, None
         try:
             chosen = select(items, labels=run.labels)
             return place, sample(chosen, limit=smaller_limit(run, limit), seed=seed)
         except MglError as error:
-            lacks.append(f"items of {run.benchmark}: {error.message}")
+            lacks.append(Lack(f"items of {run.benchmark}: {error.message}", error.hint))
             return place, None
 
-    def _find_facts(self, name: str) -> ModelFacts | str:
-        """Find what is known of a model, or why nothing is."""
-        if name not in self._facts:
+    def _find_preset(self, name: str) -> str | Lack:
+        """Find a model's preset, or what is missing of it: weights, a server."""
+        if name not in self._presets:
             try:
                 with self.open_model(name) as place:
-                    self._facts[name] = place.facts
+                    self._presets[name] = place.facts.preset
             except MglError as error:
-                self._facts[name] = f"the model {name}: {error.message}"
-        return self._facts[name]
+                self._presets[name] = Lack(f"the model {name}: {error.message}", error.hint)
+        return self._presets[name]
 
-    def _configure(
-        self, method: Method, facts: ModelFacts | str, lacks: list[str]
-    ) -> dict[str, Any] | None:
-        preset = "paper" if isinstance(facts, str) else facts.preset
-        try:
-            kind = registry.load("memory", method.memory)
-            config = configured(method.label, kind, method.settings, lambda: preset)
-        except MglError as error:
-            lacks.append(error.message)
-            return None
-        return config.model_dump(mode="json")
 
-    def _estimate(
-        self,
-        run: Run,
-        method: Method,
-        config: Mapping[str, Any] | None,
-        facts: ModelFacts | str,
-        counts: tuple[int | None, int | None],
-        unknown: list[str],
-    ) -> Cost | None:
-        """Estimate a method's cost; ``counts`` are the numbers of items and of their sources."""
-        items, sources = counts
-        if items is None or sources is None or config is None:
-            return None
-        cost = estimate_cost(
-            (run.benchmark, method.memory, config),
-            self.done,
-            items=items,
-            sources=sources,
-            judged=bool(run.judges),
-            pace=(lambda _stage: None)
-            if isinstance(facts, str)
-            else partial(self.store.pace, facts.model_id),
-        )
-        if cost is None:
-            unknown.append(f"the cost: there is no run of {method.memory} on {run.benchmark} yet")
-        elif cost.seconds is None and not isinstance(facts, str):
-            unknown.append(f"the time: {facts.profile} has not made all these calls here yet")
-        return cost
+def build_arguments(
+    run: Run,
+    data: Path | None,
+    models: tuple[str, ...],
+    *,
+    limit: int | None = None,
+    seed: int = 0,
+    judge: str | None = None,
+) -> Arguments:
+    """Build the runner's arguments. ``data`` is None for a generated benchmark; ``judge`` is the
+    profile of the model that judges, None if nothing is judged."""
+    own = [(run.benchmark, run.parameters)] if data is None else []
+    own += ((one.label, one.settings) for one in run.methods)
+    judges = () if judge is None else tuple(f"{name}={judge}" for name in run.judges)
+    unjudged = judge is None and run.compared_by in run.judges
+    return Arguments(
+        benchmark=run.benchmark,
+        data=data,
+        memories=run.memories,
+        models=models,
+        settings=tuple(
+            f"{whose}.{name}={json.dumps(value)}"
+            for whose, settings in own
+            for name, value in settings.items()
+        ),
+        limit=smaller_limit(run, limit),
+        seed=seed,
+        labels=run.labels,
+        repeats=run.repeats,
+        scorers=run.scorers,
+        headline=None if unjudged else run.compared_by,
+        judges=judges,
+    )
+
+
+def smaller_limit(run: Run, limit: int | None) -> int | None:
+    """Return the smaller of the run's own limit and a given one, if there is any."""
+    return min((one for one in (limit, run.limit) if one is not None), default=None)

@@ -17,10 +17,10 @@ and averaging rule are shown beside both.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -36,7 +36,6 @@ __all__ = [
     "Paper",
     "Table",
     "Unit",
-    "find_cells",
     "load_references",
 ]
 
@@ -62,9 +61,9 @@ class _Strict(BaseModel):
 class Column(_Strict):
     """What one number of a row is.
 
-    ``metric`` is the paper's word, ``ours`` the scorer or judge that measures the same. ``part``
-    selects items by a label, or by ``category``. ``benchmark``, ``judge`` and ``n`` default to the
-    table's.
+    ``metric`` is the paper's word, ``ours`` the scorer, judge or cost that measures the same.
+    ``part`` selects items by a label, or by ``category``. ``benchmark``, ``judge`` and ``n``
+    default to the table's.
     """
 
     name: str
@@ -93,7 +92,7 @@ class Table(_Strict):
 
     ``printed`` says which of its values the text has, ``at`` are words near them. ``judge`` is the
     paper's judging model, ``averaging`` what its averages are over, ``n`` how many questions, None
-    if the paper does not say.
+    if the paper does not say. ``stages`` are those of our calls that a row counts.
     """
 
     id: str = Field(pattern=r"^(table|figure|section)[0-9.]+$")
@@ -104,6 +103,7 @@ class Table(_Strict):
     judge: str | None = None
     averaging: Averaging = "none"
     n: int | None = None
+    stages: Mapping[str, tuple[str, ...]] = {}
     columns: tuple[Column, ...] = ()
     groups: tuple[Group, ...] = ()
     notes: tuple[str, ...] = ()
@@ -222,6 +222,7 @@ class Paper(_Strict):
             n=own_n if number["n"] is None else int(number["n"]) if number["n"] != "?" else None,
             part=column.part,
             setting=group.setting,
+            stages=table.stages.get(name, ()),
             notes=table.notes,
         )
 
@@ -255,26 +256,32 @@ class Cell:
     n: int | None = None
     part: Mapping[str, str] = field(default_factory=dict)
     setting: Mapping[str, str] = field(default_factory=dict)
+    stages: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Its table as people write it: ``Table 3``."""
+        kind = self.table.rstrip("0123456789.")
+        return f"{'§' if kind == 'section' else kind.title() + ' '}{self.table.removeprefix(kind)}"
+
+    def datum(self) -> dict[str, Any]:
+        """Describe it for programs, in the paper's unit."""
+        return {
+            "kind": "print",
+            "quantity": self.scorer or self.metric,
+            "value": self.value,
+            "method": self.method,
+            "model": self.model or "",
+            "part": ", ".join(f"{name}: {value}" for name, value in self.part.items()),
+            "n": self.n,
+            "source": f"{self.paper}, {self.place}: {self.metric} ({self.unit})",
+        }
 
 
 def load_references(override: Path | None = None, *, home: Path | None = None) -> dict[str, Paper]:
     """Load every paper by name; InputError, with file and place, for an invalid one."""
     return shipped.load_all(_PAPERS, override, home=home)
-
-
-def find_cells(
-    papers: Iterable[Paper], benchmark: str, scorer: str, *, part: Mapping[str, str] | None = None
-) -> list[Cell]:
-    """Find the printed numbers of a benchmark by a scorer or judge of ours, of all items or of a
-    ``part``; what several tables print comes once for each."""
-    wanted = dict(part or {})
-    return [
-        cell
-        for paper in papers
-        for cell in paper.cells()
-        if (cell.benchmark, cell.scorer) == (benchmark, scorer) and dict(cell.part) == wanted
-    ]
 
 
 def _number(text: str) -> re.Match[str]:

@@ -50,9 +50,11 @@ class Run(_Strict):
     """Methods put to one benchmark with the same retrieval models.
 
     ``name`` distinguishes the runs of an entry. ``parameters`` are of a generated benchmark,
-    ``labels`` those that an item must have. ``scorers`` and ``judges`` are the paper's metrics, the
-    table's first. ``embedder`` and ``reranker`` are profiles, the defaults if None; an embedder's
-    vectors may be cut (``NAME:DIMS``).
+    ``labels`` those that an item must have. ``scorers`` and ``judges`` are the paper's metrics;
+    ``headline`` is the one that methods are compared by, of these the first unless it is named.
+    ``repeats`` is how often each item is asked, where the paper samples. ``embedder`` and
+    ``reranker`` are profiles, the defaults if None; an embedder's vectors may be cut
+    (``NAME:DIMS``).
     """
 
     name: str = Field("", pattern=f"{_LABEL}|^$")
@@ -62,6 +64,8 @@ class Run(_Strict):
     labels: Mapping[str, str] = {}
     scorers: tuple[str, ...] = ()
     judges: tuple[str, ...] = ()
+    headline: str = ""
+    repeats: int = Field(1, ge=1)
     embedder: str | None = None
     reranker: str | None = None
     limit: int | None = Field(None, ge=1)
@@ -71,7 +75,14 @@ class Run(_Strict):
         _check_unique("method", [method.label for method in self.methods])
         if not self.scorers and not self.judges:
             raise ValueError("a run needs a scorer or a judge")
+        if self.headline and self.headline not in (*self.scorers, *self.judges):
+            raise ValueError(f"{self.headline} is no metric of the run")
         return self
+
+    @property
+    def compared_by(self) -> str:
+        """Its headline metric."""
+        return self.headline or (*self.judges, *self.scorers)[0]
 
     @property
     def memories(self) -> tuple[str, ...]:
@@ -157,15 +168,22 @@ def load_suites(override: Path | None = None, *, home: Path | None = None) -> di
     return shipped.load_all(_SUITES, override, home=home)
 
 
-def find_entry(name: str, override: Path | None = None) -> tuple[Suite, Entry]:
-    """Find the entry named ``PAPER/ID``; UsageError if there is none."""
-    paper, separator, id = name.partition("/")
-    if not separator:
+def find_entry(name: str, override: Path | None = None) -> tuple[Suite, Entry, str]:
+    """Find the entry named ``PAPER/ID``, and the name of its run in ``PAPER/ID/RUN``, empty for
+    all; UsageError if there is none."""
+    paper, *rest = name.split("/")
+    if len(rest) not in (1, 2):
         raise UsageError(
             f"{name!r} names no table", hint="for instance gam/table3; --list shows all"
         )
     suite = shipped.load(paper, _SUITES, override)
-    return suite, suite.entry(id)
+    entry = suite.entry(rest[0])
+    runs = [run.name for run in suite.made_by(entry).runs]
+    if rest[1:] and rest[1] not in runs:
+        raise UsageError(
+            f"{paper}/{rest[0]} has no run {rest[1]!r}", hint=f"it has {', '.join(runs)}"
+        )
+    return suite, entry, "".join(rest[1:])
 
 
 def _check_unique(what: str, names: list[str]) -> None:

@@ -1,82 +1,57 @@
 """A report as data: chapters of tables and plots, which writers turn into a format.
 
-    >>> Table("Scores", ("method", "f1"), ((Cell("direct"), Cell("41.2", "[30.1, 52.9]")),)).folded
+    >>> Table("Scores", ("method", "f1"), ((Cell("direct"), Cell("41.2", "30.1 to 52.9")),)).folded
     False
 
-A cell is a text for readers, with the numbers behind it (``data``) for programs. Shares and scores
+A cell is a text for readers, with the number behind it (``datum``) for programs. Shares and scores
 are shown in percent, and are 0 to 1 in the data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
+from mgl.evaluation.report.frame import Figure
 from mgl.evaluation.statistics import Interval
 
 __all__ = [
+    "COLUMNS",
     "NONE",
     "Cell",
     "Chapter",
-    "Datum",
     "Plot",
+    "Question",
     "Report",
     "Table",
-    "difference_cell",
-    "empty_cell",
-    "number_cell",
-    "percent",
-    "percent_interval",
-    "share_cell",
+    "figure_cell",
+    "interval_cell",
+    "number",
 ]
 
 NONE: Final = "–"
 
+COLUMNS: Final = (
+    "chapter kind quantity method model part value low high n failed missing least most spread "
+    "other p p_corrected test source"
+).split()
+"""What is said of each number. ``chapter`` is the benchmark's heading, ``kind`` what the number is
+(score, difference, cost, print, agreement), ``part`` the items it is of, empty for all; ``other``
+is the method that ``method`` is compared with, ``source`` where a printed number stands."""
 
-@dataclass(frozen=True, slots=True)
-class Datum:
-    """One figure with everything that says what it is.
-
-    ``chapter`` is the benchmark's heading, ``kind`` what the figure is (score, difference, cost,
-    size, tools, print, agreement), ``part`` the items it is of, empty for all. ``other`` is the
-    method that ``method`` is compared with, ``source`` where a printed number stands.
-    """
-
-    kind: str
-    quantity: str
-    value: float
-    method: str = ""
-    model: str = ""
-    chapter: str = ""
-    part: str = ""
-    low: float | None = None
-    high: float | None = None
-    n: int | None = None
-    of_scored: float | None = None
-    scored: int | None = None
-    unscored: int | None = None
-    failed: int | None = None
-    other: str = ""
-    p: float | None = None
-    p_corrected: float | None = None
-    test: str = ""
-    source: str = ""
+Datum = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """``text``, its ``interval``, and what is said more quietly ``beside`` it.
-
-    ``span`` is (low, mean, high) of 1, to be drawn. ``quiet`` marks a cell without content.
-    """
+    """``text`` and, more quietly, what is said ``beside`` it; ``span`` is (low, mean, high) of 1,
+    to be drawn."""
 
     text: str
-    interval: str = ""
     beside: str = ""
     span: tuple[float, float, float] | None = None
-    quiet: bool = False
-    data: tuple[Datum, ...] = ()
+    datum: Datum | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,79 +80,99 @@ class Plot:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """One item with what each method said: label, ``right``, ``wrong``, ``failed`` or ``unsure``,
+    the answer, its scores and verdicts, and texts of what it read. ``kind`` is ``split`` if the
+    methods differ, else what they all are; ``evidence`` the passages that hold the answer."""
+
+    id: str
+    text: str
+    about: str
+    golds: tuple[str, ...]
+    kind: str
+    evidence: tuple[tuple[str, str], ...]
+    answers: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Chapter:
-    """What one benchmark's runs show; ``notes`` come first."""
+    """What one benchmark's runs show: the ``headline`` sentence, notes, tables and plots, and the
+    questions one by one."""
 
     title: str
+    headline: str
     notes: tuple[str, ...]
     blocks: tuple[Table | Plot, ...]
+    questions: tuple[Question, ...] = ()
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``reading`` explains how to read its figures."""
+    """Chapters by benchmark; ``reading`` says how figures are to be read."""
 
     title: str
     chapters: tuple[Chapter, ...]
-    reading: tuple[str, ...]
-
-    def data(self) -> Iterator[Datum]:
-        """Yield every figure, in the order of the report."""
-        for chapter in self.chapters:
-            for block in chapter.blocks:
-                rows = block.rows if isinstance(block, Table) else ()
-                for datum in (each for row in rows for cell in row for each in cell.data):
-                    yield replace(datum, chapter=chapter.title)
+    reading: tuple[str, ...] = field(default=())
 
     def plots(self) -> Iterator[Plot]:
-        """Yield every plot, in the order of the report."""
         for chapter in self.chapters:
             yield from (block for block in chapter.blocks if isinstance(block, Plot))
 
-
-def percent(value: float) -> str:
-    """Show a number of 1 as one of 100, without the sign."""
-    return f"{100 * value:.1f}"
-
-
-def percent_interval(low: float, high: float) -> str:
-    return f"[{percent(low)}, {percent(high)}]"
-
-
-def empty_cell() -> Cell:
-    return Cell(NONE, quiet=True)
+    def data(self) -> Iterator[dict[str, Any]]:
+        """Yield every number with its chapter."""
+        for chapter in self.chapters:
+            for table in chapter.blocks:
+                for row in table.rows if isinstance(table, Table) else ():
+                    for cell in row:
+                        if cell.datum is not None:
+                            yield {"chapter": chapter.title, **cell.datum}
 
 
-def difference_cell(interval: Interval) -> Cell:
-    """Show a difference of two means with its sign."""
-    mean, low, high = (_with_sign(end) for end in (interval.mean, interval.low, interval.high))
-    return Cell(mean, f"[{low}, {high}]", f"n {interval.n:,}")
+def number(value: float, unit: str = "%") -> str:
+    """Write a number as readers see it: scores of 100, counts without decimals where large."""
+    if unit == "%":
+        return f"{100 * value:.1f}"
+    return (
+        f"{value:.2f}"
+        if abs(value) < 10
+        else f"{value:,.1f}"
+        if abs(value) < 1000
+        else f"{value:,.0f}"
+    )
 
 
-def share_cell(kind: str, quantity: str, share: Interval, of: Datum) -> Cell:
-    """Show a share that is not a score, with its interval and n."""
-    low, mean, high, n = share.low, share.mean, share.high, share.n
-    datum = replace(of, kind=kind, quantity=quantity, value=mean, low=low, high=high, n=n)
-    span = (low, mean, high)
-    return Cell(percent(mean), percent_interval(low, high), f"n {n:,}", span, data=(datum,))
-
-
-def number_cell(
-    kind: str,
-    quantity: str,
-    value: float | None,
-    of: Datum,
-    *,
-    n: int | None = None,
-    digits: int = 0,
+def interval_cell(
+    interval: Interval, beside: str = "", unit: str = "%", *, signed: bool = False, **datum: Any
 ) -> Cell:
-    """Show a plain number; a dash for None."""
-    if value is None:
-        return empty_cell()
-    datum = replace(of, kind=kind, quantity=quantity, value=value, n=n)
-    return Cell(f"{value:,.{digits}f}", data=(datum,))
+    """Show an interval, and keep it as a datum."""
+    text = number(interval.mean, unit)
+    if signed and interval.mean > 0:
+        text = f"+{text}"
+    ends = f"[{number(interval.low, unit)}, {number(interval.high, unit)}]"
+    parts = [ends if interval.low < interval.high else "no interval", f"n {interval.n:,}", beside]
+    span = None
+    if unit == "%" and not signed and 0 <= interval.low < interval.high <= 1:
+        span = interval.low, interval.mean, interval.high
+    values = {"value": interval.mean, "low": interval.low, "high": interval.high, "n": interval.n}
+    return Cell(text, " · ".join(filter(None, parts)), span, {**values, **datum})
 
 
-def _with_sign(value: float) -> str:
-    text = f"{100 * value:+.1f}"
-    return "0.0" if text in ("-0.0", "+0.0") else text.replace("-", "−")
+def figure_cell(figure: Figure | None, **datum: Any) -> Cell:
+    """Show a figure with its interval, n, and bounds for what is missing."""
+    if figure is None:
+        return Cell(NONE)
+    unit, beside = figure.metric.unit, []
+    if figure.failed:
+        beside.append(f"{figure.failed} failed")
+    if figure.least is not None and figure.most is not None:
+        bounds = f"{number(figure.least, unit)} to {number(figure.most, unit)}"
+        beside.append(f"{figure.missing} missing: {bounds} with them")
+    if figure.spread is not None:
+        beside.append(f"± {number(figure.spread, unit)} between repeats")
+    facts = {
+        name: getattr(figure, name) for name in ("failed", "missing", "least", "most", "spread")
+    }
+    kind = "cost" if figure.metric.kind == "cost" else "score"
+    common = {"kind": kind, "quantity": figure.metric.name, **facts, **datum}
+    return interval_cell(figure.interval, " · ".join(beside), unit, **common)

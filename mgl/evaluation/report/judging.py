@@ -10,7 +10,7 @@ judges are compared with themselves or others: they agree whatever the model is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
 
@@ -25,17 +25,10 @@ from mgl.evaluation.judges.reliability import (
     repeat_agreement,
 )
 from mgl.evaluation.records import PEOPLE, PairRecord, Record
-from mgl.evaluation.report.data import (
-    NONE,
-    Cell,
-    Datum,
-    Table,
-    difference_cell,
-    percent,
-    percent_interval,
-)
-from mgl.evaluation.report.figures import Metric
+from mgl.evaluation.report.data import NONE, Cell, Table, interval_cell, number
+from mgl.evaluation.report.frame import Frame
 from mgl.evaluation.report.runs import Group, StoredRun
+from mgl.evaluation.scorers.registry import SCORERS
 from mgl.evaluation.statistics import Interval, bootstrap_interval, wilson_interval
 
 __all__ = ["judge_table", "list_doubts"]
@@ -70,12 +63,13 @@ class _Judge:
         return bool(record.verdicts[self.seat.key].reply)
 
 
-def judge_table(group: Group, metrics: Sequence[Metric]) -> Table | None:
+def judge_table(frame: Frame) -> Table | None:
     """Show what the records say of the judges; None if there are none."""
+    group = frame.group
     judges = [one for one in _judges(group) if one.judged]
     if not judges:
         return None
-    by_rule = [each for each in metrics if each.kind == "share" and not each.judge]
+    by_rule = [one for one in frame.metrics if one in SCORERS and SCORERS[one].kind == "share"]
     rows = [row for one in judges for row in _of_judge(one, by_rule)]
     rows += [row for pair in combinations(judges, 2) for row in _compare_judges(*pair)]
     rows += _of_preferences(group)
@@ -110,7 +104,7 @@ def list_doubts(group: Group) -> Iterator[str]:
         if len(said) >= _ENOUGH and len(set(said)) == 1 and said[0] is not None:
             yield (
                 f"The scores of {judge.named} tell nothing: all {len(said):,} of its verdicts are "
-                f"the same ({percent(said[0])}%)."
+                f"the same ({number(said[0])}%)."
             )
 
 
@@ -142,15 +136,15 @@ def _labelled_records(group: Group, seat: Seat) -> list[Record]:
     )
 
 
-def _of_judge(judge: _Judge, by_rule: Sequence[Metric]) -> Iterator[tuple[Cell, ...]]:
+def _of_judge(judge: _Judge, by_rule: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
     said = [judge.score(record) for record in judge.judged]
     yield _read("readable replies, %", judge.who, said)
     yield from _with_itself(judge)
-    for metric in by_rule:
-        ruled = [record.value(metric.name) for record in judge.judged]
+    for name in by_rule:
+        ruled = [record.value(name) for record in judge.judged]
         if (found := agreement(said, ruled)) is not None:
             beside = _beside(found, "the judge is higher")
-            yield _share(f"agreement with {metric.name}, %", judge.who, found.share, beside)
+            yield _row(f"agreement with {name}, %", judge.who, found.share, beside)
     yield from _with_people(judge)
     yield from _length(
         judge.who,
@@ -176,7 +170,7 @@ def _with_itself(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
     found = repeat_agreement(times)
     if found is not None:
         beside = f"asked {len(times)} times at temperature {TEMPERATURE}; {unread} unreadable"
-        yield _share("agreement with itself, asked again, %", judge.who, found, beside)
+        yield _row("agreement with itself, asked again, %", judge.who, found, beside)
     kept = [
         fmean(score == first for score in again)
         for record, *scores in zip(records, *times, strict=True)
@@ -185,7 +179,7 @@ def _with_itself(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
     ]
     if kept:
         what = "repeats that agree with the verdict that counts, %"
-        yield _share(what, judge.who, bootstrap_interval(kept), "averaged over answers")
+        yield _row(what, judge.who, bootstrap_interval(kept), "averaged over answers")
 
 
 def _with_people(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
@@ -195,7 +189,7 @@ def _with_people(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
     found = agreement(said, people)
     if found is not None:
         beside = _beside(found, "the judge is higher")
-        yield _share("agreement with people, %", judge.who, found.share, beside)
+        yield _row("agreement with people, %", judge.who, found.share, beside)
     yield from _length(
         judge.who,
         "verdict for twice the length, by label, points",
@@ -221,10 +215,10 @@ def _of_preferences(group: Group) -> Iterator[tuple[Cell, ...]]:
         found = position_bias(forth, back)
         if found is not None:
             same = "pairs with both readable"
-            yield _share("the same preference in both orders, %", model, found.consistent, same)
+            yield _row("the same preference in both orders, %", model, found.consistent, same)
         if found is not None and found.first is not None:
             fair = "50 would be fair; 'neither' is left out"
-            yield _share("preferences for the first answer, %", model, found.first, fair)
+            yield _row("preferences for the first answer, %", model, found.first, fair)
         yield from _length(
             model,
             "preference for twice the length, points",
@@ -236,12 +230,18 @@ def _of_preferences(group: Group) -> Iterator[tuple[Cell, ...]]:
 def _by_length(own: Sequence[tuple[StoredRun, PairRecord]]) -> LengthBias | None:
     """Length bias over both answers of each pair, by how far each was preferred in both orders."""
     answers, scores, places = [], [], []
+    said = {
+        (run.name, record.method, record.item["id"]): record.answer
+        for run, _ in own
+        for record in run.records
+        if not record.repeat
+    }
     for place, (run, pair) in enumerate(own):
         forth, back = pair.forth.score, pair.back.score
         if forth is None or back is None:
             continue
         preferred = (forth + 1 - back) / 2
-        answers += [run.records[label, pair.item].answer for label in (pair.one, pair.other)]
+        answers += [said[run.name, label, pair.item] for label in (pair.one, pair.other)]
         scores += [preferred, 1 - preferred]
         places += [place, place]
     return length_bias(answers, scores, places)
@@ -264,8 +264,8 @@ def _compare_judges(one: _Judge, other: _Judge) -> Iterator[tuple[Cell, ...]]:
     if found is not None:
         beside = _beside(found, f"{one.who} is higher")
         if graded:
-            beside += f"; within {percent(_NEAR)} points"
-        yield _share(f"agreement with {other.who}, %", one.who, found.share, beside)
+            beside += f"; within {number(_NEAR)} points"
+        yield _row(f"agreement with {other.who}, %", one.who, found.share, beside)
 
 
 def _beside(found: Agreement, higher: str) -> str:
@@ -290,22 +290,17 @@ def _length(
     slope = found.slope
     none = slope.low <= 0 <= slope.high
     told = "the interval holds 0: no bias shown" if none else "0 would be fair"
-    yield _row(what, who, slope, f"{among}; {told}", difference_cell(slope))
+    yield _row(what, who, slope, f"{among}; {told}", signed=True)
 
 
 def _read(what: str, judge: str, said: Sequence[float | None]) -> tuple[Cell, ...]:
     unread = said.count(None)
     read = wilson_interval(len(said) - unread, len(said))
-    return _share(what, judge, read, f"{unread} unreadable")
+    return _row(what, judge, read, f"{unread} unreadable")
 
 
-def _share(what: str, judge: str, found: Interval, beside: str) -> tuple[Cell, ...]:
-    ends = percent_interval(found.low, found.high)
-    return _row(what, judge, found, beside, Cell(percent(found.mean), ends, f"n {found.n:,}"))
-
-
-def _row(what: str, judge: str, found: Interval, beside: str, shown: Cell) -> tuple[Cell, ...]:
-    datum = Datum(
-        "agreement", what, found.mean, method=judge, low=found.low, high=found.high, n=found.n
-    )
-    return Cell(judge), Cell(what), replace(shown, data=(datum,)), Cell(beside)
+def _row(
+    what: str, judge: str, found: Interval, beside: str, *, signed: bool = False
+) -> tuple[Cell, ...]:
+    cell = interval_cell(found, signed=signed, kind="agreement", quantity=what, method=judge)
+    return Cell(judge), Cell(what), cell, Cell(beside)

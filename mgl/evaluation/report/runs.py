@@ -9,16 +9,17 @@ same way; the others are shown apart, with the reason.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from mgl.errors import InputError
-from mgl.evaluation.records import BuildRecord, JsonLines, PairRecord, Record
-from mgl.evaluation.runs.folder import KEPT, RunFolder
+from mgl.evaluation.records import BuildRecord, PairRecord, Record
+from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import Manifest, Method
+from mgl.evaluation.runs.runner import list_keys
 
 __all__ = ["Group", "Series", "StoredRun", "group_runs", "read_run"]
 
@@ -30,12 +31,25 @@ class StoredRun:
 
     name: str
     manifest: Manifest
-    records: Mapping[tuple[str, str], Record]
+    records: Sequence[Record]
     builds: Sequence[BuildRecord]
-    seconds: Sequence[Mapping[str, Any]]
-    labelled: Sequence[Record] = ()
-    pairs: Sequence[PairRecord] = ()
+    labelled: Sequence[Record]
+    pairs: Sequence[PairRecord]
     notes: tuple[str, ...] = ()
+
+    @property
+    def wall_seconds(self) -> float:
+        """The wall time of all its processes; of one that was killed, until its last record."""
+        sessions = self.manifest.sessions
+        starts = [_seconds(session.started) for session in sessions]
+        ends = [_seconds(session.ended) for session in sessions]
+        every: list[Record | BuildRecord] = [*self.records, *self.builds]
+        took = [each.took.get("at", 0.0) for each in every]
+        total = 0.0
+        for start, end, after in zip(starts, ends, [*starts[1:], float("inf")], strict=True):
+            total += max((end or max((at for at in took if start <= at < after), default=start))
+                         - start, 0.0)  # fmt: skip
+        return total
 
 
 @dataclass(frozen=True)
@@ -43,18 +57,16 @@ class Series:
     """One method of one run: ``label`` is unique in its group; ``records`` are in item order."""
 
     label: str
-    run: str
+    run: StoredRun
     method: Method
-    embedder: str
-    reranker: str
-    questions: str
     records: Sequence[Record]
     builds: Sequence[BuildRecord]
-    seconds: Sequence[Mapping[str, Any]]
 
-    @cached_property
-    def by_item(self) -> Mapping[str, Record]:
-        return {record.item["id"]: record for record in self.records}
+    @property
+    def retrieval(self) -> tuple[str, str]:
+        """Its embedder and reranker."""
+        facts = self.run.manifest.models[self.method.model]
+        return facts.embedder, facts.reranker
 
 
 @dataclass(frozen=True)
@@ -75,29 +87,27 @@ class Group:
 
 def read_run(path: Path) -> StoredRun:
     """Read a run's folder; InputError if it is not a run, or a file of it is another's."""
-    manifest, folder = Manifest.read(path), RunFolder(path)
-    labels = {method.label for method in manifest.methods}
-    items = set(manifest.dataset.items)
-    known = {
-        key: record
-        for key, record in folder.records.items()
-        if key[0] in labels and key[1] in items
-    }
-    pairs = [
-        pair
-        for pair in folder.pairs.values()
-        if {(pair.one, pair.item), (pair.other, pair.item)} <= known.keys()
-    ]
-    name = path.resolve().name
+    manifest, log = Manifest.read(path), RunFolder(path).log
+    keys = list_keys(manifest)
+    known = [log.answers[key] for key in keys if key in log.answers]
+    name, labels = path.resolve().name, {method.label for method in manifest.methods}
+    notes = [f"{name}: {note}" for note in manifest.dataset.notes]
+    if len(known) < len(keys) or manifest.ended is None:
+        notes.append(
+            f"{name} is not finished: it has {len(known)} of {len(keys)} answers, and its figures "
+            f"are of these alone (mgl eval resume {path})"
+        )
+    if ignored := len(log.answers) - len(known):
+        notes.append(f"{name}: {ignored} records of no method or item of the run are ignored")
+    notes += [f"{name}: {model} judged answers of its own" for model in manifest.self_judged]
     return StoredRun(
         name,
         manifest,
         known,
-        [one for one in folder.builds.values() if one.method in labels],
-        JsonLines(path / "seconds.jsonl").rows,
-        list(folder.labelled.values()),
-        pairs,
-        tuple(_note(name, manifest, len(known), len(folder.records), path)),
+        [one for one in log.builds.values() if one.method in labels],
+        list(log.labelled.values()),
+        [pair for pair in log.pairs.values() if {pair.one, pair.other} <= labels],
+        tuple(notes),
     )
 
 
@@ -125,7 +135,7 @@ def _traits(manifest: Manifest) -> dict[str, Any]:
         "parameters": json.dumps(manifest.dataset.made_with, sort_keys=True),
         "items": frozenset(manifest.dataset.items),
         "scorers": manifest.scorers,
-        "judge": (manifest.judge, manifest.judge_model),
+        "judge": tuple((one.judge, one.model) for one in manifest.judged_by[:1]),
     }
 
 
@@ -148,32 +158,14 @@ def _group(own: Sequence[StoredRun], everyone: Sequence[Sequence[StoredRun]]) ->
 
 
 def _series(run: StoredRun, method: Method, unique: bool) -> Series:
-    keys = [(method.label, item) for item in run.manifest.dataset.items]
     return Series(
-        label=method.label if unique else f"{method.label} ({run.name})",
-        run=run.name,
-        method=method,
-        embedder=run.manifest.models[method.model].embedder,
-        reranker=run.manifest.models[method.model].reranker,
-        questions=run.manifest.arguments.questions,
-        records=[run.records[key] for key in keys if key in run.records],
-        builds=[one for one in run.builds if one.method == method.label],
-        seconds=[row for row in run.seconds if row.get("method") == method.label],
+        method.label if unique else f"{method.label} ({run.name})",
+        run,
+        method,
+        [record for record in run.records if record.method == method.label],
+        [one for one in run.builds if one.method == method.label],
     )
 
 
-def _note(name: str, manifest: Manifest, known: int, found: int, path: Path) -> list[str]:
-    notes = [f"{name}: {note}" for note in manifest.dataset.notes]
-    of = len(manifest.methods) * len(manifest.dataset.items)
-    if known < of or manifest.ended is None:
-        notes.append(
-            f"{name} is not finished: it has {known} of {of} answers, and its figures are of these "
-            f"alone (mgl eval resume {path})"
-        )
-    if found > known:
-        notes.append(f"{name}: {found - known} records of no method or item of the run are ignored")
-    for file, kind in KEPT.items():
-        names = {field for row in JsonLines(path / file).rows for field in row}
-        if unknown := sorted(names - {each.name for each in fields(kind)}):
-            notes.append(f"{name}: fields of {file} are unknown and ignored: {', '.join(unknown)}")
-    return notes
+def _seconds(time: str | None) -> float:
+    return 0.0 if time is None else datetime.fromisoformat(time).timestamp()

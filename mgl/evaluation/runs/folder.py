@@ -1,15 +1,9 @@
 """The folder of a run: its manifest, its records, and the stores of memories at work.
 
-    DIR/manifest.json   what was asked for and what it was made with
-    DIR/records.jsonl   one line per item and method
-    DIR/builds.jsonl    one line per memory that several items share
-    DIR/labelled.jsonl  one line per answer that people have judged, with the judges' verdicts
-    DIR/pairs.jsonl     one line per pair of answers and judging model that compared them
-    DIR/seconds.jsonl   how long each took; never compared
-    DIR/work/           one store per memory, removed when no longer needed
-
-During a run lines are in the order of arrival, and the later of two with one key counts. A complete
-run has all but the seconds rewritten in the order of methods and items.
+DIR/manifest.json   what was asked for and what it was made with
+DIR/records.jsonl   what came of it (mgl.evaluation.records); appended to, never rewritten
+DIR/calls.sqlite    the calls that it used, if it was packed
+DIR/work/           one store per memory, removed when no longer needed
 """
 
 from __future__ import annotations
@@ -17,95 +11,31 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Final
 
 from mgl.errors import UsageError
-from mgl.evaluation.records import (
-    BuildRecord,
-    JsonLines,
-    PairRecord,
-    Record,
-    scratch_path,
-)
+from mgl.evaluation.records import Record, RunLog, scratch_path
 from mgl.evaluation.runs.manifest import MANIFEST
 from mgl.models.files import hold_lock
 
-__all__ = ["KEPT", "Key", "PairKey", "RunFolder", "Score", "Summary", "Table", "summarize"]
+__all__ = ["PACKED", "RECORDS", "RunFolder", "Summary", "Tally", "summarize", "tally"]
 
-Key = tuple[str, str]
-"""The label of a method, and the id of an item or the name of a source."""
-
-PairKey = tuple[str, str, str, str]
-"""The id of an item, the labels of two methods, and the profile of the judging model."""
-
-KEPT: Final[Mapping[str, type]] = {
-    "records.jsonl": Record,
-    "builds.jsonl": BuildRecord,
-    "labelled.jsonl": Record,
-    "pairs.jsonl": PairRecord,
-}
-"""What a replay must give again, byte for byte: each file, and what its lines are."""
-
-_LOCK = ".lock"
-KeyT = TypeVar("KeyT")
-RowT = TypeVar("RowT", Record, BuildRecord, PairRecord)
-
-
-class Table(dict[KeyT, RowT]):
-    """One file of a run as records by key, the later of two with one key counting."""
-
-    def __init__(self, path: Path, key: Callable[[RowT], KeyT]) -> None:
-        """InputError, with the line, if the file holds something else."""
-        super().__init__()
-        self._lines = JsonLines(path)
-        self._key: Callable[[RowT], KeyT] = key
-        adapter: TypeAdapter[RowT] = TypeAdapter(KEPT[path.name])
-        for number, row in enumerate(self._lines.rows, start=1):
-            try:
-                record = adapter.validate_python(row)
-            except ValidationError as error:
-                raise self._lines.fault(number) from error
-            self[key(record)] = record
-
-    def add(self, record: RowT) -> None:
-        """Keep a record, in the file too."""
-        self._lines.add(asdict(record))
-        self[self._key(record)] = record
-
-    def rewrite(self, keys: Iterable[KeyT] | None = None) -> None:
-        """Write the records of these keys in this order, all of them by default. A file that never
-        held a line is not created."""
-        rows = [asdict(self[key]) for key in (self if keys is None else keys)]
-        if rows or self._lines.rows:
-            self._lines.rewrite(rows)
+RECORDS: Final = "records.jsonl"
+PACKED: Final = "calls.sqlite"
+_LOCK: Final = ".lock"
 
 
 class RunFolder:
-    """The tables of a run: ``records`` and ``builds`` by method and item or source, ``labelled`` by
-    the id of the answer, ``pairs`` by item, methods and model."""
+    """A run's folder and its ``log``."""
 
     def __init__(self, path: Path) -> None:
-        """InputError, with the line, if a file holds something else."""
+        """InputError, with the line, if the records are another's."""
         self.path = path
-        self.records: Table[Key, Record] = Table(
-            path / "records.jsonl", lambda one: (one.method, one.item["id"])
-        )
-        self.builds: Table[Key, BuildRecord] = Table(
-            path / "builds.jsonl", lambda one: (one.method, one.source)
-        )
-        self.labelled: Table[str, Record] = Table(
-            path / "labelled.jsonl", lambda one: str(one.item["id"])
-        )
-        self.pairs: Table[PairKey, PairRecord] = Table(
-            path / "pairs.jsonl", lambda one: (one.item, one.one, one.other, one.model)
-        )
-        self._seconds = JsonLines(path / "seconds.jsonl")
+        self.log = RunLog(path / RECORDS)
 
     @classmethod
     def create(cls, path: Path) -> RunFolder:
@@ -139,27 +69,9 @@ class RunFolder:
         with hold_lock(self.path / _LOCK, refuse):
             yield
 
-    def add_seconds(self, row: Mapping[str, Any]) -> None:
-        self._seconds.add(row)
-
-    def drop_failures(self) -> tuple[int, int]:
-        """Forget failed items, and verdicts that judges failed to give; return how many of each."""
-        failed = [key for key, record in self.records.items() if record.outcome == "failed"]
-        for key in failed:
-            del self.records[key]
-        for key in [key for key, record in self.builds.items() if record.reason]:
-            del self.builds[key]
-        verdicts = _drop_verdicts(self.records) + _drop_verdicts(self.labelled)
-        pairs = [key for key, one in self.pairs.items() if one.forth.failed or one.back.failed]
-        for pair in pairs:
-            del self.pairs[pair]
-        for table in (self.records, self.builds, self.labelled, self.pairs):
-            table.rewrite()
-        return len(failed), verdicts + len(pairs)
-
-    def store_path(self, kind: str, key: Key) -> Path:
+    def store_path(self, kind: str, *key: object) -> Path:
         """Where the store of a build or an item lies while it is needed."""
-        name = hashlib.sha256("\0".join((kind, *key)).encode()).hexdigest()[:16]
+        name = hashlib.sha256("\0".join((kind, *map(str, key))).encode()).hexdigest()[:16]
         folder = self.path / "work"
         folder.mkdir(exist_ok=True)
         return folder / f"{kind}-{name}.sqlite"
@@ -168,60 +80,56 @@ class RunFolder:
         shutil.rmtree(self.path / "work", ignore_errors=True)
 
 
-def _drop_verdicts(records: dict[Any, Record]) -> int:
-    dropped = 0
-    for key, record in records.items():
-        given = {seat: verdict for seat, verdict in record.verdicts.items() if not verdict.failed}
-        dropped += len(record.verdicts) - len(given)
-        records[key] = replace(record, verdicts=given)
-    return dropped
-
-
 @dataclass(frozen=True, slots=True)
-class Score:
-    """The mean over all items that can have the score (None if the method has none), and over the
-    ``n`` that have it (None if none does)."""
+class Tally:
+    """A score over ``n`` items: ``mean`` over those that have it and the ``failed`` ones, which
+    count 0. ``missing`` were answered but lack it (an unreadable verdict, a reply that does not
+    answer): they are left out, and ``least`` and ``most`` are the mean were they all wrong, or all
+    right."""
 
-    mean: float | None
-    of_scored: float | None
     n: int
+    failed: int
+    missing: int
+    mean: float
+    least: float
+    most: float
+
+
+def tally(name: str, records: Iterable[Record]) -> Tally | None:
+    """Average a score over the items that can have it; None if no item has a value.
+
+    Recall of evidence is over the items whose evidence the benchmark names.
+    """
+    able = [record for record in records if record.counts_for(name)]
+    known = [value for record in able if (value := record.value(name)) is not None]
+    failed = sum(record.failed for record in able)
+    counted = len(known) + failed
+    if not counted:
+        return None
+    total, n = sum(known), len(able)
+    missing = n - counted
+    return Tally(n, failed, missing, total / counted, total / n, (total + missing) / n)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One method: how many items it had, their outcomes, and its scores by name."""
+    """One method: how many answers it gave, their outcomes, and its scores by name."""
 
     method: str
     items: int
-    scored: int
     unscored: int
     failed: int
-    scores: Mapping[str, Score] = field(default_factory=dict)
+    scores: Mapping[str, Tally | None]
 
 
 def summarize(
     records: Collection[Record], methods: Sequence[str], names: Sequence[str]
 ) -> list[Summary]:
-    """Summarize each method by these scorers and judges.
-
-    Failed and unscored items count 0 in a mean. Recall of evidence is over the items whose evidence
-    the benchmark names, and a method that retrieves nothing has none.
-    """
+    """Summarize each method by these scorers and judges."""
     found = []
     for method in methods:
         own = [record for record in records if record.method == method]
         outcomes = Counter(record.outcome for record in own)
-        scores = {name: _mean_score(name, own) for name in names} if own else {}
-        counts = (outcomes["scored"], outcomes["unscored"], outcomes["failed"])
-        found.append(Summary(method, len(own), *counts, scores))
+        scores = {name: tally(name, own) for name in names}
+        found.append(Summary(method, len(own), outcomes["unscored"], outcomes["failed"], scores))
     return found
-
-
-def _mean_score(name: str, records: Sequence[Record]) -> Score:
-    able = [record for record in records if record.has_place_for(name)]
-    values = [value for record in able if (value := record.value(name)) is not None]
-    answered = any(record.outcome != "failed" for record in able)
-    if not able or (answered and not values and name.startswith("evidence_")):
-        return Score(None, None, 0)
-    total = sum(values)
-    return Score(total / len(able), total / len(values) if values else None, len(values))

@@ -1,14 +1,14 @@
-"""What can be done with a run: start, resume, retry, verify, replay.
+"""What can be done with a run: start, resume, retry, verify, replay, pack.
 
     >>> plan = plan_run(arguments, open_model)                                     # doctest: +SKIP
     >>> start_run(plan, Path("runs/locomo"), Execution(open_model, observer))      # doctest: +SKIP
     >>> verify_run(Path("runs/locomo"))                                            # doctest: +SKIP
-    [Difference(method='turns', item='conv-30/q4', what='f1_squad', recorded='1.0', found='0.5')]
+    [Difference(name='turns: conv-30/q4', what='f1_squad', recorded='1.0', found='0.5')]
 
 Verifying computes every score again from the records; no dataset is needed. Replaying makes the run
 again from the log of its calls, without a model, and must give the same bytes: time-outs and
 refusals are in the log, too. Only an item with a failed call may differ, if the same call was
-answered for another.
+answered for another. A packed run has the calls that a replay needs in its own folder.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from mgl import registry
 from mgl.errors import InputError, MglError, ResourceError, UsageError
 from mgl.evaluation.judges.judging import JUDGES
-from mgl.evaluation.records import JsonLines, Record, item_from_json
-from mgl.evaluation.runs.folder import KEPT, RunFolder
+from mgl.evaluation.records import Record, item_from_json
+from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import Manifest, Session, utc_now
 from mgl.evaluation.runs.plan import Plan
 from mgl.evaluation.runs.provenance import (
@@ -32,7 +32,13 @@ from mgl.evaluation.runs.provenance import (
     find_prompts,
     installed_packages,
 )
-from mgl.evaluation.runs.runner import Execution, Runner, missing_bertscores, pairs_to_compare
+from mgl.evaluation.runs.runner import (
+    Execution,
+    Runner,
+    list_keys,
+    missing_bertscores,
+    pairs_to_compare,
+)
 from mgl.evaluation.runs.units import grade, missing_seats
 from mgl.evaluation.scorers.bertscore import bertscore_names, bertscores, bertscores_among
 from mgl.llm.engines.recorded import FAILURES
@@ -44,7 +50,6 @@ __all__ = [
     "Replay",
     "replay_run",
     "resume_run",
-    "retry_run",
     "start_run",
     "verify_run",
 ]
@@ -52,7 +57,7 @@ __all__ = [
 TOLERANCE: Final = 1e-4
 """How far a BERTScore may be off on another machine, which rounds in another order."""
 
-_FAILED = tuple(kind.__name__ for kind in FAILURES.values())
+_FAILED: Final = tuple(kind.__name__.encode() for kind in FAILURES.values())
 
 
 def start_run(plan: Plan, path: Path, execution: Execution) -> Manifest:
@@ -69,34 +74,25 @@ def start_run(plan: Plan, path: Path, execution: Execution) -> Manifest:
 def resume_run(plan: Plan, path: Path, execution: Execution) -> Manifest:
     """Do what is left of a run, nothing if it is complete; errors as ``start_run``.
 
-    Other code than the last session's is noted. Other prompts are a UsageError: half of the run
-    would be made with each.
+    With ``execution.retry`` failed items and verdicts that judges failed to give are tried again;
+    an unusable reply is in the log of calls and is not. Other code than the last session's is
+    noted. Other prompts are a UsageError: half of the run would be made with each.
     """
-    return _continue(plan, path, execution, retry=False)
-
-
-def retry_run(plan: Plan, path: Path, execution: Execution) -> Manifest:
-    """Resume a run, trying again what failed and verdicts that judges failed to give.
-
-    An unusable reply is in the log of calls and is not asked for again.
-    """
-    return _continue(plan, path, execution, retry=True)
-
-
-def _continue(plan: Plan, path: Path, execution: Execution, *, retry: bool) -> Manifest:
-    folder, observer = RunFolder(path), execution.observer
-    with folder.lock():
+    with RunFolder(path).lock():
+        folder = RunFolder(path)
         plan = replace(plan, manifest=plan.manifest.with_sessions_of(path))
         last = plan.manifest.sessions[-1] if plan.manifest.sessions else None
         if last is not None and describe_code() != last.code:
-            observer.note(f"the last session of this run was made with other code: {last.code}")
-        if plan.manifest.ended is not None and not retry:
+            execution.observer.note(
+                f"the last session of this run was made with other code: {last.code}"
+            )
+        if plan.manifest.ended is not None and not execution.retry:
             return plan.manifest
         if last is not None:
             _refuse_other_prompts(last, find_prompts(_parts_with_prompts(plan)))
-        if retry:
-            items, verdicts = folder.drop_failures()
-            observer.note(f"retrying {items} failed items and {verdicts} verdicts")
+        if execution.retry:
+            failed = sum(record.failed for record in folder.log.answers.values())
+            execution.observer.note(f"retrying {failed} failed items")
         return _run_session(plan, folder, execution)
 
 
@@ -131,7 +127,8 @@ def _run_session(plan: Plan, folder: RunFolder, execution: Execution) -> Manifes
     before = plan.manifest.sessions
     manifest = plan.manifest.model_copy(update={"sessions": (*before, session), "ended": None})
     manifest.write(folder.path)
-    resume = f"then resume with `mgl eval resume {folder.path}`"
+    command = "retry" if execution.retry else "resume"
+    resume = f"then continue with `mgl eval {command} {folder.path}`"
     try:
         Runner(plan, folder, execution).run()
     except MglError as error:
@@ -153,10 +150,9 @@ def _run_session(plan: Plan, folder: RunFolder, execution: Execution) -> Manifes
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a record says of a score or its outcome, and what was found instead."""
+    """What a record (``method: item``) says of a score, and what was found instead."""
 
-    method: str
-    item: str
+    name: str
     what: str
     recorded: str
     found: str
@@ -175,43 +171,45 @@ def verify_run(path: Path, match: TokenMatcher | None = None) -> list[Difference
             f"the run has {', '.join(own) or 'no BERTScore'}, not those of {match.model_id}",
             hint="give the model of the run",
         )
-    found = list(_verify_keys(manifest, folder))
-    for (method, item), record in folder.records.items():
-        found += (Difference(method, item, *one) for one in _verify_record(manifest, record))
+    found = [Difference(*each) for each in _find_missing(manifest, folder)]
+    for record in folder.log.answers.values():
+        name = _name(record)
+        found += [Difference(name, *each) for each in _verify_record(manifest, record)]
         if match is not None:
-            found += (Difference(method, item, *one) for one in _verify_bertscores(record, match))
+            found += [Difference(name, *each) for each in _verify_bertscores(record, match)]
     return found
 
 
-def _verify_keys(manifest: Manifest, folder: RunFolder) -> Iterator[Difference]:
+def _name(record: Record) -> str:
+    method, item, repeat = record.key
+    return f"{method}: {item}" + (f" ({repeat})" if repeat else "")
+
+
+def _find_missing(manifest: Manifest, folder: RunFolder) -> Iterator[tuple[str, str, str, str]]:
     """What a complete run lacks, and records that belong to none of its items."""
-    keys = {(m.label, item) for m in manifest.methods for item in manifest.dataset.items}
-    if manifest.ended is not None:
-        for method, item in sorted(keys - folder.records.keys()):
-            yield Difference(method, item, "record", "none", "an item of the run")
-        for item, one, other, model in pairs_to_compare(manifest, folder.records):
-            if (item, one, other, model) not in folder.pairs:
-                yield Difference(
-                    f"{one} beside {other}", item, f"preference of {model}", "none", "due"
-                )
-        once = [seat for seat in manifest.panel if not seat.repeat]
-        for name, record in folder.labelled.items():
-            for seat in missing_seats(record, once):
-                yield Difference(record.method, name, f"verdict of {seat.key}", "none", "due")
-    for method, item in sorted(folder.records.keys() - keys):
-        yield Difference(method, item, "record", "one", "no item of the run")
+    log, keys = folder.log, list_keys(manifest)
+    for key in sorted(log.answers.keys() - set(keys)):
+        yield _name(log.answers[key]), "record", "one", "no item of the run"
+    if manifest.ended is None:
+        return
+    for method, item, repeat in keys:
+        if (method, item, repeat) not in log.answers:
+            yield f"{method}: {item}", "record", "none", "an item of the run"
+    for item, one, other, model in pairs_to_compare(manifest, log.answers):
+        if (item, one, other, model) not in log.pairs:
+            yield f"{one} beside {other}: {item}", f"preference of {model}", "none", "due"
+    once = [seat for seat in manifest.panel if not seat.repeat]
+    for record in log.labelled.values():
+        for seat in missing_seats(record, once):
+            yield _name(record), f"verdict of {seat.key}", "none", "due"
 
 
 def _verify_record(manifest: Manifest, record: Record) -> Iterator[tuple[str, str, str]]:
-    again = grade(record, manifest)
-    for name in sorted({*record.scores, *again.scores}):
-        recorded, computed = record.scores.get(name), again.scores.get(name)
+    again = {} if record.failed else grade(record, manifest.scorers).scores
+    for name in sorted({*record.scores, *again}):
+        recorded, computed = record.scores.get(name), again.get(name)
         if recorded != computed:
             yield name, str(recorded), str(computed)
-    if record.outcome == "failed" and record.scores:
-        yield "outcome", "failed", "scores of an answer"
-    if record.outcome != again.outcome:
-        yield "outcome", record.outcome, again.outcome
     if manifest.ended is not None:
         for seat in missing_seats(record, manifest.panel):
             yield f"verdict of {seat.key}", "none", "due"
@@ -220,7 +218,7 @@ def _verify_record(manifest: Manifest, record: Record) -> Iterator[tuple[str, st
 
 
 def _verify_bertscores(record: Record, match: TokenMatcher) -> Iterator[tuple[str, str, str]]:
-    if record.outcome == "failed":
+    if record.failed:
         return
     scores = bertscores(match, record.answer, item_from_json(record.item).golds)
     for name, value in scores.items():
@@ -234,10 +232,10 @@ def _verify_bertscores(record: Record, match: TokenMatcher) -> Iterator[tuple[st
 
 @dataclass(frozen=True)
 class Replay:
-    """``differing`` are items and builds (``method: id``) whose lines are not the same, except
-    those in ``exempt``; ``lines`` is how many were compared."""
+    """``differing`` are items, builds and pairs whose records are not the same, except those in
+    ``exempt``, which have a failed call; ``records`` is how many were compared."""
 
-    lines: int
+    records: int
     differing: tuple[str, ...]
     exempt: tuple[str, ...]
 
@@ -251,50 +249,15 @@ def replay_run(plan: Plan, path: Path, execution: Execution) -> Replay:
         raise InputError(
             f"the run in {path} is not complete", hint=f"complete it: `mgl eval resume {path}`"
         )
+    before = RunFolder(path).log.lines()
     with tempfile.TemporaryDirectory(prefix="mgl-replay-") as scratch:
-        Runner(plan, RunFolder(Path(scratch)), execution).run()
-        found = [_compare_files(path / name, Path(scratch) / name) for name in KEPT]
-    return Replay(
-        sum(one.lines for one in found),
-        tuple(name for one in found for name in one.differing),
-        tuple(name for one in found for name in one.exempt),
-    )
-
-
-def _compare_files(recorded: Path, made: Path) -> Replay:
-    before, after = _read_lines(recorded), _read_lines(made)
-    failed = {key for key, (reason, _) in before.items() if any(kind in reason for kind in _FAILED)}
-    differing = [key for key in {**before, **after} if before.get(key) != after.get(key)]
-    if not differing and _read_bytes(recorded) != _read_bytes(made):
-        differing = [f"the order of {recorded.name}"]
+        again = RunFolder(Path(scratch))
+        Runner(plan, again, execution).run()
+        after = again.log.lines()
+    differing = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    failed = {name for name in differing if any(kind in before.get(name, b"") for kind in _FAILED)}
     return Replay(
         len(before),
-        tuple(key for key in differing if key not in failed),
-        tuple(key for key in differing if key in failed),
+        tuple(name for name in differing if name not in failed),
+        tuple(name for name in differing if name in failed),
     )
-
-
-def _read_lines(path: Path) -> dict[str, tuple[str, bytes]]:
-    """The reasons and the bytes of each line, by the item that it records."""
-    lines = _read_bytes(path).split(b"\n")
-    return {
-        _name(row): (" ".join(_reasons(row)), line)
-        for row, line in zip(JsonLines(path).rows, lines, strict=False)
-    }
-
-
-def _read_bytes(path: Path) -> bytes:
-    return path.read_bytes() if path.exists() else b""
-
-
-def _name(row: Mapping[str, Any]) -> str:
-    """``method: id`` of an item or a build; of a pair both methods, and the model."""
-    if "forth" in row:
-        return f"{row['one']} beside {row['other']}, by {row['model']}: {row['item']}"
-    return f"{row['method']}: {row['source'] if 'source' in row else row['item']['id']}"
-
-
-def _reasons(row: Mapping[str, Any]) -> Iterator[str]:
-    orders = [row[order] for order in ("forth", "back") if order in row]
-    yield row.get("reason", "")
-    yield from (verdict["reason"] for verdict in (*row.get("verdicts", {}).values(), *orders))

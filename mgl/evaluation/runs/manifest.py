@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mgl.errors import InputError
 from mgl.evaluation.judges.panel import Seat, seat_panel
@@ -24,9 +24,9 @@ __all__ = [
     "Arguments",
     "DatasetFacts",
     "ExecutorName",
+    "JudgedBy",
     "Manifest",
     "Method",
-    "OtherJudge",
     "Session",
     "utc_now",
 ]
@@ -45,9 +45,10 @@ class Arguments(_Strict):
     """What was asked for, as it was written; ``data`` is None for a generated dataset.
 
     ``questions`` says what a question-aware memory is built for: each question by itself, or all of
-    a source at once. A judge is PROFILE or JUDGE=PROFILE, BERTScore's model MODEL or MODEL:LAYER.
-    ``judge_labels`` is a file of answers that people have judged; ``judge_pairs`` is how many pairs
-    of answers are compared.
+    a source at once; ``repeats`` how often each is asked. ``scorers`` are asked for besides the
+    benchmark's own, and ``headline`` is the score or judge that methods are compared by. A judge is
+    PROFILE or JUDGE=PROFILE, BERTScore's model MODEL or MODEL:LAYER. ``judge_labels`` is a file of
+    answers that people have judged; ``judge_pairs`` is how many pairs of answers are compared.
     """
 
     benchmark: str
@@ -61,8 +62,10 @@ class Arguments(_Strict):
     categories: tuple[str, ...] = ()
     labels: Mapping[str, str] = {}
     questions: Literal["each", "all"] = "each"
-    judge: str | None = None
-    other_judges: tuple[str, ...] = ()
+    repeats: int = Field(1, ge=1)
+    scorers: tuple[str, ...] = ()
+    headline: str | None = None
+    judges: tuple[str, ...] = ()
     judge_repeats: int = 0
     judge_labels: Path | None = None
     judge_pairs: int = 0
@@ -83,8 +86,8 @@ class Method:
     config: Mapping[str, Any]
 
 
-class OtherJudge(_Strict):
-    """A judge besides the first, and the profile of its model."""
+class JudgedBy(_Strict):
+    """A judge, and the profile of its model."""
 
     judge: str
     model: str
@@ -117,17 +120,16 @@ class Session(_Strict):
 
 
 class Manifest(_Strict):
-    """``judge`` is the first judge and ``judge_model`` the profile of its model; ``models`` has the
-    facts of every profile, judges' too. ``labels_sha256`` is of the file of labelled answers.
-    ``ended`` is when the run was complete.
+    """``headline`` is the scorer, or the key of the verdict, that methods are compared by. The
+    first of ``judged_by`` gives the score; ``models`` has the facts of every profile, judges' too.
+    ``labels_sha256`` is of the file of labelled answers. ``ended`` is when the run was complete.
     """
 
     arguments: Arguments
     reads: Literal["document", "conversation"]
     scorers: tuple[str, ...]
-    judge: str | None
-    judge_model: str | None
-    other_judges: tuple[OtherJudge, ...] = ()
+    headline: str
+    judged_by: tuple[JudgedBy, ...] = ()
     labels_sha256: str | None = None
     methods: tuple[Method, ...]
     models: Mapping[str, ModelFacts]
@@ -139,9 +141,15 @@ class Manifest(_Strict):
     @property
     def panel(self) -> tuple[Seat, ...]:
         """Every verdict that is asked for on an answer."""
-        others = [(one.judge, one.model) for one in self.other_judges]
-        repeats = self.arguments.judge_repeats
-        return seat_panel(self.judge, self.judge_model, others, repeats=repeats)
+        if not self.judged_by:
+            return ()
+        (judge, model), *others = [(one.judge, one.model) for one in self.judged_by]
+        return seat_panel(judge, model, others, repeats=self.arguments.judge_repeats)
+
+    @property
+    def self_judged(self) -> list[str]:
+        """The models that judge answers of their own."""
+        return sorted({one.model for one in self.judged_by} & {one.model for one in self.methods})
 
     @property
     def judges(self) -> tuple[str, ...]:

@@ -19,15 +19,16 @@ from typing import Any
 from mgl import registry
 from mgl.benchmarks.base import Benchmark, Dataset, Item
 from mgl.benchmarks.drawing import sample, select
+from mgl.benchmarks.files import find_data
 from mgl.errors import InputError, UsageError
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.judges.panel import LabelledAnswer, LabelledSet, read_labelled
 from mgl.evaluation.runs.manifest import (
     Arguments,
     DatasetFacts,
+    JudgedBy,
     Manifest,
     Method,
-    OtherJudge,
     utc_now,
 )
 from mgl.evaluation.runs.units import OpenModel
@@ -37,7 +38,7 @@ from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind
 from mgl.memories.options import configured, read_settings
 
-__all__ = ["Plan", "is_generated", "list_methods", "plan_run", "reopen_plan"]
+__all__ = ["Plan", "is_generated", "list_methods", "plan_run", "reopen_plan", "take_items"]
 
 
 @dataclass(frozen=True)
@@ -69,22 +70,20 @@ def plan_run(arguments: Arguments, open_model: OpenModel) -> Plan:
         of_benchmark=() if made_with is None else _spellings(benchmark, made_with),
     )
     _check_sources(benchmark, methods)
-    find_scorers(benchmark.scorers)
-    bertscores = _find_bertscores(arguments, open_model)
+    scorers = tuple(dict.fromkeys((*benchmark.scorers, *arguments.scorers)))
+    find_scorers(scorers)
     judges = _find_judges(arguments, benchmark)
     for _, name in judges:
         models.setdefault(name, _model_facts(name, open_model))
     labelled = _read_labelled(arguments)
-    judge, judge_model = judges[0] if judges else (None, None)
     dataset = _read_dataset(benchmark, arguments, made_with, open_model)
-    items = _take_items(arguments, dataset)
+    items = take_items(arguments, dataset)
     manifest = Manifest(
         arguments=arguments,
         reads=benchmark.reads,
-        scorers=(*benchmark.scorers, *bertscores),
-        judge=judge,
-        judge_model=judge_model,
-        other_judges=tuple(OtherJudge(judge=name, model=by) for name, by in judges[1:]),
+        scorers=(*scorers, *_find_bertscores(arguments, open_model)),
+        headline="",
+        judged_by=tuple(JudgedBy(judge=name, model=by) for name, by in judges),
         labels_sha256=labelled.sha256,
         methods=tuple(methods),
         models=models,
@@ -97,30 +96,50 @@ def plan_run(arguments: Arguments, open_model: OpenModel) -> Plan:
         ),
         started=utc_now(),
     )
+    headline = _find_headline(manifest)
+    manifest = manifest.model_copy(update={"headline": headline})
     return Plan(manifest, dataset, tuple(items), labelled.answers)
 
 
+def _find_headline(manifest: Manifest) -> str:
+    """What methods are compared by: what was asked for, else the first judge or scorer."""
+    known = (*manifest.judges, *manifest.scorers)
+    keys = {seat.judge: seat.key for seat in reversed(manifest.panel) if not seat.repeat}
+    wanted = manifest.arguments.headline
+    wanted = keys.get(wanted or "", wanted)
+    if not known or wanted not in (None, *known):
+        raise UsageError(
+            f"this run has no score {wanted!r} to compare by", hint=f"it has {', '.join(known)}"
+        )
+    return wanted or known[0]
+
+
 def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = None) -> Plan:
-    """Plan what a run does that was started before; ``data`` is where its files lie if they moved.
+    """Plan what a run does that was started before; ``data`` is where its files lie if they moved,
+    which are searched for in MGL_DATA, too.
 
     InputError if they are not the same files.
     """
-    arguments = manifest.arguments.model_copy(update={"data": data or manifest.arguments.data})
-    benchmark: Benchmark = registry.load("benchmark", arguments.benchmark)
+    benchmark: Benchmark = registry.load("benchmark", manifest.arguments.benchmark)
+    place = data or manifest.arguments.data
+    if data is None and place is not None and not place.exists():
+        place = find_data(benchmark.about) or place
+    arguments = manifest.arguments.model_copy(update={"data": place})
     dataset = _read_dataset(benchmark, arguments, manifest.dataset.made_with, open_model)
     for name in sorted(manifest.dataset.sha256.keys() | dataset.sha256.keys()):
         if manifest.dataset.sha256.get(name) != dataset.sha256.get(name):
-            raise _changed_file(f"{name} of {arguments.data or arguments.benchmark}")
+            raise _changed_file(f"{name} of {place or arguments.benchmark}")
     labelled = _read_labelled(arguments)
     if labelled.sha256 != manifest.labels_sha256:
         raise _changed_file(str(arguments.judge_labels))
-    items = _take_items(arguments, dataset)
-    if tuple(item.id for item in items) != manifest.dataset.items:
+    by_id = {item.id: item for item in dataset.items}
+    if not by_id.keys() >= set(manifest.dataset.items):
         raise InputError(
             f"this mgl has other items of {arguments.benchmark} than the run was started with",
             hint="resume with the code that started it (see its manifest), or start a new run",
         )
-    return Plan(manifest, dataset, tuple(items), labelled.answers)
+    items = tuple(by_id[id] for id in manifest.dataset.items)
+    return Plan(manifest, dataset, items, labelled.answers)
 
 
 def _changed_file(file: str) -> InputError:
@@ -192,7 +211,8 @@ def _read_dataset(
         return place.run(generate)
 
 
-def _take_items(arguments: Arguments, dataset: Dataset) -> list[Item]:
+def take_items(arguments: Arguments, dataset: Dataset) -> list[Item]:
+    """Take the items that were asked for; InputError if there are none."""
     kept = select(
         dataset.items,
         sources=arguments.sources,
@@ -303,8 +323,7 @@ def _check_sources(benchmark: Benchmark, methods: Sequence[Method]) -> None:
 
 def _find_judges(arguments: Arguments, benchmark: Benchmark) -> list[tuple[str, str]]:
     """The judges asked for, the first first, each with its model's profile."""
-    written = [] if arguments.judge is None else [arguments.judge, *arguments.other_judges]
-    found = [_read_judge(one, benchmark) for one in written]
+    found = [_read_judge(one, benchmark) for one in arguments.judges]
     checks = arguments.judge_repeats or arguments.judge_pairs or arguments.judge_labels
     if checks and not found:
         raise UsageError("there is no judge to check", hint="give --judge PROFILE, too")

@@ -1,4 +1,4 @@
-"""The runner: every item is put to every method once, whatever happens in between, then judged.
+"""The runner: every item is put to every method, whatever happens in between, then judged.
 
     >>> Runner(plan, folder, execution).run()     # doctest: +SKIP
 
@@ -18,11 +18,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import combinations
-from pathlib import Path
+from typing import Final
 
 from mgl import registry
 from mgl.benchmarks.base import Item
@@ -31,12 +31,14 @@ from mgl.evaluation.judges.panel import LabelledAnswer, Seat
 from mgl.evaluation.records import (
     LABELLED,
     PEOPLE,
+    Key,
+    PairKey,
     PairRecord,
     Record,
     item_from_json,
     item_to_json,
 )
-from mgl.evaluation.runs.folder import Key, PairKey, RunFolder
+from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import ExecutorName, Manifest, Method
 from mgl.evaluation.runs.plan import Plan
 from mgl.evaluation.runs.units import (
@@ -56,9 +58,9 @@ from mgl.memories.base import MemoryKind
 from mgl.observer import SILENT, Observer
 from mgl.types import Question
 
-__all__ = ["Execution", "Runner", "missing_bertscores", "pairs_to_compare"]
+__all__ = ["Execution", "Runner", "list_keys", "missing_bertscores", "pairs_to_compare"]
 
-SHOWN = 8  # builds that report their own progress, if there are no more than these
+SHOWN: Final = 8  # builds that report their own progress, if there are no more than these
 
 Work = Callable[[], Awaitable[None]]
 
@@ -66,7 +68,8 @@ Work = Callable[[], Awaitable[None]]
 @dataclass(frozen=True)
 class Execution:
     """How a run is worked on: ``concurrency`` units at once, where ``execute`` opens executors,
-    which ``executor`` names in the manifest. ``keep`` leaves the memories' stores in the folder."""
+    which ``executor`` names in the manifest. ``keep`` leaves the memories' stores in the folder;
+    ``retry`` does again what failed."""
 
     open_model: OpenModel
     observer: Observer
@@ -74,6 +77,7 @@ class Execution:
     keep: bool = False
     executor: ExecutorName = "local"
     execute: OpenExecutor = execute_here
+    retry: bool = False
 
 
 class Runner:
@@ -81,6 +85,7 @@ class Runner:
         self._plan = plan
         self._manifest = plan.manifest
         self._folder = folder
+        self._log = folder.log
         self._execution = execution
         self._observer = execution.observer
         self._source = lru_cache(maxsize=execution.concurrency)(
@@ -90,13 +95,10 @@ class Runner:
             method.memory: registry.load("memory", method.memory)
             for method in self._manifest.methods
         }
-        self._building: dict[Key, asyncio.Future[None]] = {}
+        self._building: dict[tuple[str, str], asyncio.Future[None]] = {}
 
     def run(self) -> None:
-        """Do what is not done yet, and put the records in order.
-
-        Raises what would fail every item alike.
-        """
+        """Do what is not done yet. Raises what would fail every item alike."""
         for model in self._manifest.arguments.models:
             if self._open_items(model):
                 self._work_at(model, self._answer_all)
@@ -104,7 +106,8 @@ class Runner:
             if self._verdicts_due(model) or self._pairs_due(model):
                 self._work_at(model, self._judge_all)
         self._add_bertscores()
-        self._finish()
+        if not self._execution.keep:
+            self._folder.remove_stores()
 
     def _work_at(self, model: str, work: Callable[[Executor, str], Awaitable[None]]) -> None:
         known = self._manifest.models[model]
@@ -137,78 +140,79 @@ class Runner:
         """Work on every build that is needed, then on every item, which waits for its build."""
         todo = self._open_items(model)
         needed = dict.fromkeys(
-            (method.label, item.source) for method, item in todo if self._is_shared(method)
+            (method.label, item.source) for method, item, _ in todo if self._is_shared(method)
         )
         loop = asyncio.get_running_loop()
         self._building = {key: loop.create_future() for key in needed}
-        self._waiting = Counter((method.label, item.source) for method, item in todo)
+        self._waiting = Counter((method.label, item.source) for method, item, _ in todo)
         self._builds = _Progress(self._observer, "builds", 0, len(needed))
-        methods = {method.label: method for method, _ in todo}
+        methods = {method.label: method for method, _, _ in todo}
         units: list[Work] = [
             partial(self._build, executor, methods[label], source) for label, source in needed
         ]
-        units += [partial(self._answer, executor, method, item) for method, item in todo]
-        own = sum(method.model == model for method in self._manifest.methods)
-        total = own * len(self._plan.items)
+        units += [partial(self._answer, executor, *one) for one in todo]
+        total = sum(1 for label, _, _ in list_keys(self._manifest) if self._model(label) == model)
         self._items = _Progress(self._observer, f"items, {model}", total - len(todo), total)
         await self._each(units)
 
     async def _build(self, executor: Executor, method: Method, source: str) -> None:
         key = method.label, source
-        path = self._folder.store_path("build", key)
-        known = self._folder.builds.get(key)
-        if known is None or not (known.reason or path.exists()):
+        path = self._folder.store_path("build", *key)
+        known = self._log.builds.get(key)
+        if known is None or (self._execution.retry if known.reason else not path.exists()):
             observer: Observer = SILENT
             if len(self._building) <= SHOWN:
                 observer = _Prefixed(self._observer, f"{method.label}, {source}")
             questions = self._questions_of(method, source)
             unit = Build(method, source, self._source(source), questions)
-            record, seconds = await executor.build(unit, path, observer)
-            self._folder.add_seconds(seconds)
-            self._folder.builds.add(record)
+            self._log.add_build(await executor.build(unit, path, observer))
         self._builds.advance()
         self._building[key].set_result(None)
 
-    async def _answer(self, executor: Executor, method: Method, item: Item) -> None:
+    async def _answer(self, executor: Executor, method: Method, item: Item, repeat: int) -> None:
         base, failure, key = None, "", (method.label, item.source)
         if self._is_shared(method):
             await self._building[key]
-            base = self._folder.store_path("build", key)
-            failure = self._folder.builds[key].reason
+            base = self._folder.store_path("build", *key)
+            failure = self._log.builds[key].reason
         if failure:
             reason = f"its memory could not be built: {failure}"
-            self._folder.records.add(Record(method.label, item_to_json(item), "failed", reason))
+            self._log.add_answer(Record(method.label, item_to_json(item), repeat, reason))
         else:
-            path = self._folder.store_path("item", (method.label, item.id))
+            path = self._folder.store_path("item", method.label, item.id, repeat)
             own = self._kinds[method.memory].per_question or not self._is_shared(method)
             questions = (item.question,) if own else self._questions_of(method, item.source)
-            unit = Ask(method, item, self._source(item.source), questions, base)
-            record, seconds = await executor.answer(unit, path)
-            self._folder.add_seconds(seconds)
-            self._folder.records.add(grade(record, self._manifest))
-            self._drop_store(path)
+            unit = Ask(method, item, self._source(item.source), questions, base, repeat)
+            record = await executor.answer(unit, path)
+            self._log.add_answer(grade(record, self._manifest.scorers))
+            if not self._execution.keep:
+                remove_store(path)
         self._waiting[key] -= 1
-        if not self._waiting[key]:
-            self._drop_store(self._folder.store_path("build", key))
+        if not self._waiting[key] and not self._execution.keep:
+            remove_store(self._folder.store_path("build", *key))
         self._items.advance()
 
-    def _drop_store(self, store: Path) -> None:
-        if not self._execution.keep:
-            remove_store(store)
-
-    def _open_items(self, model: str) -> list[tuple[Method, Item]]:
+    def _open_items(self, model: str) -> list[tuple[Method, Item, int]]:
         """What a model has not answered, source by source."""
         by_source: dict[str, list[Item]] = {}
         for item in self._plan.items:
             by_source.setdefault(item.source, []).append(item)
         return [
-            (method, item)
+            (method, item, repeat)
             for items in by_source.values()
             for method in self._manifest.methods
             if method.model == model
             for item in items
-            if (method.label, item.id) not in self._folder.records
+            for repeat in range(self._manifest.arguments.repeats)
+            if self._is_open((method.label, item.id, repeat))
         ]
+
+    def _is_open(self, key: Key) -> bool:
+        known = self._log.answers.get(key)
+        return known is None or (known.failed and self._execution.retry)
+
+    def _model(self, label: str) -> str:
+        return next(method.model for method in self._manifest.methods if method.label == label)
 
     def _is_shared(self, method: Method) -> bool:
         """Whether items of one source share what is built."""
@@ -238,17 +242,12 @@ class Runner:
     async def _judge(
         self, record: Record, seats: list[Seat], executor: Executor, progress: _Progress
     ) -> None:
-        """Keep each verdict before the next on the same answer is asked for, in panel order."""
+        """Keep each verdict before the next on the same answer is asked for."""
+        if record.method == LABELLED and record.item["id"] not in self._log.labelled:
+            self._log.add_answer(record)
         for seat in seats:
-            verdict, seconds = await executor.judge(record, seat)
-            self._folder.add_seconds(seconds)
-            given = {**record.verdicts, seat.key: verdict}
-            panel = (one.key for one in self._manifest.panel)
-            record = replace(record, verdicts={key: given[key] for key in panel if key in given})
-            if record.method == LABELLED:
-                self._folder.labelled.add(record)
-            else:
-                self._folder.records.add(grade(record, self._manifest))
+            verdict = await executor.judge(record, seat)
+            record = self._log.add_verdict(record, seat.key, verdict)
             progress.advance()
 
     async def _compare(
@@ -256,43 +255,41 @@ class Runner:
     ) -> None:
         verdicts = []
         for first, second in ((one, other), (other, one)):
-            verdict, seconds = await executor.compare(first, second)
-            self._folder.add_seconds(seconds)
-            verdicts.append(verdict)
+            verdicts.append(await executor.compare(first, second))
             progress.advance()
-        self._folder.pairs.add(
-            PairRecord(one.item["id"], one.method, other.method, model, *verdicts)
-        )
+        self._log.add_pair(PairRecord(one.item["id"], one.method, other.method, model, *verdicts))
 
     def _verdicts_due(self, model: str) -> list[tuple[Record, list[Seat]]]:
         """Answers in the order of methods and items, then those that people have judged."""
         own = [seat for seat in self._manifest.panel if seat.model == model]
-        records, labelled = self._folder.records, self._folder.labelled
-        due = [
-            (records[key], missing_seats(records[key], own))
-            for key in self._keys()
-            if key in records
-        ]
+        keys = [key for key in list_keys(self._manifest) if key in self._log.answers]
+        due = [(record, own) for record in map(self._log.answers.__getitem__, keys)]
         once = [seat for seat in own if not seat.repeat]
-        judged = [labelled.get(one.item.id) or _record_label(one) for one in self._plan.labelled]
-        due += [(record, missing_seats(record, once)) for record in judged]
-        return [(record, seats) for record, seats in due if seats]
+        due += [
+            (self._log.labelled.get(one.item.id) or _record_label(one), once)
+            for one in self._plan.labelled
+        ]
+        found = [
+            (record, missing_seats(record, seats, retry=self._execution.retry))
+            for record, seats in due
+        ]
+        return [(record, seats) for record, seats in found if seats]
 
     def _pairs_due(self, model: str) -> list[tuple[Record, Record]]:
-        records = self._folder.records
-        return [
-            (records[one, item], records[other, item])
-            for item, one, other, by in pairs_to_compare(self._manifest, records)
-            if by == model and (item, one, other, by) not in self._folder.pairs
-        ]
-
-    # BERTScores and the end
+        answers, known = self._log.answers, self._log.pairs
+        found = []
+        for item, one, other, by in pairs_to_compare(self._manifest, answers):
+            pair = known.get((item, one, other, by))
+            failed = pair is not None and (pair.forth.failed or pair.back.failed)
+            if by == model and (pair is None or (failed and self._execution.retry)):
+                found.append((answers[one, item, 0], answers[other, item, 0]))
+        return found
 
     def _add_bertscores(self) -> None:
         """Give every answer its scores by the run's model. Pairs of texts computed before are in
         the home's store, so that a replay needs no weights."""
         manifest, names = self._manifest, bertscores_among(self._manifest.scorers)
-        todo = [one for one in self._folder.records.values() if missing_bertscores(one, names)]
+        todo = [one for one in self._log.answers.values() if missing_bertscores(one, names)]
         written = manifest.arguments.bertscore
         if written is None or not todo:
             return
@@ -305,27 +302,22 @@ class Runner:
                 )
             progress = _Progress(self._observer, "BERTScores", 0, len(todo))
             for record in todo:
-                new = bertscores(match, record.answer, item_from_json(record.item).golds)
-                scored = replace(record, scores={**record.scores, **new})
-                self._folder.records.add(grade(scored, manifest))
+                golds = item_from_json(record.item).golds
+                self._log.add_scores(record, bertscores(match, record.answer, golds))
                 progress.advance()
 
-    def _finish(self) -> None:
-        folder, sources = self._folder, dict.fromkeys(item.source for item in self._plan.items)
-        builds = [(method.label, one) for method in self._manifest.methods for one in sources]
-        folder.labelled.rewrite(one.item.id for one in self._plan.labelled)
-        folder.pairs.rewrite(pairs_to_compare(self._manifest, folder.records))
-        folder.records.rewrite(self._keys())
-        folder.builds.rewrite(key for key in builds if key in folder.builds)
-        if not self._execution.keep:
-            folder.remove_stores()
 
-    def _keys(self) -> Iterator[Key]:
-        for method in self._manifest.methods:
-            yield from ((method.label, item.id) for item in self._plan.items)
+def list_keys(manifest: Manifest) -> list[Key]:
+    """List every answer of a run, in the order of methods and items."""
+    return [
+        (method.label, item, repeat)
+        for method in manifest.methods
+        for item in manifest.dataset.items
+        for repeat in range(manifest.arguments.repeats)
+    ]
 
 
-def pairs_to_compare(manifest: Manifest, records: Mapping[Key, Record]) -> list[PairKey]:
+def pairs_to_compare(manifest: Manifest, answers: Mapping[Key, Record]) -> list[PairKey]:
     """Sample the pairs of answers that each judging model compares, by the run's seed.
 
     Eligible are two methods' answers to one item that differ in more than case and have something
@@ -336,7 +328,7 @@ def pairs_to_compare(manifest: Manifest, records: Mapping[Key, Record]) -> list[
         (item, one, other)
         for item in manifest.dataset.items
         for one, other in combinations(labels, 2)
-        if _is_comparable(records.get((one, item)), records.get((other, item)))
+        if _is_comparable(answers.get((one, item, 0)), answers.get((other, item, 0)))
     ]
     count = min(manifest.arguments.judge_pairs, len(found))
     sampled = random.Random(manifest.arguments.seed).sample(range(len(found)), count)
@@ -346,21 +338,21 @@ def pairs_to_compare(manifest: Manifest, records: Mapping[Key, Record]) -> list[
 
 def missing_bertscores(record: Record, scorers: Iterable[str]) -> list[str]:
     """List the BERTScores that an answer lacks."""
-    if record.outcome == "failed" or not record.item["golds"]:
+    if record.failed or not record.item["golds"]:
         return []
     return [name for name in bertscores_among(scorers) if name not in record.scores]
 
 
 def _is_comparable(one: Record | None, other: Record | None) -> bool:
-    if one is None or other is None or "failed" in (one.outcome, other.outcome):
+    if one is None or other is None or one.failed or other.failed:
         return False
     reference = one.item["golds"] or one.item.get("passage")
     return bool(reference) and one.answer.strip().casefold() != other.answer.strip().casefold()
 
 
 def _record_label(one: LabelledAnswer) -> Record:
-    score = {PEOPLE: float(one.correct)}
-    return Record(LABELLED, item_to_json(one.item), "scored", answer=one.answer, scores=score)
+    scores = {PEOPLE: float(one.correct)}
+    return Record(LABELLED, item_to_json(one.item), answer=one.answer, scores=scores)
 
 
 class _Progress:

@@ -1,6 +1,6 @@
 """One unit of a run's work: build a memory that items share, answer an item, or judge an answer.
 
-    >>> record, seconds = await answer_item(place, work, path)       # doctest: +SKIP
+    >>> record = await answer_item(place, work, path)       # doctest: +SKIP
 
 A unit is a value (``Build``, ``Ask``); besides it takes a model's workplace and a path for a store
 of its own. So its result does not depend on what else is done, or was done before, and an
@@ -23,7 +23,7 @@ from collections.abc import (
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from mgl import registry
 from mgl.benchmarks.base import Item
@@ -39,7 +39,7 @@ from mgl.evaluation.records import (
     item_from_json,
     item_to_json,
 )
-from mgl.evaluation.runs.manifest import Manifest, Method
+from mgl.evaluation.runs.manifest import Method
 from mgl.evaluation.scorers.bertscore import bertscores_among
 from mgl.evaluation.scorers.registry import score_answer
 from mgl.llm.client import Client
@@ -66,21 +66,23 @@ __all__ = [
     "Executor",
     "OpenExecutor",
     "OpenModel",
-    "Seconds",
     "Workplace",
     "answer_item",
     "build_memory",
     "compare_answers",
     "execute_here",
+    "flush",
     "grade",
     "judge_answer",
+    "list_retrieved",
     "missing_seats",
     "remove_store",
+    "source_as_read",
 ]
 
 ResultT = TypeVar("ResultT")
-Seconds = dict[str, Any]
-"""How long a unit took, and its calls by outcome: a line of ``seconds.jsonl``."""
+REPEAT_SEED: Final = 10_000
+"""Seeds of a repeat lie so far from those of the one before."""
 
 
 class Workplace(Protocol):
@@ -122,13 +124,15 @@ class Build:
 @dataclass(frozen=True)
 class Ask:
     """An item for one method. ``base`` is the store of the shared memory, None if nothing is
-    shared; ``questions`` are those the memory is, or will be, built for."""
+    shared; ``questions`` are those the memory is, or will be, built for. A ``repeat`` above 0
+    samples with other seeds."""
 
     method: Method
     item: Item
     source: Source
     questions: tuple[Question, ...]
     base: Path | None
+    repeat: int = 0
 
 
 class Executor(Protocol):
@@ -137,15 +141,13 @@ class Executor(Protocol):
     ``path`` is where the store of a build lies afterwards, and where that of an answer may lie.
     """
 
-    async def build(
-        self, work: Build, path: Path, observer: Observer
-    ) -> tuple[BuildRecord, Seconds]: ...
+    async def build(self, work: Build, path: Path, observer: Observer) -> BuildRecord: ...
 
-    async def answer(self, work: Ask, path: Path) -> tuple[Record, Seconds]: ...
+    async def answer(self, work: Ask, path: Path) -> Record: ...
 
-    async def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, Seconds]: ...
+    async def judge(self, record: Record, seat: Seat) -> VerdictRecord: ...
 
-    async def compare(self, first: Record, second: Record) -> tuple[VerdictRecord, Seconds]: ...
+    async def compare(self, first: Record, second: Record) -> VerdictRecord: ...
 
 
 OpenExecutor = Callable[[Workplace], AbstractContextManager[Executor]]
@@ -162,24 +164,22 @@ class _Here:
     def __init__(self, place: Workplace) -> None:
         self._place = place
 
-    async def build(
-        self, work: Build, path: Path, observer: Observer
-    ) -> tuple[BuildRecord, Seconds]:
+    async def build(self, work: Build, path: Path, observer: Observer) -> BuildRecord:
         return await build_memory(self._place, work, path, observer)
 
-    async def answer(self, work: Ask, path: Path) -> tuple[Record, Seconds]:
+    async def answer(self, work: Ask, path: Path) -> Record:
         return await answer_item(self._place, work, path)
 
-    async def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, Seconds]:
+    async def judge(self, record: Record, seat: Seat) -> VerdictRecord:
         return await judge_answer(self._place, record, seat)
 
-    async def compare(self, first: Record, second: Record) -> tuple[VerdictRecord, Seconds]:
+    async def compare(self, first: Record, second: Record) -> VerdictRecord:
         return await compare_answers(self._place, first, second)
 
 
 async def build_memory(
     place: Workplace, work: Build, path: Path, observer: Observer
-) -> tuple[BuildRecord, Seconds]:
+) -> BuildRecord:
     """Build a memory in a new store, which appears at ``path`` only once it is complete.
 
     A failure of the model's replies is recorded; what would fail everything else as well is raised:
@@ -192,28 +192,31 @@ async def build_memory(
     remove_store(unfinished)
     with Store.open(unfinished) as store:
         try:
-            memory = _open_memory(place, llm, work, _source_as_read(work), store, observer)
+            memory = _open_memory(place, llm, work, _as_read(work), store, observer)
             await memory.build()
             if isinstance(work.source, Conversation):
-                await _flush(memory)
+                await flush(memory)
         except (EngineUnavailable, EngineUnusable):
             raise
         except (EngineError, InputError) as error:
             record = BuildRecord(label, name, reason=_describe(error))
         else:
             usage, facts = _spent(llm.usage()), _describe_memory(memory, store)
+            if isinstance(work.source, Conversation):
+                facts["sessions"] = len({turn.session for turn in work.source.turns})
             record = BuildRecord(label, name, usage=usage, memory=facts)
     unfinished.replace(path)
-    return record, {"unit": "build", "method": label, "source": name, **_time(llm, began)}
+    return replace(record, took=_time(llm, began))
 
 
-async def answer_item(place: Workplace, work: Ask, path: Path) -> tuple[Record, Seconds]:
+async def answer_item(place: Workplace, work: Ask, path: Path) -> Record:
     """Answer an item over a copy of its base, in a new store at ``path``; errors as for a build.
 
     The record is not graded yet.
     """
     llm, began = place.client(), time.monotonic()
-    label, item, read = work.method.label, item_to_json(work.item), _source_as_read(work)
+    llm.shift_seeds(REPEAT_SEED * work.repeat)
+    label, item, read = work.method.label, item_to_json(work.item), _as_read(work)
     remove_store(path)
     if work.base is not None:
         shutil.copyfile(work.base, path)
@@ -224,15 +227,15 @@ async def answer_item(place: Workplace, work: Ask, path: Path) -> tuple[Record, 
         except (EngineUnavailable, EngineUnusable):
             raise
         except (EngineError, InputError) as error:
-            record = Record(label, item, "failed", _describe(error))
+            record = Record(label, item, work.repeat, _describe(error))
         else:
-            retrieved = _list_retrieved(reply, work.source, read)
+            retrieved = list_retrieved(reply, work.source, read)
             facts = _describe_memory(memory, store, reply)
             facts |= {"read_all": True} if _has_read_all(work.source, retrieved) else {}
             record = Record(
                 method=label,
                 item=item,
-                outcome="unscored",
+                repeat=work.repeat,
                 answer=reply.text,
                 confidence=reply.confidence,
                 citations=_list_citations(reply, read),
@@ -241,12 +244,10 @@ async def answer_item(place: Workplace, work: Ask, path: Path) -> tuple[Record, 
                 retrieved=retrieved,
                 trace=reply.trace,
             )
-    return record, {"unit": "item", "method": label, "item": work.item.id, **_time(llm, began)}
+    return replace(record, took=_time(llm, began))
 
 
-async def judge_answer(
-    place: Workplace, record: Record, seat: Seat
-) -> tuple[VerdictRecord, Seconds]:
+async def judge_answer(place: Workplace, record: Record, seat: Seat) -> VerdictRecord:
     """Ask a judge for its verdict; without a score, but with the reason, if the model gave none.
 
     EngineUnavailable or EngineUnusable if there is no model to ask.
@@ -256,19 +257,15 @@ async def judge_answer(
     verdict = await _record_verdict(
         judge.judge(llm, item, Answered.of(record), sampling=seat.sampling), llm
     )
-    unit = {"unit": "verdict", "method": record.method, "item": record.item["id"]}
-    return verdict, {**unit, "judge": seat.key, **_time(llm, began)}
+    return replace(verdict, took=_time(llm, began))
 
 
-async def compare_answers(
-    place: Workplace, first: Record, second: Record
-) -> tuple[VerdictRecord, Seconds]:
+async def compare_answers(place: Workplace, first: Record, second: Record) -> VerdictRecord:
     """Ask which of two answers to one item is better; errors as ``judge_answer``."""
     llm, began = place.client(), time.monotonic()
     item = item_from_json(first.item)
     verdict = await _record_verdict(prefer(llm, item, first.answer, second.answer), llm)
-    unit = {"unit": "preference", "methods": [first.method, second.method]}
-    return verdict, {**unit, "item": first.item["id"], **_time(llm, began)}
+    return replace(verdict, took=_time(llm, began))
 
 
 async def _record_verdict(asking: Awaitable[VerdictRecord], llm: Client) -> VerdictRecord:
@@ -281,32 +278,25 @@ async def _record_verdict(asking: Awaitable[VerdictRecord], llm: Client) -> Verd
     return replace(verdict, usage=_spent(llm.usage()))
 
 
-def grade(record: Record, manifest: Manifest) -> Record:
-    """Score a record and set the outcome that follows from its scores and verdicts.
-
-    An answer is ``scored`` if a scorer or a judge gives it a score, else ``unscored``, with the
-    reason; what failed has no scores. Scores that a model computes are kept as they are.
-    """
-    if record.outcome == "failed":
+def grade(record: Record, scorers: Iterable[str]) -> Record:
+    """Score an answer; what failed has no scores, and what a model computed is kept as it is."""
+    if record.failed:
         return record
-    scores = score_answer(manifest.scorers, item_from_json(record.item), Answered.of(record))
-    by_model = bertscores_among(manifest.scorers)
-    scores |= {name: record.scores[name] for name in by_model if name in record.scores}
-    verdicts = {key: record.verdicts[key] for key in manifest.judges if key in record.verdicts}
-    given = [*scores.values(), *(verdict.score for verdict in verdicts.values())]
-    if any(value is not None for value in given):
-        return replace(record, scores=scores, outcome="scored", reason="")
-    why = [f"{name}: {verdict.reason or 'no verdict'}" for name, verdict in verdicts.items()]
-    why += [f"{name}: the reply does not answer" for name in scores]
-    reason = "; ".join(why) or "no scorer has a score for this item"
-    return replace(record, scores=scores, outcome="unscored", reason=reason)
+    names = list(scorers)
+    scores = score_answer(names, item_from_json(record.item), Answered.of(record))
+    by_model = {
+        name: record.scores[name] for name in bertscores_among(names) if name in record.scores
+    }
+    return replace(record, scores={**scores, **by_model})
 
 
-def missing_seats(record: Record, panel: Iterable[Seat]) -> list[Seat]:
-    """List the verdicts still to be asked for; none if there is no answer."""
-    if record.outcome == "failed":
+def missing_seats(record: Record, panel: Iterable[Seat], *, retry: bool = False) -> list[Seat]:
+    """List the verdicts still to be asked for; none if there is no answer. With ``retry`` those
+    that a judge failed to give are asked for again."""
+    if record.failed:
         return []
-    return [seat for seat in panel if seat.key not in record.verdicts]
+    known = {key for key, verdict in record.verdicts.items() if not (retry and verdict.failed)}
+    return [seat for seat in panel if seat.key not in known]
 
 
 def remove_store(path: Path) -> None:
@@ -329,23 +319,27 @@ def _open_memory(
     return kind(tools, read, work.questions, config)
 
 
-def _source_as_read(work: Build | Ask) -> Source:
-    """The source as its memory reads it: the transcript of a conversation if it reads documents."""
-    source, kind = work.source, registry.load("memory", work.method.memory)
+def source_as_read(source: Source, kind: MemoryKind) -> Source:
+    """Return a source as a memory reads it: the transcript of a conversation if it reads
+    documents."""
     if isinstance(source, Conversation) and kind.reads == "document":
         text = source.transcript
         return Document.from_text(text.name, text.text, sections=text.sections, notes=text.notes)
     return source
 
 
-async def _flush(memory: Memory) -> None:
+def _as_read(work: Build | Ask) -> Source:
+    return source_as_read(work.source, registry.load("memory", work.method.memory))
+
+
+async def flush(memory: Memory) -> None:
     """Let a memory of turns take in what it holds back: the conversation has ended."""
     flush = getattr(memory, "flush", None)
     if flush is not None:
         await flush()
 
 
-def _list_retrieved(reply: Answer, source: Source, read: Source) -> tuple[str, ...]:
+def list_retrieved(reply: Answer, source: Source, read: Source) -> tuple[str, ...]:
     """What an answer was made from: of a conversation its turns, read as a document or not."""
     if isinstance(source, Conversation) and isinstance(read, Document):
         return source.ids_at(Span.at(read.id, place) for place in reply.retrieved)
@@ -398,16 +392,17 @@ def _spent(usage: Mapping[str, StageUsage]) -> dict[str, Spent]:
     }
 
 
-def _time(llm: Client, began: float) -> Seconds:
-    """Wall seconds since ``began``, the engine's seconds, and calls by their outcome."""
-    total = Usage(llm.usage()).total
+def _time(llm: Client, began: float) -> dict[str, Any]:
+    """The time now, wall seconds since ``began``, the engine's, and calls by their outcome."""
+    usage = llm.usage()
+    total = Usage(usage).total
     return {
+        "at": round(time.time(), 1),
+        "stages": {stage: round(used.seconds, 3) for stage, used in sorted(usage.items())},
         "wall_s": round(time.monotonic() - began, 3),
         "engine_s": round(total.seconds, 3),
         "calls": total.calls,
         "replayed": total.replayed,
         "failed": total.failed,
-        "input_tokens": total.input_tokens,
-        "output_tokens": total.output_tokens,
         "cached_tokens": total.cached_tokens,
     }

@@ -9,8 +9,8 @@ import pytest
 
 from mgl import registry
 from mgl.errors import InputError, UsageError
+from mgl.evaluation.papers.outlook import build_arguments, smaller_limit
 from mgl.evaluation.papers.references import load_references
-from mgl.evaluation.papers.reproducing import build_arguments, smaller_limit
 from mgl.evaluation.papers.suites import Entry, Rows, Run, Suite, find_entry, load_suites
 from mgl.evaluation.runs.manifest import Arguments, Method
 from mgl.evaluation.runs.plan import list_methods
@@ -125,22 +125,24 @@ def test_a_run_asks_the_runner_for_what_it_says(tmp_path: Path) -> None:
     assert asked.memories == ("five=gam", "turns")
     assert asked.settings == ("five.k=5",)
     assert (asked.benchmark, asked.limit, asked.seed) == ("locomo", 3, 7)
-    assert asked.judge is None, "a table without a judge is not judged"
+    assert (asked.judges, asked.headline) == ((), "f1_set_amem")
     judged = run.model_copy(update={"judges": ("locomo", "correctness"), "limit": 2})
     asked = build_arguments(judged, tmp_path, ("m",), limit=3, judge="m")
-    assert (asked.judge, asked.other_judges) == ("locomo=m", ("correctness=m",))
-    assert asked.limit == 2
+    assert asked.judges == ("locomo=m", "correctness=m")
+    assert (asked.limit, asked.headline) == (2, "locomo")
+    assert build_arguments(judged, tmp_path, ("m",)).headline is None, "nothing is judged"
     assert (smaller_limit(run, None), smaller_limit(judged, 1)) == (None, 1)
 
 
 def test_an_entry_is_named_by_paper_and_table(tmp_path: Path) -> None:
     folder = written(tmp_path, VALID)
-    suite, one = find_entry("paper/table2", folder)
-    assert suite.made_by(one).id == "table1"
+    suite, one, run = find_entry("paper/table2", folder)
+    assert (suite.made_by(one).id, run) == ("table1", "")
     for name, told in (
         ("paper", "names no table"),
         ("papers/table1", "no suite called 'papers'"),
         ("paper/table9", "paper has no table9"),
+        ("paper/table1/away", "has no run"),
     ):
         with pytest.raises(UsageError, match=told):
             find_entry(name, folder)
@@ -158,6 +160,7 @@ def test_an_entry_is_named_by_paper_and_table(tmp_path: Path) -> None:
         ("    models: [smollm2-135m]\n", ""),
         ("    about: two ways\n", ""),
         ("benchmark: locomo", "benchmarks: locomo"),
+        ("benchmark: locomo", "benchmark: locomo\n        headline: bleu1_amem"),
         ("    not_made: a diagram", "    not_made: a diagram\n    same_as: table1"),
     ],
 )

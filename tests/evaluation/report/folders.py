@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mgl.evaluation.records import BuildRecord, Record, Spent, VerdictRecord
-from mgl.evaluation.runs.manifest import Arguments, DatasetFacts, Manifest, Method, Session
+from mgl.evaluation.report.frame import Frame
+from mgl.evaluation.report.runs import group_runs, read_run
+from mgl.evaluation.runs.folder import RunFolder
+from mgl.evaluation.runs.manifest import (
+    Arguments,
+    DatasetFacts,
+    JudgedBy,
+    Manifest,
+    Method,
+    Session,
+)
 from mgl.llm.engines.recorded import ModelFacts
 
 MODEL = "qwen2.5-7b-instruct"
@@ -43,8 +52,6 @@ class Said:
 
     scores: Mapping[str, float] | None
     verdict: float | None = None
-    reason: str = ""
-    answer: str = "an answer"
     ratio: float | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 
@@ -53,11 +60,11 @@ def method(label: str, memory: str | None = None, model: str = MODEL, **config: 
     return Method(label, memory or label, model, config, config)
 
 
-def item(id: str, category: str = "", **more: Any) -> dict[str, Any]:
+def item(id: str, category: str = "", source: str = "a source", **more: Any) -> dict[str, Any]:
     """A benchmark's item as a record has it."""
     return {
         "id": id,
-        "source": "a source",
+        "source": source,
         "question": {"text": f"What of {id}?", "asked_at": None},
         "golds": ["gold"],
         "category": category,
@@ -70,26 +77,20 @@ def item(id: str, category: str = "", **more: Any) -> dict[str, Any]:
 
 
 def record(label: str, about: Mapping[str, Any], said: Said, judge: str | None = None) -> Record:
-    failed = said.scores is None
-    verdicts = {}
-    if judge is not None and not failed:
-        verdicts = {judge: VerdictRecord(said.verdict, "…", usage={"judge": Spent(1, 200, 20)})}
-    outcome = "failed" if failed else "scored"
-    if not failed and not said.scores and said.verdict is None:
-        outcome = "unscored"
-    values: dict[str, Any] = {
-        "method": label,
-        "item": about,
-        "outcome": outcome,
-        "reason": said.reason or ("" if outcome == "scored" else "EngineTimeout: no answer"),
-        "answer": "" if failed else said.answer,
-        "scores": said.scores or {},
-        "verdicts": verdicts,
-        "usage": {} if failed else {"answer": Spent(2, 1000, 50)},
-        "memory": {} if failed else {"compaction_ratio": said.ratio},
-        **said.more,
-    }
-    return Record(**values)
+    if said.scores is None:
+        return Record(label, about, reason="EngineTimeout: no answer")
+    verdict = VerdictRecord(said.verdict, "…", usage={"judge": Spent(1, 200, 20)})
+    made = Record(
+        label,
+        about,
+        answer="an answer",
+        scores=said.scores,
+        verdicts={} if judge is None else {judge: verdict},
+        usage={"answer": Spent(2, 1000, 50)},
+        memory={"compaction_ratio": said.ratio},
+        took={"wall_s": 2.0, "replayed": 0, "at": 1767226800.0, "stages": {"answer": 1.5}},
+    )
+    return replace(made, **said.more)
 
 
 def write_run(
@@ -102,51 +103,51 @@ def write_run(
     scorers: tuple[str, ...] = ("exact_match",),
     judge: str | None = None,
     builds: Sequence[BuildRecord] = (),
-    seconds: Sequence[Mapping[str, Any]] = (),
     sha256: str = "cd" * 32,
-    ended: str | None = "2026-01-01T01:00:00+00:00",
-    of: int | None = None,
-    notes: tuple[str, ...] = (),
-    made_with: Mapping[str, Any] | None = None,
+    **manifest: Any,
 ) -> Path:
     """A run's folder; ``said`` has what each method said to the items, in their order, and may be
-    shorter where a run is not finished."""
+    shorter where a run is not finished. More of it than items are repeats."""
     folder.mkdir(parents=True)
-    Manifest(
-        arguments=Arguments(
+    repeats = max(1, max(map(len, said.values())) // len(items))
+    values: dict[str, Any] = {
+        "arguments": Arguments(
             benchmark=benchmark,
             data=Path("data.json"),
             memories=tuple(one.memory for one in methods),
             models=(MODEL,),
-            judge=None if judge is None else MODEL,
+            repeats=repeats,
         ),
-        reads="document",
-        scorers=scorers,
-        judge=judge,
-        judge_model=None if judge is None else MODEL,
-        methods=tuple(methods),
-        models={MODEL: FACTS},
-        dataset=DatasetFacts(
+        "reads": "document",
+        "scorers": scorers,
+        "headline": judge or scorers[0],
+        "judged_by": () if judge is None else (JudgedBy(judge=judge, model="a-judge"),),
+        "methods": tuple(methods),
+        "models": {MODEL: FACTS},
+        "dataset": DatasetFacts(
             sha256={"data.json": sha256},
             items=tuple(one["id"] for one in items),
-            of=of or len(items),
-            notes=notes,
-            made_with=made_with,
+            of=len(items),
         ),
-        sessions=(SESSION,),
-        started="2026-01-01T00:00:00+00:00",
-        ended=ended,
-    ).write(folder)
-    records = [
-        record(one.label, about, each, judge)
-        for one in methods
-        for about, each in zip(items, said[one.label], strict=False)
-    ]
-    _write(folder / "records.jsonl", map(asdict, records))
-    _write(folder / "builds.jsonl", map(asdict, builds))
-    _write(folder / "seconds.jsonl", seconds)
+        "sessions": (SESSION,),
+        "started": "2026-01-01T00:00:00+00:00",
+        "ended": "2026-01-01T01:00:00+00:00",
+    }
+    Manifest(**{**values, **manifest}).write(folder)
+    log = RunFolder(folder).log
+    for build in builds:
+        log.add_build(build)
+    for one in methods:
+        for number, each in enumerate(said[one.label]):
+            made = record(one.label, items[number % len(items)], each, judge)
+            made = replace(made, repeat=number // len(items))
+            log.add_answer(made)
+            for name, verdict in made.verdicts.items():
+                log.add_verdict(made, name, verdict)
     return folder
 
 
-def _write(path: Path, rows: Any) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+def read_frame(*folders: Path) -> Frame:
+    """The frame of the only group of some runs."""
+    (group,) = group_runs([read_run(folder) for folder in folders])
+    return Frame.of(group)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
-
-import pytest
 
 from mgl.evaluation.records import LABELLED, PEOPLE, PairRecord, Record, VerdictRecord
 from mgl.evaluation.report.data import Cell, Table
-from mgl.evaluation.report.figures import list_metrics
 from mgl.evaluation.report.judging import judge_table, list_doubts
 from mgl.evaluation.report.runs import group_runs, read_run
 from mgl.evaluation.runs.folder import RunFolder
-from mgl.evaluation.runs.manifest import Manifest, OtherJudge
-from tests.evaluation.report.folders import MODEL, Said, item, method, write_run
+from mgl.evaluation.runs.manifest import JudgedBy, Manifest
+from tests.evaluation.report.folders import MODEL, Said, item, method, read_frame, write_run
 
 Scores = Sequence[float | None]
 
@@ -28,25 +23,21 @@ def table(
     n = len(next(iter(verdicts.values())))
     said = {"gam": [Said({"exact_match": float(place % 2)}) for place in range(n)]}
     items = [item(f"q{place}") for place in range(n)]
-    write_run(folder, [method("gam")], items, said, judge="locomo")
-    manifest = Manifest.read(folder)
     written = [key.partition(" by ") for key in verdicts if ", again" not in key]
-    others = [OtherJudge(judge=name, model=model) for name, _, model in written if model]
+    judges = [JudgedBy(judge=name, model=model or MODEL) for name, _, model in written]
+    write_run(folder, [method("gam")], items, said, judged_by=tuple(judges), headline="locomo")
+    manifest = Manifest.read(folder)
     arguments = manifest.arguments.model_copy(update={"judge_repeats": repeats})
-    manifest.model_copy(update={"arguments": arguments, "other_judges": tuple(others)}).write(
-        folder
-    )
-    rows = []
-    for place, record in enumerate(RunFolder(folder).records.values()):
-        own = {key: VerdictRecord(scores[place], reply) for key, scores in verdicts.items()}
-        rows.append(asdict(record) | {"verdicts": {key: asdict(one) for key, one in own.items()}})
-    (folder / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    manifest.model_copy(update={"arguments": arguments}).write(folder)
+    log = RunFolder(folder).log
+    for place, record in enumerate(list(log.answers.values())):
+        for key, scores in verdicts.items():
+            log.add_verdict(record, key, VerdictRecord(scores[place], reply))
     return read_table(folder)
 
 
 def read_table(folder: Path) -> Table:
-    (group,) = group_runs([read_run(folder)])
-    found = judge_table(group, list_metrics(group))
+    found = judge_table(read_frame(folder))
     assert found is not None
     return found
 
@@ -70,7 +61,7 @@ def test_one_judge_that_is_asked_once(tmp_path: Path) -> None:
     read, beside = row(found, "locomo", "readable replies, %")
     assert (read.text, beside.text) == ("75.0", "1 unreadable")
     ruled, beside = row(found, "locomo", "agreement with exact_match, %")
-    assert (ruled.text, ruled.beside) == ("66.7", "n 3")
+    assert (ruled.text, ruled.beside.endswith("n 3")) == ("66.7", True)
     assert beside.text.endswith("where they differ, the judge is higher in 100%")
     assert whats(found) == {"readable replies, %", "agreement with exact_match, %"}
 
@@ -85,10 +76,10 @@ def test_a_judge_that_is_asked_again(tmp_path: Path) -> None:
     }
     found = table(tmp_path / "run", verdicts, repeats=2)
     itself, beside = row(found, "locomo", "agreement with itself, asked again, %")
-    assert (itself.text, itself.beside) == ("66.7", "n 3")
+    assert (itself.text, itself.beside.endswith("n 3")) == ("66.7", True)
     assert "asked 2 times at temperature 0.7; 1 unreadable" in beside.text
     kept, _ = row(found, "locomo", "repeats that agree with the verdict that counts, %")
-    assert (kept.text, kept.beside) == ("83.3", "n 3")
+    assert (kept.text, kept.beside.endswith("n 3")) == ("83.3", True)
     assert "asked again" not in found.notes[0]
 
 
@@ -111,12 +102,12 @@ def test_two_judges_are_held_against_each_other(tmp_path: Path) -> None:
     found = table(tmp_path / "run", verdicts)
     assert found.title == f"The judges: locomo by {MODEL}, correctness by b"
     shared, beside = row(found, "locomo", "agreement with correctness by b, %")
-    assert (shared.text, shared.beside) == ("75.0", "n 4")
+    assert (shared.text, shared.beside.endswith("n 4")) == ("75.0", True)
     assert beside.text.startswith("kappa 0.50 [")
     assert beside.text.endswith("locomo is higher in 100%")
     other, _ = row(found, "correctness by b", "readable replies, %")
     assert other.text == "100.0"
-    assert row(found, "correctness by b", "agreement with exact_match, %")[0].beside == "n 5"
+    assert row(found, "correctness by b", "agreement with exact_match, %")[0].datum["n"] == 5  # type: ignore[index]
 
 
 def test_graded_verdicts_may_lie_a_little_apart(tmp_path: Path) -> None:
@@ -132,20 +123,6 @@ def test_grades_by_different_criteria_are_not_held_against_each_other(tmp_path: 
     assert not any("agreement with correctness" in what for what in whats(found))
 
 
-@pytest.mark.parametrize("key", ["locomo", "locomo, again 1"])
-def test_a_verdict_that_is_yet_to_come_is_not_compared(tmp_path: Path, key: str) -> None:
-    folder = tmp_path / "run"
-    table(folder, {"locomo": [1, 1], "locomo, again 1": [1, 0]}, repeats=1)
-    rows = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
-    del rows[0]["verdicts"][key]
-    (folder / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (group,) = group_runs([read_run(folder)])
-    found = judge_table(group, list_metrics(group))
-    assert found is not None
-    kept, _ = row(found, "locomo", "repeats that agree with the verdict that counts, %")
-    assert (kept.text, kept.beside) == ("0.0", "n 1")
-
-
 def doubted(folder: Path) -> list[str]:
     (group,) = group_runs([read_run(folder)])
     return list(list_doubts(group))
@@ -153,17 +130,12 @@ def doubted(folder: Path) -> list[str]:
 
 def label(folder: Path, *said: tuple[str, int, float | None]) -> None:
     """Answers with what people say of them and what the judge does."""
+    log = RunFolder(folder).log
     for place, (answer, people, verdict) in enumerate(said):
-        RunFolder(folder).labelled.add(
-            Record(
-                LABELLED,
-                item(f"answer {place}"),
-                "scored",
-                answer=answer,
-                scores={PEOPLE: float(people)},
-                verdicts={"locomo": VerdictRecord(verdict, "said")},
-            )
-        )
+        scores = {PEOPLE: float(people)}
+        record = Record(LABELLED, item(f"answer {place}"), answer=answer, scores=scores)
+        log.add_answer(record)
+        log.add_verdict(record, "locomo", VerdictRecord(verdict, "said"))
 
 
 def test_a_judge_that_says_the_same_of_everything_is_doubted(tmp_path: Path) -> None:
@@ -212,7 +184,7 @@ def test_a_judge_is_held_against_people(tmp_path: Path) -> None:
     )
     found = read_table(folder)
     people_say, beside = row(found, "locomo", "agreement with people, %")
-    assert (people_say.text, people_say.beside) == ("50.0", "n 4")
+    assert (people_say.text, people_say.beside.endswith("n 4")) == ("50.0", True)
     assert beside.text.startswith("kappa 0.00 [")
     assert beside.text.endswith("the judge is higher in 50%")
     read, beside = row(found, "locomo", "readable replies on labelled answers, %")
@@ -229,22 +201,24 @@ def test_a_judging_model_is_asked_in_both_orders(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     items = [item(f"q{place}") for place in range(4)]
     said = {
-        "gam": [Said({"exact_match": 1.0}, 1.0, answer="a b c d")] * 4,
-        "turns": [Said({"exact_match": 0.0}, 0.0, answer="a b")] * 4,
+        "gam": [Said({"exact_match": 1.0}, 1.0, more={"answer": "a b c d"})] * 4,
+        "turns": [Said({"exact_match": 0.0}, 0.0, more={"answer": "a b"})] * 4,
     }
-    write_run(folder, [method("gam"), method("turns")], items, said, judge="locomo")
+    own = (JudgedBy(judge="locomo", model=MODEL),)
+    methods = [method("gam"), method("turns")]
+    write_run(folder, methods, items, said, judge="locomo", judged_by=own)
     orders = [(1.0, 0.0), (1.0, 1.0), (0.5, 0.0), (1.0, None)]
     for about, (forth, back) in zip(items, orders, strict=True):
         verdicts = VerdictRecord(forth, "said"), VerdictRecord(back, "said")
-        RunFolder(folder).pairs.add(PairRecord(about["id"], "gam", "turns", MODEL, *verdicts))
+        RunFolder(folder).log.add_pair(PairRecord(about["id"], "gam", "turns", MODEL, *verdicts))
     found = read_table(folder)
     same, beside = row(found, MODEL, "the same preference in both orders, %")
-    assert (same.text, same.beside) == ("33.3", "n 3")
+    assert (same.text, same.beside.endswith("n 3")) == ("33.3", True)
     assert beside.text == "pairs with both readable"
     read, _ = row(found, MODEL, "readable preferences, %")
-    assert (read.text, read.beside) == ("87.5", "n 8")
+    assert (read.text, read.beside.endswith("n 8")) == ("87.5", True)
     first, _ = row(found, MODEL, "preferences for the first answer, %")
-    assert (first.text, first.beside) == ("60.0", "n 5")
+    assert (first.text, first.beside.endswith("n 5")) == ("60.0", True)
     longer, _ = row(found, MODEL, "preference for twice the length, points")
     assert longer.text == "+50.0"
     assert "both orders" not in found.notes[0]

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import EngineUnavailable, InputError
-from mgl.evaluation.judges.judging import Judge
-from mgl.evaluation.records import Answered, VerdictRecord
+from mgl.evaluation.runs.folder import PACKED
 from mgl.evaluation.runs.lifecycle import Replay
 from mgl.evaluation.runs.manifest import Manifest
-from mgl.llm.base import LLM, Message
+from mgl.evaluation.runs.packing import PackingStore
+from mgl.store import Store
 from tests.evaluation.trial import (
-    OTHER,
     REFUSED,
     SLOW,
     SMALL,
@@ -47,7 +46,7 @@ def test_a_replay_gives_the_same_bytes(trial: Trial, tmp_path: Path, questions: 
     before, calls = result(out), trial.calls
     builds = 3 if questions == "each" else 6
     for concurrency in (1, 8):
-        assert again(trial, out, concurrency) == Replay(18 + builds, (), ())
+        assert again(trial, out, concurrency) == Replay(18 + builds + 9, (), ())
     assert trial.calls == calls
     assert result(out) == before
 
@@ -55,14 +54,14 @@ def test_a_replay_gives_the_same_bytes(trial: Trial, tmp_path: Path, questions: 
 @pytest.mark.usefixtures("embeds_words")
 def test_conversations_replay(trial: Trial, tmp_path: Path) -> None:
     out = trial.run(tmp_path / "run", benchmark="chats", memories=("gam", "turns", "mnemis"))
-    assert again(trial, out) == Replay(27 + 9, (), ())
+    assert again(trial, out) == Replay(27 + 9 + 9, (), ())
 
 
 @pytest.mark.usefixtures("embeds_words")
 def test_questions_over_one_graph_replay(trial: Trial, tmp_path: Path) -> None:
     settings = ("extraction=terms", "chunk_tokens=16", "overlap_tokens=0")
     out = trial.run(tmp_path / "run", memories=("hgmem",), settings=settings)
-    assert again(trial, out) == Replay(9 + 3, (), ())
+    assert again(trial, out) == Replay(9 + 3 + 9, (), ())
 
 
 def test_a_dataset_that_was_made_is_made_again(trial: Trial, tmp_path: Path) -> None:
@@ -73,7 +72,7 @@ def test_a_dataset_that_was_made_is_made_again(trial: Trial, tmp_path: Path) -> 
     assert manifest.dataset.made_with == {"countries": 3, "seed": 4}
     assert manifest.methods[0].config["seed"] == 9
     assert manifest.dataset.items == ("Land4", "Land5", "Land6")
-    assert again(trial, out) == Replay(3, (), ())
+    assert again(trial, out) == Replay(3 + 3, (), ())
     assert trial.resume(out) == manifest
 
 
@@ -81,23 +80,7 @@ def test_failures_replay_as_they_were(trial: Trial, tmp_path: Path) -> None:
     places = {"east": [SLOW, REFUSED, "Cathay"], "far": [REFUSED]}
     trial.data = write_data(tmp_path / "tiny.json", places)
     out = trial.run(tmp_path / "run", memories=("direct", "mindgraph"), settings=SMALL)
-    assert again(trial, out) == Replay(8 + 2, (), ())
-
-
-def test_verdicts_replay(trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def strict(
-        llm: LLM, _item: object, answered: Answered, _sampling: object
-    ) -> VerdictRecord:
-        ask = [Message("user", f"Right? {answered.text}")]
-        reply = (await llm.complete(ask, stage="judge")).text
-        return VerdictRecord(len(reply) % 2, reply)
-
-    judges = {"strict": Judge("strict", "ours", (), strict)}
-    for place in ("plan", "units", "lifecycle"):
-        monkeypatch.setattr(f"mgl.evaluation.runs.{place}.JUDGES", judges)
-    out = trial.run(tmp_path / "run", judge=OTHER)
-    assert trial.engines[OTHER].calls == 9
-    assert again(trial, out) == Replay(9 + 3, (), ())
+    assert again(trial, out) == Replay(8 + 2 + 4, (), ())
 
 
 def test_an_answer_that_was_changed_is_found(trial: Trial, tmp_path: Path) -> None:
@@ -105,13 +88,6 @@ def test_an_answer_that_was_changed_is_found(trial: Trial, tmp_path: Path) -> No
     path = out / "records.jsonl"
     path.write_text(path.read_text().replace('"answer": "Mupolis"', '"answer": "Rome"'))
     assert again(trial, out).differing == ("direct: south/Mu",)
-
-
-def test_the_order_of_records_counts(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(tmp_path / "run", limit=2)
-    first, second = (out / "records.jsonl").read_bytes().splitlines(keepends=True)
-    (out / "records.jsonl").write_bytes(second + first)
-    assert again(trial, out).differing == ("the order of records.jsonl",)
 
 
 def test_a_call_that_the_log_lacks_ends_the_replay(trial: Trial, tmp_path: Path) -> None:
@@ -136,8 +112,8 @@ def test_an_item_that_failed_and_would_not_now_is_exempt(
     out = trial.run(tmp_path / "run")
     trial.mends.add(country)
     trial.run(tmp_path / "later")
-    assert again(trial, out) == Replay(2 + 1, (), (f"direct: east/{country}",))
-    assert again(trial, tmp_path / "later") == Replay(3, (), ())
+    assert again(trial, out) == Replay(2 + 1 + 2, (), (f"direct: east/{country}",))
+    assert again(trial, tmp_path / "later") == Replay(5, (), ())
 
 
 def test_a_run_that_is_not_complete_is_refused(trial: Trial, tmp_path: Path) -> None:
@@ -154,3 +130,17 @@ def test_a_changed_file_is_refused(trial: Trial, tmp_path: Path) -> None:
     trial.data.write_text(trial.data.read_text() + " ")
     with pytest.raises(InputError):
         again(trial, out)
+
+
+def test_a_packed_run_replays_from_its_own_folder(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", memories=("direct", "mindgraph"), settings=SMALL)
+    with (
+        Store.open(trial.home / "mgl.sqlite") as home,
+        PackingStore.over(home, out / PACKED) as store,
+    ):
+        assert trial.replay(out, store=store) == again(trial, out)
+    elsewhere = Trial(tmp_path / "elsewhere", trial.data)
+    with pytest.raises(EngineUnavailable):
+        again(elsewhere, out)
+    with Store.open(out / PACKED) as store:
+        assert elsewhere.replay(out, store=store) == again(trial, out)

@@ -1,4 +1,4 @@
-"""``--verify``: what is found in records that were changed."""
+"""``mgl eval verify``: what is found in records that were changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from mgl.errors import InputError
 from mgl.evaluation.runs.lifecycle import Difference, verify_run
 from mgl.evaluation.runs.manifest import Manifest
-from tests.evaluation.trial import Trial, plugin, rows, write_data
+from tests.evaluation.trial import Trial, plugin, write_data
 
 __all__ = ["plugin"]
 pytestmark = pytest.mark.usefixtures("plugin")
@@ -25,49 +25,35 @@ def out(tmp_path: Path, mgl_home: Path) -> Path:
     return trial.run(tmp_path / "run")
 
 
-def change(out: Path, edit: Callable[[list[dict[str, Any]]], None]) -> None:
-    found = rows(out)
-    edit(found)
-    (out / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
+def change(out: Path, edit: Callable[[dict[str, Any]], object], item: str = "north/Asgard") -> None:
+    path = out / "records.jsonl"
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    edit(next(row for row in found if row["kind"] == "answer" and row["item"] == item))
+    path.write_text("".join(json.dumps(row) + "\n" for row in found))
 
 
-def test_a_run_is_what_its_records_say(out: Path) -> None:
+@pytest.mark.parametrize(
+    ("edit", "what", "recorded", "found"),
+    [
+        ({"scores": {"exact_match": 0.5}}, "exact_match", "0.5", "1.0"),
+        ({"answer": "Rome"}, "exact_match", "1.0", "0.0"),
+        ({"scores": {}}, "exact_match", "None", "1.0"),
+        ({"reason": "EngineTimeout: slow"}, "exact_match", "1.0", "None"),
+    ],
+)
+def test_what_was_changed_is_found(
+    out: Path, edit: dict[str, Any], what: str, recorded: str, found: str
+) -> None:
     assert verify_run(out) == []
-
-
-def test_a_changed_score_is_found(out: Path) -> None:
-    change(out, lambda found: found[0]["scores"].update(exact_match=0.5))
-    assert verify_run(out) == [Difference("direct", "north/Asgard", "exact_match", "0.5", "1.0")]
-
-
-def test_a_changed_answer_is_found(out: Path) -> None:
-    change(out, lambda found: found[0].update(answer="Rome"))
-    assert [(one.what, one.found) for one in verify_run(out)] == [("exact_match", "0.0")]
-
-
-def test_a_score_that_is_not_there_is_found(out: Path) -> None:
-    change(out, lambda found: found[0].update(scores={}))
-    assert [(one.recorded, one.found) for one in verify_run(out)] == [("None", "1.0")]
-
-
-def test_a_changed_outcome_is_found(out: Path) -> None:
-    change(out, lambda found: found[1].update(outcome="scored"))
-    assert verify_run(out) == [Difference("direct", "none/Mu", "outcome", "scored", "unscored")]
-
-
-def test_what_failed_has_no_score(out: Path) -> None:
-    change(out, lambda found: found[0].update(outcome="failed"))
-    assert {one.what for one in verify_run(out)} == {"outcome"}
+    change(out, lambda row: row.update(edit))
+    assert verify_run(out) == [Difference("direct: north/Asgard", what, recorded, found)]
 
 
 def test_missing_and_foreign_records_are_found(out: Path) -> None:
-    def drop_and_add(found: list[dict[str, Any]]) -> None:
-        found[0]["item"]["id"] = "north/Rome"
-
-    change(out, drop_and_add)
-    assert [(one.item, one.recorded) for one in verify_run(out)] == [
-        ("north/Asgard", "none"),
-        ("north/Rome", "one"),
+    change(out, lambda row: row.update(method="other"))
+    assert [(one.name, one.recorded) for one in verify_run(out)] == [
+        ("other: north/Asgard", "one"),
+        ("direct: north/Asgard", "none"),
     ]
 
 
@@ -75,8 +61,8 @@ def test_missing_and_foreign_records_are_found(out: Path) -> None:
     ("file", "text"),
     [
         ("records.jsonl", "[]\n"),
-        ("records.jsonl", '{"method": "direct"}\n'),
-        ("builds.jsonl", "{\n"),
+        ("records.jsonl", '{"kind": "answer", "method": "direct"}\n'),
+        ("records.jsonl", '{"kind": "dream"}\n'),
         ("manifest.json", "{}"),
         ("manifest.json", ""),
     ],

@@ -1,0 +1,144 @@
+"""Figures of runs, worked by hand."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from mgl.errors import UsageError
+from mgl.evaluation.records import Spent
+from mgl.evaluation.report.frame import Figure, Frame
+from mgl.evaluation.report.tables import compare_methods
+from mgl.evaluation.statistics import wilson_interval
+from tests.evaluation.report.folders import Said, item, method, read_frame, write_run
+
+ITEMS = [item("q0", "even"), item("q1", "odd"), item("q2", "even"), item("q3", "even")]
+RIGHT, WRONG = Said({"exact_match": 1.0}), Said({"exact_match": 0.0})
+
+
+def figure(frame: Frame, name: str, part: dict[str, str] | None = None, over: str = "") -> Figure:
+    found = frame.figure(frame.group.series[0].label, frame.metrics[name], part, over)
+    assert found is not None
+    return found
+
+
+def test_what_failed_counts_0_and_what_is_missing_is_left_out_with_bounds(tmp_path: Path) -> None:
+    said = [Said({"exact_match": 1.0}, 1.0), Said({}, None), Said(None), Said({}, 0.0)]
+    frame = read_frame(
+        write_run(tmp_path / "run", [method("a")], ITEMS, {"a": said}, judge="locomo")
+    )
+    found = figure(frame, "locomo")
+    assert found.interval == wilson_interval(1, 3)
+    assert (found.failed, found.missing) == (1, 1)
+    assert (found.least, found.most) == (1 / 4, 2 / 4)
+    assert frame.headline.name == "locomo"
+
+
+def test_a_part_of_the_items_and_the_mean_of_parts(tmp_path: Path) -> None:
+    said = {"a": [RIGHT, WRONG, RIGHT, WRONG]}
+    frame = read_frame(write_run(tmp_path / "run", [method("a")], ITEMS, said))
+    assert figure(frame, "exact_match", {"category": "even"}).interval == wilson_interval(2, 3)
+    assert figure(frame, "exact_match", over="category").interval.mean == pytest.approx(1 / 3)
+    assert frame.parts() == {"category": ["even", "odd"]}
+
+
+def test_an_item_asked_again_counts_once_with_the_spread_between_repeats(tmp_path: Path) -> None:
+    """Means of the repeats are 1/2 and 1: their deviation is sqrt(1/8)."""
+    said = {"a": [RIGHT, WRONG, RIGHT, RIGHT]}
+    frame = read_frame(write_run(tmp_path / "run", [method("a")], ITEMS[:2], said))
+    found = figure(frame, "exact_match")
+    assert (found.interval.mean, found.interval.n) == (0.75, 2)
+    assert found.spread == pytest.approx(0.125**0.5)
+
+
+def test_pairs_of_claims_are_a_metric_that_methods_are_compared_by(tmp_path: Path) -> None:
+    items = [item(f"q{n}", source=f"book {n // 4}", pair=f"pair {n // 2}") for n in range(16)]
+    right, wrong = Said({"claim_accuracy": 1.0}), Said({"claim_accuracy": 0.0})
+    said = {"a": [right] * 16, "b": [right, wrong] * 8}
+    frame = read_frame(
+        write_run(
+            tmp_path / "run",
+            [method("a"), method("b")],
+            items,
+            said,
+            benchmark="nocha",
+            scorers=("claim_accuracy", "pair_accuracy"),
+            headline="pair_accuracy",
+        )
+    )
+    assert figure(frame, "pair_accuracy").interval.n == 8
+    (found,) = compare_methods(frame)
+    assert (found.found.difference.mean, found.found.difference.n) == (1.0, 8)
+
+
+def test_the_suites_metric_is_the_one_that_is_tested(tmp_path: Path) -> None:
+    """By the first scorer the two are the same; by the headline one is ahead on every item."""
+    items = [item(f"q{n}", source=f"s{n % 5}") for n in range(20)]
+    one = [Said({"f1_locomo_official": 0.5, "f1_set_amem": 0.9 + n / 300}) for n in range(20)]
+    two = [Said({"f1_locomo_official": 0.5, "f1_set_amem": 0.1}) for _ in range(20)]
+    frame = read_frame(
+        write_run(
+            tmp_path / "run",
+            [method("a"), method("b"), method("c")],
+            items,
+            {"a": one, "b": two, "c": two},
+            scorers=("f1_locomo_official", "f1_set_amem"),
+            headline="f1_set_amem",
+        )
+    )
+    found = compare_methods(frame)
+    assert [each.differs for each in found] == [True, True, False]
+    assert found[0].ahead == ("a", "b")
+    assert found[0].found.test == "cluster-robust t test over 5 sources"
+    assert found[0].corrected == pytest.approx(3 * found[0].found.p)
+
+
+def test_costs_are_metrics_like_any_other(tmp_path: Path) -> None:
+    usage = {"tool": Spent(2, 300, 30), "answer": Spent(1, 100, 20)}
+    trace = ("lookup_source(node_id='a')", "subgraph_summary(mode='index')", "lookup_source(x")
+    memory = {"nodes": 60, "tokens": 1000, "hyperedges": 2, "hyperedge_nodes": 7}
+    more = {"usage": usage, "trace": trace, "memory": memory}
+    said = [
+        Said({}, more={**more, "took": {"wall_s": 3.0, "replayed": 0}}),
+        Said({}, more={**more, "took": {"wall_s": 9.0, "replayed": 2}}),
+        Said(None),
+    ]
+    folder = write_run(tmp_path / "run", [method("m", "mindgraph")], ITEMS[:3], {"m": said})
+    frame = read_frame(folder)
+    expected = {
+        "question_tokens": 450,
+        "question_calls": 3,
+        "question_seconds": 3.0,
+        "graph_nodes": 60,
+        "lookups": 1,
+        "index_calls": 1,
+        "detail_calls": 0,
+        "summaries_used": 1,
+        "hyperedge_nodes": 3.5,
+    }
+    assert {name: figure(frame, name).interval.mean for name in expected} == expected
+    assert figure(frame, "question_seconds").interval.n == 1, "what was replayed took no time"
+    assert figure(frame, "lookups", {"nodes": "50 to 150"}).interval.n == 2
+    assert frame.figure("m", frame.metrics["lookups"], {"nodes": "fewer than 50"}) is None
+
+
+def test_a_method_that_retrieves_nothing_has_no_recall(tmp_path: Path) -> None:
+    items = [item("q0", evidence=["D1:1"]), item("q1")]
+    name = "evidence_recall@10"
+    said = {"a": [Said({name: 1.0}), Said({})], "b": [Said({}), Said({})]}
+    folder = write_run(tmp_path / "run", [method("a"), method("b")], items, said, scorers=(name,))
+    frame = read_frame(folder)
+    assert figure(frame, name).interval.n == 1
+    assert frame.figure("b", frame.metrics[name]) is None
+
+
+def test_without_the_extra_it_is_said_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_run(tmp_path / "run", [method("a")], ITEMS, {"a": [RIGHT] * 4})
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UsageError) as caught:
+        read_frame(folder)
+    assert "mgl[evaluation]" in caught.value.hint
