@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Mgl
-from tests.evaluation.trial import Trial, plugin, trial
+from tests.evaluation.trial import Trial, plugin, rows, trial
 
 __all__ = ["plugin", "trial"]
 
@@ -18,7 +18,7 @@ def test_a_run_is_scored_by_the_published_and_by_the_corrected_labels(
     mgl: Mgl, trial: Trial, tmp_path: Path
 ) -> None:
     out = trial.run(tmp_path / "run")
-    [first, *_] = [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
+    first = rows(out)[0]
     wrong = tmp_path / "wrong.jsonl"
     wrong.write_text(json.dumps({"id": first["item"]["id"], "golds": ["Nowhere"], "why": "a slip"}))
     options = ("--data", trial.data, "--corrections", wrong, "--run", out)
