@@ -171,5 +171,3 @@ def test_a_model_of_the_process_is_refused(ray: Any) -> None:
             execute(place),
         ):
             pass
-
-

@@ -65,5 +65,7 @@ def test_a_neighbourhood_is_made_of_neighbours(
         found = neighbourhood(memory, graph, point.vertices)
         assert found <= graph.entities.keys() | memory.vertices.keys()
         for each in found:
-            near = graph.neighbours(each) | memory.neighbours(each) | memory.overlay.neighbours(each)
+            near = (
+                graph.neighbours(each) | memory.neighbours(each) | memory.overlay.neighbours(each)
+            )
             assert near & point.vertices
