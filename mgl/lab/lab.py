@@ -132,6 +132,8 @@ class Lab:
         log.attach(opened.id)
         keep = AnswerKeeper(self._store, plan.source.id)
         start = time.monotonic()
+        if plan.record is None:  # a file is read whole, one that is there is asked as it is
+            self._place.loop.run(opened.build)
         answer = self._place.loop.run(lambda: keep.watch(opened.answer(asked)))
         usage = Usage(client.usage(), time.monotonic() - start)
         if not keep.put(opened.id, answer):

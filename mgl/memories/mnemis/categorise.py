@@ -24,7 +24,8 @@ from mgl.llm.replies import REPAIR
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import Describe, EditDraft
-from mgl.memories.mnemis.extract import StrictReply
+from mgl.memories.mnemis.entities import SUMMARY_CHARS, SUMMARY_TOKENS
+from mgl.memories.mnemis.extract import StrictReply, propose_again
 from mgl.memories.mnemis.layers import (
     SHOWN_CHILDREN,
     CategoryDraft,
@@ -49,7 +50,9 @@ from mgl.prompt import one_line
 
 NONE = "None"
 NAME_LENGTH, FEWEST, EXAMPLES = 48, 4, 5
-CHILDREN, FEWER_CHILDREN, TAGS, TOKENS, AT_ONCE = 30, 12, 5, 200, 32
+CHILDREN, FEWER_CHILDREN, TAGS, AT_ONCE = 30, 12, 5, 32
+_MARGIN = 500
+"""Tokens that a reply's repair and a model's own marks may take."""
 
 
 class _Item(StrictReply):
@@ -60,7 +63,7 @@ class _Item(StrictReply):
 
 
 class _Described(StrictReply):
-    summary: Annotated[str, Field(min_length=1), max_chars(320)]
+    summary: Annotated[str, Field(min_length=1), max_chars(SUMMARY_CHARS)]
     tags: Annotated[
         list[Annotated[str, Field(min_length=1), max_chars(32)]],
         Field(min_length=1, max_length=TAGS),
@@ -89,10 +92,13 @@ async def form_by_model(
     example = _example(draft.state, forming.layer - 1)
     batches = _split(forming.nodes, config.batch)
     for done, batch in enumerate(batches, start=1):
-        known = forming.find_similar(batch, config.shown)
-        messages = _build_messages(batch, known, forming.layer, example)
-        first = await _propose_groups(tools.llm, messages, len(batch), config, "categorise")
+        messages = await _build_messages(tools.llm, batch, forming, example, config)
+        failures = draft.state.failed_builds
+        about = messages, len(batch), config
+        first = await _propose_groups(tools.llm, *about, "categorise", failures)
+        forming.asked += 1
         if first.reply is None:
+            forming.failed += 1
             draft.fail(first.stage, first.problem)
         else:
             made = await _sort(tools.llm, first, messages, batch, forming, config)
@@ -130,10 +136,15 @@ async def _sort(
 
 
 async def _propose_groups(
-    llm: LLM, messages: Sequence[Message], size: int, config: MnemisConfig, stage: str
+    llm: LLM,
+    messages: Sequence[Message],
+    size: int,
+    config: MnemisConfig,
+    stage: str,
+    failures: int = 0,
 ) -> Proposal[Any]:
     sampling = config.sampling(config.extraction_tokens)
-    return await propose(llm, messages, _schema(size), sampling=sampling, stage=stage)
+    return await propose_again(llm, messages, _schema(size), sampling, stage, failures)
 
 
 def _groups(proposal: Proposal[Any]) -> list[Group]:
@@ -151,18 +162,26 @@ def _schema(size: int) -> type[RootModel[Any]]:
     return RootModel[Annotated[list[item], most]]
 
 
-def _build_messages(
-    nodes: Sequence[Node], known: Sequence[CategoryDraft], layer: int, example: str
+async def _build_messages(
+    llm: LLM, nodes: Sequence[Node], forming: Forming, example: str, config: MnemisConfig
 ) -> list[Message]:
+    """All existing categories are shown; if they do not fit the context, the most similar."""
     content = "\n".join(f"{index}. {_line(node)}" for index, node in enumerate(nodes))
-    existing = "\n".join(f"- {_line(category)}" for category in known)
     guidance = GUIDANCE.render(
-        layer=str(layer), previous_layer=str(layer - 1), prev_example=example
+        layer=str(forming.layer), previous_layer=str(forming.layer - 1), prev_example=example
     )
-    prompt = CATEGORIES.render(
-        content=content, existing_categories=existing or NONE, guidance=guidance
-    )
-    return [Message("system", CATEGORIES_SYSTEM.text), Message("user", prompt)]
+    known = forming.find_similar(nodes)
+    room = llm.context_tokens - 3 * config.extraction_tokens - _MARGIN
+    while True:
+        existing = "\n".join(f"- {_line(category)}" for category in known)
+        prompt = CATEGORIES.render(
+            content=content, existing_categories=existing or NONE, guidance=guidance
+        )
+        messages = [Message("system", CATEGORIES_SYSTEM.text), Message("user", prompt)]
+        texts = [message.content for message in messages]
+        if not known or sum(await llm.count_tokens(texts)) <= room:
+            return messages
+        known = forming.find_similar(nodes, len(known) // 2)
 
 
 def _line(node: Node | CategoryDraft) -> str:
@@ -240,7 +259,7 @@ async def _propose_descriptions(
     """Ask for the description of one category, or of several, each under its id."""
     most = CHILDREN if len(some) == 1 else FEWER_CHILDREN
     own = [_list_children(state, category, most) for category in some]
-    budget = TOKENS * len(some)
+    budget = SUMMARY_TOKENS * len(some)
     fit = iter(await fit_texts(llm, [line for lines in own for line in lines], reserve=budget))
     nodes = ["\n".join(next(fit) for _ in lines) for lines in own]
     schema: type[BaseModel] = _Described

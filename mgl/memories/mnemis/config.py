@@ -98,6 +98,11 @@ class MnemisConfig(PresetConfig):
     temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
     seed: int = 0
 
+    @property
+    def reads_graph(self) -> bool:
+        """Whether a question reads anything but episodes."""
+        return self.routes != "system1" or self.kinds != "rag"
+
     def writing_options(self) -> dict[str, Any]:
         """Return the options that decide what is in a memory, as plain JSON values."""
         return self.model_dump(mode="json", exclude=set(self.READING))

@@ -6,12 +6,13 @@ hierarchy, or a deletion.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
 from itertools import takewhile
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from mgl.memories.log import FORGET, Draft, Vocabulary
 from mgl.memories.mnemis.state import (
@@ -28,6 +29,9 @@ from mgl.types import Span
 
 ItemT = TypeVar("ItemT")
 
+FAILED: Final[Literal["failed"]] = "failed"
+"""Why a hierarchy stopped of which all replies failed."""
+
 
 @dataclass(frozen=True, slots=True)
 class AddEpisode:
@@ -37,8 +41,16 @@ class AddEpisode:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkEpisode:
+    """Say that an episode was not read whole, and how often that failed; None once it was."""
+
+    episode: int
+    failures: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class AddEntity:
-    """Add an entity under a name that no other has."""
+    """Add an entity."""
 
     id: str
     name: str
@@ -140,6 +152,7 @@ class Restore:
 
 Edit = (
     AddEpisode
+    | MarkEpisode
     | AddEntity
     | Repeat
     | Describe
@@ -169,6 +182,8 @@ def apply(state: State, edit: Edit) -> State:
                 counts=state.counts.put("n", number + 1),
                 kept=state.lookups.add_episode(episode),
             )
+        case MarkEpisode(episode=number, failures=failures):
+            return replace(state, unread=state.unread.put(number, failures))
         case AddEntity(id=new, name=name, mention=mention):
             _check(mention.episode in state.episodes, f"{new} is in no episode")
             kept = state.lookups.add_name(name, new)
@@ -202,8 +217,9 @@ def apply(state: State, edit: Edit) -> State:
         case DropHierarchy():
             left = state.stale - state.categories.keys()
             return replace(state, categories=Table(), stale=left)
-        case FinishHierarchy(entities=count):
-            return replace(state, categorised=count)
+        case FinishHierarchy(entities=count, stopped=stopped):
+            failures = state.failed_builds + 1 if stopped == FAILED else 0
+            return replace(state, categorised=count, failed_builds=failures)
         case Forget():
             return _forget(state, edit)
         case Restore(node=Category() as category):
@@ -269,7 +285,11 @@ def _is_ordered(begin: datetime | None, end: datetime | None) -> bool:
 
 
 def _add_mention(mentions: tuple[Mention, ...], mention: Mention) -> tuple[Mention, ...]:
-    return mentions if has_mention(mentions, mention) else (*mentions, mention)
+    """Add a mention in the order of the episodes, one of which may be read late."""
+    if has_mention(mentions, mention):
+        return mentions
+    place = bisect_right(mentions, mention.episode, key=lambda each: each.episode)
+    return (*mentions[:place], mention, *mentions[place:])
 
 
 def has_mention(mentions: tuple[Mention, ...], mention: Mention) -> bool:
@@ -333,6 +353,7 @@ def turns_of(state: State, *nodes: Entity | Fact) -> tuple[int, ...]:
 VOCABULARY: Final = Vocabulary[Edit, State](
     {
         "add_episode": AddEpisode,
+        "mark_episode": MarkEpisode,
         "add_entity": AddEntity,
         "repeat": Repeat,
         "describe": Describe,

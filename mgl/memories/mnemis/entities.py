@@ -1,10 +1,12 @@
 """The entities of an episode: named, checked, matched with the known ones, and described.
 
-Source: Mnemis §2.1. A name that an entity has already, in any spelling that ``entity_key`` levels,
-is that entity and costs no call. For other names the model decides among likely entities: those
-that full-text search over names and summaries finds, and those with a similar name by embeddings;
-both rankings are fused by reciprocal rank. Ours is the least similarity, below which a name is no
-candidate: it spares the model most of the questions. Speakers are always entities.
+Source: Mnemis §2.1. Names are those of the episode and of recent ones. A name that an entity has
+already, in any spelling that ``entity_key`` levels, is that entity and costs no call; but a common
+noun ("my sister") of another speaker may mean another. For other names the model decides among
+likely entities: those that full-text search over names and summaries finds, and those with a
+similar name by embeddings; both rankings are fused by reciprocal rank. Ours is the least
+similarity, below which a name is no candidate: it spares the model most of the questions. Speakers
+are always entities.
 """
 
 from __future__ import annotations
@@ -18,19 +20,24 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, create_model
 
+from mgl.llm.base import LLM
 from mgl.llm.constraints import max_chars, number, one_of
 from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, mentions
 from mgl.memories.mnemis.edits import AddEntity, Describe, EditDraft, Repeat, turns_of
 from mgl.memories.mnemis.episodes import clip
-from mgl.memories.mnemis.extract import EpisodeReader, Part, StrictReply, compare, in_batches
+from mgl.memories.mnemis.extract import BATCH, EpisodeReader, Part, StrictReply, compare, in_batches
 from mgl.memories.mnemis.prompts import MORE_NAMES, NAMES, SAME_ENTITIES, SUMMARIES
-from mgl.memories.mnemis.state import Entity, Mention, key_of
+from mgl.memories.mnemis.state import Entity, Mention, State, key_of
 from mgl.memories.propose import Proposal
 from mgl.retrieval.base import Embedder, Hit
 from mgl.retrieval.lexical import LexicalIndex, all_stems
 from mgl.retrieval.ranking import fuse_hits
+from mgl.types import Conversation
 
-MOST_SUMMARY_CHARS, MOST_TAG_CHARS, SHOWN_CHARS = 600, 40, 300
+MOST_TAG_CHARS, SHOWN_CHARS = 40, 300
+SUMMARY_CHARS, SUMMARY_TOKENS = 1000, 300
+"""Of one description: its characters, at most, and the tokens of its reply."""
+
 REJECTED_CHARS: Final = 200
 LEAST_SIMILARITY: Final = 0.5
 """Cosine of two names, above which they may mean the same."""
@@ -39,7 +46,8 @@ NEW: Final = "new"
 EARLIER: Final = 2
 """Names of the same episode that a name is compared with, at most."""
 
-_NAME_CHARS, _SUMMARY_CHARS, _TAG_CHARS, _TAGS = 60, 240, 24, 3
+_NAME_CHARS, _TAG_CHARS, _TAGS = 60, 24, 3
+_POSSESSIVES: Final = frozenset("my our your his her its their a an the".split())
 _FIRST_PERSON: Final = frozenset("i me my mine myself i'm user speaker narrator".split())
 
 
@@ -49,7 +57,7 @@ class Names(StrictReply):
 
 class _Summary(StrictReply):
     src: int
-    summary: Annotated[str, max_chars(_SUMMARY_CHARS)]
+    summary: Annotated[str, max_chars(SUMMARY_CHARS)]
     tags: Annotated[
         list[Annotated[str, max_chars(_TAG_CHARS)]], Field(min_length=1, max_length=_TAGS)
     ]
@@ -63,11 +71,14 @@ NamesOfParts = Sequence[Sequence[Proposal[Names]]]
 class Found:
     """A name in an episode, with the first and the last sentence that it stands in.
 
-    ``rejected`` or ``repaired`` say why it is not kept, or was changed.
+    ``speaker`` says these, "" if unknown; ``recent`` is the number of the recent episode that has
+    them, if not this one has. ``rejected`` or ``repaired`` say why it is not kept, or was changed.
     """
 
     name: str
     at: Part = (0, 0)
+    speaker: str = ""
+    recent: int | None = None
     rejected: str | None = None
     repaired: str | None = None
     call_key: str | None = None
@@ -75,6 +86,17 @@ class Found:
     @property
     def key(self) -> str:
         return key_of(self.name)
+
+    @property
+    def meaning(self) -> tuple[str, str]:
+        """What is one name: its key, and of a common noun also who says it."""
+        return self.key, key_of(self.speaker) if is_common(self.name) else ""
+
+
+def is_common(name: str) -> bool:
+    """Whether a name is a common noun, which means for each speaker another: "my sister"."""
+    words = [word for word in name.split() if word.casefold() not in _POSSESSIVES]
+    return " ".join(words).islower()
 
 
 def check_name(said: str, speaker: str) -> Found:
@@ -125,11 +147,11 @@ def _names_schema(most: int) -> type[Names]:
 
 def find_names(reader: EpisodeReader, draft: EditDraft, replies: NamesOfParts) -> list[Found]:
     """Return the names in an episode, each once: its speakers, then what the model named."""
-    found: dict[str, Found] = {}
-    for src, speaker in enumerate((each.speaker for each in reader.passage.sentences), 1):
-        name = check_name(speaker, speaker)
+    found: dict[tuple[str, str], Found] = {}
+    for src, sentence in enumerate(reader.passage.sentences, 1):
+        name = check_name(sentence.speaker, sentence.speaker)
         if name.rejected is None:
-            found.setdefault(name.key, Found(name.name, (src, src)))
+            found.setdefault((name.key, ""), Found(name.name, (src, src), sentence.speaker))
     for part, proposals in zip(reader.parts, replies, strict=True):
         speakers = {each.speaker for each in reader.passage.sentences[part[0] - 1 : part[1]]}
         speaker = speakers.pop() if len(speakers) == 1 else ""
@@ -142,7 +164,9 @@ def find_names(reader: EpisodeReader, draft: EditDraft, replies: NamesOfParts) -
                 if name.rejected is None and not is_said(name.name, reader.words):
                     name = replace(name, rejected="not_said")
                 if name.rejected is None:
-                    found.setdefault(name.key, _locate(reader, part, name))
+                    for one in _locate(reader, part, name):
+                        if (one.key, "") not in found:
+                            found.setdefault(one.meaning, one)
                     continue
                 mention = Mention(reader.episode.number, reader.passage.span(*part))
                 edit = AddEntity("", name.name, mention)
@@ -150,18 +174,36 @@ def find_names(reader: EpisodeReader, draft: EditDraft, replies: NamesOfParts) -
     return list(found.values())
 
 
-def _locate(reader: EpisodeReader, part: Part, name: Found) -> Found:
-    """Return a name with the sentence that has it, or most of its words; else the whole part."""
-    quotes = {n: reader.passage[n].quote for n in range(part[0], part[1] + 1)}
-    for place, quote in quotes.items():
-        if mentions(name.name, quote):
-            return replace(name, at=(place, place))
+def _locate(reader: EpisodeReader, part: Part, name: Found) -> list[Found]:
+    """Return a name with the sentence that has it, of a common noun with one of each speaker.
+
+    That is a sentence of the part, or else of a recent episode, or else the one that has most of
+    the name's words; or else the whole part.
+    """
+    numbers = range(part[0], part[1] + 1)
+    here = [(n, reader.passage[n]) for n in numbers]
+    found: dict[str, Found] = {}
+    for place, sentence in here:
+        if mentions(name.name, sentence.quote):
+            speaker = sentence.speaker
+            found.setdefault(speaker, replace(name, at=(place, place), speaker=speaker))
+            if not is_common(name.name):
+                break
+    if found:
+        return list(found.values())
+    for episode, passage in reversed(reader.recent.items()):
+        for place, sentence in enumerate(passage.sentences, 1):
+            if mentions(name.name, sentence.quote):
+                own = sentence.speaker
+                return [replace(name, at=(place, place), speaker=own, recent=episode)]
     words = set(name.key.split())
-    shared = {n: len(words & set(key_of(quote).split())) for n, quote in quotes.items()}
+    shared = {n: len(words & set(key_of(each.quote).split())) for n, each in here}
     best = max(shared, key=lambda n: shared[n])
+    speaker = reader.passage[best].speaker
     if shared[best]:
-        return replace(name, at=(best, best), repaired=name.repaired or "sentence_guessed")
-    return replace(name, at=part, repaired=name.repaired or "no_sentence")
+        guessed = name.repaired or "sentence_guessed"
+        return [replace(name, at=(best, best), speaker=speaker, repaired=guessed)]
+    return [replace(name, at=part, speaker=speaker, repaired=name.repaired or "no_sentence")]
 
 
 # Matching
@@ -175,18 +217,21 @@ async def match_names(
     Returns the ids of the episode's entities, each with the sentences that name it. ``speakers``
     are the keys of all who spoke so far: one of them is never another.
     """
-    known = draft.state.lookups.entities
-    unknown = {f"n{place}": each for place, each in enumerate(found, 1) if each.key not in known}
+    state = draft.state
+    known = {f"n{place}": _find_known(reader, state, each) for place, each in enumerate(found, 1)}
+    unknown = {f"n{place}": each for place, each in enumerate(found, 1) if not known[f"n{place}"]}
     matched = await _ask_matches(reader, draft, unknown, speakers)
     ids: dict[str, Part] = {}
     placed: dict[str, str] = {}
     for place, each in enumerate(found, 1):
-        mention = Mention(reader.episode.number, reader.passage.span(*each.at))
+        passage = reader.passage if each.recent is None else reader.recent[each.recent]
+        number = reader.episode.number if each.recent is None else each.recent
+        mention = Mention(number, passage.span(*each.at))
         label = f"n{place}"
         target, call_key = matched.get(label, (NEW, each.call_key))
         edit: AddEntity | Repeat
-        if each.key in known:
-            edit = Repeat(known[each.key], mention)
+        if own := known[label]:
+            edit = Repeat(own, mention)
         elif target != NEW:
             edit = Repeat(placed.get(target, target), mention, each.name)
         else:
@@ -194,8 +239,27 @@ async def match_names(
             call_key = each.call_key
         draft.put(edit, repaired=each.repaired, call_key=call_key)
         placed[label] = edit.id
-        ids.setdefault(edit.id, each.at)
+        whole = 1, len(reader.passage.sentences)
+        ids.setdefault(edit.id, each.at if each.recent is None else whole)
     return ids
+
+
+def _find_known(reader: EpisodeReader, state: State, name: Found) -> str | None:
+    """Return the entity that has a name; of a common noun, one that its speaker named so."""
+    ids = state.lookups.entities.get(name.key, ())
+    if not is_common(name.name) or not isinstance(reader.source, Conversation):
+        return next(iter(ids), None)
+    speaker = key_of(name.speaker)
+    for each in ids:
+        entity = state.entities[each]
+        said = (_find_speaker(reader.source, mention) for mention in reversed(entity.mentions))
+        if speaker in entity.keys or any(key_of(other) == speaker for other in said):
+            return each
+    return None
+
+
+def _find_speaker(source: Conversation, mention: Mention) -> str:
+    return source.turns[source.turns_at(mention.span)[0]].speaker
 
 
 async def _ask_matches(
@@ -211,14 +275,16 @@ async def _ask_matches(
     entities = draft.state.entities
     lines = {entity.id: _line(entity) for entity in entities.values()}
     lines |= {label: each.name for label, each in unknown.items()}
-    likely = await _find_likely(reader, list(entities.values()), unknown, speakers)
+    likely = await _find_likely(reader, draft.state, unknown, speakers)
 
     async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
         listed = []
         for label in some:
             each = unknown[label]
-            sentence = clip(reader.passage[each.at[0]].quote, SHOWN_CHARS)
-            listed.append(f'{label} "{each.name}" in: {sentence}')
+            passage = reader.passage if each.recent is None else reader.recent[each.recent]
+            sentence = passage[each.at[0]]
+            said = f"{sentence.speaker}: {sentence.quote}" if sentence.speaker else sentence.quote
+            listed.append(f'{label} "{each.name}" in: {clip(said, SHOWN_CHARS)}')
             listed += [f"  {other} {lines[other]}" for other in likely[label]]
         fields: Any = {label: (one_of((*likely[label], NEW)), ...) for label in some}
         schema: type[BaseModel] = create_model("same_entities", __base__=StrictReply, **fields)
@@ -240,11 +306,12 @@ async def _ask_matches(
 
 async def _find_likely(
     reader: EpisodeReader,
-    entities: Sequence[Entity],
+    state: State,
     unknown: Mapping[str, Found],
     speakers: frozenset[str],
 ) -> dict[str, list[str]]:
     """For each label return the entities and earlier labels that its name may stand for."""
+    entities = list(state.entities.values())
     labels, names = list(unknown), [each.name for each in unknown.values()]
     speaking = {entity.id for entity in entities if entity.keys & speakers}
     speaking |= {label for label, each in unknown.items() if each.key in speakers}
@@ -253,7 +320,9 @@ async def _find_likely(
     likely: dict[str, list[str]] = {}
     for label, among, before in zip(labels, candidates, earlier, strict=True):
         excluded = speaking if label in speaking else set()
-        kept = [each for each in [*among, *(labels[b] for b in before)] if each not in excluded]
+        namesakes = state.lookups.entities.get(unknown[label].key, ())
+        near = dict.fromkeys((*namesakes, *among, *(labels[b] for b in before)))
+        kept = [each for each in near if each not in excluded]
         if kept:
             likely[label] = kept
     return likely
@@ -310,26 +379,32 @@ def _rank(scores: NDArray[np.floating], above: float, most: int) -> list[Hit]:
 # Describing
 
 
+def count_together(llm: LLM) -> int:
+    """Return how many entities are described in one call."""
+    return max(1, min(BATCH, llm.context_tokens // (4 * SUMMARY_TOKENS)))
+
+
 async def describe_entities(reader: EpisodeReader, draft: EditDraft, ids: Sequence[str]) -> None:
     """Describe entities by summary and tags, from the episode and what was known of them."""
     sentences, text = len(reader.passage.sentences), reader.passage.render_numbered()
 
     async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
         entities = [draft.state.entities[each] for each in some]
-        lines = "\n".join(f"{entity.id} {_line(entity)}" for entity in entities)
+        lines = "\n".join(f"{each.id} {_line(each, SUMMARY_CHARS)}" for each in entities)
         item = create_model("summary", __base__=_Summary, src=(number(1, sentences), ...))
         fields: Any = dict.fromkeys(some, (item, ...))
         schema: type[BaseModel] = create_model("summaries", __base__=StrictReply, **fields)
         values = {"episode": text, "entities": lines}
         made_of = turns_of(draft.state, *entities)
-        return await reader.ask(SUMMARIES, values, schema, "entity_summaries", known=made_of)
+        stage, tokens = "entity_summaries", SUMMARY_TOKENS * len(some)
+        return await reader.ask(SUMMARIES, values, schema, stage, known=made_of, tokens=tokens)
 
-    for proposal in await asyncio.gather(*map(ask, in_batches(ids))):
+    for proposal in await asyncio.gather(*map(ask, in_batches(ids, count_together(reader.llm)))):
         if proposal.reply is None:
             draft.fail(proposal.stage, proposal.problem)
             continue
         for identity, said in proposal.reply:
-            line = clip(said.summary, MOST_SUMMARY_CHARS)
+            line = clip(said.summary, SUMMARY_CHARS)
             tags = dict.fromkeys(clip(tag, MOST_TAG_CHARS) for tag in said.tags)
             draft.put(
                 Describe(identity, line, tuple(tag for tag in tags if tag)),
@@ -339,6 +414,6 @@ async def describe_entities(reader: EpisodeReader, draft: EditDraft, ids: Sequen
             )
 
 
-def _line(entity: Entity) -> str:
-    summary = clip(entity.summary, SHOWN_CHARS)
+def _line(entity: Entity, most: int = SHOWN_CHARS) -> str:
+    summary = clip(entity.summary, most)
     return f"{entity.name}: {summary}" if summary else entity.name

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from mgl.llm.base import Message
+from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.calls import showing_only
 from mgl.llm.prompting import fit_texts
 from mgl.memories.base import Tools
@@ -40,6 +41,7 @@ Part = tuple[int, int]
 
 _NO_CONTEXT: Final = "(nothing)"
 _REFLECTION: Final = "_reflection"
+_AGAIN_TEMPERATURE, _AGAIN_SEED = 0.7, 1000
 ItemT = TypeVar("ItemT")
 SchemaT = TypeVar("SchemaT", bound=BaseModel)
 
@@ -51,7 +53,10 @@ class StrictReply(BaseModel):
 class EpisodeReader:
     """Asks a model about one episode, of which ``passage`` has the sentences.
 
-    ``words`` are what the episode and its context say, and who speaks in them; without times.
+    ``recent`` are the passages of the episodes before it, by number, and ``words`` is what all of
+    them say, and who speaks in them; without times. ``failures`` says how often the episode was
+    read before and a call gave no reply that can be used: such a call is made once more, warm and
+    with another seed. ``failed`` says whether one gave none this time.
     """
 
     def __init__(
@@ -61,15 +66,20 @@ class EpisodeReader:
         episodes: Iterable[Episode],
         episode: Episode,
         config: MnemisConfig,
+        failures: int = 0,
     ) -> None:
         """``episodes`` are those of the source; the last ones before ``episode`` are context."""
         before = [each for each in episodes if each.number < episode.number]
         recent = before[max(0, len(before) - config.recent) :]
+        self.source = source
         self.episode = episode
         self.passage = Passage.of(source, episode)
+        self.recent = {each.number: Passage.of(source, each) for each in recent}
         self.config = config
-        passages = (*(Passage.of(source, each) for each in recent), self.passage)
+        self.failed = False
+        passages = (*self.recent.values(), self.passage)
         self.words = "\n".join(text for passage in passages for text in passage.texts)
+        self._failures = failures
         self._context = [render_episode(source, each) for each in recent]
         self._tools = tools
         self._turns = {turn for each in (*recent, episode) for turn in each.turns}
@@ -84,6 +94,10 @@ class EpisodeReader:
     def embedder(self) -> Embedder:
         return self._tools.required_embedder
 
+    @property
+    def llm(self) -> LLM:
+        return self._tools.llm
+
     async def ask(
         self,
         prompt: Prompt,
@@ -92,13 +106,15 @@ class EpisodeReader:
         stage: str,
         *,
         known: Iterable[int] = (),
+        tokens: int | None = None,
     ) -> Proposal[SchemaT]:
         """Ask one question, which also shows what is known of the turns ``known``.
 
         Raises what ``propose`` raises.
         """
-        rendered = await self._render(prompt, values, reserve=self.config.extraction_tokens)
-        return await self._propose([Message("user", rendered)], schema, stage, known)
+        most = tokens or self.config.extraction_tokens
+        rendered = await self._render(prompt, values, reserve=most)
+        return await self._propose([Message("user", rendered)], schema, stage, known, most)
 
     async def ask_list(
         self,
@@ -146,11 +162,40 @@ class EpisodeReader:
         return "\n".join(reversed(kept)) or _NO_CONTEXT
 
     async def _propose(
-        self, messages: Sequence[Message], schema: type[SchemaT], stage: str, known: Iterable[int]
+        self,
+        messages: Sequence[Message],
+        schema: type[SchemaT],
+        stage: str,
+        known: Iterable[int],
+        tokens: int | None = None,
     ) -> Proposal[SchemaT]:
-        sampling = self.config.sampling(self.config.extraction_tokens)
+        sampling = self.config.sampling(tokens or self.config.extraction_tokens)
+        about = messages, schema, sampling, stage, self._failures
         with showing_only(self._turns.union(known)):
-            return await propose(self._tools.llm, messages, schema, sampling=sampling, stage=stage)
+            made = await propose_again(self.llm, *about)
+        self.failed = self.failed or made.reply is None
+        return made
+
+
+async def propose_again(
+    llm: LLM,
+    prompt: str | Sequence[Message],
+    schema: type[SchemaT],
+    sampling: Sampling,
+    stage: str,
+    failures: int,
+) -> Proposal[SchemaT]:
+    """Ask for a reply, and once more, warm and with another seed, where that failed before.
+
+    ``failures`` is how often: a call that failed is replayed from the log as it was.
+    """
+    made = await propose(llm, prompt, schema, sampling=sampling, stage=stage)
+    if made.reply is None and failures:
+        warm = max(sampling.temperature, _AGAIN_TEMPERATURE)
+        seed = sampling.seed + failures * _AGAIN_SEED
+        again = replace(sampling, temperature=warm, seed=seed)
+        made = await propose(llm, prompt, schema, sampling=again, stage=stage)
+    return made
 
 
 async def compare(

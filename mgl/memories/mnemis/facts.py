@@ -2,9 +2,10 @@
 
 Source: Mnemis §2.1, which de-duplicates edges as it does entities. Times are given in words and
 resolved against the time of the turn that states the fact. That the model decides among the known
-facts of the same two entities that are most similar by embeddings, and that a contradicted fact is
-closed with the time of the new one and kept, is our reading. A fact that repeats a known one letter
-for letter costs no call, nor does one that none is similar to.
+facts that are most similar by embeddings, those of the same two entities and any others, and that
+a contradicted fact is closed with the time of the new one and kept, is our reading (Graphiti's
+way). A fact that repeats one that holds letter for letter costs no call, nor does one that none is
+similar to.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ from mgl.llm.constraints import max_chars, number, one_of, several
 from mgl.memories.graph.names import mentions
 from mgl.memories.mnemis.edits import AddFact, Close, EditDraft, Repeat, turns_of
 from mgl.memories.mnemis.episodes import clip
-from mgl.memories.mnemis.extract import EpisodeReader, Part, StrictReply, compare, in_batches
+from mgl.memories.mnemis.extract import EpisodeReader, Part, StrictReply, in_batches
 from mgl.memories.mnemis.prompts import FACTS, MORE_FACTS, SAME_FACTS
 from mgl.memories.mnemis.state import Entity, Fact, Mention, State, key_of
 from mgl.memories.propose import Proposal
+from mgl.memories.table import Table
+from mgl.retrieval.base import Embedder
+from mgl.retrieval.vectors import VectorIndex
 from mgl.text.times import time_mentions
 
 ENTITIES: Final = 40
@@ -213,67 +217,87 @@ def _clock(time: datetime) -> datetime:
 # Matching
 
 
-async def match_facts(reader: EpisodeReader, draft: EditDraft, stated: Sequence[Stated]) -> None:
-    """Put facts into the state, as known ones or as new ones that close what they contradict."""
-    labelled = {f"n{place}": fact for place, fact in enumerate(stated, 1)}
-    possible: dict[str, list[Fact]] = {}
-    verdicts: dict[str, tuple[_Same, str | None]] = {}
-    for label, fact in labelled.items():
-        known = draft.state.facts_between(fact.ends)
-        exact = [other for other in known if other.text.casefold() == fact.text.casefold()]
-        if exact:
-            verdicts[label] = _Same(same=exact[0].id, contradicts=[]), fact.call_key
-        elif known:
-            possible[label] = known
-    rivals = await _find_rivals(reader, labelled, possible)
+class FactMatcher:
+    """Matches facts with the known ones of a log, which are indexed as they come."""
 
-    async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
-        shown = "\n".join(_show(label, labelled[label], rivals[label]) for label in some)
-        schema = _same_schema({label: [each.id for each in rivals[label]] for label in some})
-        made_of = turns_of(draft.state, *(each for label in some for each in rivals[label]))
-        values = {"facts": shown}
-        return await reader.ask(SAME_FACTS, values, schema, "edge_deduplication", known=made_of)
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._index = VectorIndex(embedder)
+        self._known: Table[str, Fact] = Table()
 
-    for proposal in await asyncio.gather(*map(ask, in_batches(list(rivals)))):
-        if proposal.reply is None:
-            draft.fail(proposal.stage, proposal.problem)
-        else:
-            verdicts |= {label: (verdict, proposal.call_key) for label, verdict in proposal.reply}
-    for label, fact in labelled.items():
-        verdict, call_key = verdicts.get(label, (_Same(same=NONE, contradicts=[]), None))
-        _put(draft, fact, verdict, call_key)
+    async def match(
+        self, reader: EpisodeReader, draft: EditDraft, stated: Sequence[Stated]
+    ) -> None:
+        """Put facts into the state, as known ones, or as new ones that close others."""
+        state = draft.state
+        labelled = {f"n{place}": fact for place, fact in enumerate(stated, 1)}
+        verdicts: dict[str, tuple[_Same, str | None]] = {}
+        for label, fact in labelled.items():
+            for known in state.facts_between(fact.ends):
+                if known.text.casefold() == fact.text.casefold() and known.invalid_at is None:
+                    same = _Same(same=known.id, contradicts=[])
+                    verdicts.setdefault(label, (same, fact.call_key))
+        open_facts = {each: fact for each, fact in labelled.items() if each not in verdicts}
+        likeness = reader.config.fact_likeness
+        most = reader.config.candidates
+        rivals = await asyncio.to_thread(self._find_rivals, state, open_facts, likeness, most)
+
+        async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
+            shown = "\n".join(
+                line
+                for label in some
+                for line in _show(state, label, labelled[label], rivals[label])
+            )
+            schema = _same_schema({label: (labelled[label].ends, rivals[label]) for label in some})
+            made_of = turns_of(state, *(each for label in some for each in rivals[label]))
+            values = {"facts": shown}
+            return await reader.ask(SAME_FACTS, values, schema, "edge_deduplication", known=made_of)
+
+        for proposal in await asyncio.gather(*map(ask, in_batches(list(rivals)))):
+            if proposal.reply is None:
+                draft.fail(proposal.stage, proposal.problem)
+            else:
+                verdicts |= {label: (said, proposal.call_key) for label, said in proposal.reply}
+        for label, fact in labelled.items():
+            verdict, call_key = verdicts.get(label, (_Same(same=NONE, contradicts=[]), None))
+            _put(draft, fact, verdict, call_key)
+
+    def _find_rivals(
+        self, state: State, labelled: Mapping[str, Stated], likeness: float, most: int
+    ) -> dict[str, list[Fact]]:
+        """For each label return the known facts that are similar; embeds, and blocks.
+
+        First come those of the same two entities, then others, the most similar first.
+        """
+        if not labelled or not state.facts:
+            return {}
+        changed = state.facts.changes_since(self._known) or ()
+        fresh = {int(each[1:]): state.facts[each].text for each in changed}
+        self._index.extend({n: text for n, text in fresh.items() if n not in self._index})
+        self._known = state.facts
+        vectors = self._embedder.embed([fact.text for fact in labelled.values()])
+        found: dict[str, list[Fact]] = {}
+        for (label, fact), vector in zip(labelled.items(), vectors, strict=True):
+            own = [int(each.id[1:]) for each in state.facts_between(fact.ends)]
+            hits = [*self._index.search(vector, most, own), *self._index.search(vector, most)]
+            near = dict.fromkeys(f"f{hit.id}" for hit in hits if hit.score > likeness)
+            if kept := [state.facts[each] for each in near if each in state.facts]:
+                found[label] = kept
+        return found
 
 
-def _same_schema(candidates: Mapping[str, Sequence[str]]) -> type[BaseModel]:
+def _same_schema(
+    candidates: Mapping[str, tuple[frozenset[str], Sequence[Fact]]],
+) -> type[BaseModel]:
+    """Only a fact of the same two entities may say the same."""
     fields: dict[str, Any] = {}
-    for label, known in candidates.items():
-        each: Any = one_of(known)
+    for label, (ends, known) in candidates.items():
+        alike = [each.id for each in known if {each.source, each.target} == ends]
+        each: Any = one_of([each.id for each in known])
         ended: Any = Annotated[list[each], Field(max_length=len(known))]
-        own: Any = {"same": (one_of((*known, NONE)), ...), "contradicts": (ended, ...)}
+        own: Any = {"same": (one_of((*alike, NONE)), ...), "contradicts": (ended, ...)}
         fields[label] = (create_model("same", __base__=_Same, **own), ...)
     return create_model("same_facts", __base__=StrictReply, **fields)
-
-
-async def _find_rivals(
-    reader: EpisodeReader,
-    labelled: Mapping[str, Stated],
-    possible: Mapping[str, Sequence[Fact]],
-) -> dict[str, list[Fact]]:
-    """For each label return the known facts that are similar, the most similar first."""
-    if not possible:
-        return {}
-    known = list({fact.id: fact for facts in possible.values() for fact in facts}.values())
-    places = {fact.id: place for place, fact in enumerate(known)}
-    texts = [labelled[label].text for label in possible]
-    cosines = await compare(reader.embedder, texts, [fact.text for fact in known])
-    found: dict[str, list[Fact]] = {}
-    for (label, facts), row in zip(possible.items(), cosines, strict=True):
-        cosine = {fact.id: float(row[places[fact.id]]) for fact in facts}
-        near = [fact for fact in facts if cosine[fact.id] > reader.config.fact_likeness]
-        near.sort(key=lambda fact: -cosine[fact.id])
-        if near:
-            found[label] = near[: reader.config.candidates]
-    return found
 
 
 def _put(draft: EditDraft, fact: Stated, verdict: _Same, call_key: str | None) -> None:
@@ -318,13 +342,19 @@ def _close(draft: EditDraft, known: Fact, by: Stated, call_key: str | None) -> N
         draft.put(Close(known.id, end), call_key=call_key, span=by.mention.span)
 
 
-def _show(label: str, fact: Stated, rivals: Sequence[Fact]) -> str:
-    lines = [f"{label} {fact.text}{_since(fact.valid_at, fact.invalid_at)}"]
-    lines += [f"  {each.id} {each.text}{_since(each.valid_at, each.invalid_at)}" for each in rivals]
-    return "\n".join(lines)
+def _show(state: State, label: str, fact: Stated, rivals: Sequence[Fact]) -> Iterator[str]:
+    times = fact.valid_at or fact.said_at, fact.invalid_at
+    yield f"{label} {fact.text}{render_period(*times)}"
+    for each in rivals:
+        yield f"  {each.id} {each.text}{render_period(*state.period(each))}"
 
 
-def _since(begin: datetime | None, end: datetime | None) -> str:
-    times = [f"from {begin:%d %B %Y}"] if begin else []
-    times += [f"until {end:%d %B %Y}"] if end else []
-    return f" ({' '.join(times)})" if times else ""
+def render_period(begin: datetime | None, end: datetime | None) -> str:
+    """Return from when to when a fact holds, as Appendix B shows it: " (2023-06-17 - now)".
+
+    "" where neither is known.
+    """
+    if begin is None and end is None:
+        return ""
+    first = f"{begin:%Y-%m-%d}" if begin else "date unknown"
+    return f" ({first} - {end:%Y-%m-%d})" if end else f" ({first} - now)"

@@ -157,7 +157,7 @@ class MnemisRedactor:
             Table({name: node for name, node in nodes.items() if isinstance(node, Category)}),
             Table({**before.counts, "c": next(ids) - 1}),
             frozenset(lost | alive),
-            None,
+            categorised=None,
         )
 
     def _trim(self, episode: Episode) -> Episode | None:

@@ -9,6 +9,7 @@ built from the entities upwards, layer by layer. Why that stopped:
     layer_limit   there are as many layers as there may be
     compression   the next layer would have more nodes than this one (from layer 2 on), or no
                   category at all, only promotions: it is not kept
+    failed        no reply about the next layer could be used: the next build tries again
 
 An update (ours) puts new entities into the categories of layer 1, or into new ones, by the same
 prompt; what is new in a layer is put into the next in the same way. Where a batch has room, nodes
@@ -25,16 +26,16 @@ from typing import Final, Literal
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.categorise import describe_categories, form_by_model
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.edits import DropHierarchy, EditDraft, FinishHierarchy
+from mgl.memories.mnemis.edits import FAILED, DropHierarchy, EditDraft, FinishHierarchy
 from mgl.memories.mnemis.extract import in_batches
-from mgl.memories.mnemis.layers import Forming, carry_out, is_first_person
+from mgl.memories.mnemis.layers import Forming, carry_out, is_first_person, is_speaker
 from mgl.memories.mnemis.small.likeness import form_by_likeness
 from mgl.memories.mnemis.state import Category, Node, State
 
 TOGETHER: Final = 6
 """Categories that an update describes in one call."""
 
-Stopped = Literal["no_entities", "too_few", "one_node", "layer_limit", "compression"]
+Stopped = Literal["no_entities", "too_few", "one_node", "layer_limit", "compression", "failed"]
 
 
 async def renew_hierarchy(tools: Tools, draft: EditDraft, config: MnemisConfig) -> None:
@@ -61,6 +62,8 @@ async def build_hierarchy(tools: Tools, draft: EditDraft, config: MnemisConfig) 
         nodes = draft.state.layer(layer)
         forming = Forming(draft.state, layer + 1, nodes)
         await _form(tools, draft, forming, config)
+        if forming.is_failed:
+            return FAILED
         plan = forming.settle(config.compression)
         if not plan.has_groups or (layer and plan.size > len(nodes)):
             return "compression"
@@ -132,7 +135,10 @@ def needs_rebuild(state: State, config: MnemisConfig) -> bool:
         if category.layer > 1:
             continue
         (alone if is_above and category.is_promotion else held).update(category.children)
-    loose = sum(entity in alone or entity not in held for entity in state.entities)
+    loose = sum(
+        not is_speaker(entity) and (entity.id in alone or entity.id not in held)
+        for entity in state.entities.values()
+    )
     return loose > config.drift * len(state.entities)
 
 
@@ -170,7 +176,9 @@ def _find_unplaced(state: State, layer: int) -> tuple[list[Node], list[Node]]:
     for category in state.categories_of(layer):
         (alone if category.is_promotion else held).update(category.children)
     below = state.layer(layer - 1)
+    fresh = [node for node in below if node.id not in held and node.id not in alone]
+    is_skipped = all(map(is_speaker, fresh))
     return (
-        [node for node in below if node.id not in held and node.id not in alone],
+        [] if is_skipped else fresh,
         [n for n in below if n.id in alone and n.id not in held and not is_first_person(n.name)],
     )

@@ -2,7 +2,8 @@
 
 Source: Mnemis §2.1, in its order: names, reflection, matching of names, summaries and tags, facts,
 reflection, matching of facts. What a reply that stays invalid was to say is missing, and a row says
-so. With ``extraction = terms`` code reads the episode (``small.terms``) and no call is made.
+so: the episode is read again later. With ``extraction = terms`` code reads the episode
+(``small.terms``) and no call is made.
 """
 
 from __future__ import annotations
@@ -14,16 +15,17 @@ from typing import Final, Protocol
 
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.edits import AddEpisode, EditDraft
+from mgl.memories.mnemis.edits import EditDraft
 from mgl.memories.mnemis.entities import (
     NamesOfParts,
     ask_names,
+    count_together,
     describe_entities,
     find_names,
     match_names,
 )
 from mgl.memories.mnemis.extract import EpisodeReader, in_batches
-from mgl.memories.mnemis.facts import find_facts, match_facts
+from mgl.memories.mnemis.facts import FactMatcher, find_facts
 from mgl.memories.mnemis.state import Entity, Episode, State, key_of
 from mgl.types import Conversation, Source, Span
 
@@ -33,17 +35,25 @@ AT_ONCE: Final = 8
 LAST: Final = 6
 """Episodes that an entity is described from again."""
 
-ReadEpisode = Callable[[EditDraft, Episode], Awaitable[None]]
-"""Puts the next episode into a draft. Raises the EngineError family."""
+ReadEpisode = Callable[[EditDraft, Episode], Awaitable[bool]]
+"""Reads the next episode, which the draft has, into it; False if a reply could not be used. Raises
+the EngineError family."""
 
 
 class Intake(Protocol):
     """Reads the episodes of a source."""
 
     def over(
-        self, source: Source, episodes: Sequence[Episode], fresh: Sequence[Episode]
+        self,
+        source: Source,
+        episodes: Sequence[Episode],
+        fresh: Sequence[Episode],
+        failures: Mapping[int, int],
     ) -> AbstractAsyncContextManager[ReadEpisode]:
-        """Read ``fresh`` episodes one after the other, the last of ``episodes``."""
+        """Read ``fresh`` episodes one after the other, which are some of ``episodes``.
+
+        ``failures`` says how often the reading of an episode, by its number, failed before.
+        """
         ...
 
     async def describe(self, source: Source, draft: EditDraft, entities: Sequence[Entity]) -> None:
@@ -65,22 +75,35 @@ class ModelIntake:
     def __init__(self, tools: Tools, config: MnemisConfig) -> None:
         self._tools = tools
         self._config = config
+        self._matcher = FactMatcher(tools.required_embedder)
 
     @asynccontextmanager
     async def over(
-        self, source: Source, episodes: Sequence[Episode], fresh: Sequence[Episode]
+        self,
+        source: Source,
+        episodes: Sequence[Episode],
+        fresh: Sequence[Episode],
+        failures: Mapping[int, int],
     ) -> AsyncIterator[ReadEpisode]:
         rest = iter(fresh)
         asked: dict[int, tuple[EpisodeReader, asyncio.Task[NamesOfParts]]] = {}
 
-        async def read(draft: EditDraft, episode: Episode) -> None:
+        async def read(draft: EditDraft, episode: Episode) -> bool:
             for following in rest:
-                reader = EpisodeReader(self._tools, source, episodes, following, self._config)
+                before = failures.get(following.number, 0)
+                about = source, episodes, following, self._config, before
+                reader = EpisodeReader(self._tools, *about)
                 asked[following.number] = reader, asyncio.create_task(ask_names(reader))
                 if len(asked) == AT_ONCE:
                     break
             reader, names = asked.pop(episode.number)
-            await self._read(reader, draft, await names, _find_speakers(source, episode))
+            found = find_names(reader, draft, await names)
+            ids = await match_names(reader, draft, found, _find_speakers(source, episode))
+            due = [each for each in ids if self._is_due(draft.state.entities[each])]
+            await describe_entities(reader, draft, due)
+            stated = await find_facts(reader, draft, ids)
+            await self._matcher.match(reader, draft, stated)
+            return not reader.failed
 
         try:
             yield read
@@ -89,21 +112,6 @@ class ModelIntake:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _read(
-        self,
-        reader: EpisodeReader,
-        draft: EditDraft,
-        replies: NamesOfParts,
-        speakers: frozenset[str],
-    ) -> None:
-        draft.put(AddEpisode(reader.episode))
-        found = find_names(reader, draft, replies)
-        ids = await match_names(reader, draft, found, speakers)
-        due = [each for each in ids if self._is_due(draft.state.entities[each])]
-        await describe_entities(reader, draft, due)
-        stated = await find_facts(reader, draft, ids)
-        await match_facts(reader, draft, stated)
 
     def _is_due(self, entity: Entity) -> bool:
         """Whether an entity that the episode names is described there."""
@@ -119,7 +127,8 @@ class ModelIntake:
             await describe_entities(reader, draft, ids)
 
     def count_calls(self, entities: Sequence[Entity]) -> int:
-        return sum(len(in_batches(ids)) for ids in _group_by_episodes(entities).values())
+        size = count_together(self._tools.llm)
+        return sum(len(in_batches(ids, size)) for ids in _group_by_episodes(entities).values())
 
 
 def _find_speakers(source: Source, episode: Episode) -> frozenset[str]:

@@ -3,7 +3,7 @@
 Source: Mnemis §2.2 and the rules of Appendix E. The nodes of a layer are categorised in batches, so
 a category may get one child of one batch and one of the next; how many it has is judged at the end.
 Each category has at least n children; a node that is in none is promoted: it becomes a category of
-its own in the next layer.
+its own in the next layer. "user" and first persons are in "Speaker" or nowhere.
 
 A reply names categories and, for each, the indexes of its nodes. ``find_violations`` says in
 sentences which rules it breaks, for the call that asks again; ``repair_groups`` is what can be used
@@ -31,7 +31,7 @@ from typing import Final
 
 from mgl.memories.graph.names import NAME_CHARS, clean_name, entity_key
 from mgl.memories.mnemis.edits import Assign, Edit, EditDraft, PutCategory
-from mgl.memories.mnemis.state import SPEAKER, SPEAKER_KEY, Node, State
+from mgl.memories.mnemis.state import SPEAKER, SPEAKER_KEY, Entity, Node, State
 from mgl.prompt import one_line
 
 SHOWN_CHILDREN, SUMMARY_WORDS = 3, 12
@@ -62,6 +62,11 @@ class Group:
 def is_first_person(name: str) -> bool:
     """Whether a node's name is "user" or a first person."""
     return entity_key(name) in _FIRST_PERSONS
+
+
+def is_speaker(node: Node) -> bool:
+    """Whether a node is an entity that is called "user" or a first person."""
+    return isinstance(node, Entity) and is_first_person(node.name)
 
 
 def find_violations(
@@ -229,7 +234,7 @@ class Forming:
     """The categories of a layer, existing ones and those to come, over ``fresh`` nodes below.
 
     Some nodes that have a place are offered ``again``. Promotions are not offered for more
-    children; one that a reply names gets them all the same.
+    children; one that a reply names gets them all the same. ``asked`` and ``failed`` count replies.
     """
 
     def __init__(
@@ -240,6 +245,7 @@ class Forming:
         self.fresh = fresh
         self.nodes = [*fresh, *again]
         self.placed = {node.id for node in again}
+        self.asked = self.failed = 0
         self._drafts: dict[str, CategoryDraft] = {}
         self._offered: dict[str, None] = {}
         self._holders: dict[str, dict[str, None]] = {}
@@ -251,17 +257,22 @@ class Forming:
                 self._offer(key, (category.name, *category.tags))
 
     @property
+    def is_failed(self) -> bool:
+        """Whether no reply could be used."""
+        return 0 < self.asked == self.failed
+
+    @property
     def offered(self) -> frozenset[str]:
         """The keys of the names of those that may have more children."""
         return frozenset(self._offered)
 
-    def find_similar(self, nodes: Iterable[Node], most: int) -> list[CategoryDraft]:
-        """Return the categories to show beside some nodes, ``most`` of them, in their order.
+    def find_similar(self, nodes: Iterable[Node], most: int | None = None) -> list[CategoryDraft]:
+        """Return the categories to show beside some nodes, all or ``most`` of them, in their order.
 
         First come those that share words with the nodes, then the largest.
         """
         chosen = set(self._offered)
-        if len(chosen) > most:
+        if most is not None and len(chosen) > most:
             words = {word for node in nodes for word in _words((node.name, *node.tags))}
             shared = Counter(key for word in words for key in self._holders.get(word, ()))
             chosen = {key for key, _ in shared.most_common(most)}
@@ -282,7 +293,8 @@ class Forming:
     def settle(self, least: int, *, only_known: bool = False) -> Plan:
         """Return the plan for the layer; ``only_known`` refuses new categories.
 
-        A node that is left over goes to the category of its own name, if any, or is promoted.
+        A node that is left over goes to the category of its own name, if any, or is promoted; one
+        of the first person without a category "Speaker" is skipped, as Appendix E has it.
         """
         kept: dict[str, CategoryDraft] = {}
         refused: list[tuple[CategoryDraft, str]] = []
@@ -306,7 +318,7 @@ class Forming:
         covered = {child for draft in kept.values() for child in draft.added}
         promoted: list[tuple[Node, str]] = []
         for node in self.fresh:
-            if node.id in covered:
+            if node.id in covered or is_speaker(node):
                 continue
             key = entity_key(node.name)
             own = self._drafts.get(key)

@@ -5,48 +5,66 @@
     answer = await memory.answer(Question("Which cities did Dave travel to in 2023?"))
 
 Each episode is a step of the log, and so is each pass over the hierarchy: a process that is killed
-at any moment resumes with the next step. The hierarchy follows the base graph at the end of a build
-and of a session; with ``routes`` system1, which does not read it, it waits for another route.
+at any moment resumes with the next step. Asking writes nothing. The hierarchy follows the base
+graph at the end of a build and of a session, and with the first turn of another session where too
+many entities are outside it (``drift``). What no question reads waits for one that does: the
+hierarchy with ``routes`` system1, the whole graph where ``kinds`` is rag besides.
+
+An episode of which a reply could not be used is read again by the next builds, and so is a
+hierarchy of which no reply could be, ``MOST_FAILURES`` times; ``retry_failed`` tries once more.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any
 
 from mgl.errors import InputError
 from mgl.llm.base import Sampling
 from mgl.memories.base import Tools
-from mgl.memories.calls import answer_from_lines
+from mgl.memories.calls import answer_from_lines, show_turns
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import (
     VOCABULARY,
     AddEntity,
+    AddEpisode,
     AddFact,
     Assign,
     Describe,
     Edit,
+    MarkEpisode,
     PutCategory,
     Restore,
     turns_below,
 )
 from mgl.memories.mnemis.episodes import find_fresh
 from mgl.memories.mnemis.forgetting import MnemisRedactor
-from mgl.memories.mnemis.hierarchy import count_stale_calls, describe_stale, renew_hierarchy
+from mgl.memories.mnemis.hierarchy import (
+    count_stale_calls,
+    describe_stale,
+    needs_rebuild,
+    renew_hierarchy,
+)
 from mgl.memories.mnemis.ingest import Intake, ModelIntake
 from mgl.memories.mnemis.prompts import ANSWER, writing_prompts
 from mgl.memories.mnemis.retrieval import Index, Item, Reading, find
 from mgl.memories.mnemis.small.terms import TermIntake
-from mgl.memories.mnemis.state import Category, Entity, State
+from mgl.memories.mnemis.state import Category, Entity, Episode, State
 from mgl.memories.talk import Recall, TalkMemory
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.store import EditRecord
 from mgl.store.deletion import Fate, Gone
-from mgl.types import Answer, Citation, Document, Question, Source, Span
+from mgl.types import Answer, Citation, Document, Question, Source, Span, Turn
+
+MOST_FAILURES = 2
+UNREAD = "episodes_unread"
+"""The mark of an answer where some episodes were not read whole."""
 
 NOTHING = "The document says nothing about this."
 HOLDS = "holds"
@@ -102,11 +120,34 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
 
     # Writing
 
+    async def append(self, turn: Turn) -> None:
+        """Take in the next turn; with the first of a session, see to the hierarchy."""
+        await super().append(turn)
+        async with self._writer() as log:
+            last = len(log.turns) - 1
+            is_new = last > 0 and log.turns[last].session != log.turns[last - 1].session
+            while is_new and log.number(turn.id) == last and self._has_drifted():
+                await self._renew_hierarchy()
+
+    async def retry_failed(self) -> None:
+        """Build, then read again what could not be read whole, however often that failed."""
+        await self.build()
+        async with self._writer():
+            await self._read_unread(sys.maxsize)
+            while not await self._renew_hierarchy(is_retried=True):
+                pass
+
     async def _settle(self, *, ended: bool) -> None:
-        """Take in the episodes that are complete; at the end see to descriptions and hierarchy."""
+        """Take in the episodes that are complete; at the end see to all that is due."""
+        if ended:
+            await self._read_unread(0)
         while not await self._take_in(ended=ended):
             pass
-        while ended and not (await self._renew_descriptions() and await self._renew_hierarchy()):
+        if ended:
+            await self._read_unread(MOST_FAILURES)
+        while not await self._renew_descriptions():
+            pass
+        while ended and not await self._renew_hierarchy():
             pass
 
     async def _take_in(self, *, ended: bool) -> bool:
@@ -114,20 +155,49 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
 
         With ``ended`` a session is an episode though no other has begun.
         """
-        log, tools, config = self._log, self._tools, self._config
-        source, state, step = log.source, log.state, log.step
-        count = tools.llm.count_tokens
-        fresh = await find_fresh(source, state, config, count, ended=ended, forgotten=log.forgotten)
-        known, total = len(state.episodes), len(state.episodes) + len(fresh)
+        log, config = self._log, self._config
+        state, count = log.state, self._tools.llm.count_tokens
+        fresh = await find_fresh(
+            log.source, state, config, count, ended=ended, forgotten=log.forgotten
+        )
+        return await self._read_all([*state.episodes.last(config.recent), *fresh], fresh)
+
+    async def _read_unread(self, most: int) -> None:
+        """Read the episodes whose reading failed ``most`` times or less, each once."""
+        if self._config.reads_graph and (unread := self._log.state.find_unread(most)):
+            episodes = list(self._log.state.episodes.values())
+            due = [each for each in episodes if each.number in unread]
+            await self._read_all(episodes, due, unread)
+
+    async def _read_all(
+        self,
+        episodes: Sequence[Episode],
+        fresh: Sequence[Episode],
+        failures: Mapping[int, int] = MappingProxyType({}),
+    ) -> bool:
+        """Read ``fresh`` ones of the episodes, a step each; False as ``_take_in``.
+
+        Where no question reads the graph, they are only put into the log.
+        """
+        log, tools, step = self._log, self._tools, self._log.step
+        known = len(log.state.episodes) - len(failures)
+        total = known + len(fresh)
         tools.observer.progress("episodes", known, total)
-        episodes = [*state.episodes.last(config.recent), *fresh]
+        intake = self._open_intake()
         with log.showing():
-            async with self._open_intake().over(source, episodes, fresh) as read:
+            async with intake.over(log.source, episodes, fresh, failures) as read:
                 for done, episode in enumerate(fresh, known + 1):
                     if log.step != step:
                         return False
-                    draft = log.draft()
-                    await read(draft, episode)
+                    draft, number = log.draft(), episode.number
+                    if number not in draft.state.episodes:
+                        draft.put(AddEpisode(episode))
+                    if not self._config.reads_graph:
+                        draft.put(MarkEpisode(number, 0))
+                    elif not await read(draft, episode):
+                        draft.put(MarkEpisode(number, failures.get(number, 0) + 1))
+                    elif number in failures:
+                        draft.put(MarkEpisode(number, None))
                     if not log.write(draft):
                         return False
                     step += 1
@@ -160,15 +230,27 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
                 draft.put(Describe(identity, node.summary, node.tags))
             return log.write(draft)
 
-    async def _renew_hierarchy(self) -> bool:
-        """Let the hierarchy follow the entities, if a route reads it; False as ``_take_in``."""
+    async def _renew_hierarchy(self, *, is_retried: bool = False) -> bool:
+        """Let the hierarchy follow the entities, if a route reads it; False as ``_take_in``.
+
+        One that failed is built again, ``MOST_FAILURES`` times.
+        """
         log, state = self._log, self._log.state
-        if self._config.routes == "system1" or len(state.entities) == state.categorised:
+        failed = 0 < state.failed_builds <= (sys.maxsize if is_retried else MOST_FAILURES)
+        is_due = len(state.entities) != state.categorised or failed
+        if self._config.routes == "system1" or not is_due:
             return True
         with log.showing():
             draft = log.draft()
             await renew_hierarchy(self._tools, draft, self._config)
             return log.write(draft)
+
+    def _has_drifted(self) -> bool:
+        """Whether too many entities are outside the hierarchy, or it is one that follows them."""
+        state, config = self._log.state, self._config
+        if config.routes == "system1" or len(state.entities) == state.categorised:
+            return False
+        return config.hierarchy == "incremental" or needs_rebuild(state, config)
 
     # Deleting
 
@@ -205,29 +287,52 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         if recent:
             reading = reading.until(recent[-1], state, shown=recent[0])
         items = reading.items(state, log.source)
+        waiting = () if recent else self._find_waiting()
         categories = (item.id for item in items if item.id in state.categories)
         return Recall(
-            [(_turns(state, item), item.text) for item in items],
+            [
+                *((_turns(state, item), item.text) for item in items),
+                *show_turns(log.turns, waiting),
+            ],
             [
                 turn
                 for mention in reading.rank_mentions(items)
                 for turn in state.episodes[mention.episode].turns
             ],
-            reading.trace(state),
+            (*reading.trace(state), *self._trace_unread()),
             reading.paths,
             frozenset(turns_below(state, *categories)),
         )
 
+    def _find_waiting(self) -> Sequence[int]:
+        """Return the last turns that are in no episode yet: the session goes on."""
+        log = self._log
+        first, last = log.state.lookups.next_turn, len(log.turns)
+        waiting = [n for n in range(first, last) if n not in log.forgotten]
+        return waiting[-self._config.k :]
+
+    def _trace_unread(self) -> tuple[str, ...]:
+        count = len(self._log.state.find_unread(sys.maxsize)) if self._config.reads_graph else 0
+        return (f"{count} episodes were not read whole: build again",) if count else ()
+
     async def answer(self, question: Question) -> Answer:
-        """Answer from what is remembered, citing turns, or passages of a document."""
-        await self.build()
-        document = self._source
-        if not isinstance(document, Document):
-            return await super().answer(question)
+        """Answer from what is remembered, citing turns, or passages of a document.
+
+        A source of which nothing was taken in yet is built first.
+        """
+        if not self.state.episodes:
+            await self.build()
+        source = self._source
+        if isinstance(source, Document):
+            answer = await self._answer_from(source, question)
+        else:
+            answer = await super().answer(question)
+        return replace(answer, marks=(UNREAD,)) if self._trace_unread() else answer
+
+    async def _answer_from(self, document: Document, question: Question) -> Answer:
         reading = await self.read(question)
         state = self._log.state
         items = reading.items(state, document)
-        trace = (self._judged_by, *reading.trace(state))
         answer = Answer(question.text, NOTHING, "low", ())
         if items:
             answer = await answer_from_lines(
@@ -241,6 +346,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
                 self._sampling(),
             )
         places = dict.fromkeys(mention.span.place for mention in reading.rank_mentions(items))
+        trace = (self._judged_by, *reading.trace(state), *self._trace_unread())
         return replace(answer, trace=trace, retrieved=tuple(places), paths=reading.paths)
 
     async def _update_index(self) -> Index:

@@ -222,10 +222,10 @@ NAMES = Prompt(
     "mnemis.names",
     source=_SOURCE,
     text=_OPENING
-    + """Which entities does the numbered text tell of? An entity is a person, organization, \
-place, object, event, activity or well-defined concept. Give the name of each, or the one to four \
-words of the text that stand for it, without an article. Leave out who speaks, pronouns, times, \
-numbers, feelings and greetings.
+    + """Which entities do the numbered text and the context before it tell of? An entity is a \
+person, organization, place, object, event, activity or well-defined concept. Give the name of \
+each, or the one to four words of the text that stand for it, without an article, those of the \
+numbered text first. Leave out who speaks, pronouns, times, numbers, feelings and greetings.
 
 {"entities": ["...", "...", ...]}""",
     variables=("recent", "episode"),
@@ -234,8 +234,8 @@ numbers, feelings and greetings.
 MORE_NAMES = Prompt(
     "mnemis.more_names",
     source=_SOURCE,
-    text="""Read the numbered text again. Which entities are missing from your list? Give these \
-alone, in the same form.""",
+    text="""Read both texts again. Which entities are missing from your list? Give these alone, \
+in the same form.""",
 )
 
 SAME_ENTITIES = Prompt(
@@ -263,8 +263,8 @@ Entities that it tells of, each with what was known of it before:
 {entities}
 
 Describe each entity, under its id. src is the number of the sentence that tells most about it. \
-summary says in one or two short sentences what is known of it: what was known before, and what \
-the text tells that it is, has, does or feels. tags are one to three words for its type or role. \
+summary says in short sentences all that is known of it: what was known before, and what the text \
+tells that it is, has, does or feels. tags are one to three words for its type or role. \
 Say nothing that is neither in the text nor known before.
 
 {"id": {"src": number, "summary": "...", "tags": ["..."]}, ...}""",
@@ -300,14 +300,14 @@ alone, in the same form.""",
 SAME_FACTS = Prompt(
     "mnemis.same_facts",
     source=_SOURCE,
-    text="""New facts, each under a label. Below it are the facts that were known of the same two \
-entities, each under its id:
+    text="""New facts, each under a label. Below it are known facts that are like it, each under \
+its id. In brackets is from when to when a fact holds:
 
 {facts}
 
 For each label, same is the id of the known fact that says the same as the new one, or "none". \
-contradicts lists the ids of the known facts that no longer hold because of the new one; it is \
-empty where both can hold.
+contradicts lists the ids of the known facts that no longer hold because of the new one, such as \
+where somebody lived or worked before; it is empty where both can hold.
 
 {"label": {"same": "id or none", "contradicts": ["id", ...]}, ...}""",
     variables=("facts",),

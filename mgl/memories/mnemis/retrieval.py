@@ -2,7 +2,8 @@
 
 Source: Mnemis §2.3, Tables 4 and 9. System-1 finds the best of each kind by embeddings (episodes,
 summaries, facts) and BM25 (content; name and summary; fact), fused by their ranks. System-2
-(``selection``) gives entities, with their facts, their episodes and what the facts link them to.
+(``selection``) gives entities, with their facts, their episodes and what the facts link them to,
+and the categories that were selected on the way (Appendix B: their summaries enrich the context).
 The union of each kind is ordered by the re-ranker and cut: k episodes, 2k entities (with
 categories), 2k facts. With ``ranking`` context (ours) three orders of episodes are fused: what
 stands around them, the facts and entities that were found in them, and what was selected in them.
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.episodes import render_episode
+from mgl.memories.mnemis.facts import render_period
 from mgl.memories.mnemis.selection import Selection, select
 from mgl.memories.mnemis.state import (
     EMPTY,
@@ -185,7 +187,8 @@ class Reading:
                 for entity, path in selection.paths.items()
                 if all(_has(state, "entities", each) for each in (entity, *path))
             }
-            selection = replace(selection, entities=tuple(left), paths=left)
+            kept = tuple(each for each in selection.categories if each in state.categories)
+            selection = replace(selection, entities=tuple(left), paths=left, categories=kept)
         return replace(self, found=found, selection=selection)
 
     def until(self, last: int, state: State, *, shown: int) -> Reading:
@@ -221,7 +224,8 @@ class Reading:
         items = []
         for identity in self.found.get("facts", ()):
             fact = state.facts[identity]
-            items.append(Item(identity, f"Fact: {fact.text}{_period(fact)}", fact.mentions))
+            period = render_period(*state.period(fact))
+            items.append(Item(identity, f"Fact: {fact.text}{period}", fact.mentions))
         for identity in self.found.get("entities", ()):
             node = state.node(identity)
             if node.summary or node.tags:
@@ -338,7 +342,7 @@ def _budget(config: MnemisConfig) -> dict[Kind, int]:
 
 
 def _reach(state: State, selection: Selection) -> Found:
-    """Return selected entities with their categories, facts, linked entities and episodes."""
+    """Return selected entities and categories, with facts, linked entities and episodes."""
     own = list(selection.entities)
     joined: dict[str, list[Fact]] = {entity: [] for entity in own}
     for fact in state.facts.values():
@@ -347,10 +351,9 @@ def _reach(state: State, selection: Selection) -> Found:
                 joined[end].append(fact)
     facts = {fact.id: fact for entity in own for fact in joined[entity]}
     linked = [end for fact in facts.values() for end in (fact.source, fact.target)]
-    paths = (category for entity in own for category in selection.paths.get(entity, ()))
     episodes = (number for entity in own for number in state.entities[entity].episodes)
     return {
-        "entities": list(dict.fromkeys((*own, *linked, *paths))),
+        "entities": list(dict.fromkeys((*own, *linked, *selection.categories))),
         "facts": list(facts),
         "episodes": [str(number) for number in dict.fromkeys(episodes)],
     }
@@ -399,13 +402,3 @@ def _fuse(orders: Sequence[Sequence[int]], k: int) -> tuple[str, ...]:
     """
     fused = fuse_hits([[Hit(number, 0.0) for number in order[:k]] for order in orders])
     return tuple(str(hit.id) for hit in fused[:k])
-
-
-def _period(fact: Fact) -> str:
-    if fact.valid_at is None and fact.invalid_at is None:
-        return ""
-    begin, end = (
-        "unknown" if time is None else f"{time:%d %B %Y}"
-        for time in (fact.valid_at, fact.invalid_at)
-    )
-    return f" (from {begin} to {end})"

@@ -49,12 +49,14 @@ class LayerCount:
 class Selection:
     """The entities that were reached, and the path to each: categories from the top, if any.
 
+    ``categories`` are those that were selected on the way, or lie below one that was taken whole.
     ``failed`` counts replies that could not be used: nothing they were asked about is selected.
     ``cut`` counts nodes that were not offered because the calls had run out.
     """
 
     entities: tuple[str, ...] = ()
     paths: Mapping[str, Path] = field(default_factory=dict)
+    categories: tuple[str, ...] = ()
     layers: tuple[LayerCount, ...] = ()
     failed: int = 0
     cut: int = 0
@@ -89,6 +91,7 @@ async def select(llm: LLM, state: State, query: str, config: MnemisConfig) -> Se
     offered: dict[str, Path] = {node.id: () for node in state.layer(top)}
     certain: set[str] = set()
     reached: dict[str, Path] = {}
+    selected: dict[str, None] = {}
     counts: list[LayerCount] = []
     failed = cut = 0
     calls = config.selection_calls
@@ -105,9 +108,13 @@ async def select(llm: LLM, state: State, query: str, config: MnemisConfig) -> Se
         chosen = {k: path for k, path in offered.items() if k in picked or k in certain}
         taken = {k: path for k, path in chosen.items() if picked.get(k) or not layer}
         reached = _below(state, taken) | reached
+        selected |= dict.fromkeys(chosen)
         offered, certain = _children(state, chosen, but=reached)
     found = {each: reached[each] for each in state.entities if each in reached}
-    return Selection(tuple(found), found, tuple(counts), failed, cut)
+    passed = dict.fromkeys((*selected, *reached))
+    own = (state.categories[each] for each in passed if each in state.categories)
+    categories = tuple(each.id for each in own if not each.is_promotion)
+    return Selection(tuple(found), found, categories, tuple(counts), failed, cut)
 
 
 async def _pick(

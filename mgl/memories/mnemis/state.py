@@ -127,11 +127,12 @@ def node_text(node: Node) -> str:
 class Lookups:
     """What is read off the nodes of a state, kept so that an edit costs the same in a large one.
 
-    ``entities`` are ids by the key of each name, ``facts`` ids by the two entities that they join,
-    ``episodes`` numbers by turn. No turn before ``next_turn`` waits for an episode.
+    ``entities`` are ids by the key of each name (several where one name stands for several),
+    ``facts`` ids by the two entities that they join, ``episodes`` numbers by turn. No turn before
+    ``next_turn`` waits for an episode.
     """
 
-    entities: Table[str, str] = field(default_factory=Table)
+    entities: Table[str, tuple[str, ...]] = field(default_factory=Table)
     facts: Table[frozenset[str], tuple[str, ...]] = field(default_factory=Table)
     episodes: Table[int, int] = field(default_factory=Table)
     next_turn: int = 0
@@ -145,8 +146,10 @@ class Lookups:
 
     def add_name(self, name: str, entity: str) -> Lookups:
         key = key_of(name)
-        known = self.entities
-        return self if key in known else replace(self, entities=known.put(key, entity))
+        known = self.entities.get(key, ())
+        if entity in known:
+            return self
+        return replace(self, entities=self.entities.put(key, (*known, entity)))
 
     def add_fact(self, fact: Fact) -> Lookups:
         ends = frozenset((fact.source, fact.target))
@@ -160,8 +163,10 @@ class State:
 
     ``counts`` says how many ids of each letter were given: e entities, f facts, c categories; n is
     the next number of an episode. ``stale`` nodes lost their description to a deletion and wait for
-    another. ``categorised`` is how many entities the hierarchy was last built or updated for, None
-    after a deletion.
+    another. ``unread`` says for an episode how often its reading failed: 0 where it is yet to be
+    read, None once it was. ``categorised`` is how many entities the hierarchy was last built or
+    updated for, None after a deletion; ``failed_builds`` counts those since whose replies all
+    failed.
     """
 
     episodes: Table[int, Episode] = field(default_factory=Table)
@@ -170,7 +175,9 @@ class State:
     categories: Table[str, Category] = field(default_factory=Table)
     counts: Table[str, int] = field(default_factory=Table)
     stale: frozenset[str] = frozenset()
+    unread: Table[int, int | None] = field(default_factory=Table)
     categorised: int | None = 0
+    failed_builds: int = 0
     kept: Lookups | None = field(default=None, compare=False, repr=False)
     """The lookups, as edits carry them on; None after a deletion."""
 
@@ -179,10 +186,10 @@ class State:
         """What is read off the nodes."""
         if self.kept is not None:
             return self.kept
-        names, joined = dict[str, str](), dict[frozenset[str], tuple[str, ...]]()
+        names, joined = dict[str, tuple[str, ...]](), dict[frozenset[str], tuple[str, ...]]()
         for entity in self.entities.values():
-            for name in entity.names:
-                names.setdefault(key_of(name), entity.id)
+            for key in dict.fromkeys(map(key_of, entity.names)):
+                names[key] = (*names.get(key, ()), entity.id)
         for fact in self.facts.values():
             ends = frozenset((fact.source, fact.target))
             joined[ends] = (*joined.get(ends, ()), fact.id)
@@ -192,6 +199,22 @@ class State:
     def facts_between(self, ends: frozenset[str]) -> list[Fact]:
         """Return the facts that join two entities, in the order of the log."""
         return [self.facts[each] for each in self.lookups.facts.get(ends, ())]
+
+    def period(self, fact: Fact) -> tuple[datetime | None, datetime | None]:
+        """Return from when to when a fact holds; from when it was first stated, if not known.
+
+        One that ended before it was stated has no known begin.
+        """
+        begin = fact.valid_at or self.episodes[fact.mentions[0].episode].valid_at
+        end = fact.invalid_at
+        if begin and end and end.replace(tzinfo=None) < begin.replace(tzinfo=None):
+            begin = fact.valid_at
+        return begin, end
+
+    def find_unread(self, most: int) -> dict[int, int]:
+        """Return the episodes whose reading failed ``most`` times or less, and how often."""
+        unread = self.unread.items()
+        return {n: f for n, f in unread if f is not None and f <= most and n in self.episodes}
 
     def next_id(self, letter: str) -> str:
         """Return an id that was never given, such as ``e12``."""

@@ -18,6 +18,7 @@ from mgl.llm.client import Client, Policy
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.edits import AddEpisode
 from mgl.memories.mnemis.episodes import find_fresh
 from mgl.memories.mnemis.ingest import Intake, ModelIntake
 from mgl.memories.mnemis.small.terms import TermIntake
@@ -29,7 +30,7 @@ from mgl.types import Conversation, Source, Turn
 from tests.memories.mnemis.sorting import draft_of
 
 MARKS = {
-    "entities": "Which entities does the numbered text tell of",
+    "entities": "Which entities do the numbered text",
     "entity_deduplication": "another name of",
     "entity_summaries": "Describe each entity",
     "edges": "Which facts does the numbered text state",
@@ -137,9 +138,10 @@ async def taken_in(
     episodes = [*state.episodes.values(), *fresh]
     is_model = settings.extraction == "model"
     intake: Intake = ModelIntake(tools, settings) if is_model else TermIntake()
-    async with intake.over(source, episodes, fresh) as read:
+    async with intake.over(source, episodes, fresh, {}) as read:
         for episode in fresh:
             draft = draft_of(state, episode.number)
+            draft.put(AddEpisode(episode))
             await read(draft, episode)
             rows, state = rows + draft.rows, draft.state
     return rows, state

@@ -130,17 +130,37 @@ async def test_an_older_fact_is_ended_by_the_later_one_that_it_contradicts() -> 
     assert before.invalid_at == now.valid_at
 
 
-async def test_facts_are_held_against_those_of_the_same_two_entities_alone() -> None:
-    ingestor = Ingestor()
-    source = talk(
-        ("Ann", "Cy saw Rome."),
-        ("Ann", "Cy saw Oslo."),
-        ("Ann", "But Rome bored Cy."),
+async def test_a_fact_is_contradicted_by_one_of_other_entities_that_is_like_it() -> None:
+    ingestor = Ingestor(
+        edges=[
+            {"facts": [fact("Ann lives in Rome.")]},
+            {"facts": [{**fact("Ann lives in Paris now."), "target": "Paris"}]},
+        ],
+        edge_deduplication=[{"n1": {"same": "none", "contradicts": ["f1"]}}],
     )
-    await taken_in(ingestor, source)
+    said = talk(turn("I live in Rome.", MAY, 0), turn("I live in Paris now.", NEXT, 1))
+    rows, state = await taken_in(ingestor, said)
     (asked,) = ingestor.prompts("edge_deduplication")
-    assert "n2 But Rome bored Cy.\n  f1 Cy saw Rome.\n" in asked
-    assert "Oslo" not in asked
+    assert "n1 Ann lives in Paris now. (2023-06-07 - now)\n" in asked
+    assert "  f1 Ann lives in Rome. (2023-05-08 - now)\n" in asked
+    rome, paris = state.facts.values()
+    assert (rome.invalid_at, paris.invalid_at) == (NEXT, None)
+    assert VOCABULARY.replay(rows) == state
+
+
+async def test_what_holds_again_is_no_repetition_of_what_ended() -> None:
+    texts = ("Ann lives in Rome.", "Ann left Rome.", "Ann lives in Rome.")
+    ingestor = Ingestor(
+        edges=[{"facts": [fact(text)]} for text in texts],
+        edge_deduplication=[{"n1": {"same": "none", "contradicts": ["f1"]}}, ends_nothing],
+    )
+    turns = [turn(f"{text} I mean it.", MAY + timedelta(n), n) for n, text in enumerate(texts)]
+    _, state = await taken_in(ingestor, talk(*turns))
+    assert [each.invalid_at for each in state.facts.values()][::2] == [turns[1].time, None]
+
+
+def ends_nothing(_: str) -> dict[str, Any]:
+    return {"n1": {"same": "none", "contradicts": []}}
 
 
 WORDS = st.sampled_from(

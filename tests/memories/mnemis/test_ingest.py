@@ -80,7 +80,7 @@ async def test_the_model_decides_among_likely_entities() -> None:
     assert names(state) == ["Ann", "Rome", "Oslo"]
     assert state.entities["e2"].names == ("Rome", "Rome city")
     (asked,) = ingestor.prompts("entity_deduplication")
-    assert 'n2 "Rome city" in: Rome city is not Oslo.\n  e2 Rome: Rome is told of.' in asked
+    assert 'n2 "Rome city" in: Ann: Rome city is not Oslo.\n  e2 Rome: Rome is told of.' in asked
     assert "Oslo: " not in asked
     assert "- Rome (Rome city): Rome is told of." in ingestor.prompts("edges")[1]
     once_more = await taken_in(Ingestor(), talk(("Ann", "x"), ("Bo", "Rome city!")), EMPTY)
@@ -125,18 +125,56 @@ async def test_names_are_cleaned_and_made_up_ones_refused() -> None:
 
 
 async def test_a_name_stands_in_the_sentence_that_has_most_of_it() -> None:
+    """A name of a recent episode stands there."""
     told = ["Rome trip", "Oslo"]
     source = talk(("Ann", "I like Oslo."), ("Ann", "Nice. The trip to Rome was long."))
     ingestor = Ingestor(entities=[{"entities": []}, {"entities": told}])
     rows, state = await taken_in(ingestor, source, reflect=False)
     places = {
-        entity.name: source.transcript.quote(entity.mentions[-1].span)
+        entity.name: (entity.episodes[-1], source.transcript.quote(entity.mentions[-1].span))
         for entity in state.entities.values()
     }
-    assert places["Rome trip"] == "The trip to Rome was long."
-    assert places["Oslo"] == "Nice. The trip to Rome was long."
-    reasons = [row.reason for row in rows if row.outcome == "repaired"]
-    assert reasons == ["sentence_guessed", "no_sentence"]
+    assert places["Rome trip"] == (1, "The trip to Rome was long.")
+    assert places["Oslo"] == (0, "I like Oslo.")
+    assert [row.reason for row in rows if row.outcome == "repaired"] == ["sentence_guessed"]
+    assert "- Oslo" in ingestor.prompts("edges")[-1]
+
+
+@pytest.mark.parametrize("episode", ["turn", "session"])
+@pytest.mark.parametrize("name", ["sister", "my sister"])
+async def test_what_two_speakers_call_alike_is_one_entity_if_the_model_says_so(
+    episode: str, name: str
+) -> None:
+    told = {"entities": [name]}
+    said = [("Ann", "I met my sister."), ("Bo", "So did my sister."), ("Ann", "My sister is ill.")]
+
+    def same(prompt: str) -> dict[str, str]:
+        known = re.findall(r"^(n\d+) .*\n  (\w+) ", prompt, re.MULTILINE)
+        return dict(known)
+
+    for decide, count in ((same, 3), (None, 4)):
+        replies: dict[str, Any] = {"entity_deduplication": [decide]} if decide else {}
+        ingestor = Ingestor(entities=[told], **replies)
+        _, state = await taken_in(ingestor, talk(*said), episode=episode, reflect=False)
+        (asked,) = ingestor.prompts("entity_deduplication")
+        assert f'"{name}" in: Bo: So did my sister.\n  ' in asked
+        assert len(state.entities) == count
+        hers = next(e for e in state.entities.values() if e.name == name)
+        if episode == "turn":
+            assert hers.episodes == ((0, 1, 2) if decide else (0, 2))
+
+
+async def test_a_long_description_is_kept_and_shown_whole() -> None:
+    told = " ".join(f"Rome has hill number {n}." for n in range(30))
+    summaries = [lambda prompt: {
+        each: {"src": 1, "summary": told, "tags": ["city"]}
+        for each in re.findall(r"^(e\d+) ", prompt, re.MULTILINE)
+    }]  # fmt: skip
+    ingestor = Ingestor(entity_summaries=summaries)
+    source = talk(("Ann", "Rome is old."), ("Ann", "Rome is big."))
+    _, state = await taken_in(ingestor, source, reflect=False)
+    assert state.entities["e2"].summary == told
+    assert f"e2 Rome: {told}\n" in ingestor.prompts("entity_summaries")[1]
 
 
 async def test_an_entity_is_described_again_as_the_episodes_that_name_it_double() -> None:

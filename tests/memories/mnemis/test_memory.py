@@ -15,7 +15,7 @@ import pytest
 
 from mgl.errors import InputError, UsageError
 from mgl.llm.base import Completion, Request, TokenUsage
-from mgl.llm.client import Client
+from mgl.llm.client import Client, Policy
 from mgl.memories.base import Tools
 from mgl.memories.mnemis import Mnemis, MnemisConfig
 from mgl.memories.mnemis.retrieval import Index
@@ -23,6 +23,7 @@ from mgl.observer import SilentObserver
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Answer, Conversation, Document, Question, Source, Turn
+from tests.memories.mnemis.ingesting import MARKS, RULES, stage_of
 from tests.memories.mnemis.sorting import Sorter
 
 SAID = [
@@ -36,6 +37,7 @@ TURNS = [
     for n, (session, speaker, text) in enumerate(SAID)
 ]
 TALK = Conversation.from_turns("talk", TURNS)
+ONCE = Policy(max_retries=0, repair_attempts=0)
 QUESTION = Question("Which cities did Ann see?")
 
 
@@ -75,7 +77,7 @@ def memory_of(store: Store) -> Open:
 
     def make(source: Source = TALK, engine: Teller | None = None, **config: object) -> Mnemis:
         tools = Tools(
-            llm=Client(engine or Teller(), store.call_log()),
+            llm=Client(engine or Teller(), store.call_log(), ONCE),
             store=store,
             observer=SilentObserver(),
             clock=lambda: 0.0,
@@ -86,6 +88,24 @@ def memory_of(store: Store) -> Open:
         return Mnemis(tools, source, (), MnemisConfig.model_validate(options))
 
     return make
+
+
+class Ingesting(Teller):
+    """Takes episodes in by rules; the first replies, ``failing`` of them, are none."""
+
+    def __init__(self, failing: int = 0) -> None:
+        super().__init__(everything)
+        self._failing = failing
+
+    async def generate(self, request: Request) -> Completion:
+        asked = request.messages[0].content
+        if not any(mark in asked for mark in MARKS.values()):
+            return await super().generate(request)
+        self.asked.append(("episode", asked))
+        self._failing -= 1
+        rule = RULES[stage_of(request)]
+        said = json.dumps(rule(asked) if callable(rule) else rule)
+        return Completion("no" if self._failing >= 0 else said, "stop", TokenUsage(1, 1))
 
 
 def everything(_: str) -> bool:
@@ -201,19 +221,121 @@ async def test_both_routes_find_what_either_does(memory_of: Open) -> None:
         assert set(ids) == {*reading.similar[kind], *reading.selected[kind]}
 
 
-async def test_it_is_told_turn_by_turn(memory_of: Open) -> None:
+async def test_it_is_told_turn_by_turn_and_the_hierarchy_follows_with_each_session(
+    memory_of: Open,
+) -> None:
     memory = memory_of(Conversation.named("told"))
+    for turn in TURNS[:2]:
+        await memory.append(turn)
+    assert memory.state.categories == {}
+    await memory.append(TURNS[2])
+    assert memory.state.categories
+    await memory.append(TURNS[0])
+    assert len(memory.state.episodes) == 3
+    with pytest.raises(InputError):
+        await memory.append(replace(TURNS[0], text="other"))
+    with pytest.raises(InputError):
+        await memory.append(Turn("t9", "Ann", " "))
+
+
+@pytest.mark.parametrize("episode", ["turn", "session"])
+async def test_asking_writes_nothing(memory_of: Open, store: Store, episode: str) -> None:
+    memory = memory_of(Conversation.named("asked"), Teller(everything), episode=episode, k=50)
+    for turn in TURNS[:3]:
+        await memory.append(turn)
+    steps, before = store.steps(memory.id), memory.state
+    answer = await memory.answer(Question("What was in Detroit?"))
+    assert (store.steps(memory.id), memory.state) == (steps, before)
+    assert TURNS[2].id in answer.retrieved or episode == "session"
+    await memory.append(TURNS[3])
+    await memory.flush()
+    turns = [each.turns for each in memory.state.episodes.values()]
+    assert turns == ([(0, 1), (2, 3)] if episode == "session" else [(0,), (1,), (2,), (3,)])
+
+
+async def test_a_turn_of_a_session_that_goes_on_is_shown(memory_of: Open) -> None:
+    engine = Talker()
+    memory = memory_of(Conversation.named("open"), engine, episode="session")
+    for turn in TURNS[:3]:
+        await memory.append(turn)
+    await memory.answer(Question("What was in Detroit?"))
+    assert "Ann: In Detroit I saw the museum" in engine.heard[-1]
+
+
+async def test_facts_are_shown_with_their_dates(memory_of: Open) -> None:
+    engine = Talker()
+    memory = memory_of(engine=engine, routes="system1", k=50)
+    await memory.answer(QUESTION)
+    (prompt,) = engine.heard
+    assert "Fact: Bo: Cy lives in Detroit, near the museum. (2023-05-10 - now)" in prompt
+
+
+async def test_where_no_question_reads_the_graph_none_is_extracted(
+    memory_of: Open, store: Store
+) -> None:
+    options = {"extraction": "model", "reflect": False}
+    engine = Ingesting()
+    episodes = memory_of(engine=engine, routes="system1", kinds="rag", **options)
+    await episodes.build()
+    assert engine.asked == []
+    assert (len(episodes.state.episodes), len(episodes.state.entities)) == (4, 0)
+    assert (await episodes.read(QUESTION)).found["episodes"]
+    both = memory_of(engine=engine, **options)
+    await both.build()
+    assert both.id == episodes.id
+    fresh = memory_of(Conversation("fresh", "fresh", TALK.turns), Ingesting(), **options)
+    await fresh.build()
+    assert [e.names for e in both.state.entities.values()] == [
+        e.names for e in fresh.state.entities.values()
+    ]
+    steps = store.steps(both.id)
+    await both.build()
+    assert store.steps(both.id) == steps
+
+
+async def test_an_episode_that_could_not_be_read_is_read_again(memory_of: Open) -> None:
+    engine = Ingesting(failing=2)
+    memory = memory_of(engine=engine, extraction="model", reflect=False, routes="system1")
     for turn in TURNS:
         await memory.append(turn)
-    await memory.append(TURNS[0])
-    assert len(memory.state.episodes) == 4
-    assert memory.state.categories == {}
-    await memory.end_session()
-    assert memory.state.categories
-    with pytest.raises(InputError, match="another turn"):
-        await memory.append(replace(TURNS[0], text="other"))
-    with pytest.raises(InputError, match="no text"):
-        await memory.append(Turn("t9", "Ann", " "))
+    assert memory.state.find_unread(9) == {0: 1, 1: 1}
+    named = {each.name for each in memory.state.entities.values() if each.episodes[0] < 2}
+    assert named == {"Ann", "Bo"}
+    answer = await memory.answer(QUESTION)
+    assert answer.marks == ("episodes_unread",)
+    await memory.build()
+    assert memory.state.find_unread(9) == {}
+    rome = next(each for each in memory.state.entities.values() if each.name == "Rome")
+    assert rome.episodes[0] == 0
+    assert (await memory.answer(QUESTION)).marks == ()
+
+
+async def test_what_never_can_be_read_is_tried_some_times_and_on_request(
+    memory_of: Open, store: Store
+) -> None:
+    engine = Ingesting(failing=99)
+    memory = memory_of(engine=engine, extraction="model", reflect=False)
+    for _ in range(4):
+        await memory.build()
+    assert set(memory.state.find_unread(9).values()) == {3}
+    steps, calls = store.steps(memory.id), len(engine.asked)
+    await memory.build()
+    assert (store.steps(memory.id), len(engine.asked)) == (steps, calls)
+    await memory.retry_failed()
+    assert set(memory.state.find_unread(9).values()) == {4}
+    assert len(engine.asked) > calls
+
+
+async def test_a_hierarchy_whose_replies_all_failed_is_built_again(memory_of: Open) -> None:
+    engine = Teller(everything)
+    engine._sorts = ["no", in_pairs]
+    memory = memory_of(engine=engine)
+    await memory.build()
+    assert (memory.state.top, memory.state.failed_builds) == (0, 1)
+    await memory.build()
+    assert memory.state.top > 0
+    assert memory.state.failed_builds == 0
+    assert (await memory.read(QUESTION)).paths
 
 
 async def test_sessions_are_episodes_when_they_have_ended(memory_of: Open) -> None:

@@ -16,7 +16,7 @@ from mgl.llm.grammar import to_regex
 from mgl.llm.schemas import compile_schema
 from mgl.memories.mnemis.edits import PutCategory, replay
 from mgl.memories.mnemis.selection import LayerCount, Selection, select
-from mgl.memories.mnemis.state import State
+from mgl.memories.mnemis.state import Category, State
 from tests.memories.mnemis.sorting import (
     OFFERED,
     Select,
@@ -62,6 +62,7 @@ async def test_from_the_top_down_to_the_entities() -> None:
     assert found.entities == ("e1",)
     path = [state.node(each).name for each in found.paths["e1"]]
     assert path == ["Geography", "Cities"]
+    assert found.categories == ("c5", "c1")
     assert found.layers == (LayerCount(2, 3, 1, 0), LayerCount(1, 2, 1, 0), LayerCount(0, 2, 1, 0))
     assert found.failed == 0
     prompts = [prompt for _, prompt in engine.asked]
@@ -161,11 +162,14 @@ async def test_each_selected_entity_has_a_path_from_the_top(
         for parent, child in zip((*path, entity), (*path, entity)[1:], strict=False):
             assert child in state.categories[parent].children
         assert [state.categories[each].layer for each in path] == list(range(state.top, 0, -1))
+    below = [each for each in state.layer(1) if isinstance(each, Category)]
+    held = {child for each in below for child in each.children} if state.top else state.entities
+    reachable = tuple(each for each in state.entities if each in held)
     if state.top or count <= 4 * shown:
         everything = await selected(state, lambda _: True, batch=9, shown=shown)
-        assert everything.entities == tuple(state.entities)
+        assert everything.entities == reachable
         step_by_step = await selected(state, lambda _: False, batch=9, shown=shown)
-        assert step_by_step.entities == tuple(state.entities)
+        assert step_by_step.entities == reachable
 
 
 async def test_a_selection_makes_no_more_calls_than_it_may() -> None:

@@ -112,7 +112,7 @@ def test_lookups_are_carried_on_as_they_are_read_off_the_nodes() -> None:
     state = replay([*BASE, Repeat("e1", at(1), "David")])
     made = replace(state, kept=None).lookups
     assert state.kept == replace(made, next_turn=2)
-    assert state.lookups.entities["david"] == "e1"
+    assert state.lookups.entities["david"] == ("e1",)
 
 
 def test_a_table_keeps_its_order_and_knows_what_changed() -> None:

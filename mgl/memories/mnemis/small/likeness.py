@@ -23,11 +23,11 @@ from mgl.llm.constraints import max_chars
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import EditDraft
-from mgl.memories.mnemis.extract import StrictReply
+from mgl.memories.mnemis.extract import StrictReply, propose_again
 from mgl.memories.mnemis.layers import Forming, Group, is_first_person, put_refused, repair_groups
 from mgl.memories.mnemis.prompts import NAME_CATEGORY
 from mgl.memories.mnemis.state import Category, Node, State
-from mgl.memories.propose import Proposal, propose
+from mgl.memories.propose import Proposal
 from mgl.prompt import one_line
 
 MEMBERS, EXISTING, NAME_CHARS, TOKENS, CALLS = 12, 12, 32, 40, 32
@@ -61,8 +61,8 @@ async def form_by_likeness(
             nodes="\n".join(f"- {_line(node)}" for node in members[:MEMBERS]),
         )
         sampling = config.sampling(TOKENS)
-        proposals[place] = await propose(
-            tools.llm, prompt, _Named, sampling=sampling, stage="name_category"
+        proposals[place] = await propose_again(
+            tools.llm, prompt, _Named, sampling, "name_category", draft.state.failed_builds
         )
         stage = f"categories of layer {forming.layer}"
         tools.observer.progress(stage, len(proposals), len(groups))
@@ -71,7 +71,9 @@ async def form_by_likeness(
     named: list[Group] = []
     keys: dict[str, str | None] = {}
     for place, proposal in sorted(proposals.items()):
+        forming.asked += 1
         if proposal.reply is None:
+            forming.failed += 1
             draft.fail(proposal.stage, proposal.problem)
             continue
         named.append(Group(one_line(proposal.reply.category), tuple(groups[place])))

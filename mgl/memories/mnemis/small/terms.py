@@ -9,7 +9,7 @@ in earlier episodes are added then.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
@@ -18,7 +18,6 @@ from typing import Final
 from mgl.memories.graph.names import clean_name
 from mgl.memories.mnemis.edits import (
     AddEntity,
-    AddEpisode,
     AddFact,
     Describe,
     EditDraft,
@@ -123,16 +122,20 @@ class TermIntake:
 
     @asynccontextmanager
     async def over(
-        self, source: Source, episodes: Sequence[Episode], fresh: Sequence[Episode]
-    ) -> AsyncIterator[Callable[[EditDraft, Episode], Awaitable[None]]]:
-        del episodes, fresh
+        self,
+        source: Source,
+        episodes: Sequence[Episode],
+        fresh: Sequence[Episode],
+        failures: Mapping[int, int],
+    ) -> AsyncIterator[Callable[[EditDraft, Episode], Awaitable[bool]]]:
+        del episodes, fresh, failures
 
-        async def read(draft: EditDraft, episode: Episode) -> None:
-            draft.put(AddEpisode(episode))
+        async def read(draft: EditDraft, episode: Episode) -> bool:
             reading = _Reading(draft, source, episode, self.places)
             for sentence in reading.passage.sentences:
                 reading.add_sentence(sentence)
             reading.describe()
+            return True
 
         yield read
 
@@ -184,7 +187,7 @@ class _Reading:
         """Return the id of a term's entity, which is added if there is none."""
         keys = [key_of(name) for name in place.names]
         known = self._draft.state.lookups.entities
-        identity = next((known[key] for key in keys if key in known), None)
+        identity = next((known[key][0] for key in keys if key in known), None)
         if identity is None:
             earlier = [] if place.kind == SPEAKER else self._find_earlier(place)
             identity = self._draft.state.next_id("e")

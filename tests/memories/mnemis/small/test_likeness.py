@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.llm.base import Completion, Request, TokenUsage
+from mgl.memories.mnemis.layers import is_first_person
 from mgl.memories.mnemis.small import likeness
 from mgl.memories.mnemis.small.likeness import find_homes, group_vectors
 from mgl.memories.mnemis.state import Category, State
@@ -134,4 +135,5 @@ async def test_the_rules_of_a_hierarchy_hold_whatever_is_said(
     held = {
         child for each in state.layer(1) if isinstance(each, Category) for child in each.children
     }
-    assert held == (set(state.entities) if state.top else set())
+    people = {each.id for each in state.entities.values() if is_first_person(each.name)}
+    assert held | people == (set(state.entities) if state.top else people)

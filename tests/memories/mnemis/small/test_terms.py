@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.edits import VOCABULARY
+from mgl.memories.mnemis.edits import VOCABULARY, AddEpisode
 from mgl.memories.mnemis.episodes import find_fresh
 from mgl.memories.mnemis.small.terms import Places, TermIntake
 from mgl.memories.mnemis.state import EMPTY, State
@@ -171,9 +171,10 @@ async def ingested(talk: Conversation, *, anew: bool) -> tuple[list[EditRecord],
         part = replace(talk, turns=talk.turns[:turns])
         fresh = await find_fresh(part, state, config, count, ended=True)
         intake = TermIntake() if anew else intake
-        async with intake.over(part, fresh, fresh) as read:
+        async with intake.over(part, fresh, fresh, {}) as read:
             for episode in fresh:
                 draft = draft_of(state, episode.number)
+                draft.put(AddEpisode(episode))
                 await read(draft, episode)
                 rows, state = rows + draft.rows, draft.state
     return rows, state
