@@ -76,7 +76,8 @@ class Ingestor:
 
 def sentences(prompt: str) -> list[tuple[int, str]]:
     """The numbered sentences of a prompt."""
-    return [(int(number), text) for number, text in _NUMBERED.findall(prompt)]
+    text = prompt.partition("\n\nEntities that it tells of")[0]
+    return [(int(number), said) for number, said in _NUMBERED.findall(text)]
 
 
 def named(prompt: str) -> dict[str, Any]:
