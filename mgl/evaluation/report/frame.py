@@ -24,6 +24,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from mgl.errors import UsageError
+from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import Answered, Record, item_from_json
 from mgl.evaluation.report.runs import Group, Series
@@ -61,13 +62,21 @@ class Metric:
 
     @property
     def printed(self) -> str:
-        """What ``eval/references`` calls it."""
+        """What ``eval/references`` calls it; an official judge by its benchmark, as ours."""
+        if _is_official(self.judge):
+            return self.judge.rpartition("_")[0]
         return self.judge or self.name
 
     @property
     def shown(self) -> str:
         """Its name for readers."""
-        return f"judge {self.name}" if self.judge else self.name.replace("_", " ")
+        if not self.judge:
+            return self.name.replace("_", " ")
+        return f"{'official ' if _is_official(self.judge) else ''}judge {self.name}"
+
+
+def _is_official(judge: str) -> bool:
+    return judge in JUDGES and JUDGES[judge].official
 
 
 COSTS: Final = {
@@ -326,7 +335,9 @@ def _list_metrics(group: Group) -> Iterator[Metric]:
         seats.setdefault(seat.judge, seat)
     names = list(group.manifest.scorers)
     for seat in seats.values():
-        yield Metric(seat.key, about=f"verdicts of {seat.model}", judge=seat.judge)
+        source = JUDGES[seat.judge].source if seat.judge in JUDGES else "its own"
+        about = f"verdicts of {seat.model}; prompt: {source}"
+        yield Metric(seat.key, about=about, judge=seat.judge)
     for name in names:
         if name == "pair_accuracy":
             yield Metric(name, about=AGGREGATES[name].about)

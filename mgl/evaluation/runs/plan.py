@@ -78,6 +78,7 @@ def plan_run(arguments: Arguments, open_model: OpenModel) -> Plan:
     labelled = _read_labelled(arguments)
     dataset = _read_dataset(benchmark, arguments, made_with, open_model)
     items = take_items(arguments, dataset)
+    _check_official(judges, items)
     manifest = Manifest(
         arguments=arguments,
         reads=benchmark.reads,
@@ -351,6 +352,17 @@ def _read_judge(written: str, benchmark: Benchmark) -> tuple[str, str]:
     if name not in JUDGES:
         raise UsageError(f"there is no judge {name!r}", hint=f"known are: {', '.join(JUDGES)}")
     return name, profile
+
+
+def _check_official(judges: Sequence[tuple[str, str]], items: Sequence[Item]) -> None:
+    """UsageError for an official judge whose prompts are not beside the data."""
+    for name, _ in judges:
+        if JUDGES[name].official and not any(item.judge_prompt for item in items):
+            raise UsageError(
+                f"the prompts of the judge {name} are not beside the data",
+                hint=f"put {JUDGES[name].source} there, or judge by the benchmark's own: "
+                "--judge PROFILE",
+            )
 
 
 def _read_labelled(arguments: Arguments) -> LabelledSet:

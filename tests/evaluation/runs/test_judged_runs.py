@@ -334,3 +334,9 @@ def test_other_answers_of_people_under_a_run_are_refused(
         file.write(json.dumps(LABELS[0]) + "\n")
     with pytest.raises(InputError):
         reopen_plan(Manifest.read(out), trial.open)
+
+
+def test_an_official_judge_needs_its_script_beside_the_data(trial: Trial) -> None:
+    with pytest.raises(UsageError) as caught:
+        trial.plan(judges=(f"locomo_mem0={OTHER}",))
+    assert "llm_judge.py" in caught.value.hint
