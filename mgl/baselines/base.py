@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from math import ceil
 from typing import Any
 
@@ -16,13 +15,8 @@ from mgl.errors import UsageError
 from mgl.llm.base import Sampling
 from mgl.llm.calls import showing
 from mgl.memories.base import SourceMemory, Tools, check_text
-from mgl.memories.calls import (
-    ANSWER_TOKENS,
-    TURN_ANSWER,
-    UNMENTIONED,
-    answer_from_lines,
-    answer_from_passages,
-)
+from mgl.memories.calls import ANSWER_TOKENS, answer_from_passages
+from mgl.memories.turns import TURN_ANSWER, UNMENTIONED, answer_from_lines, find_form
 from mgl.memories.view import GraphView
 from mgl.store import EditRecord, Store
 from mgl.text import chunk_document
@@ -170,7 +164,11 @@ class Baseline(SourceMemory[Any]):
         """The tokens that the answering call needs beside its excerpts: for its reply, and for the
         question, rounded up to a multiple of ``step``."""
         talks = isinstance(self._source, Conversation)
-        budget: int = self._config.answer_tokens if talks else ANSWER_TOKENS[question.form]
+        budget = (
+            max(self._config.answer_tokens, find_form(question).tokens)
+            if talks
+            else ANSWER_TOKENS[question.form]
+        )
         return budget + ceil(await self._question_tokens(question) / step) * step
 
     async def _answer(
@@ -201,10 +199,9 @@ class Baseline(SourceMemory[Any]):
         with self._showing([excerpt.span for excerpt in excerpts]):
             answer = await answer_from_lines(
                 self._tools.llm,
-                texts,
-                lambda places: self._citations([excerpts[place] for place in places]),
+                [(excerpt.text, self._cite(excerpt)) for excerpt in excerpts],
                 question,
-                partial(TURN_ANSWER.render, question=question.text),
+                TURN_ANSWER,
                 Sampling(max_tokens=self._config.answer_tokens),
                 source_tokens=tokens,
             )
@@ -219,9 +216,9 @@ class Baseline(SourceMemory[Any]):
             return tuple(dict.fromkeys(span.place for span in spans))
         return self._source.ids_at(spans)
 
-    def _citations(self, cited: Sequence[Excerpt]) -> list[Citation]:
-        cite = self._document.cite
-        return [cite(each.id, each.span) for each in cited if each.span is not None]
+    def _cite(self, excerpt: Excerpt) -> list[Citation]:
+        span = excerpt.span
+        return [] if span is None else [self._document.cite(excerpt.id, span)]
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The source and the answers: a baseline has no graph."""

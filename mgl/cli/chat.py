@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +12,8 @@ import typer
 
 from mgl.cli.options import Kind, ModelChoice, open_lab, takes_model
 from mgl.cli.output import print_answer, print_nodes, say
+from mgl.errors import MglError
+from mgl.types import Turn
 
 if TYPE_CHECKING:
     from mgl.lab.talk import Talk
@@ -26,6 +29,9 @@ def chat(
         str, typer.Argument(metavar="NAME", help="The conversation; a new name starts one.")
     ],
     speaker: Annotated[str, typer.Option("--as", metavar="NAME", help="Your name.")] = "user",
+    persona: Annotated[
+        str, typer.Option("--persona", metavar="TEXT", help="Tell the model how to be.")
+    ] = "",
     memory: Kind = None,
     *,
     options: dict[str, Any],
@@ -36,12 +42,33 @@ def chat(
     Each line is stored before it is answered, and each reply lists the earlier turns it uses.
     Leaving (/quit, Ctrl-D, Ctrl-C) loses nothing: the same command continues.
     """
+    background = ThreadPoolExecutor(1)
     with open_lab(choice) as lab:
         talk = lab.talk(name, memory=memory, **options)
         say(f"{name}: {len(talk.memory.conversation.turns)} turns so far; {COMMANDS}")
         session = datetime.now().astimezone().isoformat(timespec="seconds")
+        failed: MglError | None = None
+        settling: Future[None] | None = None
         while (line := _read_line(speaker)) is not None and line != "/quit":
-            _respond(talk, line, speaker, session)
+            failed = None
+            try:
+                if settling is not None:
+                    settling.result()
+                if line.startswith("/"):
+                    _obey(talk, line)
+                    continue
+                now = datetime.now().astimezone()
+                turn = Turn(_new_id(talk), speaker, line, now, session)
+                answer = talk.reply(turn, persona=persona).answer
+                print_answer(answer, talk.memory.conversation)
+                settling = background.submit(talk.settle)  # while the next line is typed
+            except MglError as error:
+                failed, settling = error, None
+                say(f"error: {error.message}")
+                say(f"hint: {error.hint}; what you said is kept")
+        background.shutdown(wait=False)  # the next turn does what is still due
+    if failed is not None:
+        raise typer.Exit(failed.exit_code)
 
 
 def _read_line(speaker: str) -> str | None:
@@ -54,21 +81,15 @@ def _read_line(speaker: str) -> str | None:
     return None
 
 
-def _respond(talk: Talk, line: str, speaker: str, session: str) -> None:
-    from mgl.types import Turn
-
+def _obey(talk: Talk, line: str) -> None:
     if line == "/topics":
         print_nodes(talk.memory.view())
     elif line == "/end":
         talk.end_session()
         stats = talk.stats()
         say(f"{stats.nodes} nodes, {stats.edges} edges")
-    elif line.startswith("/"):
-        say(COMMANDS)
     else:
-        now = datetime.now().astimezone()
-        result = talk.reply(Turn(_new_id(talk), speaker, line, now, session))
-        print_answer(result.answer, talk.memory.conversation)
+        say(COMMANDS)
 
 
 def _new_id(talk: Talk) -> str:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from mgl import registry
 from mgl.errors import InputError, StoreError, UsageError
 from mgl.lab.model import ModelChoice, NoModel
-from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk
+from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question
 from mgl.lab.workplace import DATABASE, Workplace
 from mgl.memories.base import Memory, MemoryKind, Tools
 from mgl.memories.options import configured
@@ -122,8 +122,9 @@ class Lab:
         ``options`` are fields of the memory's configuration; None stands for the default. If
         another process deletes turns meanwhile, the answer is returned but not stored.
         """
-        asked = _as_question(question)
+        as_question(question, is_talk=False)  # before a file is read for it
         plan = self._plan(source, memory, conversation, options)
+        asked = as_question(question, is_talk=isinstance(plan.source, Conversation))
         if plan.kind.per_question and plan.record and asked.text not in plan.record.questions:
             plan = _Plan(plan.name, plan.kind, plan.config, plan.source)
         client, log = self._place.open_client()
@@ -155,7 +156,7 @@ class Lab:
         ``retry_failed`` reads the parts of a document again that gave no usable reply; UsageError
         if the kind of memory cannot do that.
         """
-        asked = [_as_question(question) for question in dict.fromkeys(questions)]
+        asked = [as_question(question, is_talk=False) for question in dict.fromkeys(questions)]
         plan = self._plan_file(Path(path), memory, conversation, options)
         if retry_failed and not hasattr(plan.kind, "retry_failed"):
             raise UsageError(
@@ -446,10 +447,3 @@ def _keep_options(
         return config
     preset = kind.Config.model_validate({"preset": config["preset"]}).model_dump(mode="json")
     return {name: value for name, value in config.items() if value != preset[name]}
-
-
-def _as_question(question: str | Question) -> Question:
-    asked = Question(question) if isinstance(question, str) else question
-    if not asked.text.strip():
-        raise InputError("the question is empty", hint="say what you want to know")
-    return Question(asked.text.strip(), asked.asked_at, asked.asker, asked.form)

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from mgl.errors import UsageError
+from mgl.errors import InputError, UsageError
 from mgl.llm.calls import Lineage, collect_lineages
 from mgl.memories.base import TopicMemory
 from mgl.memories.results import AskResult, Stats
@@ -31,11 +31,23 @@ if TYPE_CHECKING:
     from mgl.observer import Observer
     from mgl.store import Store
 
-__all__ = ["UNKEPT", "Talk"]
+__all__ = ["UNKEPT", "AnswerKeeper", "Talk", "as_question"]
 
 UNKEPT: Final = "the answer was not stored: turns were deleted while the model was answering"
 
 ResultT = TypeVar("ResultT")
+
+
+def as_question(question: str | Question, *, is_talk: bool) -> Question:
+    """Tidy a question; one about a conversation is asked now, unless it says when.
+
+    InputError for one without words.
+    """
+    asked = Question(question) if isinstance(question, str) else question
+    if not asked.text.strip():
+        raise InputError("the question is empty", hint="say what you want to know")
+    now = datetime.now().astimezone() if is_talk and asked.asked_at is None else asked.asked_at
+    return replace(asked, text=asked.text.strip(), asked_at=now)
 
 
 class AnswerKeeper:
@@ -105,17 +117,23 @@ class Talk:
         If another process deletes turns meanwhile, the answer is returned but not stored, since
         it may repeat them.
         """
-        if isinstance(question, str):
-            question = Question(question.strip())
+        asked = as_question(question, is_talk=True)
         keep = AnswerKeeper(self._store, self.memory.conversation.id)
-        result = self._answer(lambda: keep.watch(self.memory.answer(question)))
+        result = self._answer(lambda: keep.watch(self.memory.answer(asked)))
         if not keep.put(self.id, result.answer):
             self._observer.note(UNKEPT)
         return result
 
-    def reply(self, turn: Turn, name: str = "assistant") -> AskResult:
-        """Add what somebody says, reply as ``name``, and add the reply."""
-        return self._answer(lambda: self.memory.reply(turn, name))
+    def reply(self, turn: Turn, name: str = "assistant", *, persona: str = "") -> AskResult:
+        """Add what somebody says, reply as ``name``, and add the reply.
+
+        ``persona`` says how ``name`` is to be. What the turns make due is left to ``settle``.
+        """
+        return self._answer(lambda: self.memory.reply(turn, name, persona=persona))
+
+    def settle(self) -> None:
+        """Do what the turns so far make due."""
+        self.run(self.memory.settle)
 
     def flush(self) -> None:
         """Consolidate what is still buffered: the stream has ended."""

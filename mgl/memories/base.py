@@ -174,8 +174,12 @@ class ConversationMemory(Memory, Protocol):
         """Take in the next turn; in the log before it returns."""
         ...
 
-    async def reply(self, turn: Turn, name: str) -> Answer:
-        """Take in what somebody says, reply as ``name``, and take that in, too."""
+    async def reply(self, turn: Turn, name: str, *, persona: str = "") -> Answer:
+        """Take in what somebody says, reply, and take that in, too; the rest is for ``settle``."""
+        ...
+
+    async def settle(self) -> None:
+        """Do what the turns so far make due."""
         ...
 
     async def forget(

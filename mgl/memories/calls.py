@@ -1,8 +1,6 @@
 """The calls that memories and baselines share, one call each.
 
 - ``answer_from_passages`` answers a question about a document from passages of it,
-- ``answer_from_turns`` answers a question about a conversation from turns of it,
-- ``reply_to_turn`` says the next turn of a conversation,
 - ``extract_claim`` says in a sentence what a passage tells, and how surely it tells it,
 - ``summarize`` shortens a text within a token budget.
 
@@ -13,20 +11,18 @@ the numbers of what is cited come before the answer, so that it stands on someth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
+from pydantic import BaseModel, ConfigDict, StringConstraints, create_model
 
 from mgl.errors import ContextOverflow, ReplyInvalid
-from mgl.llm.base import LLM, Message, Sampling
-from mgl.llm.constraints import index_set, max_chars, number
-from mgl.llm.prompting import available_tokens, fit_texts, reader_messages, shorten
+from mgl.llm.base import LLM, Sampling
+from mgl.llm.constraints import max_chars
+from mgl.llm.prompting import available_tokens, reader_messages, shorten
 from mgl.prompt import Prompt, one_line
-from mgl.text.groups import format_turn
-from mgl.types import Answer, AnswerForm, Citation, Conversation, Question, Turn
+from mgl.types import AnswerForm
 
 __all__ = [
     "ANSWER_TOKENS",
@@ -35,23 +31,13 @@ __all__ = [
     "LONG_PASSAGE_ANSWER",
     "OPEN_QUESTION",
     "PASSAGE_ANSWER",
-    "REMEMBERED",
-    "REPLY",
     "SUPPORTED",
-    "TURN_ANSWER",
-    "UNMENTIONED",
     "Claim",
     "Note",
     "PassageAnswer",
-    "Shown",
-    "answer_from_lines",
     "answer_from_passages",
-    "answer_from_turns",
     "check_room",
-    "cite_turn",
     "extract_claim",
-    "reply_to_turn",
-    "show_turns",
     "summarize",
 ]
 
@@ -108,187 +94,6 @@ async def answer_from_passages(
         stage=stage,
     )
     return PassageAnswer(one_line(reply.text), reply.usage.input_tokens)
-
-
-ANSWER_CHARS = 400
-MOST_CITED: Final = 10
-NONE = Field(max_length=0)
-UNMENTIONED: Final = "Not mentioned in the conversation."
-
-TURN_ANSWER = Prompt(
-    "replying.answer",
-    source="ours",
-    text="""Memories of a conversation, each with its number and the time at which it was said:
-
-{memories}
-
-Question: {question}
-
-First name the numbers of the memories that answer the question, then answer in as few words as \
-you can, with the words of the conversation. Give dates as dates, reckoned from the time at which \
-a thing was said. If no memory answers it, the answer is "Not mentioned in the conversation."
-
-{"memories": [numbers], "answer": "..."}""",
-    variables=("memories", "question"),
-)
-
-REPLY = Prompt(
-    "replying.reply",
-    source="ours",
-    text="""You are {name}, in a conversation with {speaker}.
-
-{remembered}The conversation now:
-{recent}
-
-Write what {name} says next: a friendly reply to the last line, in one to three sentences, that \
-uses what was said above. If {speaker} asks for something that was not said above, say that you do \
-not know it.
-
-{"memories": [numbers], "answer": "..."}""",
-    variables=("name", "speaker", "remembered", "recent"),
-)
-
-REMEMBERED = Prompt(
-    "replying.remembered",
-    source="ours",
-    text="""What was said in earlier talks, each with its number and the time at which it was said:
-{memories}
-
-First name the numbers of those that you use, if you use any.
-
-""",
-    variables=("memories",),
-)
-
-Shown = tuple[tuple[int, ...], str]
-"""What is shown under one number: the turns it stands for, and its text."""
-
-
-class _Said(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    memories: list[int]
-    answer: Annotated[
-        str, StringConstraints(strip_whitespace=True, min_length=1), max_chars(ANSWER_CHARS)
-    ]
-
-
-def show_turns(turns: Sequence[Turn], numbers: Sequence[int]) -> list[Shown]:
-    """Some turns in the order of the conversation, a line each, with the day on which it was
-    said."""
-    return [((number,), format_turn(turns[number])) for number in sorted(numbers)]
-
-
-async def answer_from_turns(
-    llm: LLM,
-    conversation: Conversation,
-    memories: Sequence[Shown],
-    question: Question,
-    prompt: Callable[..., str] | None = None,
-    *,
-    sampling: Sampling,
-) -> Answer:
-    """An answer from memories; where there are none, that the conversation does not mention it.
-
-    ``prompt`` is rendered with ``memories``, and asks the question by default. Raises what
-    LLM.complete raises.
-    """
-    if not memories and prompt is None:
-        return Answer(question.text, UNMENTIONED, "low", ())
-
-    def cite(places: Sequence[int]) -> list[Citation]:
-        numbers = (number for place in places for number in memories[place][0])
-        return [cite_turn(conversation, number) for number in numbers]
-
-    prompt = prompt or partial(TURN_ANSWER.render, question=question.text)
-    lines = [text for _, text in memories]
-    return await answer_from_lines(llm, lines, cite, question, prompt, sampling)
-
-
-async def reply_to_turn(
-    llm: LLM,
-    conversation: Conversation,
-    memories: Sequence[Shown],
-    recent: Sequence[int],
-    *,
-    name: str,
-    sampling: Sampling,
-) -> Answer:
-    """What ``name`` says next, to the last of the ``recent`` turns; it may stand on memories.
-
-    Raises what LLM.complete raises.
-    """
-    last = conversation.turns[recent[-1]]
-    lines = [conversation.turns[number].line for number in recent]
-    shown = await fit_texts(llm, lines, reserve=llm.context_tokens // 2)
-    asked = Question(last.text, last.time, last.speaker or None)
-
-    def prompt(*, memories: str) -> str:
-        return REPLY.render(
-            name=name,
-            speaker=last.speaker or "somebody",
-            remembered=REMEMBERED.render(memories=memories) if memories else "",
-            recent="\n".join(shown),
-        )
-
-    return await answer_from_turns(llm, conversation, memories, asked, prompt, sampling=sampling)
-
-
-async def answer_from_lines(
-    llm: LLM,
-    lines: Sequence[str],
-    cite: Callable[[Sequence[int]], Sequence[Citation]],
-    question: Question,
-    prompt: Callable[..., str],
-    sampling: Sampling,
-    *,
-    source_tokens: int | None = None,
-) -> Answer:
-    """One call over numbered lines: which of them are used, then the answer.
-
-    ``cite`` makes citations of the places, from 0, of the lines that were named; ``prompt`` is
-    rendered with ``memories``. With ``source_tokens`` the answer has its compaction ratio.
-    Raises what LLM.complete raises.
-    """
-    kept = await fit_texts(llm, lines, reserve=sampling.max_tokens)
-    shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(kept, 1))
-    schema = create_model("answer", __base__=_Said, memories=(_citable(len(lines)), ...))
-    reply = await llm.complete(
-        [Message("user", prompt(memories=shown))], schema, sampling=sampling, stage="answer"
-    )
-    citations = tuple(cite([place - 1 for place in sorted(set(reply.parsed.memories))]))
-    return Answer(
-        question=question.text,
-        text=reply.parsed.answer,
-        confidence="medium" if citations else "low",
-        citations=citations,
-        compaction_ratio=reply.usage.input_tokens / source_tokens if source_tokens else None,
-    )
-
-
-def _citable(memories: int) -> Any:
-    """What may be cited: a set of numbers; of more memories than may be cited, some in any order.
-
-    A small model that may name all of fifty does, and its budget ends before it answers.
-    """
-    if not memories:
-        return Annotated[list[int], NONE]
-    if memories <= MOST_CITED:
-        return index_set(memories, first=1)
-    item: Any = number(1, memories)
-    return Annotated[list[item], Field(max_length=MOST_CITED)]
-
-
-def cite_turn(conversation: Conversation, number: int) -> Citation:
-    """The citation of one turn: its id, its session, and what it said."""
-    turn = conversation.turns[number]
-    return Citation(
-        node_id=turn.id,
-        document=conversation.name,
-        span=conversation.span(number),
-        quote=turn.text,
-        section=conversation.session_at(number),
-    )
 
 
 CLAIM_TOKENS = 60

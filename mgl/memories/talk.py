@@ -19,9 +19,9 @@ from pydantic import BaseModel
 from mgl.errors import InputError, UsageError
 from mgl.llm.base import Sampling
 from mgl.memories.base import LogMemory
-from mgl.memories.calls import Shown, answer_from_turns, reply_to_turn
 from mgl.memories.deletion import Forgotten, delete, find_turn_numbers, is_before, plan_deletion
 from mgl.memories.log import FORGET, MASK, Log
+from mgl.memories.turns import Shown, Voice, answer_from_turns, reply_to_turn
 from mgl.store.deletion import Gone, Redaction
 from mgl.types import Answer, Conversation, Document, Question, Turn
 
@@ -117,13 +117,9 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         Returns once the turn is in the log and what it makes due is done. InputError for a turn
         without text, or with the id of another.
         """
-        if not turn.text.strip():
-            raise InputError("a turn has no text", hint="leave it out")
-        async with self._writer() as log:
-            await self._settle(ended=False)
-            while not log.has(turn):
-                log.append_turn(turn)
-                await self._settle(ended=False)
+        await self.settle()
+        await self._take_in_turn(turn)
+        await self.settle()
 
     async def end_session(self) -> None:
         """The session has ended, though no turn of the next one has come yet."""
@@ -146,17 +142,18 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         ranked = dict.fromkeys(talk.turns[number].id for number in found.ranked)
         return replace(answer, trace=trace, retrieved=tuple(ranked), paths=found.paths)
 
-    async def reply(self, turn: Turn, name: str) -> Answer:
+    async def reply(self, turn: Turn, name: str, *, persona: str = "") -> Answer:
         """Take in what somebody says, reply as ``name``, and take that in, too.
 
         The last turns are shown as they are; of what was said before, what is recalled. A turn that
-        was replied to before gets that reply.
+        was replied to before gets that reply. What the two turns make due is left to ``settle``, so
+        that nobody waits for it.
         """
-        await self.append(turn)
+        await self.settle()
+        await self._take_in_turn(turn)
         talk, own = self.conversation, f"{turn.id}+"
-        last, given = self._log.number(turn.id), Turn(own, name, "", turn.time, turn.session)
-        heard = talk.turns[last]
-        forgotten = self._log.forgotten
+        last = self._log.number(turn.id)
+        heard, forgotten = talk.turns[last], self._log.forgotten
         replies = (n for n in range(last + 1, len(talk.turns)) if talk.turns[n].id == own)
         replied = next(replies, None)
         if replied is not None and replied not in forgotten:
@@ -168,16 +165,24 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             found = await self.recall(question, recent=recent)
         replied = len(talk.turns)  # the reply goes with the turn that it becomes
         with self._log.showing(found.turns.union(recent, [replied])):
-            said = await reply_to_turn(
-                self._tools.llm,
-                self.conversation,
-                found.shown,
-                recent,
-                name=name,
-                sampling=self._sampling(),
-            )
-        await self.append(replace(given, text=said.text))
+            llm, voice, sampling = self._tools.llm, Voice(name, persona), self._sampling()
+            said = await reply_to_turn(llm, talk, found.shown, recent, voice, sampling=sampling)
+        await self._take_in_turn(Turn(own, name, said.text, turn.time, turn.session))
         return replace(said, trace=found.trace, paths=found.paths)
+
+    async def settle(self) -> None:
+        """Do what the turns so far make due."""
+        async with self._writer():
+            await self._settle(ended=False)
+
+    async def _take_in_turn(self, turn: Turn) -> None:
+        """Write a turn into the log, and nothing that it makes due."""
+        if not turn.text.strip():
+            raise InputError("a turn has no text", hint="leave it out")
+        async with self._writer() as log:
+            while not log.has(turn):
+                if not log.append_turn(turn):  # another's turn came first
+                    await self._settle(ended=False)
 
     async def forget(
         self,

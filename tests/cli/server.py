@@ -174,7 +174,8 @@ def _logprobs(reply: str) -> dict[str, Any]:
 
 
 def _reply(body: dict[str, Any]) -> str:
-    prompt = body["messages"][-1]["content"]
+    first, last = (body["messages"][place]["content"] for place in (0, -1))
+    prompt = first if '{"memories": [numbers]' in first else last
     schema = json.dumps(body.get("response_format") or body.get("structured_outputs") or "")
     if (said := reply_about_talk(prompt, schema)) is not None:
         return said

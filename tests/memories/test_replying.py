@@ -11,7 +11,20 @@ from mgl.llm.base import Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import Scripted, ScriptedEngine
-from mgl.memories.calls import UNMENTIONED, answer_from_turns, cite_turn, reply_to_turn, show_turns
+from mgl.memories.turns import (
+    LIST,
+    PARAGRAPH,
+    SHORT,
+    SUGGESTION,
+    UNMENTIONED,
+    Form,
+    Voice,
+    answer_from_turns,
+    cite_turn,
+    find_form,
+    reply_to_turn,
+    show_turns,
+)
 from mgl.types import Conversation, Question, Turn
 
 MAY = datetime(2023, 5, 8, 9, 0)
@@ -52,7 +65,55 @@ async def test_an_answer_cites_the_turns_of_the_memories_it_names() -> None:
     assert [citation.node_id for citation in answer.citations] == ["b", "c", "c"]
     prompt = engine.requests[0].messages[-1].content
     assert "[1] zero\n[2] one and two\n[3] two\n\nQuestion: What is ill?" in prompt
-    assert engine.requests[0].sampling.max_tokens == 50
+    assert engine.requests[0].sampling.max_tokens == SHORT.tokens
+
+
+async def test_memories_may_be_named_in_any_order() -> None:
+    client, engine = llm(said("x", 3, 1, 3))
+    memories = show_turns(TALK.turns, range(3))
+    answer = await answer_from_turns(client, TALK, memories, QUESTION, sampling=Sampling())
+    assert [citation.node_id for citation in answer.citations] == ["a", "c"]
+    assert len(engine.requests) == 1
+
+
+async def test_the_day_and_the_asker_of_a_question_are_shown() -> None:
+    client, engine = llm(said("x", 1), said("x", 1))
+    asked = Question("Who was ill yesterday?", datetime(2023, 5, 9, 21), "Ann")
+    memories = show_turns(TALK.turns, [2])
+    for question in (asked, QUESTION):
+        await answer_from_turns(client, TALK, memories, question, sampling=Sampling())
+    shown, plain = (request.messages[-1].content for request in engine.requests)
+    assert "\n\nToday is Tuesday, 09 May 2023.\nQuestion by Ann: Who was ill" in shown
+    assert "Today" not in plain
+
+
+@pytest.mark.parametrize(
+    ("question", "form"),
+    [
+        ("Where do I live?", SHORT),
+        ("What is the name of the dress?", SHORT),
+        ("What was the address?", SHORT),
+        ("How many books does Ann own?", SHORT),
+        ("What does Ann like?", SHORT),
+        ("What activities does Ann do?", LIST),
+        ("Which musical instruments has Ann played?", LIST),
+        ("What are the names of her pets?", LIST),
+        ("What advice did Bo give?", SHORT),
+        ("Can you recommend some books on film?", SUGGESTION),
+        ("I bake for my colleagues. Any tips?", SUGGESTION),
+        ("What should I serve for dinner?", SUGGESTION),
+        ("Tell me about Ann's horse.", PARAGRAPH),
+        ("Please summarize what Bo said.", PARAGRAPH),
+    ],
+)
+async def test_the_form_of_an_answer_follows_the_question(question: str, form: Form) -> None:
+    assert find_form(Question(question)) is form
+    client, engine = llm(said("x", 1))
+    memories = show_turns(TALK.turns, [0])
+    sampling = Sampling(max_tokens=16)
+    await answer_from_turns(client, TALK, memories, Question(question), sampling=sampling)
+    assert form.said in engine.requests[0].messages[-1].content
+    assert engine.requests[0].sampling.max_tokens == form.tokens
 
 
 async def test_numbers_are_held_to_the_memories_there_are() -> None:
@@ -99,26 +160,34 @@ async def test_memories_that_are_too_long_are_cut_and_keep_their_numbers() -> No
     assert await client.count_prompt_tokens(engine.requests[0].messages) < 1000 - 50
 
 
-async def test_a_reply_is_said_by_a_name_to_the_last_speaker_about_the_last_turns() -> None:
+async def test_a_reply_follows_the_last_turns_and_knows_what_was_said_earlier() -> None:
     client, engine = llm(said("It is ill.", 1))
-    answer = await reply_to_turn(
-        client, TALK, show_turns(TALK.turns, [0]), [1, 2], name="Eve", sampling=Sampling()
-    )
-    assert answer.text == "It is ill."
-    assert answer.question == "The horse is ill"
+    turns = (*TALK.turns, Turn("d", "Ann", "What job?", MAY, "2"))
+    talk = Conversation.from_turns("talk", turns)
+    eve = Voice("Bo", "Bo is a grumpy cook.")
+    memories = show_turns(TALK.turns, [0])
+    answer = await reply_to_turn(client, talk, memories, [1, 2, 3], eve, sampling=Sampling())
+    assert (answer.text, answer.question) == ("It is ill.", "What job?")
     assert [citation.node_id for citation in answer.citations] == ["a"]
-    prompt = engine.requests[0].messages[-1].content
-    assert prompt.startswith("You are Eve, in a conversation with somebody.")
-    assert prompt.index("I have got the job") < prompt.index("The conversation now:")
-    assert "Bo: Good!" in prompt.split("The conversation now:")[1]
+    (request,) = engine.requests
+    system, *others = request.messages
+    assert system.role == "system"
+    for shown in ("You are Bo,", "with Ann. Today is Monday, 08 May 2023. Bo is a grumpy cook."):
+        assert shown in system.content
+    assert "[1] (Monday, 08 May 2023) Ann: I have got the job" in system.content
+    assert [(message.role, message.content) for message in others] == [
+        ("assistant", "Bo: Good!\n[1] Ann: I have lost it"),
+        ("user", "The horse is ill\nAnn: What job?"),
+    ]
+    assert request.sampling.max_tokens >= 1000
 
 
 async def test_a_reply_needs_no_memories_and_can_then_name_none() -> None:
     client, engine = llm(said("Hello", 1), said("Hello"))
-    answer = await reply_to_turn(client, TALK, [], [0], name="Eve", sampling=Sampling())
+    answer = await reply_to_turn(client, TALK, [], [0], Voice("Eve"), sampling=Sampling())
     assert (answer.text, answer.citations) == ("Hello", ())
-    assert "earlier talks" not in engine.requests[0].messages[-1].content
-    assert "conversation with Ann." in engine.requests[0].messages[-1].content
+    assert "earlier talks, each" not in engine.requests[0].messages[0].content
+    assert engine.requests[0].messages[1].content == "I have got the job"
 
 
 @pytest.mark.parametrize(("number", "session"), [(0, "1"), (1, "1"), (2, "2")])

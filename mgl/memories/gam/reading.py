@@ -25,11 +25,11 @@ import numpy as np
 
 from mgl.llm.calls import showing_only
 from mgl.memories.base import Tools
-from mgl.memories.calls import Shown, show_turns
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.cues import Implied, find_implied, mark_by_rules, matches_time
 from mgl.memories.gam.search import Scores, Search
 from mgl.memories.gam.state import Marks, State, raw_text
+from mgl.memories.turns import Shown, show_turns
 from mgl.types import Question, Turn
 
 TEMPERATURE = 10.0

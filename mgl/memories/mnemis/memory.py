@@ -20,14 +20,13 @@ import asyncio
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 from mgl.errors import InputError
 from mgl.llm.base import Sampling
 from mgl.memories.base import Tools
-from mgl.memories.calls import answer_from_lines, show_turns
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import (
     VOCABULARY,
@@ -56,6 +55,7 @@ from mgl.memories.mnemis.retrieval import Index, Item, Reading, find
 from mgl.memories.mnemis.small.terms import TermIntake
 from mgl.memories.mnemis.state import Category, Entity, Episode, State
 from mgl.memories.talk import Recall, TalkMemory
+from mgl.memories.turns import answer_from_lines, show_turns
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.store import EditRecord
@@ -337,12 +337,9 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         if items:
             answer = await answer_from_lines(
                 self._tools.llm,
-                [item.text for item in items],
-                lambda places: [
-                    _cite(document, items[place]) for place in places if items[place].mentions
-                ],
+                [(item.text, [_cite(document, item)] if item.mentions else ()) for item in items],
                 question,
-                partial(ANSWER.render, question=question.text),
+                ANSWER,
                 self._sampling(),
             )
         places = dict.fromkeys(mention.span.place for mention in reading.rank_mentions(items))

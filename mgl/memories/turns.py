@@ -1,0 +1,348 @@
+"""Answers and replies that stand on turns of a conversation: one call each.
+
+    answer = await answer_from_turns(llm, talk, show_turns(talk.turns, [3, 7]), question)
+
+The prompts are ours and the same for every method. They show when the question is asked and by
+whom, where that is known. The form of an answer follows its question: a few words, everything of a
+kind, a suggestion that suits the asker, or a paragraph. Memories come before the question, so that
+calls about them share an engine's prefix cache; the numbers of what is cited come before the
+answer, so that it stands on something.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model
+
+from mgl.llm.base import LLM, Message, Sampling
+from mgl.llm.constraints import index_set, max_chars, number
+from mgl.llm.prompting import fit_texts
+from mgl.prompt import Prompt
+from mgl.text.groups import format_turn
+from mgl.types import Answer, Citation, Conversation, Question, Turn
+
+__all__ = [
+    "REMEMBERED",
+    "REPLY",
+    "TURN_ANSWER",
+    "UNMENTIONED",
+    "Line",
+    "Shown",
+    "Voice",
+    "answer_from_lines",
+    "answer_from_turns",
+    "ask_lines",
+    "cite_turn",
+    "find_form",
+    "reply_to_turn",
+    "show_turns",
+]
+
+MOST_CITED: Final = 10
+TOKEN_CHARS: Final = 4
+UNMENTIONED: Final = "Not mentioned in the conversation."
+
+TURN_ANSWER = Prompt(
+    "replying.answer",
+    source="ours",
+    text="""Memories of a conversation, each with its number and the time at which it was said:
+
+{memories}
+
+{question}
+
+First name the numbers of the memories that answer the question, then answer {form}
+
+{"memories": [numbers], "answer": "..."}""",
+    variables=("memories", "question", "form"),
+)
+
+REPLY = Prompt(
+    "replying.reply",
+    source="ours",
+    text="""You are {name}, in a conversation with {speaker}. {about}
+
+{remembered}Reply to the last message. What {speaker} told in earlier talks is true of {speaker}. \
+First name the numbers of the earlier lines that answer the message: none, [], for a message that \
+is about something else. Then reply to {speaker}, whom you call "you": a remark gets a sentence or \
+two, a question its answer, a request all that it needs. If {speaker} asks for something of their \
+own life that was never told, reply that you do not know it.
+
+{"memories": [numbers], "answer": "..."}""",
+    variables=("name", "speaker", "about", "remembered"),
+)
+"""The system message; the messages after it are the last turns."""
+
+REMEMBERED = Prompt(
+    "replying.remembered",
+    source="ours",
+    text="""What was said in earlier talks, each with its number and the time at which it was said:
+{memories}
+
+""",
+    variables=("memories",),
+)
+
+Shown = tuple[tuple[int, ...], str]
+"""What is shown under one number: the turns it stands for, and its text."""
+
+Line = tuple[str, Sequence[Citation]]
+"""A text that is shown under one number, and what is cited where it is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """Who replies in a chat; ``persona`` says how, in words of the user's own."""
+
+    name: str = "assistant"
+    persona: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a kind of question is answered: how the prompt says it, and in how many tokens at most.
+
+    A configuration may give more tokens, and never fewer.
+    """
+
+    said: str
+    tokens: int
+
+
+_DATES = " Give dates as dates, reckoned from the time at which a thing was said."
+_ELSE = f' If no memory answers it, the answer is "{UNMENTIONED}"'
+
+SHORT: Final = Form(
+    f"in as few words as you can, with the words of the conversation.{_DATES}{_ELSE}", 100
+)
+LIST: Final = Form(
+    "with all that the memories name, separated by commas, with the words of the conversation."
+    f"{_DATES}{_ELSE}",
+    256,
+)
+SUGGESTION: Final = Form(
+    "with a suggestion of a few sentences that suits what the memories tell of the asker's likes "
+    "and needs, and says which. If they tell nothing of use, suggest what suits most people.",
+    400,
+)
+PARAGRAPH: Final = Form(
+    f"in full sentences, with all that the memories tell about it.{_DATES}{_ELSE}", 800
+)
+REPLY_TOKENS: Final = 1024
+
+_SUGGESTION: Final = re.compile(
+    r"\bany (?:good )?(?:advice|ideas?|recommendations?|suggestions?|tips)\b"
+    r"|\b(?:can|could|would|will) you (?:please )?(?:recommend|suggest|advise)\b"
+    r"|\b(?:what|which|where|how)\b[^.?!]*\bshould i\b|^should i\b"
+    r"|\bwhat (?:do|would) you (?:recommend|suggest)\b|^(?:please )?(?:recommend|suggest)\b",
+    re.IGNORECASE,
+)
+_PARAGRAPH: Final = re.compile(
+    r"^(?:please |can you |could you )*(?:compare|describe|explain|recap|summari[sz]e"
+    r"|tell me (?:more |everything |all )?about|give me (?:an overview|a summary))\b",
+    re.IGNORECASE,
+)
+_LIST: Final = re.compile(
+    r"^(?:please |can you |could you )*(?:list|name (?:all|the|every)\b)"
+    r"|^(?:what|which) (?:are|were)\b"
+    r"|^(?:what|which)(?: [\w'-]+){0,4}? [\w-]+(?<!s)(?<!u)(?<!i)s "
+    r"(?:are|can|could|did|do|does|had|has|have|is|was|were|will|would)\b",
+    re.IGNORECASE,
+)
+
+
+def find_form(question: Question) -> Form:
+    """The form of answer that a question asks for: as it says itself, else by its words."""
+    text = question.text.strip()
+    last = re.split(r"(?<=[.!]) ", text)[-1]
+    if question.form == "long" or _PARAGRAPH.search(text):
+        return PARAGRAPH
+    if _SUGGESTION.search(text):
+        return SUGGESTION
+    return LIST if _LIST.search(last) else SHORT
+
+
+def ask_lines(question: Question) -> dict[str, str]:
+    """A question as prompts show it: the day on which it is asked, by whom, its words, its form."""
+    day = f"Today is {question.asked_at:%A, %d %B %Y}.\n" if question.asked_at else ""
+    asker = f" by {question.asker}" if question.asker else ""
+    asked = f"{day}Question{asker}: {question.text}"
+    return {"question": asked, "form": find_form(question).said}
+
+
+def show_turns(turns: Sequence[Turn], numbers: Sequence[int]) -> list[Shown]:
+    """Some turns in the order of the conversation, a line each, with the day on which it was
+    said."""
+    return [((number,), format_turn(turns[number])) for number in sorted(numbers)]
+
+
+async def answer_from_turns(
+    llm: LLM,
+    conversation: Conversation,
+    memories: Sequence[Shown],
+    question: Question,
+    *,
+    sampling: Sampling,
+) -> Answer:
+    """An answer from memories; where there are none, that the conversation does not mention it.
+
+    Raises what LLM.complete raises.
+    """
+    if not memories:
+        return Answer(question.text, UNMENTIONED, "low", ())
+    lines = _cite_shown(conversation, memories)
+    return await answer_from_lines(llm, lines, question, TURN_ANSWER, sampling)
+
+
+async def reply_to_turn(
+    llm: LLM,
+    conversation: Conversation,
+    memories: Sequence[Shown],
+    recent: Sequence[int],
+    voice: Voice,
+    *,
+    sampling: Sampling,
+) -> Answer:
+    """What ``voice`` says next, to the last of the ``recent`` turns; it may stand on memories.
+
+    Raises what LLM.complete raises.
+    """
+    last = conversation.turns[recent[-1]]
+    speaker = last.speaker or "somebody"
+    today = f"Today is {last.time:%A, %d %B %Y}." if last.time else ""
+
+    def render(*, memories: str) -> str:
+        return REPLY.render(
+            name=voice.name,
+            speaker=speaker,
+            about=" ".join(filter(None, (today, voice.persona))),
+            remembered=REMEMBERED.render(memories=memories) if memories else "",
+        )
+
+    messages = await _show_recent(llm, [conversation.turns[number] for number in recent], voice)
+    tokens = max(sampling.max_tokens, min(REPLY_TOKENS, llm.context_tokens // 8))
+    lines = _cite_shown(conversation, memories)
+    sampling = replace(sampling, max_tokens=tokens)
+    answer, _ = await _ask(llm, lines, render, messages, sampling, tokens * TOKEN_CHARS)
+    return replace(answer, question=last.text)
+
+
+async def _show_recent(llm: LLM, turns: Sequence[Turn], voice: Voice) -> list[Message]:
+    """The last turns as messages, by turns the others' and the voice's own.
+
+    Where more than one other speaks, each of their lines has its speaker.
+    """
+    others = {turn.speaker for turn in turns} - {voice.name}
+    said = [turn.text if len(others) == 1 else turn.line for turn in turns]
+    shown = await fit_texts(llm, said, reserve=llm.context_tokens // 2)
+    own = [turn.speaker == voice.name and turn is not turns[-1] for turn in turns]
+    pairs = zip(own, shown, strict=True)
+    return [
+        Message("assistant" if is_own else "user", "\n".join(text for _, text in group))
+        for is_own, group in groupby(pairs, key=itemgetter(0))
+    ]
+
+
+async def answer_from_lines(
+    llm: LLM,
+    lines: Sequence[Line],
+    question: Question,
+    prompt: Prompt,
+    sampling: Sampling,
+    *,
+    source_tokens: int | None = None,
+) -> Answer:
+    """One call over numbered lines: which of them are used, then the answer.
+
+    ``prompt`` is rendered with the ``memories`` and what ``ask_lines`` gives, as far as it has
+    such variables. With ``source_tokens`` the answer has its compaction ratio. Raises what
+    LLM.complete raises.
+    """
+    form = find_form(question)
+    given = {name: text for name, text in ask_lines(question).items() if name in prompt.variables}
+    sampling = replace(sampling, max_tokens=max(sampling.max_tokens, form.tokens))
+    render = partial(prompt.render, **given)
+    answer, tokens = await _ask(llm, lines, render, (), sampling, form.tokens * TOKEN_CHARS)
+    ratio = tokens / source_tokens if source_tokens else None
+    return replace(answer, question=question.text, compaction_ratio=ratio)
+
+
+async def _ask(
+    llm: LLM,
+    lines: Sequence[Line],
+    render: Callable[..., str],
+    messages: Sequence[Message],
+    sampling: Sampling,
+    most_chars: int,
+) -> tuple[Answer, int]:
+    """Make the call, and return the answer with the tokens that the call read.
+
+    What is rendered is a system message where other ``messages`` follow it.
+    """
+    kept = await fit_texts(llm, [text for text, _ in lines], reserve=sampling.max_tokens)
+    shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(kept, 1))
+    text = StringConstraints(strip_whitespace=True, min_length=1)
+    schema = create_model(
+        "answer",
+        __base__=_Said,
+        memories=(_citable(len(lines)), ...),
+        answer=(Annotated[str, text, max_chars(most_chars)], ...),
+    )
+    first = Message("system" if messages else "user", render(memories=shown))
+    reply = await llm.complete([first, *messages], schema, sampling=sampling, stage="answer")
+    places = sorted(set(reply.parsed.memories))
+    citations = tuple(citation for place in places for citation in lines[place - 1][1])
+    answer = Answer("", reply.parsed.answer, "medium" if citations else "low", citations)
+    return answer, reply.usage.input_tokens
+
+
+class _Said(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    memories: list[int]
+    answer: str
+
+
+def _citable(memories: int) -> Any:
+    """What may be cited: a set of numbers; of more memories than may be cited, some in any order.
+
+    A small model that may name all of fifty does, and its budget ends before it answers. A grammar
+    asks for the numbers in order; a reply that names them otherwise is as good.
+    """
+    if not memories:
+        return Annotated[list[int], Field(max_length=0)]
+    if memories <= MOST_CITED:
+        return Annotated[index_set(memories, first=1), BeforeValidator(_put_in_order)]
+    item: Any = number(1, memories)
+    return Annotated[list[item], Field(max_length=MOST_CITED)]
+
+
+def _put_in_order(numbers: Any) -> Any:
+    is_list = isinstance(numbers, list) and all(isinstance(each, int) for each in numbers)
+    return sorted(set(numbers)) if is_list else numbers
+
+
+def _cite_shown(conversation: Conversation, memories: Sequence[Shown]) -> list[Line]:
+    return [
+        (text, [cite_turn(conversation, number) for number in numbers])
+        for numbers, text in memories
+    ]
+
+
+def cite_turn(conversation: Conversation, number: int) -> Citation:
+    """The citation of one turn: its id, its session, and what it said."""
+    turn = conversation.turns[number]
+    return Citation(
+        node_id=turn.id,
+        document=conversation.name,
+        span=conversation.span(number),
+        quote=turn.text,
+        section=conversation.session_at(number),
+    )
