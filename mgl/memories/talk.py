@@ -165,8 +165,14 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             found = await self.recall(question, recent=recent)
         replied = len(talk.turns)  # the reply goes with the turn that it becomes
         with self._log.showing(found.turns.union(recent, [replied])):
-            llm, voice, sampling = self._tools.llm, Voice(name, persona), self._sampling()
-            said = await reply_to_turn(llm, talk, found.shown, recent, voice, sampling=sampling)
+            said = await reply_to_turn(
+                self._tools.llm,
+                self.conversation,
+                found.shown,
+                recent,
+                Voice(name, persona),
+                sampling=self._sampling(),
+            )
         await self._take_in_turn(Turn(own, name, said.text, turn.time, turn.session))
         return replace(said, trace=found.trace, paths=found.paths)
 

@@ -47,6 +47,7 @@ __all__ = [
 
 MOST_CITED: Final = 10
 TOKEN_CHARS: Final = 4
+SHORT_CHARS: Final = 400
 UNMENTIONED: Final = "Not mentioned in the conversation."
 
 TURN_ANSWER = Prompt(
@@ -107,20 +108,24 @@ class Voice:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a kind of question is answered: how the prompt says it, and in how many tokens at most.
+    """How a kind of question is answered: how the prompt says it, and how many tokens it needs.
 
-    A configuration may give more tokens, and never fewer.
+    An answer has that many, or what the configuration gives if that is more.
     """
 
     said: str
     tokens: int
+
+    @property
+    def chars(self) -> int:
+        return max(SHORT_CHARS, self.tokens * TOKEN_CHARS)
 
 
 _DATES = " Give dates as dates, reckoned from the time at which a thing was said."
 _ELSE = f' If no memory answers it, the answer is "{UNMENTIONED}"'
 
 SHORT: Final = Form(
-    f"in as few words as you can, with the words of the conversation.{_DATES}{_ELSE}", 100
+    f"in as few words as you can, with the words of the conversation.{_DATES}{_ELSE}", 16
 )
 LIST: Final = Form(
     "with all that the memories name, separated by commas, with the words of the conversation."
@@ -136,6 +141,7 @@ PARAGRAPH: Final = Form(
     f"in full sentences, with all that the memories tell about it.{_DATES}{_ELSE}", 800
 )
 REPLY_TOKENS: Final = 1024
+REPLY_TEMPERATURE: Final = 0.6  # at 0 a small model that is asked for a verse repeats itself
 
 _SUGGESTION: Final = re.compile(
     r"\bany (?:good )?(?:advice|ideas?|recommendations?|suggestions?|tips)\b"
@@ -229,7 +235,8 @@ async def reply_to_turn(
     messages = await _show_recent(llm, [conversation.turns[number] for number in recent], voice)
     tokens = max(sampling.max_tokens, min(REPLY_TOKENS, llm.context_tokens // 8))
     lines = _cite_shown(conversation, memories)
-    sampling = replace(sampling, max_tokens=tokens)
+    temperature = max(sampling.temperature, REPLY_TEMPERATURE)
+    sampling = replace(sampling, max_tokens=tokens, temperature=temperature)
     answer, _ = await _ask(llm, lines, render, messages, sampling, tokens * TOKEN_CHARS)
     return replace(answer, question=last.text)
 
@@ -269,7 +276,7 @@ async def answer_from_lines(
     given = {name: text for name, text in ask_lines(question).items() if name in prompt.variables}
     sampling = replace(sampling, max_tokens=max(sampling.max_tokens, form.tokens))
     render = partial(prompt.render, **given)
-    answer, tokens = await _ask(llm, lines, render, (), sampling, form.tokens * TOKEN_CHARS)
+    answer, tokens = await _ask(llm, lines, render, (), sampling, form.chars)
     ratio = tokens / source_tokens if source_tokens else None
     return replace(answer, question=question.text, compaction_ratio=ratio)
 

@@ -15,7 +15,7 @@ from mgl.lab.model import NoModel
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Memory, MemoryKind, Tools
-from mgl.memories.calls import UNMENTIONED
+from mgl.memories.turns import UNMENTIONED
 from mgl.prompt import Prompt
 from mgl.store import Store
 from mgl.types import Answer, Conversation, Document, Source, Turn

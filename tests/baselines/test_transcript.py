@@ -14,7 +14,7 @@ from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.llm.prompting import available_tokens
 from mgl.memories.base import Tools
-from mgl.memories.calls import show_turns
+from mgl.memories.turns import show_turns
 from mgl.observer import SilentObserver
 from mgl.store import Store
 from mgl.types import Conversation, Question, Turn

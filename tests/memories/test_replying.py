@@ -65,7 +65,7 @@ async def test_an_answer_cites_the_turns_of_the_memories_it_names() -> None:
     assert [citation.node_id for citation in answer.citations] == ["b", "c", "c"]
     prompt = engine.requests[0].messages[-1].content
     assert "[1] zero\n[2] one and two\n[3] two\n\nQuestion: What is ill?" in prompt
-    assert engine.requests[0].sampling.max_tokens == SHORT.tokens
+    assert engine.requests[0].sampling.max_tokens == 50
 
 
 async def test_memories_may_be_named_in_any_order() -> None:
