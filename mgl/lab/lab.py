@@ -23,6 +23,7 @@ from mgl.errors import InputError, StoreError, UsageError
 from mgl.lab.model import ModelChoice, NoModel
 from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question
 from mgl.lab.workplace import DATABASE, Workplace
+from mgl.llm.calls import content_hash
 from mgl.memories.base import Memory, MemoryKind, Tools
 from mgl.memories.options import configured
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
@@ -131,11 +132,13 @@ class Lab:
         tools = self._place.tools(client, plan.kind)
         opened: Memory = plan.open(tools, self._choose_questions(plan, tools, asked))
         log.attach(opened.id)
-        keep = AnswerKeeper(self._store, plan.source.id)
         start = time.monotonic()
         if plan.record is None:  # a file is read whole, one that is there is asked as it is
-            self._place.loop.run(opened.build)
-        answer = self._place.loop.run(lambda: keep.watch(opened.answer(asked)))
+            with self._place.alone(opened.id):
+                self._place.run(opened.build)
+        keep = AnswerKeeper(self._store, plan.source.id)
+        with self._place.alone(content_hash([opened.id, asked.text])):
+            answer = self._place.run(lambda: keep.watch(opened.answer(asked)))
         usage = Usage(client.usage(), time.monotonic() - start)
         if not keep.put(opened.id, answer):
             self._observer.note(UNKEPT)
@@ -166,7 +169,8 @@ class Lab:
         opened = plan.open(self._place.tools(client, plan.kind), asked)
         log.attach(opened.id)
         start = time.monotonic()
-        self._place.run(opened.retry_failed if retry_failed else opened.build)
+        with self._place.alone(opened.id):
+            self._place.run(opened.retry_failed if retry_failed else opened.build)
         usage = Usage(client.usage(), time.monotonic() - start)
         return BuildResult(opened.id, self.stats(opened.id), usage)
 
@@ -329,6 +333,9 @@ class Lab:
 
         is_log = path.suffix.lower() in CONVERSATIONS
         name = memory or (REMEMBERS if is_log else READS)
+        if is_log and registry.load("memory", name).reads == "document" and _is_chat_log(path):
+            self._observer.note(f"{name} reads documents: {REMEMBERS} remembers this chat log")
+            name = REMEMBERS
         kind, config = self._configure(name, options)
         source: Source
         if kind.reads == "conversation" or (kind.reads == "either" and is_log):
@@ -447,3 +454,12 @@ def _keep_options(
         return config
     preset = kind.Config.model_validate({"preset": config["preset"]}).model_dump(mode="json")
     return {name: value for name, value in config.items() if value != preset[name]}
+
+
+def _is_chat_log(path: Path) -> bool:
+    from mgl.text.conversations import read_conversations
+
+    try:
+        return bool(read_conversations(path))
+    except InputError:
+        return False

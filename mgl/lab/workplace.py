@@ -91,6 +91,27 @@ class Workplace:
         """Run the coroutine that ``make`` returns in the engines' loop."""
         return self.loop.run(make)
 
+    @contextmanager
+    def alone(self, work: str) -> Iterator[None]:
+        """Wait until no other process does this work, and keep others from it meanwhile.
+
+        What it did is in the store then, so that doing it again costs nothing.
+        """
+        from filelock import FileLock, Timeout
+
+        folder = self._home / "locks"
+        folder.mkdir(exist_ok=True)
+        lock = FileLock(folder / f"{work}.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            self._observer.note("another process is doing the same: waiting for its result")
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
     @cached_property
     def profile(self) -> ModelProfile:
         """The profile of the chosen model."""

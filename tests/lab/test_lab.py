@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from mgl.lab.model import ModelChoice, NoModel
 from mgl.lab.workplace import Workplace
 from mgl.llm.fakes import SchemaEngine
 from mgl.observer import SilentObserver
+from mgl.types import Question
 from tests.cli.server import Server, serving, story
 
 SERVED = "qwen2.5-7b-instruct"
@@ -164,3 +166,33 @@ def test_the_package_exports_these_names_and_loads_them_when_asked() -> None:
     assert all(getattr(mgl, name).__name__ == name for name in mgl.__all__)
     with pytest.raises(AttributeError, match="nothing_like_it"):
         mgl.nothing_like_it  # noqa: B018
+
+
+@pytest.mark.usefixtures("embeds_words")
+def test_a_chat_log_is_remembered_as_a_conversation_whichever_memory_is_named(
+    server: Server, tmp_path: Path
+) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"speaker": "Ann", "text": "I ride."}\n{"speaker": "Bo", "text": "I see."}\n')
+    table = tmp_path / "table.json"
+    table.write_text('{"P0 met P1.": 1}')
+    hearing = Hearing()
+    with Lab.open(ModelChoice(SERVED, base_url=server.url), observer=hearing) as lab:
+        talk = lab.memory(lab.ask(log, "Who rides?", memory="mindgraph").memory_id)
+        assert (talk.record.kind, talk.turns) == ("gam", 2)
+        assert any("remembers this chat log" in note for note in hearing.notes)
+        text = lab.memory(lab.ask(table, "Who met?", memory="mindgraph").memory_id)
+        assert (text.record.kind, text.turns) == ("mindgraph", None)
+
+
+@pytest.mark.usefixtures("embeds_words")
+def test_a_question_about_a_conversation_is_asked_today(server: Server, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"speaker": "Ann", "text": "I rode yesterday."}\n')
+    with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
+        lab.ask(log, Question("When did I ride?", asker="Ann"))
+        asked = server.seen[-1]["messages"][-1]["content"]
+        assert f"Today is {datetime.now():%A, %d %B %Y}.\nQuestion by Ann: When" in asked
+        then = datetime(2023, 5, 9)
+        lab.ask(log, Question("When did I ride?", asked_at=then))
+        assert "Today is Tuesday, 09 May 2023." in server.seen[-1]["messages"][-1]["content"]
