@@ -269,13 +269,18 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A node that an answer cites, and the passage the node stands on."""
+    """A node that an answer cites, and the passage the node stands on.
+
+    ``section`` is its page, chapter or session; ``speaker`` and ``time`` are those of a turn.
+    """
 
     node_id: str
     document: str
     span: Span
     quote: str
     section: Section | None = None
+    speaker: str = ""
+    time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

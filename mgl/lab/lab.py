@@ -6,6 +6,7 @@
         for citation in result.answer.citations:
             print(citation.span, citation.quote)
 
+In a program with a loop of its own, ``await lab.aask(...)`` and ``await lab.abuild(...)``.
 Memories live in ``mgl.sqlite`` in the home folder. Weights are found or downloaded, and the model
 started, only when a call has to be issued that is not in the store yet.
 """
@@ -21,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from mgl import registry
 from mgl.errors import InputError, StoreError, UsageError
 from mgl.lab.model import ModelChoice, NoModel
-from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question
-from mgl.lab.workplace import DATABASE, Workplace
+from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question, make_awaitable
+from mgl.lab.workplace import DATABASE, OwnModels, Workplace
 from mgl.llm.calls import content_hash
 from mgl.memories.base import Memory, MemoryKind, Tools
 from mgl.memories.options import configured
@@ -35,9 +36,11 @@ from mgl.types import Answer, Conversation, Document, Question, Source, Usage
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from mgl.llm.base import Engine
     from mgl.llm.calls import CallRecord
     from mgl.memories.graph import Estimate
     from mgl.memories.view import GraphView
+    from mgl.retrieval.base import Embedder, Reranker
 
 __all__ = ["Lab"]
 
@@ -74,20 +77,26 @@ class Lab:
         cls,
         model: str | ModelChoice | None = None,
         *,
+        engine: Engine | None = None,
+        embedder: Embedder | None = None,
+        reranker: Reranker | None = None,
         home: Path | None = None,
         observer: Observer | None = None,
     ) -> Self:
         """Open the store in the home folder; the model is opened when it is first needed.
 
-        ``model`` is a profile's name (the default runs on a CPU) or a ``ModelChoice``. ``home`` is
-        the folder of weights and memories, MGL_HOME by default. Raises ResourceError if it cannot
-        be written to, and StoreError.
+        ``model`` is a profile's name (the default runs on a CPU) or a ``ModelChoice``. ``engine``,
+        ``embedder`` and ``reranker`` are objects of your own in place of its models; their
+        ``model_id`` is what their calls and vectors are kept under. ``home`` is the folder of
+        weights and memories, MGL_HOME by default. Raises ResourceError if it cannot be written
+        to, and StoreError.
         """
         choice = model if isinstance(model, ModelChoice) else ModelChoice(model)
         folder = shipped.home(home)
         store = Store.open(folder / DATABASE)
         observer = observer or SILENT
-        return cls(store, Workplace(folder, store, choice, observer), observer)
+        own = OwnModels(engine, embedder, reranker)
+        return cls(store, Workplace(folder, store, choice, observer, own=own), observer)
 
     def close(self) -> None:
         self._place.close()
@@ -173,6 +182,9 @@ class Lab:
             self._place.run(opened.retry_failed if retry_failed else opened.build)
         usage = Usage(client.usage(), time.monotonic() - start)
         return BuildResult(opened.id, self.stats(opened.id), usage)
+
+    aask = make_awaitable(ask)
+    abuild = make_awaitable(build)
 
     def estimate(self, path: Path | str, *, memory: str | None = None, **options: Any) -> Estimate:
         """Estimate what reading the rest of a document would cost, without calling the model.
@@ -362,7 +374,7 @@ class Lab:
 
     def _configure(self, name: str, options: Mapping[str, Any]) -> tuple[MemoryKind, BaseModel]:
         kind: MemoryKind = registry.load("memory", name)
-        return kind, configured(name, kind, options, lambda: self._place.profile.preset)
+        return kind, configured(name, kind, options, lambda: self._place.preset)
 
     def _open_talk(self, plan: _Plan) -> Talk:
         if not hasattr(plan.kind, "append") or not isinstance(plan.source, Conversation):

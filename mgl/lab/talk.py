@@ -10,11 +10,12 @@ It belongs to its lab, and can be used until the lab is closed.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from mgl.errors import InputError, UsageError
 from mgl.llm.calls import Lineage, collect_lineages
@@ -31,11 +32,25 @@ if TYPE_CHECKING:
     from mgl.observer import Observer
     from mgl.store import Store
 
-__all__ = ["UNKEPT", "AnswerKeeper", "Talk", "as_question"]
+__all__ = ["UNKEPT", "AnswerKeeper", "Talk", "as_question", "make_awaitable"]
 
 UNKEPT: Final = "the answer was not stored: turns were deleted while the model was answering"
 
 ResultT = TypeVar("ResultT")
+P = ParamSpec("P")
+
+
+def make_awaitable(method: Callable[P, ResultT]) -> Callable[P, Coroutine[Any, Any, ResultT]]:
+    """Make the awaitable form of a method: it works in a thread while the caller's loop goes on.
+
+    A caller that is cancelled stops waiting; the work goes on to its end.
+    """
+
+    async def run(*arguments: P.args, **named: P.kwargs) -> ResultT:
+        return await asyncio.to_thread(method, *arguments, **named)
+
+    run.__doc__ = method.__doc__
+    return run
 
 
 def as_question(question: str | Question, *, is_talk: bool) -> Question:
@@ -202,6 +217,19 @@ class Talk:
         raise UsageError(
             "this memory has no topics", hint="only conversations remembered by gam have"
         )
+
+    def freeze(self, topic: str, frozen: bool = True) -> None:
+        """Keep a topic from being rewritten, linked anew or forgotten, or release it."""
+        self.edit(topic, frozen=frozen)
+
+    def export(self) -> dict[str, Any]:
+        """All that the memory holds, as plain JSON values."""
+        return self.memory.export()
+
+    aappend = make_awaitable(append)
+    aask = make_awaitable(ask)
+    areply = make_awaitable(reply)
+    asettle = make_awaitable(settle)
 
     def usage(self, seconds: float = 0.0) -> Usage:
         """Return what was used since the talk was opened; ``seconds`` is the caller's wall time."""

@@ -39,11 +39,20 @@ if TYPE_CHECKING:
     from mgl.store.calls import StoreCallLog
     from mgl.store.pace import Pace
 
-__all__ = ["DATABASE", "Workplace", "Workplaces"]
+__all__ = ["DATABASE", "OwnModels", "Workplace", "Workplaces"]
 
 DATABASE = "mgl.sqlite"
 
 ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnModels:
+    """Models that a program brings itself, in place of those of a choice; it closes them."""
+
+    engine: Engine | None = None
+    embedder: Embedder | None = None
+    reranker: Reranker | None = None
 
 
 class Workplace:
@@ -60,7 +69,9 @@ class Workplace:
         observer: Observer,
         *,
         recorded: ModelFacts | None = None,
+        own: OwnModels | None = None,
     ) -> None:
+        self._own = own or OwnModels()
         self._home = home
         self._store = store
         self._choice = choice
@@ -117,9 +128,16 @@ class Workplace:
         """The profile of the chosen model."""
         return self._resolved.load_profile(self._home)
 
+    @property
+    def preset(self) -> str:
+        """The preset of memories for this model: the paper's for one that a program brings."""
+        return "paper" if self._own.engine is not None else self.profile.preset
+
     @cached_property
     def engine(self) -> Engine:
         """The engine of the model; it starts with the first call that is not in the store."""
+        if self._own.engine is not None:
+            return self._own.engine
         if self._recorded is not None:
             from mgl.llm.engines.recorded import RecordedEngine
 
@@ -199,6 +217,8 @@ class Workplace:
 
     @property
     def _engine_name(self) -> EngineName:
+        if self._own.engine is not None:
+            return "openai"
         return self._resolved.engine_for(self.profile)
 
     @cached_property
@@ -218,6 +238,10 @@ class Workplace:
 
     @cached_property
     def _embedder(self) -> Embedder:
+        if self._own.embedder is not None:
+            from mgl.retrieval.embedders import CachedEmbedder
+
+            return CachedEmbedder(self._own.embedder, self._store)
         from mgl.retrieval.opening import open_embedder
 
         name = self._choice.embedder or DEFAULT_EMBEDDER
@@ -227,6 +251,8 @@ class Workplace:
 
     def _open_reranker(self, llm: LLM) -> Reranker:
         """Open the reranker: one for all memories, except the one that asks the given model."""
+        if self._own.reranker is not None:
+            return self._own.reranker
         if self._choice.reranker == YES_NO:
             from mgl.retrieval.rerankers import YesNoReranker
 

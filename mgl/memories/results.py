@@ -154,8 +154,9 @@ def answer_json(answer: Answer) -> dict[str, Any]:
 
 def citation_json(citation: Citation) -> dict[str, Any]:
     """A citation as ``--json`` prints it; ``page``, ``chapter`` or ``session`` is null where
-    unknown."""
-    section = citation.section
+    unknown, and turns alone have ``speaker`` and ``time``."""
+    section, time = citation.section, citation.time
+    said = {"speaker": citation.speaker, "time": time and time.isoformat()}
     return {
         "node_id": citation.node_id,
         "document": citation.document,
@@ -166,6 +167,7 @@ def citation_json(citation: Citation) -> dict[str, Any]:
             kind: section.label if section is not None and section.kind == kind else None
             for kind in ("page", "chapter", "session")
         },
+        **(said if citation.speaker or time else {}),
     }
 
 

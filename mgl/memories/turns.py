@@ -352,4 +352,6 @@ def cite_turn(conversation: Conversation, number: int) -> Citation:
         span=conversation.span(number),
         quote=turn.text,
         section=conversation.session_at(number),
+        speaker=turn.speaker,
+        time=turn.time,
     )

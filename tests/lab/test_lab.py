@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from mgl.lab.model import ModelChoice, NoModel
 from mgl.lab.workplace import Workplace
 from mgl.llm.fakes import SchemaEngine
 from mgl.observer import SilentObserver
+from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.types import Question
 from tests.cli.server import Server, serving, story
 
@@ -196,3 +198,24 @@ def test_a_question_about_a_conversation_is_asked_today(server: Server, tmp_path
         then = datetime(2023, 5, 9)
         lab.ask(log, Question("When did I ride?", asked_at=then))
         assert "Today is Tuesday, 09 May 2023." in server.seen[-1]["messages"][-1]["content"]
+
+
+def test_an_engine_an_embedder_and_a_reranker_of_ones_own(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"speaker": "Ann", "text": "I ride."}\n')
+    mine = {"engine": SchemaEngine(), "embedder": WordEmbedder(), "reranker": WordReranker()}
+    with Lab.open(**mine) as lab:
+        result = lab.ask(log, "Who rides?")
+        assert lab.model_id == SchemaEngine().model_id
+        assert {call.model_id for call in lab.calls(result.memory_id)} == {lab.model_id}
+        assert result.answer.trace[0] == "alike by fake/words:64, judged by fake/words"
+        assert lab.memory(result.memory_id).record.config["preset"] == "paper"
+
+
+async def test_the_lab_can_be_awaited(server: Server, book: Path) -> None:
+    with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
+        built = await lab.abuild(book, chunk_tokens=24)
+        one, two = await asyncio.gather(
+            lab.aask(built.memory_id, QUESTION), lab.aask(built.memory_id, "Who met P3?")
+        )
+    assert one.answer.text == two.answer.text == "12 met."

@@ -81,7 +81,11 @@ def test_a_talk_answers_and_cites_turns(lab: Lab) -> None:
     assert diary.extend(turns(FIRST)) == 4
     result = diary.ask(Question("Did Ann get the job?", asker="Bo"))
     assert result.memory_id == diary.id
-    assert [citation.node_id for citation in result.answer.citations] == ["D1:1"]
+    (cited,) = result.answer.citations
+    assert (cited.node_id, cited.speaker, cited.time) == ("D1:1", "Ann", turns(FIRST)[0].time)
+    assert cited.section is not None
+    assert cited.section.label == "1"
+    assert result.to_json()["citations"][0]["speaker"] == "Ann"
     assert result.answer.text == FIRST[0]
     assert set(result.usage.by_stage) >= {"answer"}
     assert lab.answers(diary.id) == [result.answer]
@@ -225,7 +229,10 @@ def test_reading_and_correcting_need_no_model(server: Server) -> None:
         assert (talk.id, gam(talk).state) == (first.id, state)
         assert talk.usage().total.calls == 0
         talk.edit("t1", summary="A job", frozen=True)
-        assert gam(talk).state.topics["t1"].frozen
+        assert talk.export()["topics"]["t1"]["frozen"]
+        talk.freeze("t1", frozen=False)
+        assert not gam(talk).state.topics["t1"].frozen
+        assert talk.forget(["D1:3"], dry_run=True).turns == ("D1:3",)
         with pytest.raises(UsageError):
             talk.flush()
         assert talk.stats().nodes == 1
