@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
@@ -21,6 +21,7 @@ from mgl.errors import InputError, UsageError
 from mgl.llm.calls import Lineage, collect_lineages
 from mgl.memories.base import TopicMemory
 from mgl.memories.results import AskResult, Stats
+from mgl.memories.talk import to_plain
 from mgl.types import Answer, Question, StageUsage, Turn, Usage
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class AnswerKeeper:
         return self._store.put_answer(
             memory_id,
             answer.question,
-            asdict(answer),
+            to_plain(answer),
             turns=None if last is None else last.turns,
             since=self._since,
         )
