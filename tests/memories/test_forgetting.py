@@ -7,7 +7,6 @@ import random
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from mgl.llm.client import Client
 from mgl.memories.base import SourceMemory, Tools
 from mgl.memories.gam import Gam, GamConfig
 from mgl.memories.mnemis import Mnemis, MnemisConfig
-from mgl.memories.talk import TalkMemory
+from mgl.memories.talk import TalkMemory, to_plain
 from mgl.observer import SilentObserver
 from mgl.prompt import words_of
 from mgl.retrieval.embedders import CachedEmbedder
@@ -226,4 +225,4 @@ async def test_a_call_in_flight_while_its_turn_is_deleted_keeps_no_words(tmp_pat
         answer = await keep.watch(other.answer(Question(f"What of {word.title()}?")))
         assert done
         keep.put(other.id, answer)
-        assert find_words(store.path, {word} - words_of(json.dumps(asdict(answer)))) == set()
+        assert find_words(store.path, {word} - words_of(json.dumps(to_plain(answer)))) == set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.gam import Gam
 from mgl.memories.gam.state import VOCABULARY, Forget, Mask, State
+from mgl.memories.talk import to_plain
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.store.deletion import MASK
@@ -71,7 +72,7 @@ async def test_a_turn_goes_from_all_that_was_made_of_it(memory_of: Open, store: 
     lines = [turn.line for turn in HELD.turns]
     store.put_vectors("e", lines, WordEmbedder().embed(lines))
     answer = await memory_of(HELD, SchemaEngine(), partition="session").answer(Question("What?"))
-    store.put_answer(memory.id, "What?", asdict(answer))
+    store.put_answer(memory.id, "What?", to_plain(answer))
     assert left(store.path, [GONE, GONE[:20]]) == [GONE, GONE[:20]]
 
     await memory.forget(["D1:2"])
