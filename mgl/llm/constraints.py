@@ -63,12 +63,16 @@ def sentence_of(sentences: Sequence[str]) -> Any:
     return _quote({"enum": list(dict.fromkeys(sentences))})
 
 
-def part_of(text: str, most: int) -> Any:
+def part_of(text: str, most: int, sentences: Sequence[tuple[int, int]] = ()) -> Any:
     """A quote of consecutive words of a text, at most ``most`` characters; see ``sentence_of``.
 
-    Only a grammar that knows substrings (llguidance) can hold decoding to it.
+    Only a grammar that knows substrings (llguidance) can hold decoding to it. Others are held to
+    one of its ``sentences``, ranges of it, or where there are none to ``most`` characters.
     """
-    return _quote({"type": "string", "minLength": 1, "maxLength": most, "substring": text})
+    described = {"type": "string", "minLength": 1, "maxLength": most, "substring": text}
+    return _quote(
+        described | ({"sentences": [list(each) for each in sentences]} if sentences else {})
+    )
 
 
 def _quote(described: dict[str, Any]) -> Any:

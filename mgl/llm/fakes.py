@@ -145,7 +145,7 @@ def sample(node: Node, rng: random.Random) -> str:
             while len(text) < least:
                 text += f" {rng.choice(_WORDS)}"
             return text if most is None else text[:most].rstrip().ljust(least, "x")
-        case Part(text, _):
+        case Part(text, _, _):
             words = re.findall(r"\S+\s*|\s+", text)
             start = rng.randrange(len(words))
             end = rng.randint(start + 1, min(len(words), start + _MORE))

@@ -82,11 +82,20 @@ class Text:
 class Part:
     """The inside of a JSON string that is consecutive words of ``text``.
 
-    Only Lark can force that; in the other notations it is a ``Text`` of as many characters.
+    Only Lark can force that; in the other notations it is one of its ``sentences`` (as they are
+    written inside of a JSON string), or where none are given a ``Text`` of as many characters.
     """
 
     text: str
     most: int | None
+    sentences: tuple[str, ...] = ()
+
+    @property
+    def looser(self) -> Choice | Text:
+        """What holds decoding in notations that know no parts of a text."""
+        if self.sentences:
+            return Choice(tuple(map(Literal, self.sentences)))
+        return Text(1, self.most)
 
 
 Node = Literal | Class | Seq | Choice | Repeat | Text | Part
@@ -119,8 +128,8 @@ def to_regex(node: Node) -> str:
             return _group(part) + _bounds(least, most)
         case Text(least, most):
             return f"(?:{_CHARACTER}|{_ESCAPE_REGEX}){_bounds(least, most)}"
-        case Part(_, most):
-            return to_regex(Text(1, most))
+        case Part():
+            return _group(node.looser) if node.sentences else to_regex(node.looser)
 
 
 def to_ebnf(node: Node) -> str:
@@ -154,8 +163,8 @@ class _Rules:
                 return self._name(part) + _bounds(least, most)
             case Text(least, most):
                 return self._words(least, most)
-            case Part(_, most):
-                return self._words(1, most)
+            case Part():
+                return self.write(node.looser)
 
     def _write_nested(self, node: Node) -> str:
         if isinstance(node, Choice | Text | Part):
@@ -225,7 +234,7 @@ class _Lark:
                 case Text(least, most):
                     name = f"text{number}"
                     line = f"{name}{_most_tokens(most)}: {_text_in_lark(least, most)}"
-                case Part(text, most):
+                case Part(text, most, _):
                     name = f"PART{number}"
                     words = [_inside(word) for word in re.findall(r"\S+\s*|\s+", text)]
                     chunks = json.dumps({"substring_chunks": words}, ensure_ascii=False)

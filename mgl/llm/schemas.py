@@ -16,7 +16,8 @@ small model pads with it until its budget is gone.
 It covers what pydantic makes of models: objects, arrays, tuples, mappings, unions, literals, enums,
 strings with lengths or anchored patterns, numbers with bounds. Everything else is refused:
 recursion, objects of any shape, ``not``, ``if``. ``uniqueItems`` and ``multipleOf`` are left to
-validation. Two keywords are ours: ``substring`` and ``increasing`` (``mgl.llm.constraints``).
+validation. Three keywords are ours: ``substring``, ``sentences`` (ranges of it, for notations that
+know no parts of a text) and ``increasing`` (``mgl.llm.constraints``).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _LEFT_OUT = frozenset({"title", "default", "discriminator", "$defs"})
 _BY_NAME = frozenset({"properties"})  # keys of these are names, not keywords
 _PREFIX = "#/$defs/"
 
-OURS = frozenset({"increasing", "substring"})
+OURS = frozenset({"increasing", "sentences", "substring"})
 """Keywords that only our own grammars read; ``mgl.llm.constraints`` sets them."""
 
 
@@ -55,6 +56,8 @@ def plain(schema: Any) -> Any:
         return [plain(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
+    if "sentences" in schema:
+        return {"enum": _sentences(schema)}
     return {
         key: {name: plain(item) for name, item in value.items()}
         if key in _BY_NAME
@@ -64,6 +67,12 @@ def plain(schema: Any) -> Any:
         for key, value in schema.items()
         if key not in OURS
     }
+
+
+def _sentences(schema: Mapping[str, Any]) -> list[str]:
+    """The different sentences of a text that a quote may be taken from."""
+    text, ranges = schema["substring"], schema.get("sentences", ())
+    return list(dict.fromkeys(text[start:end] for start, end in ranges))
 
 
 def _inline(value: Any, definitions: Mapping[str, Any], path: tuple[str, ...]) -> Any:
@@ -249,7 +258,9 @@ def _repeat(item: Node, least: int, most: int | None, between: str = ITEM) -> No
 
 def _string(schema: Schema) -> Node:
     if "substring" in schema:
-        return _concat(_QUOTE, Part(schema["substring"], schema.get("maxLength")), _QUOTE)
+        sentences = tuple(_dump(each)[1:-1] for each in _sentences(schema))
+        part = Part(schema["substring"], schema.get("maxLength"), sentences)
+        return _concat(_QUOTE, part, _QUOTE)
     if "pattern" in schema:
         return _concat(_QUOTE, _escape(parse_pattern(schema["pattern"])), _QUOTE)
     least, most = schema.get("minLength", 0), schema.get("maxLength")

@@ -13,7 +13,8 @@ comes second reads the log again. A deletion rewrites rows, so the whole log is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -37,6 +38,8 @@ __all__ = [
     "Failed",
     "Log",
     "Vocabulary",
+    "count_failures",
+    "find_read_again",
 ]
 
 EditT = TypeVar("EditT")
@@ -162,6 +165,23 @@ class Vocabulary(Generic[EditT, StateT]):
         from pydantic import TypeAdapter
 
         return {name: TypeAdapter(kind) for name, kind in self._types.items()}
+
+
+def find_read_again(rows: Iterable[EditRecord]) -> dict[int, int]:
+    """The chunk of each step in which one was read once more."""
+    return {row.chunk: row.payload["chunk"] for row in rows if row.op == "again"}
+
+
+def count_failures(rows: Sequence[EditRecord]) -> dict[int, int]:
+    """The chunks that gave no reply which could be used, in reading order, each with how often that
+    was recorded; none that was read since."""
+    steps = find_read_again(rows)
+    failed = Counter(row.chunk for row in rows if row.op == "reply")
+    read = {chunk for step, chunk in steps.items() if step not in failed}
+    counts: Counter[int] = Counter()
+    for step, count in failed.items():
+        counts[steps.get(step, step)] += count
+    return {chunk: counts[chunk] for chunk in sorted(counts) if chunk not in read}
 
 
 class Draft(Generic[EditT, StateT]):

@@ -168,7 +168,7 @@ def _hashes(request: Request) -> tuple[str, str]:
 def _shape(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            key: None if key in ("enum", "const", "substring") else _shape(item)
+            key: None if key in ("enum", "const", "substring", "sentences") else _shape(item)
             for key, item in value.items()
         }
     if isinstance(value, list):

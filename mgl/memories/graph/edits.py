@@ -9,8 +9,7 @@ type ``UNKNOWN``, since nobody said what it is, and without a description.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from textwrap import shorten
@@ -33,11 +32,9 @@ __all__ = [
     "Extraction",
     "Passage",
     "Rows",
-    "count_failures",
     "description_row",
     "description_schema",
     "extraction_schema",
-    "find_read_again",
 ]
 
 UNKNOWN: Final = "unknown"
@@ -197,23 +194,6 @@ class Rows:
         reason = rejected or repaired
         index = self.chunk.index
         self.rows.append(EditRecord(index, op, payload, outcome, reason, span, call_key=call_key))
-
-
-def find_read_again(rows: Iterable[EditRecord]) -> dict[int, int]:
-    """The chunk of each step in which one was read once more."""
-    return {row.chunk: row.payload["chunk"] for row in rows if row.op == "again"}
-
-
-def count_failures(rows: Sequence[EditRecord]) -> dict[int, int]:
-    """The chunks that gave no reply which could be used, in reading order, each with how often that
-    was recorded; none that was read since."""
-    steps = find_read_again(rows)
-    failed = Counter(row.chunk for row in rows if row.op == "reply")
-    read = {chunk for step, chunk in steps.items() if step not in failed}
-    counts: Counter[int] = Counter()
-    for step, count in failed.items():
-        counts[steps.get(step, step)] += count
-    return {chunk: counts[chunk] for chunk in sorted(counts) if chunk not in read}
 
 
 def description_row(

@@ -19,9 +19,9 @@ from mgl.errors import UsageError
 from mgl.memories.base import SourceMemory, Tools
 from mgl.memories.graph.build import Estimate, GraphBuilder, writing_prompts
 from mgl.memories.graph.config import GraphConfig
-from mgl.memories.graph.edits import count_failures, find_read_again
 from mgl.memories.graph.index import GraphIndex
 from mgl.memories.graph.state import Entity, EntityGraph, Kind, Relation, fold, gather
+from mgl.memories.log import count_failures, find_read_again
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.store import EditRecord, MemoryRecord, Store

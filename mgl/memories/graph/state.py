@@ -23,8 +23,9 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Literal
 
-from mgl.memories.graph.edits import UNKNOWN, find_read_again
+from mgl.memories.graph.edits import UNKNOWN
 from mgl.memories.graph.names import entity_key
+from mgl.memories.log import find_read_again
 from mgl.store import EditRecord
 from mgl.types import Span
 

@@ -1,26 +1,45 @@
 """The build stage as printed: one call a chunk, the question and the graph so far before it.
 
-Source: MindGraph §3.2, prompt D.1. A chunk whose reply stays invalid after every retry is logged
-as a rejected reply and does not stop the document.
+Source: MindGraph §3.2, prompt D.1. Edits are judged one by one; the model is told once which of
+them could not be applied, and why. A chunk that gave no reply at all, or no longer fits beside the
+graph, is logged as unread and does not stop the document.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Final
 
 from mgl.errors import ContextOverflow
-from mgl.llm.base import Sampling
+from mgl.llm.base import Message, Sampling
 from mgl.memories.base import Tools
 from mgl.memories.log import Draft
 from mgl.memories.mindgraph import prompts
-from mgl.memories.mindgraph.config import MindGraphConfig
-from mgl.memories.mindgraph.edits import EDIT_TOKENS, Block, dispose, operations_schema
+from mgl.memories.mindgraph.config import PAPER_CHUNK_TOKENS, MindGraphConfig
+from mgl.memories.mindgraph.edits import (
+    EDIT_TOKENS,
+    Block,
+    Operations,
+    Wrong,
+    dispose,
+    operations_schema,
+)
 from mgl.memories.mindgraph.state import Edit, Graph, serialise
-from mgl.memories.propose import propose
+from mgl.memories.propose import FAILURES, Proposal, propose
 from mgl.prompt import Prompt
 from mgl.types import Question
 
-__all__ = ["question_text", "read_block", "writing_prompts"]
+__all__ = ["BlockReader", "question_text", "writing_prompts"]
+
+LEAST_EDITS: Final = 8
+"""So many edits a reply may hold at least, however short the chunk."""
+MOST_TOLD: Final = 10
+"""Wrong edits that a repair names."""
+# Beyond the seeds of the client's own repairs, and warm, since greedy decoding repeats itself.
+AGAIN_SEED, AGAIN_TEMPERATURE = 1000, 0.3
 
 _PROMPTS = {
     ("quote", "paper"): prompts.BUILD,
@@ -32,10 +51,10 @@ _PROMPTS = {
 
 def writing_prompts(questions: Sequence[Question], config: MindGraphConfig) -> tuple[Prompt, ...]:
     """The prompts that decide what stands in a graph for these questions."""
-    build = _PROMPTS[config.cite, config.prompt_order]
+    build = (_PROMPTS[config.cite, config.prompt_order], prompts.REPAIR_EDITS)
     if len(questions) == 1:
-        return (build,)
-    return (build, prompts.SEVERAL_QUESTIONS if questions else prompts.NO_QUESTION)
+        return build
+    return (*build, prompts.SEVERAL_QUESTIONS if questions else prompts.NO_QUESTION)
 
 
 def question_text(questions: Sequence[Question]) -> str:
@@ -48,57 +67,95 @@ def question_text(questions: Sequence[Question]) -> str:
     return prompts.SEVERAL_QUESTIONS.render(questions=numbered)
 
 
-async def read_block(
-    tools: Tools,
-    draft: Draft[Edit, Graph],
-    block: Block,
-    total: int,
-    questions: Sequence[Question],
-    config: MindGraphConfig,
-) -> None:
-    """Put the edits that the model proposes for one of ``total`` blocks into its draft.
+@dataclass(frozen=True, slots=True)
+class BlockReader:
+    """Reads the blocks of a document, ``total`` of them, for some questions."""
 
-    ContextOverflow where the block and the graph do not fit the model's context.
-    """
-    if not block.sentences:
-        return
-    number, graph = block.chunk.index + 1, draft.state
-    prompt = _PROMPTS[config.cite, config.prompt_order].render(
-        question=question_text(questions),
-        graph_state=serialise(graph),
-        block_idx=str(number),
-        total_blocks=str(total),
-        block_text=block.number_sentences() if config.cite == "sentence" else block.chunk.text,
-    )
-    schema = operations_schema(
-        [node.id for node in graph.nodes],
-        block,
-        cite=config.cite,
-        quote=config.quote,
-        max_operations=await _most_operations(tools, block, config),
-    )
-    sampling = Sampling(config.temperature, max_tokens=config.build_tokens, seed=config.seed)
-    try:
-        proposal = await propose(tools.llm, prompt, schema, sampling=sampling, stage="build")
-    except ContextOverflow as error:
-        raise ContextOverflow(
-            f"block {number} of {total} with its graph of {len(graph.nodes)} nodes does not fit: "
-            f"{error.message}",
-            hint="use smaller chunks (--chunk-tokens) or a model with a longer context",
-        ) from error
-    if proposal.reply is None:
-        tools.observer.note(f"block {number}: {proposal.problem}")
-        draft.fail("build", proposal.problem)
-        return
-    for operation in proposal.reply.operations:
-        dispose(draft, operation, block, quote_floor=config.quote_floor, call_key=proposal.call_key)
+    tools: Tools
+    questions: Sequence[Question]
+    config: MindGraphConfig
+    total: int
 
+    async def read(self, draft: Draft[Edit, Graph], block: Block, *, time: int = 0) -> None:
+        """Put the edits that the model proposes for a block into its draft.
 
-async def _most_operations(tools: Tools, block: Block, config: MindGraphConfig) -> int:
-    """How many edits fit the reply's budget even with the longest source."""
-    source = 4
-    if config.cite == "quote":
-        quotes = [block.document.quote(span) for span in block.sentences]
-        source = max(await tools.llm.count_tokens(quotes))
-    fitting = config.build_tokens // (EDIT_TOKENS + source)
-    return max(1, min(config.max_operations, fitting))
+        ``time`` counts how often it failed before: each time is another call. ContextOverflow where
+        not even the block alone fits the model's context.
+        """
+        if not block.sentences:
+            return
+        config, number = self.config, block.chunk.index + 1
+        prompt = _PROMPTS[config.cite, config.prompt_order].render(
+            question=question_text(self.questions),
+            graph_state=serialise(draft.state),
+            block_idx=str(number),
+            total_blocks=str(self.total),
+            block_text=block.number_sentences() if config.cite == "sentence" else block.chunk.text,
+        )
+        messages = [Message("user", prompt)]
+        said = await self._propose(draft, block, messages, time)
+        if said.reply is None:
+            if said.reason == "context_overflow" and not draft.state.elements:
+                raise ContextOverflow(
+                    f"block {number} of {self.total} does not fit: {said.problem}",
+                    hint="use smaller chunks (--chunk-tokens) or a model with a longer context",
+                )
+            self.tools.observer.note(f"block {number} is left unread: {said.problem}")
+            draft.fail("build", said.problem, reason=said.reason)
+            return
+        if wrong := self._dispose(draft, block, said):
+            told = [f"- {json.dumps(one.made, ensure_ascii=False)}: {one.why}" for one in wrong]
+            feedback = prompts.REPAIR_EDITS.render(problems="\n".join(told[:MOST_TOLD]))
+            messages += [Message("assistant", said.text), Message("user", feedback)]
+            self._dispose(draft, block, await self._propose(draft, block, messages, time))
+
+    def _dispose(
+        self, draft: Draft[Edit, Graph], block: Block, said: Proposal[Operations]
+    ) -> list[Wrong]:
+        """Judge the edits of a reply one by one; what could not be applied."""
+        floor, key = self.config.quote_floor, said.call_key
+        judged = [
+            dispose(draft, operation, block, quote_floor=floor, call_key=key)
+            for operation in (said.reply.operations if said.reply is not None else ())
+        ]
+        return [wrong for wrong in judged if wrong is not None]
+
+    async def _propose(
+        self, draft: Draft[Edit, Graph], block: Block, messages: Sequence[Message], time: int
+    ) -> Proposal[Operations]:
+        config = self.config
+        edits, tokens = self._wanted(block)
+        room = self.tools.llm.context_tokens - await self.tools.llm.count_prompt_tokens(messages)
+        if room < tokens:  # fewer edits, down to what is not worth a call
+            per_edit = tokens // edits
+            edits = min(edits, max(room // per_edit, LEAST_EDITS // 2))
+            tokens = edits * per_edit
+        schema = operations_schema(
+            [node.id for node in draft.state.nodes],
+            block,
+            cite=config.cite,
+            quote=config.quote,
+            max_operations=edits,
+        )
+        sampling = Sampling(config.temperature, max_tokens=tokens, seed=config.seed)
+        if time:
+            warm, seed = max(config.temperature, AGAIN_TEMPERATURE), config.seed + time * AGAIN_SEED
+            sampling = replace(sampling, temperature=warm, seed=seed)
+        return await propose(
+            self.tools.llm, messages, schema, sampling=sampling, stage="build", forgive=FAILURES
+        )
+
+    def _wanted(self, block: Block) -> tuple[int, int]:
+        """The edits that a reply on a block may hold, and the tokens that they take.
+
+        D.2's example has 10.8 elements a chunk that *survive*; a shorter chunk needs fewer. A
+        source takes as many tokens as the block's sentences do on average.
+        """
+        config, chunk = self.config, block.chunk
+        share = ceil(config.max_operations * chunk.tokens / PAPER_CHUNK_TOKENS)
+        edits = min(config.max_operations, max(LEAST_EDITS, share))
+        source = 4 if config.cite == "sentence" else ceil(chunk.tokens / len(block.sentences))
+        per_edit = EDIT_TOKENS + source
+        if config.build_tokens is None:
+            return edits, edits * per_edit
+        return max(1, min(edits, config.build_tokens // per_edit)), config.build_tokens

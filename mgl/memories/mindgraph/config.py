@@ -22,8 +22,8 @@ class MindGraphConfig(BaseModel):
     ``preset`` ``paper`` is the method as printed; ``small`` asks less of one model call
     (``mgl.memories.mindgraph.small``). ``cite`` is how an edit names its source: ``quote``, the
     paper's way, or ``sentence``, a number of the block's numbered sentences. ``quote`` is what a
-    quote is held to: a whole ``sentence`` of the block, or a ``part`` of it, any words in a row,
-    which only servers with substring grammars can force; others let it be located or rejected.
+    quote is held to: a ``part`` of the block, any words in a row, as the paper has it, or a whole
+    ``sentence``, which is also what engines hold it to whose grammars know no parts of a text.
     ``prompt_order`` is where a build prompt's parts stand: as printed, or ``cached``, with the
     graph and the new block last, so that a server need not read the rest again for each block.
     """
@@ -32,7 +32,7 @@ class MindGraphConfig(BaseModel):
 
     preset: Literal["paper", "small"] = "paper"
     cite: Literal["quote", "sentence"] = "quote"
-    quote: Literal["sentence", "part"] = "sentence"
+    quote: Literal["sentence", "part"] = "part"
     prompt_order: Literal["paper", "cached"] = "paper"
     chunk_tokens: int | None = Field(
         None,
@@ -41,9 +41,11 @@ class MindGraphConfig(BaseModel):
         "300 in preset small",
     )
     max_operations: int = Field(
-        40, ge=1, description="edits a reply may hold, fewer if its budget is short; ours"
+        40, ge=1, description="edits that a reply on 8,192 tokens may hold, on fewer fewer; ours"
     )
-    build_tokens: int = Field(4096, ge=64, description="reply budget of a build call; ours")
+    build_tokens: int | None = Field(
+        None, ge=64, description="reply budget of a build call; None: what those edits take; ours"
+    )
     max_rounds: int = Field(40, ge=1, description="tool rounds of the answer stage (§4.2)")
     answer_tokens: int = Field(1024, ge=64, description="reply budget of an answer call; ours")
     lookup_chars: int = Field(1000, ge=100, description="characters lookup_source returns (D.3)")

@@ -1,12 +1,14 @@
 """What a model may propose, and what becomes of each proposal.
 
 Source: MindGraph §3.2 and D.1. Proposals are pydantic models, made per call, because the ids that
-may be edited or deleted are an enum of the ids that exist and a sentence number is one of the
-block's. In every proposal the source comes before the claim. ``dispose`` checks a proposal
-against the graph and the block: it is applied, repaired (with how), or rejected (with why).
+may be edited or deleted are an enum of the ids that exist and a source is one of the block's. In
+every proposal the source comes before the claim. Proposals are judged one by one: one that is not
+of its form is ``Unfit``, and costs no other; ``dispose`` checks the others against the graph and
+the block: each is applied, repaired (with how), or rejected (with why).
 
-§3.2 says that every edit carries a quote, D.1 prints none for edit_node and delete_node. With
-``quote`` we follow D.1; with ``sentence`` all four cite.
+§3.2 says that every edit carries a quote, D.1 prints none for edit_node and delete_node. An edit
+that changes what a node says needs one, so edit_node is asked for it; delete_node only with
+``sentence``.
 """
 
 from __future__ import annotations
@@ -14,9 +16,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Final, Literal, Union
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    create_model,
+)
 
 from mgl.llm.constraints import max_chars, new_id, number, one_of, part_of, sentence_of
 from mgl.memories.log import Draft
@@ -33,14 +43,18 @@ from mgl.memories.mindgraph.state import (
 from mgl.text import locate, numbered_sentences, sentence_spans
 from mgl.types import Chunk, Document, Span
 
-__all__ = ["EDIT_TOKENS", "Block", "dispose", "operations_schema"]
+__all__ = ["EDIT_TOKENS", "Block", "Unfit", "Wrong", "dispose", "operations_schema"]
 
-CONTENT_CHARS = 400
-QUOTE_CHARS = 600
-EDIT_TOKENS = 170
+CONTENT_CHARS: Final = 400
+QUOTE_CHARS: Final = 600
+PROBLEM_CHARS: Final = 200
+EDIT_TOKENS: Final = 170
+"""An edit's tokens beside its source, at most."""
 # Bounded in characters: a relation in snake_case is one word, which a bound in words lets run on.
 RELATION_PATTERN = r"^[^\s\"\\][^\t\n\r\"\\]{0,49}$"
 PLACEHOLDERS = frozenset({"short_id", "id1", "id2", "existing_id", "old_id", "node_id"})
+HARMLESS: Final = frozenset({"duplicate_node", "duplicate_edge", "nothing_changed"})
+"""Rejected without a loss: the graph says it already."""
 
 
 class _Proposal(BaseModel):
@@ -48,9 +62,25 @@ class _Proposal(BaseModel):
 
 
 class Operations(BaseModel):
-    """A build reply: edits in the order in which they are to be applied."""
+    """A build reply: edits, or ``Unfit``, in the order in which they are to be applied."""
 
     operations: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """A proposal that is not of its form: as it was made, and what is wrong with it."""
+
+    made: Mapping[str, Any]
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A proposal that was rejected, and why; what a repair is told."""
+
+    made: Mapping[str, Any]
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,24 +108,25 @@ def operations_schema(
     block: Block,
     *,
     cite: Literal["quote", "sentence"],
-    quote: Literal["sentence", "part"] = "sentence",
+    quote: Literal["sentence", "part"] = "part",
     max_operations: int,
 ) -> type[Operations]:
     """The schema of a build reply on ``block`` while ``node_ids`` exist.
 
-    Lengths and counts are max_chars: an edit takes ``EDIT_TOKENS`` at most beside its source.
+    Decoding is held to lengths and counts where the engine can: an edit takes ``EDIT_TOKENS`` at
+    most beside its source. Validation takes longer lists, and calls what does not fit ``Unfit``.
     """
     content = Annotated[str, Field(min_length=1), max_chars(CONTENT_CHARS)]
-    relation = new_id(RELATION_PATTERN)
+    start = block.chunk.span.start
     source: Any
     if cite == "sentence":
         source = number(1, len(block.sentences))
     elif quote == "sentence":
         source = sentence_of([block.document.quote(span) for span in block.sentences])
     else:
-        source = part_of(block.chunk.text, QUOTE_CHARS)
+        ranges = [(span.start - start, span.end - start) for span in block.sentences]
+        source = part_of(block.chunk.text, QUOTE_CHARS, ranges)
     cited: dict[str, Any] = {"src": (source, ...)}
-    optionally = cited if cite == "sentence" else {}
 
     def proposal(name: str, **fields: Any) -> type[BaseModel]:
         op: Any = Literal[name]
@@ -110,22 +141,29 @@ def operations_schema(
             **cited,
             source=(new_id(), ...),
             target=(new_id(), ...),
-            relation=(relation, ...),
+            relation=(new_id(RELATION_PATTERN), ...),
         ),
     ]
     if node_ids:
         known = one_of(node_ids)
         kinds += [
-            proposal("edit_node", **optionally, id=(known, ...), content=(content, ...)),
-            proposal("delete_node", **optionally, id=(known, ...)),
+            proposal("edit_node", **cited, id=(known, ...), content=(content, ...)),
+            proposal("delete_node", **(cited if cite == "sentence" else {}), id=(known, ...)),
         ]
     union: Any = Union[tuple(kinds)]  # noqa: UP007
-    edit = Annotated[union, Field(discriminator="op")]
-    return create_model(
-        "operations",
-        __base__=Operations,
-        operations=(Annotated[list[edit], Field(max_length=max_operations)], ...),
-    )
+    edit = Annotated[union, Field(discriminator="op"), WrapValidator(_judge_alone)]
+    bounds = Field(json_schema_extra={"maxItems": max_operations})
+    return create_model("operations", __base__=Operations, operations=(list[edit], bounds))
+
+
+def _judge_alone(made: Any, judge: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return judge(made)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(step) for step in first["loc"][1:])
+        problem = f"{field}: {first['msg']}" if field else first["msg"]
+        return Unfit(made if isinstance(made, dict) else {"made": made}, problem[:PROBLEM_CHARS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,24 +180,31 @@ class _RejectionError(Exception):
 
 def dispose(
     draft: Draft[Edit, Graph],
-    proposal: BaseModel,
+    proposal: BaseModel | Unfit,
     block: Block,
     *,
     quote_floor: float,
     call_key: str | None,
-) -> None:
+) -> Wrong | None:
     """Put what becomes of one proposal into the draft of its chunk.
 
-    Deleting a node comes as several edits: one delete_edge for each edge that goes with it.
+    Deleting a node comes as several edits: one delete_edge for each edge that goes with it. What
+    was wrong is returned, where the graph lacks something for it.
     """
+    if isinstance(proposal, Unfit):
+        made, op = {**proposal.made, "problem": proposal.problem}, str(proposal.made.get("op"))
+        draft.reject(op, made, "invalid_edit", call_key=call_key)
+        return Wrong(proposal.made, proposal.problem)
     fields = proposal.model_dump()
     try:
         edits, cited = _resolve(draft.state, fields, block, quote_floor)
-    except _RejectionError as why:
-        draft.reject(fields["op"], fields, str(why), call_key=call_key)
-        return
+    except _RejectionError as error:
+        why = str(error)
+        draft.reject(fields["op"], fields, why, call_key=call_key)
+        return None if why in HARMLESS else Wrong(fields, why.replace("_", " "))
     for edit in edits:
         draft.put(edit, repaired=cited.repair, score=cited.score, call_key=call_key)
+    return None
 
 
 def _resolve(
@@ -192,24 +237,26 @@ def _resolve(
                 raise _RejectionError("duplicate_edge")
             cited = _cite(fields["src"], block, quote_floor)
             return [AddEdge(source, target, relation, cited.span, cited.quote, chunk)], cited
-        case op:
+        case "edit_node":
             node = graph.node(fields["id"])
             if node is None:
                 raise _RejectionError("unknown_id")
-            if (given := fields.get("src")) is None:
-                cited, span, quote = _Cited(node.span, node.quote), None, None
-            else:
-                cited = _cite(given, block, quote_floor)
-                span, quote = cited.span, cited.quote
-            if op == "delete_node":
-                edges = [
-                    DeleteEdge(edge.source, edge.target, edge.relation, chunk)
-                    for edge in graph.edges_of(node.id)
-                ]
-                return [*edges, DeleteNode(node.id, chunk, span, quote)], cited
             if fields["content"] == node.content:
                 raise _RejectionError("nothing_changed")
-            return [EditNode(node.id, fields["content"], chunk, span, quote)], cited
+            cited = _cite(fields["src"], block, quote_floor)
+            return [EditNode(node.id, fields["content"], chunk, cited.span, cited.quote)], cited
+        case _:
+            node = graph.node(fields["id"])
+            if node is None:
+                raise _RejectionError("unknown_id")
+            edges = [
+                DeleteEdge(edge.source, edge.target, edge.relation, chunk)
+                for edge in graph.edges_of(node.id)
+            ]
+            if (given := fields.get("src")) is None:
+                return [*edges, DeleteNode(node.id, chunk)], _Cited(node.span, node.quote)
+            cited = _cite(given, block, quote_floor)
+            return [*edges, DeleteNode(node.id, chunk, cited.span, cited.quote)], cited
 
 
 def _refuse_placeholder(node_id: str) -> None:

@@ -5,17 +5,20 @@
     answer = await memory.answer(Question("Who is Irene Adler?"))
 
 A graph is tied to the questions it was built for (§3.2). Modes beyond the paper: several
-questions share one graph, or none is known when it is built. Each chunk is a step of the log.
+questions share one graph, or none is known when it is built. Each chunk is a step of the log; one
+that failed and is read once more is a step behind all others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from textwrap import shorten
 from typing import Any
 
 from mgl.memories.base import LogMemory, Tools, check_question, check_text
-from mgl.memories.mindgraph.build import read_block, writing_prompts
+from mgl.memories.log import count_failures
+from mgl.memories.mindgraph.build import BlockReader, writing_prompts
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.edits import Block
 from mgl.memories.mindgraph.read import GraphReader
@@ -26,7 +29,7 @@ from mgl.memories.mindgraph.small import (
     small_writing_prompts,
     split_questions,
 )
-from mgl.memories.mindgraph.state import VOCABULARY, Edit, Graph, Node
+from mgl.memories.mindgraph.state import VOCABULARY, Again, Edit, Graph, Node
 from mgl.memories.mindgraph.tools import GraphTools
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
@@ -74,19 +77,38 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
             self._tools.observer.note(
                 f"chunks have {size:,} tokens, half of the model's context, in place of {wanted:,}"
             )
-        chunks = await chunk_document(self._document, size, self._tools.llm.count_tokens)
+        chunks = await self._cut()
         tokens = sum(chunk.tokens for chunk in chunks)
         self._log.open(lambda: self._record(chunks=len(chunks), tokens=tokens))
         if self._config.preset == "small":
             await self._read_for_claims(chunks)
             return
         log, total, progress = self._log, len(chunks), self._tools.observer.progress
+        reader = BlockReader(self._tools, self._questions, self._config, total)
         progress("build", log.step, total)
         while log.step < total:
-            draft, block = log.draft(), Block.of(self._document, chunks[log.step])
-            await read_block(self._tools, draft, block, total, self._questions, self._config)
+            draft = log.draft()
+            await reader.read(draft, Block.of(self._document, chunks[log.step]))
             log.write(draft)
             progress("build", log.step, total)
+
+    async def retry_failed(self) -> None:
+        """Build what is missing, then read the chunks once more that are left unread."""
+        await self.build()
+        log, unread, progress = self._log, self._find_unread(), self._tools.observer.progress
+        log.catch_up()
+        self._tools.observer.note(f"{len(unread)} unread chunks are read again")
+        chunks = await self._cut() if unread else []
+        reader = BlockReader(self._tools, self._questions, self._config, len(chunks))
+        for done, (index, failures) in enumerate(unread.items()):
+            progress("build", done, len(unread))
+            is_written = False
+            while not is_written:
+                draft = log.draft()
+                draft.mark(Again(index))
+                await reader.read(draft, Block.of(self._document, chunks[index]), time=failures)
+                is_written = log.write(draft)
+        progress("build", len(unread), len(unread))
 
     async def _read_for_claims(self, chunks: Sequence[Chunk]) -> None:
         parts = split_questions(question.text for question in self._questions)
@@ -100,7 +122,15 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
     def is_built(self) -> bool:
         """Whether every chunk of the document is in the log."""
         record = self._tools.store.find_memory(self.id)
-        return record is not None and self._tools.store.steps(self.id) == record.chunks
+        return record is not None and self._tools.store.steps(self.id) >= record.chunks
+
+    async def _cut(self) -> list[Chunk]:
+        size, count = self._config.tokens_per_chunk, self._tools.llm.count_tokens
+        return await chunk_document(self._document, size, count)
+
+    def _find_unread(self) -> dict[int, int]:
+        """The chunks that gave no reply which could be used, each with how often it failed."""
+        return count_failures(self._log.rows)
 
     def graph(self, *, steps: int | None = None) -> Graph:
         """The graph as the log gives it; with ``steps``, as it was after that many chunks."""
@@ -124,7 +154,12 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
                 passage_chars=config.passage_chars,
             )
         tools = GraphTools(self._tools, self.id, self._document, graph, config)
-        return await GraphReader(tools, question, record.chunks, record.tokens).answer()
+        answer = await GraphReader(tools, question, record.chunks, record.tokens).answer()
+        if not (unread := self._find_unread()):
+            return answer
+        blocks = ", ".join(str(index + 1) for index in unread)
+        trace = f"{len(unread)} of {record.chunks} blocks are unread: {blocks}"
+        return replace(answer, trace=(*answer.trace, trace), marks=(*answer.marks, "chunks_unread"))
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The graph as exporters draw it."""

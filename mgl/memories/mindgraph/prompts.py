@@ -21,6 +21,7 @@ __all__ = [
     "LOOKUP_SOURCE",
     "NO_QUESTION",
     "RELEVANT",
+    "REPAIR_EDITS",
     "REPORT",
     "SEVERAL_QUESTIONS",
     "SUBGRAPH_SUMMARY",
@@ -104,6 +105,18 @@ def _task_first(prompt: Prompt) -> Prompt:
         variables=prompt.variables,
     )
 
+
+REPAIR_EDITS = Prompt(
+    "mindgraph.repair_edits",
+    source="ours",
+    text="""\
+These operations could not be applied, each with what is wrong with it; all others were:
+{problems}
+
+Output only a JSON object with these operations, corrected, in the same form. Leave out those that
+are not needed.""",
+    variables=("problems",),
+)
 
 BUILD_CACHED = _task_first(BUILD)
 BUILD_BY_SENTENCE_CACHED = _task_first(BUILD_BY_SENTENCE)

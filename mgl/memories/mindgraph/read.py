@@ -8,8 +8,9 @@ count. A cited node that does not exist is dropped, and the trace says so.
 
 Where graph and prompt exceed the model's context, the graph is left to subgraph_summary and the
 answer is marked ``graph_exceeds_context``; where tool results outgrow it, the oldest are dropped
-and the answer is marked ``tool_results_dropped``. Where a subgraph's report fails, its nodes stand
-for it, and the answer is marked ``reports_failed``.
+and the answer is marked ``tool_results_dropped``. Where there is no room for even the latest
+result, the final output is asked for at once, and the answer is marked ``answer_forced``. Where a
+subgraph's report fails, its nodes stand for it, and the answer is marked ``reports_failed``.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, Union
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
 
 from mgl.errors import ContextOverflow
 from mgl.llm.base import Message, Reply, Sampling, ToolCall
+from mgl.llm.constraints import max_chars
 from mgl.memories.mindgraph.prompts import ACTIONS, ANSWER, TOO_LARGE
-from mgl.memories.mindgraph.state import Graph, serialise
+from mgl.memories.mindgraph.state import Graph, Node, serialise
 from mgl.memories.mindgraph.tools import NATIVE_TOOLS, GraphTools, cite_nodes
 from mgl.types import Answer, Confidence, Question
 
@@ -59,30 +61,51 @@ class GraphReader:
 
     async def answer(self) -> Answer:
         """Take tool rounds until the model gives its final output, ``max_rounds`` at most."""
-        is_native, most = self.tools.tools.llm.native_tools, self.tools.config.max_rounds
         graph, document = self.tools.graph, self.tools.document
         self._messages = [self._open(serialise(graph))]
-        for _ in range(most):
-            final = await (self._take_native_round() if is_native else self._take_action())
-            if final is not None:
-                break
-        else:
-            self.trace.append(f"reached {most} tool rounds")
-            final = await self._ask_final("Give your final output now.")
-        cited = [node for name in final.cited_nodes if (node := graph.node(name)) is not None]
-        unknown = [name for name in final.cited_nodes if graph.node(name) is None]
+        final = await self._take_rounds(self.tools.config.max_rounds)
+        cited = self._check_cited(final.cited_nodes)
         looked_up = [node for name in self.looked_up if (node := graph.node(name)) is not None]
-        passages = [*map(self.tools.passage, looked_up), *(node.span for node in cited)]
+        passages = [span for node in looked_up for span in self.tools.passages(node)]
+        citations = cite_nodes(document, cited)
+        passages += [citation.span for citation in citations]
         return Answer(
             question=self.question.text,
             text=final.answer.strip(),
             confidence=final.confidence,
-            citations=cite_nodes(document, graph, [node.id for node in cited]),
-            trace=(*self.trace, *(f"dropped citation of {name}: no such node" for name in unknown)),
+            citations=citations,
+            trace=tuple(self.trace),
             marks=(*self.marks, *(("reports_failed",) if self.tools.report_failed else ())),
             compaction_ratio=self.first_input_tokens / self.source_tokens,
             retrieved=tuple(dict.fromkeys(span.place for span in passages)),
         )
+
+    async def _take_rounds(self, most: int) -> _Final:
+        is_native = self.tools.tools.llm.native_tools
+        try:
+            for _ in range(most):
+                final = await (self._take_native_round() if is_native else self._take_action())
+                if final is not None:
+                    return final
+            self.trace.append(f"reached {most} tool rounds")
+        except _NoRoomError:
+            self.trace.append("no room for a further tool round")
+            self.marks.append("answer_forced")
+        return await self._ask_final("Give your final output now.")
+
+    def _check_cited(self, names: Sequence[str]) -> list[Node]:
+        """The nodes that an answer cites, each once and ``MAX_CITED`` of them; the trace says which
+        citations were dropped."""
+        cited: list[Node] = []
+        for name in dict.fromkeys(names):
+            node = self.tools.graph.node(name)
+            if node is None:
+                self.trace.append(f"dropped citation of {name}: no such node")
+            elif len(cited) < MAX_CITED:
+                cited.append(node)
+            else:
+                self.trace.append(f"dropped citation of {name}: more than {MAX_CITED}")
+        return cited
 
     def _open(self, graph_state: str) -> Message:
         prompt = ANSWER.render(
@@ -141,12 +164,20 @@ class GraphReader:
         return await self._ask_final("Give your final output as the JSON asked for.")
 
     async def _ask_final(self, how: str) -> _Final:
+        """The final output, from as much of the rounds as there is room for."""
         self._messages.append(Message("user", how))
-        reply = await self._complete(_final_schema([node.id for node in self.tools.graph.nodes]))
+        nodes, most = [node.id for node in self.tools.graph.nodes], self.tools.config.answer_tokens
+        reply = await self._complete(_final_schema(nodes, most), is_last=True)
         return _Final.model_validate(reply.parsed.model_dump())
 
-    async def _complete(self, schema: type[BaseModel] | None) -> Reply[Any]:
-        """One call, with native tools where there is no schema; what does not fit is dropped."""
+    async def _complete(
+        self, schema: type[BaseModel] | None, *, is_last: bool = False
+    ) -> Reply[Any]:
+        """One call, with native tools where there is no schema; what does not fit is dropped.
+
+        _NoRoomError where there is none for the latest result of a tool, ContextOverflow where the
+        last call does not fit with nothing but the question.
+        """
         config, complete = self.tools.config, self.tools.tools.llm.complete
         sampling = Sampling(config.temperature, max_tokens=config.answer_tokens, seed=config.seed)
         reply: Reply[Any]
@@ -160,35 +191,55 @@ class GraphReader:
                 else:
                     reply = await complete(shown, schema, sampling=sampling, stage="answer")
             except ContextOverflow:
-                if not self._make_room():
-                    raise
+                if not self._make_room(is_last=is_last):
+                    if is_last or len(self._messages) == 1:
+                        raise
+                    raise _NoRoomError from None
                 continue
             self.first_input_tokens = self.first_input_tokens or reply.usage.input_tokens
             return reply
 
-    def _make_room(self) -> bool:
-        """Leave the graph out of the first prompt, or drop the oldest result of a tool; whether
-        there was anything to drop."""
-        if len(self._messages) == 1:
-            if "graph_exceeds_context" in self.marks or not self.tools.graph.nodes:
-                return False
-            self.marks.append("graph_exceeds_context")
-            self._messages[0] = self._open(TOO_LARGE.text)
+    def _make_room(self, *, is_last: bool) -> bool:
+        """Drop the oldest result of a tool, or cut a long latest one; for the last call drop also
+        that, then all rounds. Leave the graph out of the first prompt where nothing else is left.
+        False where there was nothing to drop."""
+        results = [
+            place
+            for place, message in enumerate(self._messages)
+            if message.role == "tool" or message.content.startswith(RESULT)
+        ]
+        kept = [place for place in results if self._messages[place].content != DROPPED]
+        if len(kept) > 1 or (kept and is_last):
+            self._messages[kept[0]] = replace(self._messages[kept[0]], content=DROPPED)
+            self._mark("tool_results_dropped")
             return True
-        for place, message in enumerate(self._messages[1:], 1):
-            is_result = message.role == "tool" or message.content.startswith(RESULT)
-            if is_result and message.content != DROPPED:
-                self._messages[place] = replace(message, content=DROPPED)
-                if "tool_results_dropped" not in self.marks:
-                    self.marks.append("tool_results_dropped")
-                return True
-        return False
+        text = self._messages[kept[0]].content if kept else ""
+        if len(text) > 2 * self.tools.config.lookup_chars:
+            cut = text[: len(text) // 2].rpartition("\n")[0] or text[: len(text) // 2]
+            self._messages[kept[0]] = replace(self._messages[kept[0]], content=cut)
+            self._mark("tool_results_cut")
+            return True
+        if is_last and len(self._messages) > 2:
+            del self._messages[1:-1]
+            return True
+        if len(self._messages) > 1 + is_last or "graph_exceeds_context" in self.marks:
+            return False
+        if not self.tools.graph.nodes:
+            return False
+        self._mark("graph_exceeds_context")
+        self._messages[0] = self._open(TOO_LARGE.text)
+        return True
+
+    def _mark(self, mark: str) -> None:
+        if mark not in self.marks:
+            self.marks.append(mark)
 
     def _step_schema(self) -> type[BaseModel]:
         """A final output, a node to look up that was not yet, or a summary."""
         nodes = [node.id for node in self.tools.graph.nodes]
         answer: Any = Literal["answer"]
-        actions: list[Any] = [_final_schema(nodes, action=(answer, ...))]
+        most = self.tools.config.answer_tokens
+        actions: list[Any] = [_final_schema(nodes, most, action=(answer, ...))]
         if unread := tuple(node_id for node_id in nodes if node_id not in self.looked_up):
             name: Any = Literal["lookup_source"]
             ids: Any = Literal[unread]
@@ -214,24 +265,29 @@ class _Summary(_Object):
     subgraph_id: Annotated[int, Field(ge=0, le=999)] | None
 
 
+class _NoRoomError(Exception):
+    """There is no room for the latest result of a tool."""
+
+
 class _Final(BaseModel):
-    """The final output, of a reply that need not have been held to its schema."""
+    """The final output, in either format: as long as the reply's budget, and with as many citations
+    as ``MAX_CITED``."""
 
     cited_nodes: list[str] = []
     answer: Annotated[str, Field(min_length=1)]
     confidence: Confidence
 
 
-def _final_schema(node_ids: Sequence[str], **fields: Any) -> type[BaseModel]:
-    """The final output over these nodes; ``fields`` come before its own."""
-    ids: Any = Literal[tuple(node_ids)] if node_ids else str
-    cited = Annotated[list[ids], Field(max_length=min(MAX_CITED, len(node_ids)))]
-    text = Annotated[str, Field(min_length=1, max_length=800)]
+def _final_schema(node_ids: Sequence[str], tokens: int, **fields: Any) -> type[BaseModel]:
+    """The final output over these nodes, of so many tokens; ``fields`` come before its own."""
+    ids: Any = Annotated[str, WithJsonSchema({"type": "string", "enum": list(node_ids)})]
+    most = Field(json_schema_extra={"maxItems": min(MAX_CITED, len(node_ids))})
+    text = Annotated[str, Field(min_length=1), max_chars(3 * tokens)]
     return create_model(
         "final",
         __base__=_Object,
         **fields,
-        cited_nodes=(cited, ...),
+        cited_nodes=(list[ids] if node_ids else list[str], most),
         answer=(text, ...),
         confidence=(Confidence, ...),
     )

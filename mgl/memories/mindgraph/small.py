@@ -319,7 +319,7 @@ async def answer_from_claims(
         question=question.text,
         text=" ".join(reply.text for _, _, reply in read) or NOT_FOUND,
         confidence="medium" if confirmed else "low",
-        citations=cite_nodes(document, graph, [node.id for node, _, _ in read]),
+        citations=cite_nodes(document, list(dict.fromkeys(node for node, _, _ in read))),
         trace=tuple(f"lookup_source(node_id={node.id!r})" for node, _, _ in read),
         compaction_ratio=sum(reply.input_tokens for _, _, reply in read) / record.tokens,
         retrieved=tuple(dict.fromkeys(span.place for _, span, _ in read)),

@@ -21,16 +21,34 @@ NodeType = Literal["entity", "event", "claim", "concept", "stat"]
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """What says what a node says: a span of the original, its words, and the chunk it is in."""
+
+    span: Span
+    quote: str
+    chunk: int
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
-    """``span`` introduced it in ``chunk``; ``changed_in`` are the chunks that edited it since."""
+    """``chunk`` introduced it. ``sources`` are all that it stands on, the latest first: an edit
+    that changes what it says brings its own."""
 
     id: str
     type: NodeType
     content: str
-    span: Span
-    quote: str
     chunk: int
-    changed_in: tuple[int, ...] = ()
+    sources: tuple[Passage, ...]
+
+    @property
+    def span(self) -> Span:
+        """The span of the latest source."""
+        return self.sources[0].span
+
+    @property
+    def quote(self) -> str:
+        """The words of the latest source."""
+        return self.sources[0].quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +128,7 @@ class AddEdge:
 
 @dataclass(frozen=True, slots=True)
 class EditNode:
-    """``span`` and ``quote`` say what made the model change its mind, where the edit cites."""
+    """``span`` and ``quote`` are what says the new content; None in logs of before they were."""
 
     id: str
     content: str
@@ -125,6 +143,13 @@ class DeleteNode:
     chunk: int
     span: Span | None = None
     quote: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """No edit: the step reads a chunk once more that had failed."""
+
+    chunk: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +173,7 @@ def apply(graph: Graph, edit: Edit) -> Graph:
         case AddNode(id=new, type=kind, content=content, span=span, quote=quote, chunk=chunk):
             if new in elements:
                 raise ValueError(f"node {new} exists")
-            elements[new] = Node(new, kind, content, span, quote, chunk)
+            elements[new] = Node(new, kind, content, chunk, (Passage(span, quote, chunk),))
         case AddEdge(source=source, target=target, relation=relation):
             edge = Edge(source, target, relation, edit.span, edit.quote, edit.chunk)
             if edge.id in elements:
@@ -156,12 +181,13 @@ def apply(graph: Graph, edit: Edit) -> Graph:
             if graph.node(source) is None or graph.node(target) is None:
                 raise ValueError(f"edge {edge.id} would dangle")
             elements[edge.id] = edge
-        case EditNode(id=known, content=content, chunk=chunk):
+        case EditNode(id=known, content=content, chunk=chunk, span=span, quote=quote):
             node = graph.node(known)
             if node is None:
                 raise ValueError(f"no node {known}")
-            changed = (*node.changed_in, chunk)
-            elements[known] = replace(node, content=content, changed_in=changed)
+            earlier = (source for source in node.sources if source.span != span)
+            latest = () if span is None or quote is None else (Passage(span, quote, chunk),)
+            elements[known] = replace(node, content=content, sources=(*latest, *earlier))
         case DeleteNode(id=known):
             if graph.node(known) is None:
                 raise ValueError(f"no node {known}")
@@ -186,6 +212,7 @@ VOCABULARY: Final = Vocabulary[Edit, Graph](
     },
     apply,
     EMPTY,
+    events={"again": Again},
     span=lambda edit: getattr(edit, "span", None),
 )
 

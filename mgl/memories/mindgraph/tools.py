@@ -35,6 +35,9 @@ MIN_FINDINGS, MAX_FINDINGS = 5, 10
 REPORT_TOKENS = 2048
 NO_REPORT = (ContextOverflow, ReplyInvalid)
 WORD_CHARACTERS = 40
+SHOWN_SOURCES = 3
+"""So many of a node's sources are cited and looked up: the latest."""
+BETWEEN = "\n[…]\n"
 MODES = (
     "'index' lists all subgraphs at a glance; 'detail' returns the full report for one subgraph."
 )
@@ -129,10 +132,13 @@ def passage_around(document: Document, span: Span, characters: int) -> Span:
     return document.span(start, end)
 
 
-def cite_nodes(document: Document, graph: Graph, node_ids: Sequence[str]) -> tuple[Citation, ...]:
-    """The passages of nodes that exist, each node once, in the order given."""
-    nodes = (node for name in dict.fromkeys(node_ids) if (node := graph.node(name)) is not None)
-    return tuple(document.cite(node.id, node.span) for node in nodes)
+def cite_nodes(document: Document, nodes: Sequence[Node]) -> tuple[Citation, ...]:
+    """What nodes stand on, in their order: of each its latest sources, the latest first."""
+    return tuple(
+        document.cite(node.id, source.span)
+        for node in nodes
+        for source in node.sources[:SHOWN_SOURCES]
+    )
 
 
 @dataclass(slots=True)
@@ -154,7 +160,7 @@ class GraphTools:
                 node = self.graph.node(str(arguments.get("node_id", "")))
                 if node is None:
                     return f"There is no node {arguments.get('node_id', '')} in the graph."
-                return self.document.quote(self.passage(node))
+                return BETWEEN.join(map(self.document.quote, self.passages(node)))
             case "subgraph_summary":
                 number = arguments.get("subgraph_id")
                 return await self._summarize_subgraphs(
@@ -162,9 +168,15 @@ class GraphTools:
                 )
         return f"There is no tool called {name}."
 
-    def passage(self, node: Node) -> Span:
-        """What looking up a node gives."""
-        return passage_around(self.document, node.span, self.config.lookup_chars)
+    def passages(self, node: Node) -> list[Span]:
+        """What looking up a node gives: the original around its latest sources, the latest first,
+        together as long as one passage."""
+        shown = [source.span for source in node.sources[:SHOWN_SOURCES]]
+        size, found = self.config.lookup_chars // len(shown), list[Span]()
+        for span in shown:
+            if not any(held.start <= span.start and span.end <= held.end for held in found):
+                found.append(passage_around(self.document, span, size))
+        return found
 
     async def _summarize_subgraphs(self, mode: str, subgraph_id: int | None) -> str:
         if self._overview is None:
@@ -192,8 +204,11 @@ class GraphTools:
         return tuple(zip(parts, reports, strict=True))
 
     async def _write_report(self, part: Subgraph, graph_hash: str) -> Report | None:
-        llm, store, seed = self.tools.llm, self.tools.store, self.config.seed
-        key = f"mindgraph.report/{REPORT.hash[:16]}/{llm.model_id}/{graph_hash}/{seed}/{part.id}"
+        llm, store, config, seed = self.tools.llm, self.tools.store, self.config, self.config.seed
+        key = (
+            f"mindgraph.report/{REPORT.hash[:16]}/{llm.model_id}/{graph_hash}/"
+            f"{config.max_cluster_size}/{config.leiden_seed}/{seed}/{part.id}"
+        )
         if (kept := store.report(key)) is not None:
             return Report.model_validate_json(kept)
         prompt = REPORT.render(

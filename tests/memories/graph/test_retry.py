@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from mgl.errors import EngineUnavailable
 from mgl.llm.base import Request
 from mgl.memories.graph import DocumentGraph
-from mgl.memories.graph.edits import count_failures, find_read_again
 from mgl.memories.graph.prompts import DESCRIBE
 from mgl.memories.graph.state import fold
+from mgl.memories.log import count_failures, find_read_again
 from mgl.store import EditRecord, Store
 from tests.memories.graph.conftest import TALE, Answering, Hearing, Open, entity, found, relation
 from tests.memories.graph.test_fold import chunk_rows, rows_of

@@ -33,6 +33,11 @@ def add_node(name: str, src: str, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
+def answer(*cited: str) -> str:
+    step = {"action": "answer", "cited_nodes": cited, "answer": "Bo.", "confidence": "high"}
+    return json.dumps({"step": step})
+
+
 SCRIPT = [
     reply(
         add_node("ann", "Ann met Bo"),
@@ -41,6 +46,7 @@ SCRIPT = [
     ),
     reply(add_node("sea", "at sea near Malta"), add_node("ann", "Ann lost the ring", content="x")),
     reply({"op": "delete_node", "id": "sea"}, add_node("ghost", "nowhere in this text at all")),
+    reply(),
 ]
 
 
@@ -51,7 +57,7 @@ async def test_each_chunk_sees_the_graph_that_the_chunks_before_it_made(
     memory = MindGraph(make_tools(engine), tale, [QUESTION], CONFIG)
     await memory.build()
     prompts = [request.messages[0].content for request in engine.requests]
-    assert len(prompts) == 3
+    assert len(prompts) == 4, "the last is a repair"
     assert "(empty)" in prompts[0]
     assert "block 1/3" in prompts[0]
     assert '{"source": "ann", "target": "bo", "relation": "met"}' in prompts[1]
@@ -100,7 +106,7 @@ async def test_a_build_that_was_cut_goes_on_with_the_first_chunk_not_in_the_log(
     again = ScriptedEngine(SCRIPT[2:])
     memory = MindGraph(make_tools(again), tale, [QUESTION], CONFIG)
     await memory.build()
-    assert [len(cut.requests), len(again.requests)] == [3, 1]
+    assert [len(cut.requests), len(again.requests)] == [3, 2]
     assert "block 3/3" in again.requests[0].messages[0].content
     assert [node.id for node in memory.graph().nodes] == ["ann", "bo"]
 
@@ -108,14 +114,114 @@ async def test_a_build_that_was_cut_goes_on_with_the_first_chunk_not_in_the_log(
 async def test_a_reply_that_stays_invalid_is_counted_and_the_document_goes_on(
     make_tools: MakeTools, tale: Document
 ) -> None:
-    tools = make_tools(ScriptedEngine([SCRIPT[0], "prose, not JSON", SCRIPT[2]]))
+    tools = make_tools(ScriptedEngine([SCRIPT[0], "prose, not JSON", reply(), answer()]))
     memory = MindGraph(tools, tale, [QUESTION], CONFIG)
-    await memory.build()
+    said = await memory.answer(QUESTION)
     rows = tools.store.edits(memory.id)
     assert ("reply", "rejected", "reply_invalid") in [
         (row.op, row.outcome, row.reason) for row in rows
     ]
     assert memory.is_built()
+    assert said.marks == ("chunks_unread",)
+    assert said.trace[-1] == "1 of 3 blocks are unread: 2"
+
+
+async def test_an_unread_chunk_is_read_once_more_by_another_call(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    tools = make_tools(ScriptedEngine([SCRIPT[0], "prose, not JSON", reply()]))
+    memory = MindGraph(tools, tale, [QUESTION], CONFIG)
+    await memory.build()
+    engine = ScriptedEngine(["prose again", reply(add_node("sea", "at sea near Malta")), answer()])
+    again = MindGraph(make_tools(engine), tale, [QUESTION], CONFIG)
+    await again.retry_failed()
+    assert again.is_built()
+    await again.retry_failed()
+    prompts = [request.messages[0].content for request in engine.requests]
+    assert all("block 2/3" in prompt and '"id": "bo"' in prompt for prompt in prompts)
+    sea = again.graph().node("sea")
+    assert sea is not None
+    assert sea.chunk == 1
+    assert (await again.answer(QUESTION)).marks == ()
+    idle = ScriptedEngine([])
+    await MindGraph(make_tools(idle), tale, [QUESTION], CONFIG).retry_failed()
+    assert idle.requests == []
+
+
+TEN = [
+    add_node("ann", "Ann met Bo"),
+    add_node("bo", "Bo in Rome"),
+    *(add_node(f"n{number}", "in the spring") for number in range(3)),
+    *(
+        {"op": "add_edge", "src": "met Bo", "source": one, "target": other, "relation": "met"}
+        for one, other in (("ann", "bo"), ("bo", "ann"), ("n0", "n1"), ("n1", "n2"))
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (add_node("Rome", "Bo in Rome"), "pattern"),
+        ({"op": "edit_node", "src": "met Bo", "id": "nobody", "content": "x"}, "nobody"),
+        (add_node("rome", "nowhere in this text at all"), "quote not found"),
+        ({"op": "add_edge", "src": "met Bo", "source": "x", "target": "bo", "relation": "r"}, "x"),
+        ({"op": "edit_node", "id": "ann", "content": "a bride"}, "ann"),
+        ({"op": "burn"}, "burn"),
+    ],
+)
+async def test_one_bad_edit_of_ten_costs_no_other_and_is_told(
+    make_tools: MakeTools, tale: Document, bad: dict[str, Any], told: str
+) -> None:
+    engine = ScriptedEngine([reply(*TEN[:4], bad, *TEN[4:]), *[reply()] * 9])
+    tools = make_tools(engine)
+    memory = MindGraph(tools, tale, [QUESTION], CONFIG)
+    await memory.build()
+    rows = [row for row in tools.store.edits(memory.id) if row.chunk == 0]
+    assert [row.outcome for row in rows].count("applied") == 9
+    (rejected,) = [row for row in rows if row.outcome == "rejected"]
+    assert rejected.reason != "reply_invalid"
+    repair = engine.requests[1].messages
+    assert [message.role for message in repair] == ["user", "assistant", "user"]
+    assert told in repair[-1].content
+    assert repair[-1].content.count("\n- ") == 1
+    assert "block 2/3" in engine.requests[2].messages[0].content
+
+
+async def test_what_a_repair_mends_is_applied(make_tools: MakeTools, tale: Document) -> None:
+    edge = {"op": "add_edge", "src": "met Bo", "source": "ann", "target": "bo", "relation": "met"}
+    script = [
+        reply(add_node("Ann", "Ann met Bo"), add_node("bo", "met Bo"), edge),
+        reply(add_node("ann", "Ann met Bo"), edge),
+        *[reply()] * 9,
+    ]
+    memory = MindGraph(make_tools(ScriptedEngine(script)), tale, [QUESTION], CONFIG)
+    await memory.build()
+    assert list(memory.graph().elements) == ["bo", "ann", "ann|met|bo"]
+
+
+async def test_more_edits_than_were_asked_for_are_taken(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    config = CONFIG.model_copy(update={"max_operations": 2})
+    engine = ScriptedEngine([reply(*TEN), *[reply()] * 9])
+    memory = MindGraph(make_tools(engine), tale, [QUESTION], config)
+    await memory.build()
+    assert len(memory.graph().elements) == 9
+
+
+async def test_a_graph_that_leaves_no_room_for_the_next_chunk_can_still_be_asked(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    big = reply(*(add_node(f"n{number}", "Ann met Bo", content="x" * 90) for number in range(60)))
+    engine = ScriptedEngine([big, answer("n1")], context_tokens=2400)
+    tools = make_tools(engine)
+    memory = MindGraph(tools, tale, [QUESTION], CONFIG.model_copy(update={"answer_tokens": 64}))
+    said = await memory.answer(QUESTION)
+    assert memory.is_built()
+    assert (said.text, said.marks) == ("Bo.", ("graph_exceeds_context", "chunks_unread"))
+    reasons = {row.chunk: row.reason for row in tools.store.edits(memory.id) if row.op == "reply"}
+    assert reasons == {1: "context_overflow", 2: "context_overflow"}
 
 
 async def test_a_block_that_does_not_fit_says_which(make_tools: MakeTools, tale: Document) -> None:
@@ -173,7 +279,7 @@ async def test_sentence_citation_is_exact_by_construction(
     make_tools: MakeTools, tale: Document
 ) -> None:
     config = MindGraphConfig(chunk_tokens=20, cite="sentence")
-    tools = make_tools(SchemaEngine(seed=4))
+    tools = make_tools(SchemaEngine(seed=2))
     memory = MindGraph(tools, tale, [QUESTION], config)
     await memory.build()
     reasons = {row.reason for row in tools.store.edits(memory.id) if row.outcome == "rejected"}
@@ -220,16 +326,25 @@ async def test_a_document_without_text_is_refused(
     assert tools.store.memories() == []
 
 
-@pytest.mark.parametrize(("cite", "tokens", "most"), [("sentence", 4096, 23), ("quote", 600, 3)])
-async def test_a_reply_may_hold_as_many_edits_as_its_budget_takes(
-    make_tools: MakeTools,
-    tale: Document,
-    cite: Literal["quote", "sentence"],
-    tokens: int,
-    most: int,
+@pytest.mark.parametrize(
+    ("options", "context", "most"),
+    [
+        ({}, 32_768, 40),  # of a chunk of the paper's size 10.8 edits survive (D.2)
+        ({"chunk_tokens": 1000}, 32_768, 8),
+        ({"chunk_tokens": 4096, "cite": "sentence"}, 32_768, 20),
+        ({"build_tokens": 600}, 32_768, 3),
+        ({}, 5000, 12),  # half of the context is the chunk's: prompt and reply share the rest
+    ],
+)
+async def test_a_reply_may_hold_what_its_chunk_needs(
+    make_tools: MakeTools, options: dict[str, Any], context: int, most: int
 ) -> None:
-    engine = ScriptedEngine(['{"operations": []}'] * 20)
-    config = MindGraphConfig(chunk_tokens=20, cite=cite, build_tokens=tokens)
-    await MindGraph(make_tools(engine), tale, [QUESTION], config).build()
+    text = "".join(f"In year {year} Ann met Bo. " for year in range(3000))
+    engine = ScriptedEngine([reply()] * 99, context_tokens=context)
+    config = MindGraphConfig(**options)
+    memory = MindGraph(make_tools(engine), Document.from_text("t", text), [QUESTION], config)
+    await memory.build()
     schemas = [request.json_schema or {} for request in engine.requests]
-    assert {schema["properties"]["operations"]["maxItems"] for schema in schemas} == {most}
+    found = [schema["properties"]["operations"]["maxItems"] for schema in schemas]
+    assert max(found) == most
+    assert engine.requests[0].sampling.max_tokens >= 170 * most

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -9,12 +10,13 @@ from mgl.errors import ContextOverflow
 from mgl.evaluation.report.costs import ToolUse
 from mgl.llm.base import Completion, Request, TokenUsage, ToolCall
 from mgl.llm.fakes import Scripted, ScriptedEngine
+from mgl.memories.base import Tools
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.read import GraphReader
-from mgl.memories.mindgraph.state import AddEdge, AddNode, Graph
-from mgl.memories.mindgraph.tools import GraphTools
+from mgl.memories.mindgraph.state import AddEdge, AddNode, EditNode, Graph
+from mgl.memories.mindgraph.tools import GraphTools, partition
 from mgl.store import MemoryRecord
-from mgl.types import Answer, Document, Question
+from mgl.types import Answer, Document, Question, Span
 
 from .conftest import TALE, MakeTools, graph_of
 
@@ -63,6 +65,15 @@ def graph(tale: Document) -> Graph:
     )
 
 
+def register(tools: Tools, document: Document) -> Tools:
+    """The same tools, with a memory called m in their store."""
+    tools.store.put_document(document)
+    tools.store.put_memory(
+        MemoryRecord("m", "mindgraph", document.id, (QUESTION.text,), tools.llm.model_id, {}, 1, 80)
+    )
+    return tools
+
+
 async def ask(
     make_tools: MakeTools,
     document: Document,
@@ -72,11 +83,7 @@ async def ask(
     **engine_options: Any,
 ) -> tuple[Answer, list[Request]]:
     engine = ScriptedEngine(script, **engine_options)
-    tools = make_tools(engine)
-    tools.store.put_document(document)
-    tools.store.put_memory(
-        MemoryRecord("m", "mindgraph", document.id, (QUESTION.text,), engine.model_id, {}, 1, 80)
-    )
+    tools = register(make_tools(engine), document)
     graph_tools = GraphTools(tools, "m", document, graph, config or MindGraphConfig())
     answer = await GraphReader(graph_tools, QUESTION, chunks=3, source_tokens=1000).answer()
     return answer, engine.requests
@@ -97,6 +104,37 @@ async def test_actions_look_up_a_source_and_answer_with_what_they_cite(
     assert "The letter said where" in requests[1].messages[-1].content
     assert answer.trace == ("lookup_source(node_id='bo')",)
     assert ToolUse.of(2, answer.trace) == ToolUse(2, lookups=1, indexes=0, details=0)
+
+
+THIEF = (
+    "Ann met Bo in Rome. Bo was the thief, said Carl. "
+    + "It rained for days on end. " * 60
+    + "It came out in the end that Ann was the thief. Nobody was surprised."
+)
+
+
+async def test_an_edited_node_is_looked_up_and_cited_by_what_says_it_now(
+    make_tools: MakeTools,
+) -> None:
+    document = Document.from_text("thief.txt", THIEF)
+
+    def passage(quote: str) -> Span:
+        start = THIEF.index(quote)
+        return document.span(start, start + len(quote))
+
+    was, now = "Bo was the thief", "Ann was the thief"
+    edits = [
+        AddNode("thief", "claim", "Bo is the thief", passage(was), was, 0),
+        EditNode("thief", "Ann is the thief", 1, passage(now), now),
+    ]
+    script: list[Scripted] = [step("lookup_source", node_id="thief"), answer_step("thief")]
+    answer, requests = await ask(make_tools, document, graph_of(edits), script)
+    assert [citation.quote for citation in answer.citations] == [now, was]
+    looked_up = requests[1].messages[-1].content
+    assert looked_up.index(now) < looked_up.index(was)
+    assert len(looked_up) < 1200
+    places = [slice(*map(int, place.split("-"))) for place in answer.retrieved]
+    assert [now in THIEF[place] for place in places] == [True, False, True, False]
 
 
 async def test_a_node_that_was_looked_up_is_not_offered_again(
@@ -183,6 +221,23 @@ async def test_rounds_are_bounded_and_end_in_an_answer(
     assert answer.trace[-1] == "reached 2 tool rounds"
 
 
+@pytest.mark.parametrize("is_native", [True, False])
+async def test_an_answer_of_either_format_has_one_length_and_as_many_citations(
+    make_tools: MakeTools, tale: Document, is_native: bool
+) -> None:
+    many = graph_of(node(tale, f"n{number}", "Ann met Bo") for number in range(25))
+    said = final(*(f"n{number}" for number in range(25)), "nobody", answer="Bo. " * 300)
+    script: list[Scripted] = [json.dumps(said) if is_native else step("answer", **said)]
+    answer, requests = await ask(make_tools, tale, many, script, native_tools=is_native)
+    assert len(requests) == 1
+    assert answer.text == said["answer"].strip()
+    assert [citation.node_id for citation in answer.citations] == [f"n{n}" for n in range(20)]
+    assert answer.trace == (
+        *(f"dropped citation of n{number}: more than 20" for number in range(20, 25)),
+        "dropped citation of nobody: no such node",
+    )
+
+
 async def test_index_and_detail_come_from_reports_made_once(
     make_tools: MakeTools, tale: Document, graph: Graph
 ) -> None:
@@ -204,6 +259,32 @@ async def test_index_and_detail_come_from_reports_made_once(
     again, more = await ask(make_tools, tale, graph, [*script[:1], *script[2:3], script[4]])
     assert len(more) == 0, "every call and report is in the store"
     assert again.text == answer.text
+
+
+async def test_a_report_is_that_of_its_own_subgraph(make_tools: MakeTools, tale: Document) -> None:
+    names = [f"n{number}" for number in range(24)]
+    ring = [
+        AddEdge(one, other, "met", tale.span(0, 10), TALE[:10], 0)
+        for one, other in zip(names, [*names[1:], names[0]], strict=True)
+    ]
+    graph = graph_of([*(node(tale, name, "Ann met Bo") for name in names), *ring])
+
+    def report(request: Request) -> str:
+        held = re.findall(r'{"id": "(n\d+)"', request.messages[0].content)
+        return json.dumps(json.loads(REPORT) | {"title": ", ".join(held)})
+
+    detail = step("subgraph_summary", mode="detail", subgraph_id=0)
+    for options in ({}, {"max_cluster_size": 4}, {"leiden_seed": 1}, {"leiden_seed": 4}):
+        config = MindGraphConfig(**options)
+        parts = partition(graph, max_cluster_size=config.max_cluster_size, seed=config.leiden_seed)
+        engine = ScriptedEngine(
+            [lambda r: report(r) if "Write a report" in r.messages[0].content else detail] * 99
+        )
+        tools = GraphTools(register(make_tools(engine), tale), "m", tale, graph, config)
+        told = await tools.call("subgraph_summary", {"mode": "detail", "subgraph_id": 0})
+        title, *_, nodes = told.splitlines()
+        assert f"nodes: {title}" == nodes
+        assert title == ", ".join(each.id for each in parts[0].nodes)
 
 
 @pytest.mark.parametrize("failure", ["not a report", ContextOverflow("too long", hint="")])
@@ -249,6 +330,36 @@ async def test_a_graph_beyond_the_context_is_left_to_the_summaries_and_marked(
     )
     assert answer.marks == ("graph_exceeds_context",)
     assert "too large to be shown" in requests[0].messages[0].content
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+async def test_where_a_graph_fills_the_context_the_answer_is_asked_for_at_once(
+    make_tools: MakeTools, is_native: bool
+) -> None:
+    text = " ".join(f"In year {year} Ann met Bo in Rome and forgave him." for year in range(60))
+    long = Document.from_text("long.txt", text)
+    edits = [
+        AddNode(f"n{n}", "entity", "x" * 9, long.span(n, n + 9), text[n : n + 9], 0)
+        for n in range(60)
+    ]
+    looked_up: Scripted = (
+        tool("lookup_source", node_id="n30") if is_native else step("lookup_source", node_id="n30")
+    )
+    script: list[Scripted] = [looked_up, json.dumps(final("n1"))]
+    answer, requests = await ask(
+        make_tools,
+        long,
+        graph_of(edits),
+        script,
+        MindGraphConfig(answer_tokens=64),
+        native_tools=is_native,
+        context_tokens=2530 + 170 * (not is_native),
+    )
+    assert len(requests) == 2
+    assert '"id": "n59"' in requests[1].messages[0].content, "the graph is still shown"
+    assert answer.text == "Bo forgave Ann."
+    assert answer.marks == ("answer_forced", "tool_results_dropped")
+    assert answer.trace == ("lookup_source(node_id='n30')", "no room for a further tool round")
 
 
 async def test_tool_results_that_outgrow_the_context_are_dropped_oldest_first(

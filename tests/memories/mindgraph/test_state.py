@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from mgl.llm.schemas import json_schema
+from mgl.llm.grammar import to_ebnf, to_lark
+from mgl.llm.schemas import compile_schema, json_schema, plain
 from mgl.memories.log import Draft
-from mgl.memories.mindgraph.edits import Block, dispose, operations_schema
+from mgl.memories.mindgraph.edits import Block, Operations, Unfit, dispose, operations_schema
 from mgl.memories.mindgraph.state import (
     EMPTY,
     VOCABULARY,
@@ -85,7 +86,7 @@ def test_no_sequence_of_proposals_breaks_the_graph_or_its_log(sequence: list[Pro
     ids = [item.id for item in graph.nodes]
     assert len(ids) == len(set(ids))
     assert all(item.source in ids and item.target in ids for item in graph.edges)
-    for item in (*graph.nodes, *graph.edges):
+    for item in (*graph.edges, *(source for node in graph.nodes for source in node.sources)):
         assert DOCUMENT.quote(item.span) == item.quote
     again = VOCABULARY.replay(log)
     assert dict(again.elements) == dict(graph.elements)
@@ -94,6 +95,21 @@ def test_no_sequence_of_proposals_breaks_the_graph_or_its_log(sequence: list[Pro
     assert len(proposed) == len(sequence)
     assert all((row.outcome == "applied") == (row.reason is None) for row in log)
     assert all((row.chunk, row.call_key) == (3, "k") for row in log)
+
+
+def test_a_node_keeps_all_its_sources_the_latest_first() -> None:
+    said = ["Ann met Bo in Rome.", "Bo gave her a ring.", "She lost it at sea.", "Ann met Bo"]
+    edits = [
+        Proposal(op="add_node", src=said[0], content="a guest"),
+        Proposal(op="edit_node", src=said[1], content="a bride"),
+        Proposal(op="add_node", src=said[2], content="a careless bride"),
+        Proposal(op="edit_node", src=said[0], content="a guest again"),
+    ]
+    (ann,) = dispose_all(edits).state.nodes
+    assert [source.quote for source in ann.sources] == [said[0], said[2], said[1]]
+    assert (ann.quote, ann.chunk, ann.content) == (said[0], 3, "a guest again")
+    old = apply(apply(EMPTY, node("ann", 0, 3)), EditNode("ann", "a woman", 7))
+    assert [source.quote for source in old.nodes[0].sources] == ["Ann"], "logs of before"
 
 
 def test_deleting_a_node_logs_each_edge_that_goes_with_it() -> None:
@@ -140,8 +156,8 @@ def test_apply_refuses_what_would_break_the_graph(edit: AddNode | AddEdge) -> No
         (Proposal(op="add_edge", target="nobody", src=1), "unknown_target"),
         (Proposal(op="add_edge", target="ann", src=1), "self_loop"),
         (Proposal(op="add_edge", src=1), "duplicate_edge"),
-        (Proposal(op="edit_node", id="ann", content="ann"), "nothing_changed"),
-        (Proposal(op="edit_node", id="nobody"), "unknown_id"),
+        (Proposal(op="edit_node", id="ann", content="ann", src=1), "nothing_changed"),
+        (Proposal(op="edit_node", id="nobody", src=1), "unknown_id"),
     ],
 )
 def test_a_rejection_has_a_named_reason(proposal: Proposal, reason: str) -> None:
@@ -175,26 +191,40 @@ def test_the_numbered_block_shows_every_sentence_and_loses_nothing() -> None:
 
 
 class TestSchema:
-    def schema(self, ids: list[str], cite: str = "sentence") -> type[BaseModel]:
+    def schema(self, ids: list[str], cite: str = "sentence") -> type[Operations]:
         return operations_schema(ids, BLOCK, cite=cite, max_operations=3)  # type: ignore[arg-type]
 
     def test_ids_to_edit_or_delete_are_those_that_exist(self) -> None:
-        schema = self.schema(["ann"])
         good = {"op": "delete_node", "src": 1, "id": "ann"}
-        assert schema.model_validate({"operations": [good]})
-        with pytest.raises(ValueError, match="literal"):
-            schema.model_validate({"operations": [good | {"id": "bo"}]})
+        both = [good, good | {"id": "bo"}]
+        first, second = self.schema(["ann"]).model_validate({"operations": both}).operations
+        assert first.id == "ann"
+        assert isinstance(second, Unfit)
+
+    def test_an_edit_of_a_node_brings_its_source_in_either_way_of_citing(self) -> None:
+        for cite in ("quote", "sentence"):
+            described = json_schema(self.schema(["ann"], cite))
+            kinds = described["properties"]["operations"]["items"]["oneOf"]
+            assert [
+                kind["properties"]["op"]["const"] for kind in kinds if "src" in kind["required"]
+            ][:3] == ["add_node", "add_edge", "edit_node"]
 
     def test_a_quote_is_held_to_the_blocks_sentences(self) -> None:
-        schema = json_schema(operations_schema([], BLOCK, cite="quote", max_operations=3))
-        kinds = schema["properties"]["operations"]["items"]["oneOf"]
+        made = operations_schema([], BLOCK, cite="quote", quote="sentence", max_operations=3)
+        kinds = json_schema(made)["properties"]["operations"]["items"]["oneOf"]
         sentences = [BLOCK.document.quote(span) for span in BLOCK.sentences]
         assert [kind["properties"]["src"]["enum"] for kind in kinds] == [sentences] * 2
 
-    def test_or_to_any_words_of_it(self) -> None:
-        made = operations_schema([], BLOCK, cite="quote", quote="part", max_operations=3)
-        kinds = json_schema(made)["properties"]["operations"]["items"]["oneOf"]
+    def test_or_to_any_words_of_it_where_the_engine_can(self) -> None:
+        described = json_schema(operations_schema([], BLOCK, cite="quote", max_operations=3))
+        kinds = described["properties"]["operations"]["items"]["oneOf"]
         assert {kind["properties"]["src"]["substring"] for kind in kinds} == {BLOCK.chunk.text}
+        sentences = [BLOCK.document.quote(span) for span in BLOCK.sentences]
+        kinds = plain(described)["properties"]["operations"]["items"]["oneOf"]
+        assert [kind["properties"]["src"] for kind in kinds] == [{"enum": sentences}] * 2
+        grammar = compile_schema(described)
+        assert "substring_chunks" in to_lark(grammar)
+        assert '"Ann met Bo in Rome." | ' in to_ebnf(grammar)
 
     def test_a_quote_that_is_a_little_off_does_not_cost_the_reply(self) -> None:
         add = {"op": "add_node", "src": "Bo gave her  a ring", "id": "ring", "type": "entity"}
