@@ -35,7 +35,7 @@ def test_what_a_graph_or_a_memory_cannot_do(mgl: Mgl, book: Path, server: Server
     for arguments in (
         ("ask", book, "Who?", *SERVED, "--base-url", server.url),
         ("build", book, "--memory", "mindgraph", "--dry-run"),
-        ("build", book, "--memory", "mindgraph", "--retry-failed"),
+        ("build", book, "--memory", "naive-rag", "--retry-failed"),
         ("build", book, *SERVED, "--retry-failed", "--dry-run"),
     ):
         assert mgl(*arguments).exit_code == 2, arguments
