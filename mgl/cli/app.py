@@ -10,6 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from mgl.cli.options import MemoryCommand
 from mgl.cli.output import INTERRUPTED, say
 from mgl.errors import MglError
 
@@ -41,6 +42,10 @@ COMMANDS = {
     "Evaluation": ("data", "eval", "reproduce", "report"),
 }
 """Each is a module of this package, with a function or a ``Typer`` called ``app``."""
+
+
+TAKE_OPTIONS = ("ask", "build", "add", "chat")
+"""Those that make memories, whose help lists the options."""
 
 
 class _Commands(TyperGroup):
@@ -108,7 +113,8 @@ for _name in (each for names in COMMANDS.values() for each in names):
     if hasattr(_module, "app"):
         app.add_typer(_module.app, name=_name)
     else:
-        app.command(_name)(getattr(_module, _name))
+        _command = getattr(_module, _name)
+        app.command(_name, cls=MemoryCommand if _name in TAKE_OPTIONS else None)(_command)
 
 
 def run() -> None:

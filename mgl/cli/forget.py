@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from mgl.cli.options import Kind, Memory, open_lab
-from mgl.cli.output import format_turn, one_line, say
+from mgl.cli.output import count, format_turn, one_line, say
 from mgl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,13 +68,13 @@ def forget(
             say("nothing was deleted")
             return
         gone = talk.forget(found.turns)
-    typer.echo(f"deleted: {len(gone.turns)} turns, {len(gone.removed)} nodes")
+    typer.echo(f"deleted: {count(len(gone.turns), 'turn')}, {count(len(gone.removed), 'node')}")
 
 
 def _print_plan(talk: Talk, found: Forgotten) -> None:
     turns = {turn.id: turn for turn in talk.memory.conversation.turns}
     names = {node.id: node.label for node in talk.memory.view().nodes}
-    typer.echo(f"{len(found.turns)} turns would be deleted")
+    typer.echo(f"{count(len(found.turns), 'turn')} would be deleted")
     for identity in found.turns[:SHOWN]:
         typer.echo(f"  {format_turn(turns[identity], 80)}")
     _print_more(found.turns)

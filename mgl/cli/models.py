@@ -53,7 +53,7 @@ def list_profiles(models: ModelFolder = None, as_json: AsJson = False) -> None:
                 profile.name,
                 profile.parameters,
                 profile.task,
-                profile.engine,
+                profile.engine if profile.task == "generate" else "sentence-transformers",
                 f"{profile.context_tokens:,}",
                 profile.licence,
                 "here" if path is not None else "-",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
 if TYPE_CHECKING:
     from mgl.lab import Lab
@@ -29,6 +30,7 @@ __all__ = [
     "ConversationName",
     "Kind",
     "Memory",
+    "MemoryCommand",
     "Model",
     "ModelChoice",
     "ModelFolder",
@@ -47,7 +49,12 @@ Memory = Annotated[
 ]
 Kind = Annotated[
     str | None,
-    typer.Option("--memory", metavar="KIND", help="Kind of memory, for example gam or hgmem."),
+    typer.Option(
+        "--memory",
+        metavar="KIND",
+        help="mindgraph, hgmem, graph, gam, mnemis, or a baseline.",
+        is_eager=True,  # so that --help can tell of it
+    ),
 ]
 ConversationName = Annotated[
     str | None,
@@ -176,6 +183,24 @@ def split_list(written: list[str] | None) -> tuple[str, ...]:
     """Split the values of a repeatable option at their commas."""
     names = [name.strip() for part in written or () for name in part.split(",")]
     return tuple(name for name in names if name)
+
+
+class MemoryCommand(TyperCommand):
+    """A command whose help lists the kinds of memory, and the options of one or of the usual."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        from mgl import registry
+        from mgl.memories.options import describe_options
+
+        kinds = {name: registry.load("memory", name) for name in registry.names("memory")}
+        with formatter.section("Kinds of memory (--memory)"):
+            formatter.write_dl(
+                [(name, f"{(kind.__doc__ or '').split('.')[0]}.") for name, kind in kinds.items()]
+            )
+        chosen = ctx.params.get("memory")
+        for name in (chosen,) if chosen in kinds else ("mindgraph", "gam"):
+            with formatter.section(f"Options of {name} (--set NAME=VALUE; --memory KIND --help)"):
+                formatter.write_dl(describe_options(kinds[name]))
 
 
 @contextmanager

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "INTERRUPTED",
     "clean",
+    "count",
     "format_duration",
     "format_turn",
     "one_line",
@@ -147,10 +148,16 @@ def print_stats(stats: Stats, unit: str = "chunks") -> None:
     """Print a memory's size, and how many of its edits were applied; it was read in ``unit``."""
     refused = ", ".join(f"{reason} {n}" for reason, n in stats.edits_rejected.items())
     typer.echo(
-        f"graph: {stats.nodes} nodes, {stats.edges} edges from {stats.chunks} {unit}; "
+        f"graph: {count(stats.nodes, 'node')}, {count(stats.edges, 'edge')} from "
+        f"{count(stats.chunks, unit.removesuffix('s'))}; "
         f"edits: {stats.edits_applied} applied, {stats.edits_repaired} repaired, "
         f"{sum(stats.edits_rejected.values())} rejected{f' ({refused})' if refused else ''}"
     )
+
+
+def count(number: int, noun: str) -> str:
+    """Say how many there are: ``1 turn``, ``2 turns``."""
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
 
 
 def print_estimate(cost: Estimate) -> None:
@@ -177,7 +184,7 @@ def format_duration(seconds: float) -> str:
 def print_usage(usage: Usage) -> None:
     total = usage.total
     typer.echo(
-        f"run: {total.calls} model calls ({total.replayed} more replayed), "
+        f"run: {count(total.calls, 'model call')} ({total.replayed} more replayed), "
         f"{total.input_tokens:,} input tokens ({total.cached_tokens:,} cached), "
         f"{total.output_tokens:,} output tokens, {usage.seconds:.1f} s"
     )
@@ -204,7 +211,7 @@ def print_nodes(view: GraphView) -> None:
     for layer in range(view.top, -1, -1):
         nodes = [node for node in view.nodes if node.layer == layer]
         nodes.sort(key=lambda node: -len(parts.get(node.id, ())))
-        typer.echo(f"layer {layer}: {len(nodes):,} node{'' if len(nodes) == 1 else 's'}")
+        typer.echo(f"layer {layer}: {count(len(nodes), 'node')}")
         for node in nodes[:_EXAMPLES]:
             _print_node(node)
             if layer:

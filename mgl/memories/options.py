@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from mgl.errors import UsageError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mgl.memories.base import MemoryKind
 
-__all__ = ["configured", "read_settings"]
+__all__ = ["configured", "describe_options", "read_settings"]
 
 
 def read_settings(pairs: Iterable[str]) -> dict[str, Any]:
@@ -55,7 +55,31 @@ def configured(
     except ValidationError as error:
         first = error.errors()[0]
         option = ".".join(str(step) for step in first["loc"])
-        raise UsageError(
-            f"{name} cannot take {option} = {first['input']!r}: {first['msg']}",
-            hint=f"its options are {', '.join(kind.Config.model_fields)}",
-        ) from error
+        problem = (
+            f"{name} has no option {option!r}"
+            if first["type"] == "extra_forbidden"
+            else f"{name} cannot take {option} = {first['input']!r}: "
+            + first["msg"].replace("Input should be", "it should be")
+        )
+        hint = f"its options are {', '.join(kind.Config.model_fields)}"
+        raise UsageError(problem, hint=hint) from error
+
+
+def describe_options(kind: MemoryKind) -> list[tuple[str, str]]:
+    """List the options of a kind of memory, each with its default and what it is."""
+    rows = []
+    for name, field in kind.Config.model_fields.items():
+        default = "none" if field.default is None else str(field.default)
+        choices = [each for each in _find_choices(field.annotation) if each != default]
+        others = f" (or {', '.join(choices)})" if choices else ""
+        about = "" if field.description is None else f"; {field.description}"
+        rows.append((name, f"{default}{others}{about}"))
+    return rows
+
+
+def _find_choices(annotation: Any) -> list[str]:
+    """The words that a type allows: those of its Literals."""
+    parts = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return [str(each) for each in parts]
+    return [choice for part in parts for choice in _find_choices(part)]

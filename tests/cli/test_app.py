@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from mgl import errors
+from mgl import errors, registry
 from mgl.cli.app import EPILOG, INTERRUPTED, app
 from tests.cli.conftest import Mgl
 from tests.privileges import unprivileged
@@ -171,3 +171,26 @@ def test_an_unexpected_error_is_one_line_and_exit_1(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stderr.startswith("error: unexpected ZeroDivisionError: fault\nhint: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "option"),
+    [
+        (("ask",), "mindgraph", "max_rounds"),
+        (("chat",), "gam", "buffer_tokens"),
+        (("build", "--memory", "hgmem"), "hgmem", "points_per_step"),
+    ],
+)
+def test_help_lists_the_kinds_of_memory_and_the_options_of_one(
+    mgl: Mgl, arguments: tuple[str, ...], kind: str, option: str
+) -> None:
+    lines = mgl(*arguments, "--help").output.splitlines()
+    assert set(registry.names("memory")) <= {line.split()[0] for line in lines if line}
+    options = lines[next(n for n, line in enumerate(lines) if f"Options of {kind} " in line) :]
+    assert len(next(line for line in options if line.startswith(f"  {option} ")).split()) > 2
+
+
+def test_an_option_that_there_is_not_is_said_in_plain_words(mgl: Mgl, book: Path) -> None:
+    refused = mgl("ask", book, "Who?", "--set", "colour=blue")
+    assert refused.exit_code == 2
+    assert "error: mindgraph has no option 'colour'" in refused.stderr

@@ -88,7 +88,7 @@ def test_a_broken_line_is_named_and_turns_are_added_once(
     added = mgl("add", "diary", log, "--preset", "small", *options)
     assert added.exit_code == 0, added.stderr
     assert "line 3" in added.stderr
-    assert added.stdout.startswith("diary: 5 turns\ngraph: 1 nodes, 0 edges from 5 turns")
+    assert added.stdout.startswith("diary: 5 turns\ngraph: 1 node, 0 edges from 5 turns")
     again = mgl("add", "diary", log, *options)
     assert again.stdout.startswith("diary: 5 turns\n")
     assert "run: 0 model calls" in again.stdout
@@ -219,7 +219,7 @@ def test_what_would_be_deleted_is_listed_and_confirmed(
 
     gone = type_in("y\n", *arguments)
     assert gone.exit_code == 0, gone.stderr
-    assert gone.stdout.endswith("deleted: 3 turns, 1 nodes\n")
+    assert gone.stdout.endswith("deleted: 3 turns, 1 node\n")
     after = export(mgl, diary)
     assert list(after["topics"]) == ["t1", "t3"]
     assert after["forgotten"] == ["L1", "L3", "L4"]
@@ -240,7 +240,7 @@ def test_a_frozen_topic_is_kept_from_deletion(mgl: Mgl, diary: str) -> None:
     gone = mgl("forget", diary, "--before", "2023-06-01", "--yes")
     assert gone.exit_code == 0, gone.stderr
     assert "frozen nodes, which are kept: t2" in gone.stdout
-    assert gone.stdout.endswith("deleted: 2 turns, 1 nodes\n")
+    assert gone.stdout.endswith("deleted: 2 turns, 1 node\n")
     assert mgl("forget", diary, "--before", "2023-05-08").exit_code == 0
     assert mgl("edit", diary, "t2", "--unfreeze").exit_code == 0
     assert mgl("forget", diary, "--branch", "t2", "--yes").exit_code == 0
