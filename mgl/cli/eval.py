@@ -264,6 +264,7 @@ def run(
             say(f"note: {name} will judge its own answers (--judge names another)")
         say(f"{len(plan.items)} items, {len(plan.manifest.methods)} methods, in {folder}")
         _say_estimate(plan, places)
+        places.run = folder
         with _resumable(folder):
             done = start_run(plan, folder, execution)
     print_summary(done, folder, as_json)
@@ -292,6 +293,7 @@ def resume(
     ):
         manifest = Manifest.read(folder)
         places.take(manifest.models)
+        places.run = folder
         plan = reopen_plan(manifest, places.open, data)
         retry = context.info_name == "retry"
         done = resume_run(plan, folder, replace(execution, retry=retry))

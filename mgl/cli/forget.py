@@ -83,6 +83,8 @@ def _print_plan(talk: Talk, found: Forgotten) -> None:
             shown = (f"{each} {one_line(names.get(each, ''), 40)}".strip() for each in ids[:SHOWN])
             typer.echo(f"{title}: {', '.join(shown)}")
             _print_more(ids)
+    for folder in found.runs:
+        typer.echo(f"evaluation run that keeps the text in its calls: {folder}")
     if found.calls:
         typer.echo(f"model calls to summarize again: {found.calls}")
 

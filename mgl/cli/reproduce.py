@@ -163,6 +163,7 @@ def _run(arguments: Arguments, path: Path, places: Workplaces, execution: Execut
     from mgl.evaluation.runs.manifest import MANIFEST, Manifest
     from mgl.evaluation.runs.plan import plan_run, reopen_plan
 
+    places.run = path
     execution = replace(execution, open_model=places.open)
     if not (path / MANIFEST).exists():
         start_run(plan_run(arguments, places.open), path, execution)

@@ -101,6 +101,7 @@ class HomeStore(Store):
     add_call = _forward("add_call")
     count_deletions = _forward("count_deletions")
     find_call = _forward("find_call")
+    claim_call = _forward("claim_call")
     token_counts = _forward("token_counts")
     put_token_counts = _forward("put_token_counts")
     vectors = _forward("vectors")

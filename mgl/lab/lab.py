@@ -172,7 +172,8 @@ class Lab:
         plan = self._plan_file(Path(path), memory, conversation, options)
         if retry_failed and not hasattr(plan.kind, "retry_failed"):
             raise UsageError(
-                f"{plan.name} cannot retry failed parts", hint="--memory graph, hgmem or mindgraph can"
+                f"{plan.name} cannot retry failed parts",
+                hint="--memory graph, hgmem or mindgraph can",
             )
         client, log = self._place.open_client()
         opened = plan.open(self._place.tools(client, plan.kind), asked)
@@ -194,7 +195,8 @@ class Lab:
         plan = self._plan_file(Path(path), memory, None, options)
         if not hasattr(plan.kind, "estimate"):
             raise UsageError(
-                f"{plan.name} cannot estimate its cost", hint="--memory graph, hgmem or mindgraph can"
+                f"{plan.name} cannot estimate its cost",
+                hint="--memory graph, hgmem or mindgraph can",
             )
         client, _ = self._place.open_client()
         estimate: Estimate = self._place.run(plan.open(self._place.tools(client)).estimate)

@@ -27,6 +27,7 @@ from mgl.models.files import compute_sha256
 from mgl.observer import Observer
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, YES_NO
 from mgl.store import Store
+from mgl.store.calls import RUN
 
 if TYPE_CHECKING:
     from mgl.llm.base import LLM, Engine
@@ -58,7 +59,8 @@ class OwnModels:
 class Workplace:
     """One chosen model over a home's store, which it does not close.
 
-    With ``recorded`` no model runs: the calls in the store are replayed as that model's.
+    With ``recorded`` no model runs: the calls in the store are replayed as that model's. ``owner``
+    is the evaluation run that calls of no memory belong to.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Workplace:
         recorded: ModelFacts | None = None,
         own: OwnModels | None = None,
     ) -> None:
+        self.owner: str | None = None
         self._own = own or OwnModels()
         self._home = home
         self._store = store
@@ -229,7 +232,10 @@ class Workplace:
     @cached_property
     def _shared(self) -> tuple[Client, CallLog]:
         if self._recorded is None:
-            return self.open_client()
+            client, kept = self.open_client()
+            if self.owner is not None:
+                kept.attach(self.owner)
+            return client, kept
         from mgl.llm.client import Client
         from mgl.llm.engines.recorded import REPLAYING, RecordedCalls
 
@@ -281,13 +287,17 @@ class Workplace:
 
 @dataclass
 class Workplaces:
-    """Opens a workplace for each model of a run, all with the same options but the profile."""
+    """Opens a workplace for each model of a run, all with the same options but the profile.
+
+    ``run`` is its folder: the calls belong to it.
+    """
 
     home: Path
     store: Store
     base: ModelChoice
     observer: Observer
     known: dict[str, ModelFacts] = field(default_factory=dict)
+    run: Path | None = None
 
     @classmethod
     @contextmanager
@@ -344,7 +354,9 @@ class Workplaces:
 
     def open(self, profile: str) -> Workplace:
         """Open the workplace of a model, which starts with its first call."""
-        return Workplace(self.home, self.store, self.choice(profile), self.observer)
+        place = Workplace(self.home, self.store, self.choice(profile), self.observer)
+        place.owner = None if self.run is None else f"{RUN}{self.run.absolute()}"
+        return place
 
     def open_recorded(self, models: Mapping[str, ModelFacts]) -> Callable[[str], Workplace]:
         """Return a function that opens workplaces which replay these models from the store."""

@@ -45,7 +45,8 @@ class Forgotten:
     """What a deletion takes: ``turns`` (their ids), and the nodes (their ids) that go with them.
 
     ``stale`` nodes keep other sources and get another description, which takes ``calls`` model
-    calls. ``spared`` nodes are frozen: they were meant and are kept.
+    calls. ``spared`` nodes are frozen: they were meant and are kept. ``runs`` are the folders of
+    the evaluation runs whose calls keep the text.
     """
 
     turns: tuple[str, ...] = ()
@@ -53,6 +54,7 @@ class Forgotten:
     stale: tuple[str, ...] = ()
     spared: tuple[str, ...] = ()
     calls: int = 0
+    runs: tuple[str, ...] = ()
 
 
 class Redactor(Protocol[EditT, SeenT]):

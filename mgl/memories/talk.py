@@ -243,6 +243,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             _in_order(self._stale(after)),
             _in_order(spared),
             self._count_renewals(after),
+            tuple(self._tools.store.find_runs(self._source.id, gone)),
         )
 
     def _delete(self, what: Redaction) -> None:

@@ -35,6 +35,10 @@ COLUMNS: Final = (
 )
 
 
+RUN: Final = "run "
+"""How the owner of calls begins that is an evaluation run; its folder follows."""
+
+
 class Calls(Protocol):
     """Where calls are kept; ``mgl.store.Store`` is one."""
 
@@ -42,13 +46,19 @@ class Calls(Protocol):
 
     def find_call(self, key: str) -> CallRecord | None: ...
 
+    def claim_call(self, key: str, owner: str) -> None: ...
+
     def add_call(
         self, call: CallRecord, memory_id: str | None, *, since: int | None = None
     ) -> None: ...
 
 
 class StoreCallLog:
-    """A ``mgl.llm.calls.CallLog`` over the store; ``memory_id`` owns what is recorded."""
+    """A ``mgl.llm.calls.CallLog`` over the store; ``memory_id`` owns what is recorded.
+
+    An evaluation run may be the owner (``RUN``). What it replays becomes its own, too, so that a
+    deletion from a memory leaves it: the run says what was measured, and has to replay.
+    """
 
     def __init__(self, store: Calls, memory_id: str | None = None) -> None:
         self._store = store
@@ -62,7 +72,10 @@ class StoreCallLog:
 
     def replay(self, key: str) -> CallRecord | None:
         """The first record under this key that has a completion."""
-        return self._store.find_call(key)
+        found = self._store.find_call(key)
+        if found is not None and self._memory_id is not None and self._memory_id.startswith(RUN):
+            self._store.claim_call(key, self._memory_id)
+        return found
 
     def record(self, call: CallRecord) -> None:
         self._store.add_call(call, self._memory_id, since=self._since)
@@ -89,12 +102,30 @@ def insert_call(
             "SELECT max(number) FROM turns WHERE document_id = ?", (document_id,)
         ).fetchone()
         turns = encode_turns(()) if last is None else f"[[0,{last}]]"
-    if lineage is not None and deleted_since(connection, lineage.document_id, lineage.since, turns):
+    is_run = memory_id is not None and memory_id.startswith(RUN)
+    if (
+        lineage is not None
+        and not is_run
+        and deleted_since(connection, lineage.document_id, lineage.since, turns)
+    ):
         call = _without_words(call)
     connection.execute(
         f"""INSERT INTO llm_calls ({COLUMNS}, document_id, turns)
         VALUES ({rows.placeholders(COLUMNS)}, ?, ?)""",
         (*call_row(call, memory_id), document_id, turns),
+    )
+
+
+def claim_call(connection: sqlite3.Connection, key: str, owner: str) -> None:
+    """Give a run a copy of a call that shows a conversation, unless it has one; it took no time."""
+    taken = COLUMNS.replace("memory_id", "?").replace("seconds", "0")
+    connection.execute(
+        f"""INSERT INTO llm_calls ({COLUMNS}, document_id, turns)
+        SELECT {taken}, document_id, turns FROM llm_calls
+        WHERE key = ? AND finish_reason IS NOT NULL AND document_id IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM llm_calls WHERE key = ? AND memory_id = ?)
+        ORDER BY number LIMIT 1""",
+        (owner, key, key, owner),
     )
 
 

@@ -28,6 +28,7 @@ from mgl.store import calls, deletion, lineage, rows, turns
 from mgl.store.caches import Caches
 from mgl.store.calls import StoreCallLog
 from mgl.store.deletion import Fate, Redaction, Rewrite
+from mgl.store.lineage import meets
 from mgl.store.pace import Pace, pace
 from mgl.store.records import EditRecord, MemoryRecord
 from mgl.types import CONVERSATION, Conversation, Document, Turn
@@ -336,6 +337,21 @@ class Store(Caches):
         """Append one model call (``mgl.store.calls.insert_call``)."""
         with self._write() as connection:
             calls.insert_call(connection, call, memory_id, since)
+
+    def claim_call(self, key: str, owner: str) -> None:
+        """Give a run a call that it replays (``mgl.store.calls.claim_call``)."""
+        with self._write() as connection:
+            calls.claim_call(connection, key, owner)
+
+    def find_runs(self, document_id: str, turns: Collection[int]) -> list[str]:
+        """The folders of the evaluation runs whose calls show one of these turns."""
+        with self._read() as connection:
+            found = connection.execute(
+                "SELECT memory_id, turns FROM llm_calls WHERE document_id = ? AND memory_id LIKE ?",
+                (document_id, f"{calls.RUN}%"),
+            ).fetchall()
+        owners = {owner for owner, shown in found if meets(shown, frozenset(turns))}
+        return sorted(owner.removeprefix(calls.RUN) for owner in owners)
 
     def find_call(self, key: str) -> CallRecord | None:
         """The first call under this key that has a completion."""

@@ -273,11 +273,13 @@ def _write_log(
 def _empty_calls(connection: sqlite3.Connection, gone: Gone) -> tuple[dict[str, str], set[str]]:
     """Empty the calls that showed a deleted turn, or have a word of it, as a question may.
 
+    Calls of an evaluation run are the run's, and stay.
     Returns their new keys by the old, and the texts of their replies, which may be embedded.
     """
     found = connection.execute(
-        "SELECT number, turns, request, reply, error FROM llm_calls WHERE document_id = ?",
-        (gone.document_id,),
+        """SELECT number, turns, request, reply, error FROM llm_calls
+        WHERE document_id = ? AND (memory_id IS NULL OR memory_id NOT LIKE ?)""",
+        (gone.document_id, f"{calls.RUN}%"),
     ).fetchall()
     hit = [
         number

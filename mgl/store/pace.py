@@ -35,7 +35,7 @@ def pace(connection: sqlite3.Connection, model_id: str, stage: str) -> Pace | No
                     ORDER BY number
                 )) * 86400, seconds)
             ) AS added
-            FROM llm_calls WHERE model_id = ? AND stage = ?
+            FROM llm_calls WHERE model_id = ? AND stage = ? AND seconds > 0
         )""",
         (model_id, stage),
     ).fetchone()

@@ -15,6 +15,7 @@ from mgl.errors import StoreConflict, StoreError
 from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage
 from mgl.llm.calls import CallRecord, Lineage, call_key
 from mgl.store import EditRecord, MemoryRecord, Store
+from mgl.store.calls import RUN
 from mgl.store.deletion import MASK, Gone, Redaction, Rewritten, mask_text
 from mgl.store.lineage import decode_turns, encode_turns, meets
 from mgl.types import Answer, Conversation, Turn
@@ -124,6 +125,25 @@ def test_calls_that_showed_it_or_have_a_word_of_it_are_emptied(filled: Store) ->
     assert first.request.messages == (Message("user", ""),)
     assert (failed.completion, failed.error, failed.outcome) == (None, "", "refused")
     assert not holds(filled.path, "painted")
+
+
+def test_calls_that_an_evaluation_run_made_or_replayed_are_its_own(filled: Store) -> None:
+    run = filled.call_log(f"{RUN}/runs/one")
+    theirs, ours = call("Ann painted.", shows=[1]), call("What was painted?", shows=[1])
+    filled.add_call(theirs, "one")
+    assert run.replay(theirs.key) == theirs
+    run.record(ours)
+    filled.delete(TALK.id, ONLY_TWO, keep)
+    assert filled.find_runs(TALK.id, {1}) == ["/runs/one"]
+    assert filled.find_runs(TALK.id, {0}) == []
+    (emptied,) = filled.calls("one")
+    assert emptied.request.messages == (Message("user", ""),)
+    for record in (theirs, ours):
+        found = run.replay(record.key)
+        assert found is not None
+        assert found.completion == record.completion
+    assert run.replay(theirs.key) is not None
+    assert len(filled.calls(f"{RUN}/runs/one")) == 2
 
 
 def test_calls_about_another_text_stay_whatever_they_say(filled: Store) -> None:
