@@ -390,6 +390,7 @@ def _retrieve(arguments: Arguments, places: Workplaces, observer: Observer) -> d
     from mgl.evaluation.runs.retrieving import RETRIEVING, retrieve_evidence
     from mgl.lab.workplace import Workplace
     from mgl.memories.options import read_settings
+    from mgl.observer import SILENT
 
     benchmark = registry.load("benchmark", arguments.benchmark)
     if arguments.data is None:
@@ -405,7 +406,7 @@ def _retrieve(arguments: Arguments, places: Workplaces, observer: Observer) -> d
                 methods,
                 items,
                 dataset,
-                lambda llm, kind, store: place.tools(llm, kind, store, observer),
+                lambda llm, kind, store: place.tools(llm, kind, store, SILENT),
                 observer,
             )
         )
