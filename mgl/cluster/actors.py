@@ -28,10 +28,7 @@ from mgl.evaluation.records import BuildRecord, Record, VerdictRecord
 from mgl.evaluation.runs.units import (
     Ask,
     Build,
-    answer_item,
-    build_memory,
-    compare_answers,
-    judge_answer,
+    LocalExecutor,
     remove_store,
 )
 from mgl.lab.model import ModelChoice
@@ -134,7 +131,7 @@ class Worker:
         path = self._new_path()
         observer = _Messenger(self._home, name)
         try:
-            record = self._run(lambda place: build_memory(place, work, path, observer))
+            record = self._run(lambda place: LocalExecutor(place).build(work, path, observer))
             return record, path.read_bytes()
         finally:
             remove_store(path)
@@ -146,17 +143,17 @@ class Worker:
             if base is not None:
                 shared.write_bytes(base)
                 work = replace(work, base=shared)
-            record = self._run(lambda place: answer_item(place, work, path))
+            record = self._run(lambda place: LocalExecutor(place).answer(work, path))
             return record, path.read_bytes() if keep else None
         finally:
             remove_store(path)
             remove_store(shared)
 
     def judge(self, record: Record, seat: Seat) -> VerdictRecord:
-        return self._run(lambda place: judge_answer(place, record, seat))
+        return self._run(lambda place: LocalExecutor(place).judge(record, seat))
 
     def compare(self, first: Record, second: Record) -> VerdictRecord:
-        return self._run(lambda place: compare_answers(place, first, second))
+        return self._run(lambda place: LocalExecutor(place).compare(first, second))
 
     def _run(self, make: Callable[[Workplace], Coroutine[Any, Any, ResultT]]) -> ResultT:
         with self._lock:

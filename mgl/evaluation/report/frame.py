@@ -33,7 +33,6 @@ from mgl.evaluation.scorers.registry import AGGREGATES, SCORERS, Scored, score_a
 from mgl.evaluation.statistics import (
     Interval,
     Paired,
-    are_clusters,
     compare_pairs,
     mean_interval,
     resample_interval,
@@ -122,10 +121,6 @@ class Figure:
     least: float | None = None
     most: float | None = None
     spread: float | None = None
-
-    @property
-    def has_width(self) -> bool:
-        return self.interval.low < self.interval.high
 
 
 class Frame:
@@ -231,10 +226,6 @@ class Frame:
                     sorted(values, key=int) if all(v.isdecimal() for v in values) else values
                 )
         return found
-
-    @property
-    def are_sources_clusters(self) -> bool:
-        return are_clusters(self.sources)
 
     def _list_rows(self, series: Series) -> Iterator[tuple[Any, ...]]:
         for metric in self.metrics.values():

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from statistics import fmean
+from typing import Final
 
 from mgl.evaluation.judges.judging import TEMPERATURE
 from mgl.evaluation.judges.panel import Seat
@@ -24,20 +26,23 @@ from mgl.evaluation.judges.reliability import (
     position_bias,
     repeat_agreement,
 )
-from mgl.evaluation.records import PEOPLE, PairRecord, Record
+from mgl.evaluation.records import PEOPLE, Record
 from mgl.evaluation.report.data import NONE, Cell, Table, interval_cell, number
 from mgl.evaluation.report.frame import Frame
-from mgl.evaluation.report.runs import Group, StoredRun
+from mgl.evaluation.report.runs import Group
 from mgl.evaluation.scorers.registry import SCORERS
 from mgl.evaluation.statistics import Interval, bootstrap_interval, wilson_interval
 
 __all__ = ["judge_table", "list_doubts"]
 
-_NEAR = 0.05  # of 1, within which graded verdicts (of 100) count as the same
-_ENOUGH = 10  # verdicts that are all the same, from which on that is remarked
+_NEAR: Final = 0.05  # of 1, within which graded verdicts (of 100) count as the same
+_ENOUGH: Final = 10  # verdicts that are all the same, from which on that is remarked
+
+Row = tuple[Cell, ...]
+Scores = list[float | None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Judge:
     """One judge: the seat of its verdicts, those of the repeats, and what it judged: the answers of
     the runs, and those that people have judged."""
@@ -54,6 +59,16 @@ class _Judge:
     @property
     def named(self) -> str:
         return f"{self.seat.judge} by {self.seat.model}"
+
+    @cached_property
+    def said(self) -> Scores:
+        return [self.score(record) for record in self.judged]
+
+    @cached_property
+    def beside_people(self) -> tuple[Scores, Scores]:
+        """Its verdicts and people's on the same answers."""
+        said = [self.score(record) for record in self.labelled]
+        return said, [record.scores[PEOPLE] for record in self.labelled]
 
     def score(self, record: Record) -> float | None:
         return record.verdicts[self.seat.key].score
@@ -91,7 +106,7 @@ def list_doubts(group: Group) -> Iterator[str]:
     """List reasons to distrust a judge's scores: nothing shows that it agrees with people, or,
     without labels, it says the same of everything."""
     for judge in _judges(group):
-        found = agreement(*_beside_people(judge))
+        found = agreement(*judge.beside_people)
         if found is not None and found.kappa is not None:
             if found.kappa.low <= 0:
                 yield (
@@ -109,56 +124,47 @@ def list_doubts(group: Group) -> Iterator[str]:
 
 
 def _judges(group: Group) -> list[_Judge]:
-    """The judges of all runs, in order."""
+    """The judges of all runs, in order. An answer that several runs had labelled counts once."""
     records = [each for series in group.series for each in series.records]
+    labelled = {
+        (run.manifest.labels_sha256, record.item["id"]): record
+        for run in group.runs
+        for record in run.labelled
+    }
     seats = {seat.key: seat for run in group.runs for seat in run.manifest.panel}
     return [
         _Judge(
             seat,
             tuple(one for one in seats.values() if one.who == seat.who and one.repeat),
             [record for record in records if seat.key in record.verdicts],
-            _labelled_records(group, seat),
+            [record for record in labelled.values() if seat.key in record.verdicts],
         )
         for seat in seats.values()
         if not seat.repeat
     ]
 
 
-def _labelled_records(group: Group, seat: Seat) -> list[Record]:
-    """What people and the judge have both judged; an answer in several runs counts once."""
-    return list(
-        {
-            (run.manifest.labels_sha256, record.item["id"]): record
-            for run in group.runs
-            for record in run.labelled
-            if seat.key in record.verdicts
-        }.values()
-    )
-
-
-def _of_judge(judge: _Judge, by_rule: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
-    said = [judge.score(record) for record in judge.judged]
-    yield _read("readable replies, %", judge.who, said)
+def _of_judge(judge: _Judge, by_rule: Sequence[str]) -> Iterator[Row]:
+    higher = "the judge is higher"
+    yield _read("readable replies, %", judge.who, judge.said)
     yield from _with_itself(judge)
     for name in by_rule:
         ruled = [record.value(name) for record in judge.judged]
-        if (found := agreement(said, ruled)) is not None:
-            beside = _beside(found, "the judge is higher")
-            yield _row(f"agreement with {name}, %", judge.who, found.share, beside)
-    yield from _with_people(judge)
-    yield from _length(
-        judge.who,
-        "verdict for twice the length, points",
-        "same questions",
-        length_bias(
-            [record.answer for record in judge.judged],
-            said,
-            [record.item["id"] for record in judge.judged],
-        ),
-    )
+        yield from _agree(f"agreement with {name}, %", judge.who, judge.said, ruled, higher)
+    said, people = judge.beside_people
+    if said:
+        yield _read("readable replies on labelled answers, %", judge.who, said)
+    yield from _agree("agreement with people, %", judge.who, said, people, higher)
+    what, among = "verdict for twice the length, by label, points", "answers with the same label"
+    answers = [record.answer for record in judge.labelled]
+    yield from _length(judge.who, what, among, length_bias(answers, said, people))
+    answers = [record.answer for record in judge.judged]
+    items = [record.item["id"] for record in judge.judged]
+    what = "verdict for twice the length, points"
+    yield from _length(judge.who, what, "same questions", length_bias(answers, judge.said, items))
 
 
-def _with_itself(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
+def _with_itself(judge: _Judge) -> Iterator[Row]:
     """Repeats: with each other, and with the verdict that counts."""
     records = [
         record
@@ -182,72 +188,34 @@ def _with_itself(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
         yield _row(what, judge.who, bootstrap_interval(kept), "averaged over answers")
 
 
-def _with_people(judge: _Judge) -> Iterator[tuple[Cell, ...]]:
-    said, people = _beside_people(judge)
-    if said:
-        yield _read("readable replies on labelled answers, %", judge.who, said)
-    found = agreement(said, people)
-    if found is not None:
-        beside = _beside(found, "the judge is higher")
-        yield _row("agreement with people, %", judge.who, found.share, beside)
-    yield from _length(
-        judge.who,
-        "verdict for twice the length, by label, points",
-        "answers with the same label",
-        length_bias([record.answer for record in judge.labelled], said, people),
-    )
-
-
-def _beside_people(judge: _Judge) -> tuple[list[float | None], list[float | None]]:
-    """The verdicts of a judge and of people on the same answers."""
-    said = [judge.score(record) for record in judge.labelled]
-    return said, [record.scores[PEOPLE] for record in judge.labelled]
-
-
-def _of_preferences(group: Group) -> Iterator[tuple[Cell, ...]]:
+def _of_preferences(group: Group) -> Iterator[Row]:
     """What position and length do to the preferences of each judging model."""
-    models = dict.fromkeys(pair.model for run in group.runs for pair in run.pairs)
-    for model in models:
+    for model in dict.fromkeys(pair.model for run in group.runs for pair in run.pairs):
         own = [(run, pair) for run in group.runs for pair in run.pairs if pair.model == model]
         forth = [pair.forth.score for _, pair in own]
         back = [pair.back.score for _, pair in own]
         yield _read("readable preferences, %", model, [*forth, *back])
         found = position_bias(forth, back)
         if found is not None:
-            same = "pairs with both readable"
-            yield _row("the same preference in both orders, %", model, found.consistent, same)
-        if found is not None and found.first is not None:
-            fair = "50 would be fair; 'neither' is left out"
-            yield _row("preferences for the first answer, %", model, found.first, fair)
-        yield from _length(
-            model,
-            "preference for twice the length, points",
-            "same questions, both orders",
-            _by_length(own),
-        )
+            same = "the same preference in both orders, %"
+            yield _row(same, model, found.consistent, "pairs with both readable")
+            if found.first is not None:
+                fair = "50 would be fair; 'neither' is left out"
+                yield _row("preferences for the first answer, %", model, found.first, fair)
+        said = {(run.name, *record.key): record.answer for run, _ in own for record in run.records}
+        answers: list[str] = []
+        scores: list[float] = []
+        for run, pair in own:
+            if pair.forth.score is not None and pair.back.score is not None:
+                preferred = (pair.forth.score + 1 - pair.back.score) / 2
+                answers += (said[run.name, one, pair.item, 0] for one in (pair.one, pair.other))
+                scores += (preferred, 1 - preferred)
+        bias = length_bias(answers, scores, [place // 2 for place in range(len(answers))])
+        what = "preference for twice the length, points"
+        yield from _length(model, what, "same questions, both orders", bias)
 
 
-def _by_length(own: Sequence[tuple[StoredRun, PairRecord]]) -> LengthBias | None:
-    """Length bias over both answers of each pair, by how far each was preferred in both orders."""
-    answers, scores, places = [], [], []
-    said = {
-        (run.name, record.method, record.item["id"]): record.answer
-        for run, _ in own
-        for record in run.records
-        if not record.repeat
-    }
-    for place, (run, pair) in enumerate(own):
-        forth, back = pair.forth.score, pair.back.score
-        if forth is None or back is None:
-            continue
-        preferred = (forth + 1 - back) / 2
-        answers += [said[run.name, label, pair.item] for label in (pair.one, pair.other)]
-        scores += [preferred, 1 - preferred]
-        places += [place, place]
-    return length_bias(answers, scores, places)
-
-
-def _compare_judges(one: _Judge, other: _Judge) -> Iterator[tuple[Cell, ...]]:
+def _compare_judges(one: _Judge, other: _Judge) -> Iterator[Row]:
     """Agreement of two judges, unless they grade by different criteria."""
     shared = [
         record
@@ -258,21 +226,23 @@ def _compare_judges(one: _Judge, other: _Judge) -> Iterator[tuple[Cell, ...]]:
     said = [one.score(record) for record in shared]
     others = [other.score(record) for record in shared]
     graded = not {*said, *others} <= {0.0, 1.0, None}
-    if graded and one.seat.judge != other.seat.judge:
+    if not graded or one.seat.judge == other.seat.judge:
+        what, higher = f"agreement with {other.who}, %", f"{one.who} is higher"
+        yield from _agree(what, one.who, said, others, higher, near=_NEAR if graded else 0.0)
+
+
+def _agree(
+    what: str, who: str, said: Scores, others: Scores, higher: str, *, near: float = 0.0
+) -> Iterator[Row]:
+    found = agreement(said, others, tolerance=near)
+    if found is None:
         return
-    found = agreement(said, others, tolerance=_NEAR if graded else 0.0)
-    if found is not None:
-        beside = _beside(found, f"{one.who} is higher")
-        if graded:
-            beside += f"; within {number(_NEAR)} points"
-        yield _row(f"agreement with {other.who}, %", one.who, found.share, beside)
-
-
-def _beside(found: Agreement, higher: str) -> str:
-    text = _kappa(found)
+    beside = _kappa(found)
     if found.one_higher is not None:
-        text += f"; where they differ, {higher} in {found.one_higher:.0%}"
-    return text
+        beside += f"; where they differ, {higher} in {found.one_higher:.0%}"
+    if near:
+        beside += f"; within {number(near)} points"
+    yield _row(what, who, found.share, beside)
 
 
 def _kappa(found: Agreement) -> str:
@@ -282,25 +252,18 @@ def _kappa(found: Agreement) -> str:
     return f"kappa {kappa.mean:.2f} [{kappa.low:.2f}, {kappa.high:.2f}]"
 
 
-def _length(
-    who: str, what: str, among: str, found: LengthBias | None
-) -> Iterator[tuple[Cell, ...]]:
-    if found is None:
-        return
-    slope = found.slope
-    none = slope.low <= 0 <= slope.high
-    told = "the interval holds 0: no bias shown" if none else "0 would be fair"
-    yield _row(what, who, slope, f"{among}; {told}", signed=True)
+def _length(who: str, what: str, among: str, found: LengthBias | None) -> Iterator[Row]:
+    if found is not None:
+        none = found.slope.low <= 0 <= found.slope.high
+        told = "the interval holds 0: no bias shown" if none else "0 would be fair"
+        yield _row(what, who, found.slope, f"{among}; {told}", signed=True)
 
 
-def _read(what: str, judge: str, said: Sequence[float | None]) -> tuple[Cell, ...]:
+def _read(what: str, who: str, said: Sequence[float | None]) -> Row:
     unread = said.count(None)
-    read = wilson_interval(len(said) - unread, len(said))
-    return _row(what, judge, read, f"{unread} unreadable")
+    return _row(what, who, wilson_interval(len(said) - unread, len(said)), f"{unread} unreadable")
 
 
-def _row(
-    what: str, judge: str, found: Interval, beside: str, *, signed: bool = False
-) -> tuple[Cell, ...]:
-    cell = interval_cell(found, signed=signed, kind="agreement", quantity=what, method=judge)
-    return Cell(judge), Cell(what), cell, Cell(beside)
+def _row(what: str, who: str, found: Interval, beside: str, *, signed: bool = False) -> Row:
+    cell = interval_cell(found, signed=signed, kind="agreement", quantity=what, method=who)
+    return Cell(who), Cell(what), cell, Cell(beside)

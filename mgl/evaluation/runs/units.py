@@ -1,6 +1,6 @@
 """One unit of a run's work: build a memory that items share, answer an item, or judge an answer.
 
-    >>> record = await answer_item(place, work, path)       # doctest: +SKIP
+    >>> record = await LocalExecutor(place).answer(work, path)       # doctest: +SKIP
 
 A unit is a value (``Build``, ``Ask``); besides it takes a model's workplace and a path for a store
 of its own. So its result does not depend on what else is done, or was done before, and an
@@ -64,16 +64,13 @@ __all__ = [
     "Ask",
     "Build",
     "Executor",
+    "LocalExecutor",
     "OpenExecutor",
     "OpenModel",
     "Workplace",
-    "answer_item",
-    "build_memory",
-    "compare_answers",
     "execute_here",
     "flush",
     "grade",
-    "judge_answer",
     "list_retrieved",
     "missing_seats",
     "remove_store",
@@ -136,7 +133,7 @@ class Ask:
 
 
 class Executor(Protocol):
-    """Works on units as the functions below do, and raises what they raise.
+    """Works on units as ``LocalExecutor`` does, and raises what it raises.
 
     ``path`` is where the store of a build lies afterwards, and where that of an answer may lie.
     """
@@ -154,118 +151,100 @@ OpenExecutor = Callable[[Workplace], AbstractContextManager[Executor]]
 """Opens an executor that works with the workplace's model."""
 
 
-@contextmanager
-def execute_here(place: Workplace) -> Iterator[Executor]:
-    """Open an executor in this process."""
-    yield _Here(place)
+class LocalExecutor:
+    """Works on units with the model of a workplace, in this process."""
 
-
-class _Here:
     def __init__(self, place: Workplace) -> None:
         self._place = place
 
     async def build(self, work: Build, path: Path, observer: Observer) -> BuildRecord:
-        return await build_memory(self._place, work, path, observer)
+        """Build a memory in a new store, which appears at ``path`` only once it is complete.
+
+        A failure of the model's replies is recorded; what would fail everything else as well is
+        raised: no engine, one that refuses everything, a full disk, an option that cannot work.
+        """
+        llm, began = self._place.client(), time.monotonic()
+        label, name = work.method.label, work.name
+        remove_store(path)
+        unfinished = path.with_suffix(".begun")
+        remove_store(unfinished)
+        with Store.open(unfinished) as store:
+            try:
+                memory = _open_memory(self._place, llm, work, _as_read(work), store, observer)
+                await memory.build()
+                if isinstance(work.source, Conversation):
+                    await flush(memory)
+            except (EngineUnavailable, EngineUnusable):
+                raise
+            except (EngineError, InputError) as error:
+                record = BuildRecord(label, name, reason=_describe(error))
+            else:
+                usage, facts = _spent(llm.usage()), _describe_memory(memory, store)
+                if isinstance(work.source, Conversation):
+                    facts["sessions"] = len({turn.session for turn in work.source.turns})
+                record = BuildRecord(label, name, usage=usage, memory=facts)
+        unfinished.replace(path)
+        return replace(record, took=_time(llm, began))
 
     async def answer(self, work: Ask, path: Path) -> Record:
-        return await answer_item(self._place, work, path)
+        """Answer an item, not graded yet, over a copy of its base, in a new store at ``path``;
+        errors as for a build."""
+        llm, began = self._place.client(), time.monotonic()
+        llm.shift_seeds(REPEAT_SEED * work.repeat)
+        label, item, read = work.method.label, item_to_json(work.item), _as_read(work)
+        remove_store(path)
+        if work.base is not None:
+            shutil.copyfile(work.base, path)
+        with Store.open(path) as store:
+            try:
+                memory = _open_memory(self._place, llm, work, read, store, SILENT)
+                reply = await memory.answer(work.item.question)
+            except (EngineUnavailable, EngineUnusable):
+                raise
+            except (EngineError, InputError) as error:
+                record = Record(label, item, work.repeat, _describe(error))
+            else:
+                retrieved = list_retrieved(reply, work.source, read)
+                facts = _describe_memory(memory, store, reply)
+                facts |= {"read_all": True} if _has_read_all(work.source, retrieved) else {}
+                record = Record(
+                    method=label,
+                    item=item,
+                    repeat=work.repeat,
+                    answer=reply.text,
+                    confidence=reply.confidence,
+                    citations=_list_citations(reply, read),
+                    usage=_spent(llm.usage()),
+                    memory=facts,
+                    retrieved=retrieved,
+                    trace=reply.trace,
+                )
+        return replace(record, took=_time(llm, began))
 
     async def judge(self, record: Record, seat: Seat) -> VerdictRecord:
-        return await judge_answer(self._place, record, seat)
+        """Ask a judge for its verdict, which has a reason, and no score, if the model gave none.
+
+        EngineUnavailable or EngineUnusable if there is no model to ask.
+        """
+        llm, began = self._place.client(), time.monotonic()
+        judge, item = JUDGES[seat.judge], item_from_json(record.item)
+        verdict = await _record_verdict(
+            judge.judge(llm, item, Answered.of(record), sampling=seat.sampling), llm
+        )
+        return replace(verdict, took=_time(llm, began))
 
     async def compare(self, first: Record, second: Record) -> VerdictRecord:
-        return await compare_answers(self._place, first, second)
+        """Ask which of two answers to one item is better; errors as ``judge``."""
+        llm, began = self._place.client(), time.monotonic()
+        item = item_from_json(first.item)
+        verdict = await _record_verdict(prefer(llm, item, first.answer, second.answer), llm)
+        return replace(verdict, took=_time(llm, began))
 
 
-async def build_memory(
-    place: Workplace, work: Build, path: Path, observer: Observer
-) -> BuildRecord:
-    """Build a memory in a new store, which appears at ``path`` only once it is complete.
-
-    A failure of the model's replies is recorded; what would fail everything else as well is raised:
-    no engine, one that refuses everything, a full disk, an option that cannot work.
-    """
-    llm, began = place.client(), time.monotonic()
-    label, name = work.method.label, work.name
-    remove_store(path)
-    unfinished = path.with_suffix(".begun")
-    remove_store(unfinished)
-    with Store.open(unfinished) as store:
-        try:
-            memory = _open_memory(place, llm, work, _as_read(work), store, observer)
-            await memory.build()
-            if isinstance(work.source, Conversation):
-                await flush(memory)
-        except (EngineUnavailable, EngineUnusable):
-            raise
-        except (EngineError, InputError) as error:
-            record = BuildRecord(label, name, reason=_describe(error))
-        else:
-            usage, facts = _spent(llm.usage()), _describe_memory(memory, store)
-            if isinstance(work.source, Conversation):
-                facts["sessions"] = len({turn.session for turn in work.source.turns})
-            record = BuildRecord(label, name, usage=usage, memory=facts)
-    unfinished.replace(path)
-    return replace(record, took=_time(llm, began))
-
-
-async def answer_item(place: Workplace, work: Ask, path: Path) -> Record:
-    """Answer an item over a copy of its base, in a new store at ``path``; errors as for a build.
-
-    The record is not graded yet.
-    """
-    llm, began = place.client(), time.monotonic()
-    llm.shift_seeds(REPEAT_SEED * work.repeat)
-    label, item, read = work.method.label, item_to_json(work.item), _as_read(work)
-    remove_store(path)
-    if work.base is not None:
-        shutil.copyfile(work.base, path)
-    with Store.open(path) as store:
-        try:
-            memory = _open_memory(place, llm, work, read, store, SILENT)
-            reply = await memory.answer(work.item.question)
-        except (EngineUnavailable, EngineUnusable):
-            raise
-        except (EngineError, InputError) as error:
-            record = Record(label, item, work.repeat, _describe(error))
-        else:
-            retrieved = list_retrieved(reply, work.source, read)
-            facts = _describe_memory(memory, store, reply)
-            facts |= {"read_all": True} if _has_read_all(work.source, retrieved) else {}
-            record = Record(
-                method=label,
-                item=item,
-                repeat=work.repeat,
-                answer=reply.text,
-                confidence=reply.confidence,
-                citations=_list_citations(reply, read),
-                usage=_spent(llm.usage()),
-                memory=facts,
-                retrieved=retrieved,
-                trace=reply.trace,
-            )
-    return replace(record, took=_time(llm, began))
-
-
-async def judge_answer(place: Workplace, record: Record, seat: Seat) -> VerdictRecord:
-    """Ask a judge for its verdict; without a score, but with the reason, if the model gave none.
-
-    EngineUnavailable or EngineUnusable if there is no model to ask.
-    """
-    llm, began = place.client(), time.monotonic()
-    judge, item = JUDGES[seat.judge], item_from_json(record.item)
-    verdict = await _record_verdict(
-        judge.judge(llm, item, Answered.of(record), sampling=seat.sampling), llm
-    )
-    return replace(verdict, took=_time(llm, began))
-
-
-async def compare_answers(place: Workplace, first: Record, second: Record) -> VerdictRecord:
-    """Ask which of two answers to one item is better; errors as ``judge_answer``."""
-    llm, began = place.client(), time.monotonic()
-    item = item_from_json(first.item)
-    verdict = await _record_verdict(prefer(llm, item, first.answer, second.answer), llm)
-    return replace(verdict, took=_time(llm, began))
+@contextmanager
+def execute_here(place: Workplace) -> Iterator[Executor]:
+    """Open an executor in this process."""
+    yield LocalExecutor(place)
 
 
 async def _record_verdict(asking: Awaitable[VerdictRecord], llm: Client) -> VerdictRecord:
