@@ -54,7 +54,7 @@ class ChainOfAgentsConfig(BaselineConfig):
 
 
 class ChainOfAgents(Baseline):
-    """Reads everything for every question, a chunk at a time."""
+    """Passes notes from chunk to chunk, through everything, for every question."""
 
     kind = "chain-of-agents"
     reads = "either"

@@ -26,7 +26,7 @@ class PassagesConfig(BaseModel):
 
 
 class Passages(Baseline):
-    """Reads the k best passages for a question, and cites nothing: it has no nodes."""
+    """Reads the k best passages for a question, and cites nothing."""
 
     kind = "passages"
     Config = PassagesConfig

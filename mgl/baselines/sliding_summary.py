@@ -52,7 +52,7 @@ class SlidingSummaryConfig(BaselineConfig):
 
 
 class SlidingSummary(Baseline):
-    """Answers from a summary of everything."""
+    """Answers from one summary that is rewritten chunk by chunk."""
 
     kind = "sliding-summary"
     reads = "either"

@@ -47,7 +47,7 @@ LABEL_CHARACTERS = 40
 
 
 class Gam(TalkMemory[GamConfig, Edit, State]):
-    """The memory of one conversation.
+    """Groups the events of a conversation into linked topics.
 
     ``filters`` find what must not be remembered: it is masked, for good, before a model is shown
     the turn.

@@ -32,7 +32,7 @@ __all__ = ["DocumentGraph", "find_graph_before"]
 
 
 class DocumentGraph(SourceMemory[GraphConfig]):
-    """The graph of one document."""
+    """Reads a document into a graph of entities and relationships, which hgmem reads."""
 
     kind = "graph"
     Config = GraphConfig

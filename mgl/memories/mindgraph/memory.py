@@ -42,7 +42,10 @@ LABEL_CHARACTERS = 40
 
 
 class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
-    """A concept graph of one document. Its chunks fill half of the model's context at most."""
+    """Reads a document chunk by chunk into a graph of concepts, each with its source.
+
+    A chunk fills half of the model's context at most.
+    """
 
     kind = "mindgraph"
     question_aware = True

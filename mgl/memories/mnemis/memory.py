@@ -71,7 +71,7 @@ HOLDS = "holds"
 
 
 class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
-    """The memory of one source.
+    """Searches by similarity and selects down a hierarchy of categories.
 
     Options of reading are no part of its id: one build serves all routes. The embedder is, where
     the model is shown the candidates that it proposes.
