@@ -32,8 +32,9 @@ __all__ = ["HgMem"]
 class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
     """Retrieves over several steps and keeps what a question needs as a hypergraph.
 
-    Without a question it is the document's graph, under the graph's ``id``. One that is opened again by its ``identity`` uses the graph that it was begun with.
-    ``graph`` is that of this document and configuration, where it is open already.
+    Without a question it is the document's graph, under the graph's ``id``. One that is opened
+    again by its ``identity`` uses the graph that it was begun with. ``graph`` is that of this
+    document and configuration, where it is open already.
     """
 
     kind = "hgmem"

@@ -5,9 +5,9 @@ import re
 from typing import Any
 
 import pytest
+from mgl.evaluation.report.costs import ToolUse
 
 from mgl.errors import ContextOverflow
-from mgl.evaluation.report.costs import ToolUse
 from mgl.llm.base import Completion, Request, TokenUsage, ToolCall
 from mgl.llm.fakes import Scripted, ScriptedEngine
 from mgl.memories.base import Tools
