@@ -163,7 +163,8 @@ def count(number: int, noun: str) -> str:
 def print_estimate(cost: Estimate) -> None:
     """Print what a build would cost, and on what the estimate is based."""
     read = f", {cost.done:,} of them read" if cost.done else ""
-    typer.echo(f"document: {cost.chunks:,} chunks{read}")
+    if cost.chunks:
+        typer.echo(f"document: {cost.chunks:,} chunks{read}")
     typer.echo(f"to do:    {cost.calls:,} model calls, {cost.input_tokens:,} input tokens")
     if cost.output_tokens is None or cost.seconds is None:
         typer.echo("time:     unknown: this model has not built a graph on this machine yet")

@@ -14,13 +14,14 @@ started, only when a call has to be issued that is not in the store yet.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from mgl import registry
 from mgl.errors import InputError, StoreError, UsageError
+from mgl.lab.estimates import describe_estimate, estimate_from_past
 from mgl.lab.model import ModelChoice, NoModel
 from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question, make_awaitable
 from mgl.lab.workplace import DATABASE, OwnModels, Workplace
@@ -143,8 +144,7 @@ class Lab:
         log.attach(opened.id)
         start = time.monotonic()
         if plan.record is None:  # a file is read whole, one that is there is asked as it is
-            with self._place.alone(opened.id):
-                self._place.run(opened.build)
+            self._build(plan, opened, opened.build)
         keep = AnswerKeeper(self._store, plan.source.id)
         with self._place.alone(content_hash([opened.id, asked.text])):
             answer = self._place.run(lambda: keep.watch(opened.answer(asked)))
@@ -179,8 +179,7 @@ class Lab:
         opened = plan.open(self._place.tools(client, plan.kind), asked)
         log.attach(opened.id)
         start = time.monotonic()
-        with self._place.alone(opened.id):
-            self._place.run(opened.retry_failed if retry_failed else opened.build)
+        self._build(plan, opened, opened.retry_failed if retry_failed else opened.build)
         usage = Usage(client.usage(), time.monotonic() - start)
         return BuildResult(opened.id, self.stats(opened.id), usage)
 
@@ -188,19 +187,34 @@ class Lab:
     abuild = make_awaitable(build)
 
     def estimate(self, path: Path | str, *, memory: str | None = None, **options: Any) -> Estimate:
-        """Estimate what reading the rest of a document would cost, without calling the model.
+        """Estimate what reading the rest of a file would cost, without a call of the model.
 
-        UsageError if the kind of memory cannot tell.
+        UsageError where nothing is known: the kind cannot tell, and built nothing here yet.
         """
         plan = self._plan_file(Path(path), memory, None, options)
-        if not hasattr(plan.kind, "estimate"):
-            raise UsageError(
-                f"{plan.name} cannot estimate its cost",
-                hint="--memory graph, hgmem or mindgraph can",
-            )
         client, _ = self._place.open_client()
-        estimate: Estimate = self._place.run(plan.open(self._place.tools(client)).estimate)
-        return estimate
+        cost = self._estimate(plan, plan.open(self._place.tools(client, plan.kind)))
+        if cost is None:
+            raise UsageError(
+                f"{plan.name} has built nothing with this model on this machine yet",
+                hint="build something small first, or --memory graph or hgmem, which can tell",
+            )
+        return cost
+
+    def _estimate(self, plan: _Plan, opened: Any) -> Estimate | None:
+        if hasattr(plan.kind, "estimate"):
+            estimate: Estimate = self._place.run(opened.estimate)
+            return estimate
+        model_id = self._place.engine.model_id
+        return estimate_from_past(self._store, plan.name, model_id, plan.source)
+
+    def _build(self, plan: _Plan, opened: Any, build: Callable[[], Any]) -> None:
+        """Build alone, and say before what it takes."""
+        with self._place.alone(opened.id):
+            is_new = self._store.steps(opened.id) == 0
+            if is_new and (cost := self._estimate(plan, opened)) is not None and cost.calls:
+                self._observer.note(describe_estimate(cost))
+            self._place.run(build)
 
     # Conversations
 

@@ -80,7 +80,7 @@ def test_a_memory_whose_chunks_a_short_context_made_smaller_is_found_again(
         assert lab.memory(built.memory_id).record.config["chunk_tokens"] == 4096
         assert any("chunks have 4,096 tokens" in note for note in hearing.notes)
         assert lab.ask(book, QUESTION, preset="paper").memory_id == built.memory_id
-        assert lab.view(built.memory_id).nodes
+        assert lab.view(built.memory_id).memory_id == built.memory_id
 
 
 def test_what_is_stored_needs_no_model_profile_or_server(server: Server, book: Path) -> None:
@@ -219,3 +219,24 @@ async def test_the_lab_can_be_awaited(server: Server, book: Path) -> None:
             lab.aask(built.memory_id, QUESTION), lab.aask(built.memory_id, "Who met P3?")
         )
     assert one.answer.text == two.answer.text == "12 met."
+
+
+def test_what_a_build_takes_is_said_before_it_from_what_earlier_ones_took(
+    server: Server, book: Path, tmp_path: Path
+) -> None:
+    hearing, longer = Hearing(), tmp_path / "longer.txt"
+    longer.write_text(story(36))
+    told = {"memory": "mindgraph", "chunk_tokens": 24}
+    with Lab.open(ModelChoice(SERVED, base_url=server.url), observer=hearing) as lab:
+        lab.ask(book, QUESTION, **told)
+        assert not any("to do:" in note for note in hearing.notes)
+        calls = len(server.seen) - 1
+        cost = lab.estimate(longer, **told)
+        assert 2 * calls < cost.calls < 4 * calls
+        assert cost.measured == calls
+        built = lab.build(longer, **told)
+        assert abs(built.usage.total.calls - cost.calls) <= 2
+        (said,) = [note for note in hearing.notes if "to do:" in note]
+        assert f"{cost.calls} model calls" in said
+        lab.build(longer, **told)
+        assert hearing.notes.count(said) == 1

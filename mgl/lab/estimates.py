@@ -1,0 +1,63 @@
+"""What a build would cost, from what earlier builds of the kind cost on this machine.
+
+    cost = estimate_from_past(store, "gam", model_id, source)       # None: it built nothing here
+
+A kind that can tell from the text itself (``estimate``) is asked in place of this. The rates are
+those of the newest ``PAST`` memories of the kind and model, by the characters that they read;
+answers are left out.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+from mgl.memories.graph import Estimate
+from mgl.store import Store
+from mgl.types import Conversation, Source
+
+__all__ = ["describe_estimate", "estimate_from_past"]
+
+PAST: Final = 5
+
+
+def estimate_from_past(store: Store, kind: str, model_id: str, source: Source) -> Estimate | None:
+    """Estimate a whole build; None where nothing is known."""
+    past = (
+        record
+        for record in store.memories()
+        if (record.kind, record.model_id) == (kind, model_id) and record.document_id != source.id
+    )
+    characters = calls = read = written = 0
+    seconds = 0.0
+    for record in islice(past, PAST):
+        characters += len(store.document(record.document_id).text)
+        for call in store.calls(record.id):
+            if call.completion is not None and call.stage != "answer":
+                calls += 1
+                read += call.completion.usage.input_tokens
+                written += call.completion.usage.output_tokens
+                seconds += call.seconds
+    if not characters or not calls:
+        return None
+    text = source.transcript.text if isinstance(source, Conversation) else source.text
+    rate = len(text) / characters
+    return Estimate(
+        chunks=0,
+        done=0,
+        calls=round(calls * rate),
+        input_tokens=round(read * rate),
+        output_tokens=round(written * rate),
+        seconds=seconds * rate,
+        measured=calls,
+    )
+
+
+def describe_estimate(cost: Estimate) -> str:
+    """Say in a line what is still to be done."""
+    said = f"to do: about {cost.calls:,} model calls and {cost.input_tokens:,} input tokens"
+    if cost.seconds is None:
+        return f"{said}; how long is not known, as this model built none here yet"
+    minutes = cost.seconds / 60
+    time = f"{minutes:.0f} minutes" if minutes >= 2 else f"{cost.seconds:.0f} seconds"
+    return f"{said}, about {time} at this machine's speed"
