@@ -29,9 +29,8 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from books import books_of, find_book
+from books import books_of, chapters, excerpt, find_book
 from commands import Command, command_parser, run_command
-from excerpts import chapters, excerpt
 from measuring import (
     JudgedClaim,
     KeptRows,

@@ -244,8 +244,7 @@ async def _read(
     """What the judge reads of a document; what ``summarised`` raises."""
     if config.reads == "text":
         return await cut(llm, document.text, tokens)
-    sizes = SummaryConfig(chunk_tokens=config.chunk_tokens, summary_tokens=config.summary_tokens)
-    return await summarised(llm, document, tokens, sizes, observer)
+    return await summarised(llm, document, tokens, config, observer)
 
 
 def _stability(labels: Sequence[ItemLabels]) -> dict[str, int]:
@@ -309,7 +308,8 @@ class AxisLabel:
 
 @dataclass(frozen=True, slots=True)
 class ItemLabels:
-    """The labels of an item, one a pass on each axis."""
+    """The labels of an item, one a pass on each axis; it is ``stable`` if every pass gave the same
+    two, and ``kept`` if these are those of long-context reasoning (§4.1)."""
 
     item: str
     breadth: tuple[AxisLabel, ...]
@@ -325,17 +325,12 @@ class ItemLabels:
 
     @property
     def stable(self) -> bool:
-        """Whether every pass gave the same two labels."""
         return self.breadth_stable and self.depth_stable
 
     @property
     def kept(self) -> bool:
-        """Whether the stable labels are those of long-context reasoning (§4.1)."""
-        return (
-            self.stable
-            and self.breadth[0].label in KEPT_BREADTH
-            and self.depth[0].label in KEPT_DEPTH
-        )
+        breadth, depth = self.breadth[0].label, self.depth[0].label
+        return self.stable and breadth in KEPT_BREADTH and depth in KEPT_DEPTH
 
 
 async def label_item(
@@ -402,15 +397,6 @@ def _same(labels: Sequence[AxisLabel]) -> bool:
     return first is not None and all(label.label == first for label in labels)
 
 
-class SummaryConfig(BaseModel):
-    """Tokens of a chunk, and of the summary made of it; ours."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    chunk_tokens: int = Field(4096, ge=64)
-    summary_tokens: int = Field(384, ge=16)
-
-
 class _Summary(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -423,7 +409,7 @@ async def cut(llm: LLM, text: str, tokens: int) -> str:
 
 
 async def summarised(
-    llm: LLM, document: Document, tokens: int, config: SummaryConfig, observer: Observer
+    llm: LLM, document: Document, tokens: int, config: LongReasonConfig, observer: Observer
 ) -> str:
     """The document where it has at most ``tokens`` tokens, else summaries that together do.
 

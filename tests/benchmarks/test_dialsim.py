@@ -83,12 +83,6 @@ def test_a_choice_is_put_with_its_letters(tmp_path: Path) -> None:
     assert known.choices == tuple(OPTIONS)
 
 
-def test_both_ask_the_same(tmp_path: Path) -> None:
-    both = read(tmp_path), read(tmp_path, choice=True)
-    assert len({tuple(item.id for item in dataset.items) for dataset in both}) == 1
-    assert both[0].sha256 == both[1].sha256
-
-
 @pytest.mark.parametrize("choice", [False, True])
 def test_a_memory_does_not_see_what_is_right(tmp_path: Path, choice: bool) -> None:
     other = copy.deepcopy(SERIES)
@@ -97,14 +91,6 @@ def test_a_memory_does_not_see_what_is_right(tmp_path: Path, choice: bool) -> No
     two = read(tmp_path, other, choice=choice)
     assert seen(one) == seen(two)
     assert one.items[0].golds != two.items[0].golds
-
-
-def test_a_kind_is_not_seen(tmp_path: Path) -> None:
-    other = copy.deepcopy(SERIES)
-    other["S01E01"][1]["hard_q"] = {"cur_past": other["S01E01"][1]["hard_q"]["past"]}
-    one, two = read(tmp_path), read(tmp_path, other)
-    assert seen(one) == seen(two)
-    assert one.items[0].category != two.items[0].category
 
 
 def test_the_agents_of_the_series(tmp_path: Path) -> None:

@@ -54,11 +54,6 @@ def test_rows_of_a_list_and_of_lines(tmp_path: Path, text: str) -> None:
     assert ids(written(tmp_path, text)) == ["a", "b"]
 
 
-@pytest.mark.parametrize("indent", [None, 2])
-def test_one_object_is_one_row(tmp_path: Path, indent: int | None) -> None:
-    assert ids(written(tmp_path, json.dumps(ROWS[0], indent=indent))) == ["a"]
-
-
 @pytest.mark.parametrize(
     ("text", "place"),
     [
@@ -78,28 +73,9 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, text: str, place: 
     assert "rows.json" in caught.value.message
 
 
-def test_what_another_benchmark_has_is_refused_with_the_loaders_hint(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        ids(written(tmp_path, '[{"qa": []}]'))
-    assert caught.value.hint == "take the other file"
-
-
 def test_the_hash_is_of_the_bytes(tmp_path: Path) -> None:
     file = written(tmp_path, "﻿[1]\r\n")
     assert hash_files([file]) == {"rows.json": hashlib.sha256(file.path.read_bytes()).hexdigest()}
-
-
-def test_a_folder_gives_the_first_name_that_is_there(tmp_path: Path) -> None:
-    written(tmp_path, "[1]", "second.json")
-    assert open_file(tmp_path, "first.json", "second.json").path.name == "second.json"
-    written(tmp_path, "[1]", "first.json")
-    assert open_file(tmp_path, "first.json", "second.json").path.name == "first.json"
-
-
-def test_a_folder_without_the_file_says_which(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        open_file(tmp_path, "first.json", "second.json")
-    assert "first.json or second.json" in caught.value.hint
 
 
 def test_duplicates_are_told_with_both_places(tmp_path: Path) -> None:
@@ -126,6 +102,9 @@ def test_answers_of_every_type_become_texts(answer: object, golds: tuple[str, ..
 
 
 def test_a_pattern_finds_one_file_and_refuses_to_choose(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        open_file(tmp_path, "rows.json", "rows*.json")
+    assert "rows.json or rows*.json" in caught.value.hint
     written(tmp_path, "[1]", "rows.dev5.json")
     assert open_file(tmp_path, "rows.json", "rows*.json").path.name == "rows.dev5.json"
     written(tmp_path, "[1]", "rows.more.json")

@@ -58,10 +58,11 @@ def test_evidence(tmp_path: Path, given: list[str], evidence: tuple[str, ...], l
 
 def test_answers_are_text_or_none_and_the_trap_is_not_read(tmp_path: Path) -> None:
     trap = {"question": "What?", "category": 5, "evidence": [], "adversarial_answer": "a boat"}
-    dataset = read(tmp_path, asked(answer=2022), trap)
+    dataset = read(tmp_path, asked(answer=2022), trap, {"question": "Who?"}, 7, asked(category=6))
     assert [item.golds for item in dataset.items] == [("2022",), ()]
     assert [item.id for item in dataset.items] == ["conv-1/q0", "conv-1/q1"]
     assert "boat" not in repr(dataset)
+    assert [note.split(":")[0] for note in dataset.notes] == [f"conv-1/q{n}" for n in (2, 3, 4)]
 
 
 def test_categories_one_to_four_and_all_five(tmp_path: Path) -> None:
@@ -75,16 +76,6 @@ def test_categories_one_to_four_and_all_five(tmp_path: Path) -> None:
     everything = LOCOMO_ALL.read(path)
     assert [item.labels["category"] for item in everything.items] == ["5", "1", "2", "3", "4"]
     assert [item.id for item in LOCOMO.read(path).items] == [f"conv-1/q{n}" for n in (1, 2, 3, 4)]
-
-
-def test_a_question_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    dataset = read(tmp_path, {"question": "Who?"}, 7, asked(), asked(category=6))
-    assert [item.id for item in dataset.items] == ["conv-1/q2"]
-    assert [note.split(":")[0] for note in dataset.notes] == [
-        "conv-1/q0",
-        "conv-1/q1",
-        "conv-1/q3",
-    ]
 
 
 def test_a_memory_sees_neither_answers_nor_categories_nor_evidence(tmp_path: Path) -> None:

@@ -72,8 +72,3 @@ def test_an_item_of_no_document_and_two_of_one_id(folder: Path) -> None:
     path.write_text(line[:-10])
     with pytest.raises(InputError):
         LONGREASON.read(folder)
-
-
-def test_a_folder_without_a_set(tmp_path: Path) -> None:
-    with pytest.raises(InputError):
-        LONGREASON.read(tmp_path)

@@ -75,13 +75,6 @@ def test_a_book_may_have_no_questions(tmp_path: Path) -> None:
         dataset.sources["Sun"]()
 
 
-def test_questions_come_book_by_book(tmp_path: Path) -> None:
-    of_sun = asked(document_id="d2")
-    folder = written(tmp_path, asked(), of_sun, asked(), of_sun, books=[SUN, BOOK])
-    ids = [item.id for item in NARRATIVEQA.read(folder).items]
-    assert ids == ["Sun/q0", "Sun/q1", "Rain/q0", "Rain/q1"]
-
-
 def test_books_of_one_title_are_told_apart_and_of_one_id_refused(tmp_path: Path) -> None:
     same = {**SUN, "nqa_title": "Rain"}
     dataset = NARRATIVEQA.read(written(tmp_path, asked(), books=[same, BOOK]))
@@ -120,12 +113,6 @@ def test_spaces_of_the_tokenised_columns(tmp_path: Path, tokenised: str, text: s
 def test_a_bad_line_is_refused(tmp_path: Path, line: str) -> None:
     with pytest.raises(InputError, match=r"3: |question 3"):
         read(tmp_path, asked(), asked(), line)
-
-
-@pytest.mark.parametrize("books", [{}, [1], [{"file": "rain.txt"}], [{**BOOK, "file": ""}]])
-def test_a_bad_list_of_books_is_refused(tmp_path: Path, books: object) -> None:
-    with pytest.raises(InputError):
-        NARRATIVEQA.read(written(tmp_path, asked(), books=books))
 
 
 DOCUMENTS = """\

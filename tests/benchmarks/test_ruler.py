@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 import random
 import re
@@ -96,15 +95,6 @@ async def test_a_length_without_room_is_refused() -> None:
         await RULER_NIAH_S1.generate(NiahConfig(length=512, samples=1), many)
 
 
-def test_rulers_word_lists_are_those_of_the_package() -> None:
-    keys = load_keys()
-    assets = importlib.resources.files("wonderwords") / "assets"
-    nouns = {line.rstrip() for line in (assets / "nounlist.txt").read_text().splitlines()}
-    assert len(keys) > 1_000_000
-    key = keys[len(keys) // 2]
-    assert any(key.endswith(f"-{noun}") for noun in nouns)
-
-
 def row(**fields: object) -> str:
     needle = Needle("blue-ant", "1234567", place=3, lines=4)
     given = {"index": 5, "input": f"{needle.text}\n{needle.question}", "outputs": ["1234567"]}
@@ -123,13 +113,6 @@ def test_a_file_of_rulers_own(tmp_path: Path) -> None:
     assert text == Needle("blue-ant", "1234567", place=3, lines=4).text
     assert item.labels["length"] == "300"
     assert int(item.labels["depth"]) > 60
-
-
-def test_an_older_file_has_the_answers_beginning_in_its_input(tmp_path: Path) -> None:
-    path = tmp_path / "validation.jsonl"
-    path.write_text(row(input=Needle("blue-ant", "1234567", 3, 4).prompt))
-    [item] = RULER_NIAH_S1.read(path).items
-    assert item.question.text.endswith("in the provided text?")
 
 
 @pytest.mark.parametrize(

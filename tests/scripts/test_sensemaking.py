@@ -73,13 +73,6 @@ async def test_a_long_document_is_asked_about_in_passages_from_all_over_it() -> 
     assert [one.evidence for one in other.items] != [one.evidence for one in made.items]
 
 
-async def test_fewer_passages_than_questions_share_them() -> None:
-    judge = Judge(asks)
-    made = await build(judge, bench(Legal=LONG), questions=5, passage_tokens=600)
-    assert sorted(wanted(request) for request in judge.requests) == [2, 3]
-    assert len(made.items) == 5
-
-
 async def test_floor_domain_and_number_decide_which_documents_are_used() -> None:
     data = bench(Legal=LONG, Financial="Short.", Academic=f"{LONG}!", Governmental=f"{LONG}?")
     made = await build(Judge(asks), data)
@@ -115,8 +108,3 @@ async def test_a_reply_that_cannot_be_read_is_counted(reply: str) -> None:
     assert made.items == ()
     assert made.counts["Legal"] == {"passages": 1, "unread": 1, "questions": 0}
     assert made.rows[0]["reason"]
-
-
-async def test_a_context_without_room() -> None:
-    with pytest.raises(UsageError):
-        await build(Judge(asks, context_tokens=1024), bench(Legal=LONG))

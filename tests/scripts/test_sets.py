@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from longreason import MadeSet
@@ -13,7 +11,7 @@ from longreason_prompts import LABEL
 from sets import check_folder, main, write_set
 
 from mgl.benchmarks.made import LONGREASON, SENSEMAKING
-from mgl.errors import ResourceError, UsageError
+from mgl.errors import UsageError
 from mgl.llm.base import Request
 from mgl.types import Document
 from tests.scripts.judging import Judge, axis_of, item, label
@@ -107,15 +105,6 @@ def test_sensemaking(tmp_path: Path) -> None:
     assert {item.passage for item in items} == {LONG}
 
 
-@pytest.mark.usefixtures("judge")
-def test_sensemaking_of_another_benchmark_by_its_place(data: Path, tmp_path: Path) -> None:
-    place = f"loogle={data / 'loogle' / 'longdep_qa.jsonl'}"
-    options: list[Any] = ["--set", "floor_tokens=10", "domains=[]"]
-    run("sensemaking", "--out", tmp_path / "made", "--from", place, *options)
-    assert len(SENSEMAKING.read(tmp_path / "made").items) == 5
-
-
-@pytest.mark.usefixtures("data", "judge")
 @pytest.mark.usefixtures("data", "judge")
 @pytest.mark.parametrize(
     "arguments",
@@ -164,12 +153,6 @@ def test_a_set_is_read_as_a_benchmark_and_written_again_alike(tmp_path: Path) ->
     assert contents(folder) == before
 
 
-def test_a_set_of_no_items_keeps_why(tmp_path: Path) -> None:
-    write_set(tmp_path, replace(MADE, items=()), SETTINGS)
-    assert (tmp_path / "decisions.jsonl").read_text()
-    assert json.loads((tmp_path / "manifest.json").read_text())["items"] == 0
-
-
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     write_set(tmp_path, MADE, SETTINGS)
     with pytest.raises(UsageError):
@@ -182,12 +165,6 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     check_folder(empty, SETTINGS)
-
-
-def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("a file")
-    with pytest.raises(ResourceError):
-        write_set(tmp_path / "file" / "set", MADE, SETTINGS)
 
 
 def test_ended_while_it_is_written_a_set_is_written_anew(
