@@ -76,15 +76,18 @@ def make_plan(
     """Plan the launch of one model on one kind of machine.
 
     ``weights`` is the folder to load; without it the command names the hub's repository, which the
-    server finds in the Hugging Face cache (it never asks the hub). Raises UsageError for adapters
-    that the profile or the model's task does not allow, and for an invalid port.
+    server finds in the Hugging Face cache (it never asks the hub). LoRA is on if the profile says
+    so or an adapter is named: it costs memory and speed. Raises UsageError for adapters of a model
+    that does not generate, and for an invalid port.
     """
     settings = profile.settings_for(model.name)
     port = DEFAULT_PORTS[model.task] if port is None else port
     if not 0 < port < 65536:
         raise UsageError(f"{port} is not a port", hint="give one between 1024 and 65535")
     adapters = dict(adapters or {})
-    _require_adapters_allowed(profile, model, settings, adapters)
+    _require_adapters_fit(model, adapters)
+    if adapters:
+        settings = settings.model_copy(update={"adapters": True})
     command = [str(python), *_SERVER]
     command += ["--model", str(weights) if weights is not None else model.weights.hub.repo]
     if weights is None and model.weights.hub.revision != "main":
@@ -96,7 +99,7 @@ def make_plan(
     if profile.machine.device == "cpu":
         env["VLLM_CPU_KVCACHE_SPACE"] = str(settings.cpu_kv_cache_gb)
         env["OMP_NUM_THREADS"] = str(settings.cpu_threads or _cores())
-    if _takes_adapters(model, settings):
+    if settings.adapters and model.task == "generate":
         env["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "True"
     return LaunchPlan(
         profile=profile.name,
@@ -183,20 +186,11 @@ def _task_options(
             yield from (f"{name}={path}" for name, path in adapters.items())
 
 
-def _takes_adapters(model: ModelProfile, settings: Settings) -> bool:
-    return model.task == "generate" and settings.adapters
-
-
-def _require_adapters_allowed(
-    profile: ServingProfile,
-    model: ModelProfile,
-    settings: Settings,
-    adapters: Mapping[str, Path],
-) -> None:
-    if adapters and not _takes_adapters(model, settings):
+def _require_adapters_fit(model: ModelProfile, adapters: Mapping[str, Path]) -> None:
+    if adapters and model.task != "generate":
         raise UsageError(
-            f"{model.name} on {profile.name} takes no adapters",
-            hint="leave out --adapter, or set adapters: true in a serving profile of your own",
+            f"{model.name} is a model for {model.task}, which takes no adapters",
+            hint="leave out --adapter",
         )
     if model.name in adapters:
         raise UsageError(

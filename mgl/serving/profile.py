@@ -65,7 +65,9 @@ class Settings(_Strict):
     prefix_caching: bool = True
     prompt_tokens_details: bool = True
     tool_calling: bool = True
-    adapters: bool = Field(default=True, description="whether LoRA adapters can be loaded")
+    adapters: bool = Field(
+        default=False, description="take LoRA adapters while it runs, where none was named either"
+    )
     max_adapters: int = Field(default=2, gt=0, description="in one batch")
     max_adapter_rank: Literal[8, 16, 32, 64, 128, 256] = 32
 

@@ -91,36 +91,31 @@ def test_the_qwen_rerankers_get_what_makes_their_scores_mean_something() -> None
     assert 'answer can only be "yes" or "no"' in template.read_text()
 
 
-def test_adapters_are_named_and_may_be_loaded_later() -> None:
-    made = plan("cpu", "smollm2-135m", adapters={"law": Path("/a/law"), "tale": Path("/a/tale")})
-    at = made.command.index("--lora-modules")
-    assert made.command[at + 1 : at + 3] == ("law=/a/law", "tale=/a/tale")
-    assert made.env["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] == "True"
-    assert "--enable-lora" in plan("cpu", "smollm2-135m").command
-
-
-@pytest.mark.parametrize(
-    ("model", "name", "message"),
-    [
-        ("bge-m3", "law", "bge-m3 on cpu takes no adapters"),
-        ("smollm2-135m", "smollm2-135m", "cannot be called smollm2-135m"),
-    ],
-)
-def test_adapters_that_cannot_be_served_are_refused(model: str, name: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        plan("cpu", model, adapters={name: Path("/a")})
-
-
-def test_a_profile_may_rule_adapters_out() -> None:
-    serving = SHIPPED["cpu"].model_dump() | {"settings": {"adapters": False}}
-    made = make_plan(
-        ServingProfile.model_validate(serving),
-        MODELS["smollm2-135m"],
-        weights=None,
-        python=PYTHON,
-    )
+@pytest.mark.parametrize("serving", SHIPPED)
+def test_lora_is_off_until_an_adapter_is_named(serving: str) -> None:
+    made = plan(serving)
     assert "--enable-lora" not in made.command
     assert "VLLM_ALLOW_RUNTIME_LORA_UPDATING" not in made.env
+    made = plan(serving, adapters={"law": Path("/a/law"), "tale": Path("/a/tale")})
+    at = made.command.index("--lora-modules")
+    assert made.command[at + 1 : at + 3] == ("law=/a/law", "tale=/a/tale")
+    assert "--enable-lora" in made.command
+    assert made.env["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] == "True"
+
+
+def test_a_profile_may_expect_adapters_while_its_server_runs() -> None:
+    fields = SHIPPED["cpu"].model_dump() | {"settings": {"adapters": True}}
+    made = plan(ServingProfile.model_validate(fields))
+    assert "--enable-lora" in made.command
+    assert "--lora-modules" not in made.command
+    assert made.env["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] == "True"
+    assert "--enable-lora" not in plan(ServingProfile.model_validate(fields), "bge-m3").command
+
+
+@pytest.mark.parametrize(("model", "name"), [("bge-m3", "law"), ("smollm2-135m", "smollm2-135m")])
+def test_adapters_that_cannot_be_served_are_refused(model: str, name: str) -> None:
+    with pytest.raises(UsageError):
+        plan("cpu", model, adapters={name: Path("/a")})
 
 
 def test_what_is_printed_can_be_pasted(tmp_path: Path) -> None:
