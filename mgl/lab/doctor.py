@@ -10,6 +10,7 @@ import is reported. No model is run.
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 import importlib.util
 import os
@@ -18,11 +19,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mgl.errors import MglError, ResourceError
+from mgl.llm.engines.server import Http, find_model, list_models
 from mgl.models import shipped
 from mgl.models.fetch import find_weights
 from mgl.models.files import has_sha256
@@ -35,6 +37,7 @@ from mgl.models.profiles import (
 )
 from mgl.serving.checks import Check
 from mgl.serving.machine import read_free_memory
+from mgl.serving.served import choose_served, match_profile
 
 if TYPE_CHECKING:
     from mgl.serving.records import ServerRecord
@@ -56,7 +59,6 @@ _INSTALL = {
     "openai": "python -m pip install httpx",
 }
 _IMPORT_SECONDS = 120
-_SERVER_SECONDS = 5.0
 _ROOM_FOR_MEMORIES = 500_000_000
 
 
@@ -82,27 +84,52 @@ def examine(
         model, base_url = own.model, own.base_url
     if own is not None:
         key = key or own.api_key
-    model = model or DEFAULT_PROFILE
+    served: Mapping[str, Any] = {}
+    if base_url is not None:
+        try:
+            served = asyncio.run(_list_served(base_url, key))
+        except MglError as error:
+            yield _from_error("server", error)
+        else:
+            yield Check("server", True, f"{base_url} serves {', '.join(served) or 'no model'}")
+    profile: ModelProfile | None
     try:
         profiles = load_profiles(models, home=home)
-        profile = load_profile(model, models, home=home)
+        if served and model not in profiles:
+            profile = match_profile(served, profiles.values()) if model is None else None
+            names = profile.served_names if profile else [model or choose_served(served)]
+        else:
+            profile = load_profile(model or DEFAULT_PROFILE, models, home=home)
+            names = profile.served_names
+        found = find_model(served, names) if served else ""
     except MglError as error:
         yield _from_error("profile", error)
         return
-    yield Check("profile", True, f"{profile.name}, {profile.engine}, {profile.licence}")
+    detail = f"none: {found} is used as its server describes it"
+    if profile is not None:
+        detail = f"{profile.name}, {profile.engine}, {profile.licence}"
+    yield Check("profile", True, detail)
+    own_engine = "openai" if base_url or profile is None else profile.engine
     for engine in _ENGINES:
-        yield _check_engine(engine, needed=engine == ("openai" if base_url else profile.engine))
+        yield _check_engine(engine, needed=engine == own_engine)
     try:
         folder = shipped.home(home)
     except ResourceError as error:
         yield _from_error("home", error)
     else:
         yield Check("home", True, f"{folder} (writable)")
-        yield from _check_all_weights(profile, profiles, folder, served=base_url is not None)
-    if base_url is None:
+        if profile is not None:
+            yield from _check_all_weights(profile, profiles, folder, served=base_url is not None)
+    if base_url is None and profile is not None:
         yield _check_memory(profile)
-    if base_url is not None or profile.engine == "openai":
-        yield _check_server(base_url, key)
+        if profile.engine == "openai":
+            hint = "start one (`mgl serve`), or set MGL_BASE_URL, e.g. to http://127.0.0.1:8000/v1"
+            yield Check("server", False, "this profile needs a model server, none is named", hint)
+
+
+async def _list_served(base_url: str, key: str | None) -> Mapping[str, Any]:
+    async with Http(base_url, key) as http:
+        return await list_models(http)
 
 
 def _check_servers(
@@ -242,24 +269,3 @@ def _check_memory(profile: ModelProfile) -> Check:
         hint = "close other programs, use a smaller profile (`mgl models`) or a server (--base-url)"
         return Check("memory", False, detail, hint)
     return Check("memory", True, detail)
-
-
-def _check_server(base_url: str | None, key: str | None) -> Check:
-    if base_url is None:
-        hint = "start one (`mgl serve`), or set MGL_BASE_URL, e.g. to http://127.0.0.1:8000/v1"
-        return Check("server", False, "this profile needs a model server, none is named", hint)
-    import httpx
-
-    url = f"{base_url.rstrip('/')}/models"
-    hint = f"start the server, or correct MGL_BASE_URL; `curl {url}` must list its models"
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    try:
-        reply = httpx.get(url, headers=headers, timeout=_SERVER_SECONDS)
-        served = [str(entry["id"]) for entry in reply.raise_for_status().json()["data"]]
-    except httpx.HTTPStatusError as error:
-        return Check("server", False, f"{url} answered {error.response.status_code}", hint)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        return Check("server", False, f"{url}: {error}", hint)
-    except (ValueError, KeyError, TypeError):
-        return Check("server", False, f"{url} does not answer as a model server", hint)
-    return Check("server", True, f"{base_url} serves {', '.join(served) or 'no model'}")

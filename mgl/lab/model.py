@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from mgl.errors import EngineError, UsageError
+from mgl.errors import EngineError, EngineTimeout, EngineUnavailable, UsageError
 from mgl.llm.engines.deferred import DeferredEngine
 from mgl.models.profiles import load_profile
 from mgl.observer import Observer
@@ -99,6 +100,32 @@ class ModelChoice:
             )
         return profile
 
+    async def find_profile(self, home: Path, observer: Observer) -> ModelProfile:
+        """Find the profile of the chosen model; a server may serve one that has none.
+
+        The server is asked if there is one and no profile is named. If it does not answer, the
+        default profile is taken and the first call fails.
+        """
+        from mgl.models.profiles import load_profiles
+        from mgl.serving.served import find_served
+
+        profiles = load_profiles(self.models, home=home)
+        if self.base_url is None or self.engine not in (None, "openai") or self.profile in profiles:
+            return self.load_profile(home)
+        try:
+            return await find_served(
+                self.base_url,
+                self.api_key,
+                self.profile,
+                profiles.values(),
+                home,
+                note=observer.note,
+            )
+        except (EngineUnavailable, EngineTimeout):
+            if self.profile is not None:
+                raise
+            return self.load_profile(home)
+
     def engine_for(self, profile: ModelProfile) -> EngineName:
         """Pick the engine: the one named, "openai" if there is a server, else the profile's.
 
@@ -137,14 +164,9 @@ async def find_context(choice: ModelChoice, profile: ModelProfile) -> int:
     if choice.base_url is not None and choice.engine_for(profile) == "openai":
         from mgl.llm.engines.server import Http, identify
 
-        http = Http(choice.base_url, choice.api_key)
-        try:
-            server = await identify(http, (profile.weights.hub.repo, profile.name))
-            known.append(server.context_tokens)
-        except EngineError:
-            pass
-        finally:
-            await http.aclose()
+        with suppress(EngineError):
+            async with Http(choice.base_url, choice.api_key) as http:
+                known.append((await identify(http, profile.served_names)).context_tokens)
     return min(tokens for tokens in known if tokens is not None)
 
 
@@ -172,8 +194,7 @@ def defer(
             from mgl.serving.probe import probe_once
 
             url, key = choice.base_url, choice.api_key
-            names = (profile.weights.hub.repo, profile.name)
-            found = await probe_once(url, key, names, home, observer.note)
+            found = await probe_once(url, key, profile.served_names, home, observer.note)
             endpoint = Endpoint(url, key, choice.adapter, found)
         cache = _converted_folder(profile, home)
         return await open_engine(profile, engine, weights=weights, cache=cache, endpoint=endpoint)

@@ -129,7 +129,8 @@ class Workplace:
     @cached_property
     def profile(self) -> ModelProfile:
         """The profile of the chosen model."""
-        return self._resolved.load_profile(self._home)
+        choice = self._resolved
+        return self.loop.run(lambda: choice.find_profile(self._home, self._observer))
 
     @property
     def preset(self) -> str:

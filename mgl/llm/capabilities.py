@@ -41,8 +41,9 @@ class Capabilities:
     """What a server was seen to do.
 
     ``server`` is its make and version, ``formats`` the constraint formats that it obeys, the
-    strongest first, ``ignored`` those that it accepts and does not obey. ``cached_tokens``: it
-    reports what its prefix cache saved. ``adapters``: it has LoRA adapters, or takes them.
+    strongest first, ``ignored`` those that it accepts and does not obey. ``context_tokens`` is None
+    if it does not say what its context holds. ``cached_tokens``: it reports what its prefix cache
+    saved. ``adapters``: it has LoRA adapters, or takes them.
     """
 
     server: str
@@ -53,6 +54,7 @@ class Capabilities:
     cached_tokens: bool
     adapters: bool
     model: str = ""
+    context_tokens: int | None = None
     findings: tuple[Finding, ...] = ()
 
     @property

@@ -186,6 +186,11 @@ class ModelProfile(_Strict):
     sampling: SamplingDefaults = SamplingDefaults()
     weights: Weights
 
+    @property
+    def served_names(self) -> tuple[str, str]:
+        """The names under which a server may serve it: the publisher's, and the profile's."""
+        return self.weights.hub.repo, self.name
+
     @model_validator(mode="after")
     def _check_task(self) -> Self:
         if self.task != "generate" and (self.tool_parser is not None or self.native_tools):

@@ -87,7 +87,7 @@ async def _change(http: Http, path: str, body: Mapping[str, str]) -> None:
         if isinstance(error, EngineUnusable) and "(404)" in error.message:
             raise EngineRejected(
                 "this server takes no adapters while it runs",
-                hint="start it with --adapter NAME=PATH, or with `adapters: true` in the settings of a "
-                "serving profile of your own (MGL_HOME/serving)",
+                hint="start it with --adapter NAME=PATH, or with `adapters: true` in the settings "
+                "of a serving profile of your own (MGL_HOME/serving)",
             ) from error
         raise

@@ -49,6 +49,7 @@ _BY_MAKE: Final[Mapping[Kind, tuple[Format, ...]]] = {
     "vllm": (CHOICE, LARK, EBNF, JSON, REGEX, RESPONSE_FORMAT),
     "sglang": (SGLANG_EBNF, SGLANG_REGEX, RESPONSE_FORMAT),
     "llama.cpp": (GBNF, RESPONSE_FORMAT),
+    "llama-cpp-python": (GBNF, RESPONSE_FORMAT),
     "ollama": (RESPONSE_FORMAT,),
     "lm studio": (RESPONSE_FORMAT,),
     "unknown": FORMATS,
@@ -57,7 +58,8 @@ _BY_MAKE: Final[Mapping[Kind, tuple[Format, ...]]] = {
 CAPITAL: Final = "What is the capital of France? Answer in one plain sentence."
 LOOK_UP: Final = "Look up the word qibro with the tool, then tell me what it means."
 REPEATED: Final = " ".join(f"Line {n}: the river runs past the mill to the sea." for n in range(24))
-QUESTIONS: Final = (CAPITAL, LOOK_UP, REPEATED)
+ENDLESS: Final = "on and " * 200_000
+QUESTIONS: Final = (CAPITAL, LOOK_UP, REPEATED, ENDLESS)
 """All questions that a probe asks."""
 
 WORDS: Final = ("qibro", "zumtefa")
@@ -68,6 +70,7 @@ _AT_ONCE = 4
 _BUDGET = 48
 _THINKING_BUDGET = 2048
 _SAID = 100
+_CONTEXT_SIZE = re.compile(r"(?:context length is|context window of)\s+(\d+)")
 _HITS = re.compile(r"(prefix_cache_hits|cached_tokens)(_total)?$")
 
 _ONE_WORD = {"type": "string", "enum": list(WORDS)}
@@ -146,6 +149,7 @@ async def _probe(http: Http, server: Server) -> Capabilities:
         cached_tokens=cached,
         adapters=adapters,
         model=server.model,
+        context_tokens=server.context_tokens or await trials.find_context(),
         findings=(control, *findings, *substring, *others),
     )
 
@@ -212,6 +216,22 @@ class _Trials:
             return False, "not in the usage, not in /metrics"
 
         return await _run_trial("prefix-cache counters", ask)
+
+    async def find_context(self) -> int | None:
+        """Read the context off the refusal of a prompt that no model holds.
+
+        Only llama-cpp-python is asked, which refuses it at once: others might read it.
+        """
+        if self._server.kind != "llama-cpp-python":
+            return None
+        try:
+            await self._http.post(
+                "chat/completions", write_body(_make_request(ENDLESS), self._model)
+            )
+        except EngineError as error:
+            size = _CONTEXT_SIZE.search(error.message)
+            return int(size[1]) if size else None
+        return None
 
     async def try_adapters(self) -> Finding:
         async def ask() -> tuple[bool, str]:

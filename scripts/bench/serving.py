@@ -113,10 +113,9 @@ def run_on_server(
         profile = choice.load_profile(home)
         choice.engine_for(profile)
         url = choice.base_url or ""
-        names = (profile.weights.hub.repo, profile.name)
 
         async def run() -> ResultT:
-            found = await probe_once(url, choice.api_key, names, home, progress.note)
+            found = await probe_once(url, choice.api_key, profile.served_names, home, progress.note)
             engine = await RecordingEngine.record(
                 Endpoint(url, choice.api_key, capabilities=found),
                 profile,

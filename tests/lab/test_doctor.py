@@ -1,11 +1,7 @@
 from __future__ import annotations
 
-import http.server
-import json
 import os
 import shutil
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +9,8 @@ import pytest
 
 from mgl.lab import doctor
 from mgl.lab.doctor import Check, _import_error, examine
+from tests.llm.server import Answered, models, serving
+from tests.serving.conftest import free_port
 
 SERVED = """\
 name: served
@@ -38,31 +36,6 @@ weights:
   sha256: 2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824
   hub: {repo: example/tiny, file: tiny.gguf}
 """
-
-
-class Models(http.server.BaseHTTPRequestHandler):
-    """A server that lists its models to those who know the key."""
-
-    def do_GET(self) -> None:
-        known = self.headers["Authorization"] == "Bearer sesame"
-        found = self.path == "/v1/models"
-        listed = {"data": [{"id": "a-model"}, {"id": "b-model"}]}
-        body = json.dumps(listed).encode() if found else b"<html>hello</html>"
-        self.send_response(401 if found and not known else 200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-@pytest.fixture
-def server() -> Iterator[str]:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Models) as listening:
-        threading.Thread(target=listening.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{listening.server_port}"
-        listening.shutdown()
 
 
 @pytest.fixture
@@ -157,29 +130,43 @@ def test_imports_are_tried_in_a_process_of_their_own() -> None:
     assert _import_error(["os; os.abort()"]) == "exit code -6"
 
 
-def test_a_server_that_answers(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+LISTED = models("smollm2-135m")
+LISTED["data"].append({"id": "llama3.1:8b"})
+
+
+def test_a_server_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MGL_API_KEY", "sesame")
-    found = checks("smollm2-135m", base_url=f"{server}/v1")
-    assert [name for name, check in found.items() if not check.ok] == []
-    assert "a-model, b-model" in found["server"].detail
-    assert "not needed" in found["weights smollm2-135m"].detail
-    monkeypatch.setenv("MGL_BASE_URL", f"{server}/v1/")
-    assert checks("qwen2.5-7b-instruct")["server"].ok
+    with serving({"/v1/models": LISTED}) as server:
+        found = checks("smollm2-135m", base_url=f"{server.url}/v1")
+        assert [name for name, check in found.items() if not check.ok] == []
+        assert "smollm2-135m, llama3.1:8b" in found["server"].detail
+        assert "not needed" in found["weights smollm2-135m"].detail
+        assert server.seen[0][1]["Authorization"] == "Bearer sesame"
 
 
-@pytest.mark.parametrize(
-    ("path", "detail"), [("/v1", "answered 401"), ("", "does not answer as a model server")]
-)
-def test_a_server_that_is_not_as_needed(server: str, path: str, detail: str) -> None:
-    check = checks("smollm2-135m", base_url=server + path)["server"]
+def test_a_served_model_needs_no_profile() -> None:
+    with serving({"/v1/models": LISTED}) as server:
+        found = checks("llama3.1:8b", base_url=server.url)
+        assert [name for name, check in found.items() if not check.ok] == []
+        assert "llama3.1:8b is used as its server describes it" in found["profile"].detail
+
+
+@pytest.mark.parametrize("model", ["qwen2.5-7b-instruct", "llama3.2:1b"])
+def test_a_model_that_the_server_has_not_is_said(model: str) -> None:
+    with serving({"/v1/models": LISTED}) as server:
+        check = checks(model, base_url=server.url)["profile"]
     assert not check.ok
-    assert detail in check.detail
-    assert "MGL_BASE_URL" in check.hint
+    assert "it serves smollm2-135m, llama3.1:8b" in check.detail
+
+
+@pytest.mark.parametrize("answer", [Answered(401, {"error": "Unauthorized"}), "<html>hi</html>"])
+def test_a_server_that_is_not_as_needed(answer: Answered | str) -> None:
+    with serving({"/v1/models": answer}) as server:
+        assert not checks("smollm2-135m", base_url=server.url)["server"].ok
 
 
 def test_a_server_that_is_down_or_not_named() -> None:
-    with http.server.HTTPServer(("127.0.0.1", 0), Models) as closed:
-        url = f"http://127.0.0.1:{closed.server_port}/v1"
+    url = f"http://127.0.0.1:{free_port()}/v1"
     assert not checks("smollm2-135m", base_url=url)["server"].ok
     assert not checks("smollm2-135m", base_url="http://[")["server"].ok
     assert "none is named" in checks("qwen2.5-7b-instruct")["server"].detail

@@ -136,7 +136,7 @@ def test_doctor_finds_the_server_with_its_key(
     mgl_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "_import_error", lambda _modules: "")
-    with serving_routes({"/v1/models": models("tiny")}) as server:
+    with serving_routes({"/v1/models": models(MODEL)}) as server:
         url = f"{server.url}/v1"
         with run_by_mgl(mgl_home, record_at(url)):
             found = {check.name: check for check in doctor.examine()}

@@ -78,7 +78,7 @@ class OpenAIEngine:
         """
         http = cls.transport(endpoint.base_url, endpoint.api_key)
         try:
-            server = await identify(http, (profile.weights.hub.repo, profile.name))
+            server = await identify(http, profile.served_names)
             if endpoint.adapter is not None:
                 await require_adapter(http, endpoint.adapter, server.model)
                 server = replace(server, model=endpoint.adapter)

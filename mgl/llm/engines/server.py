@@ -28,7 +28,7 @@ from mgl.errors import (
 )
 from mgl.llm.engines.wire import error_from
 
-Kind = Literal["vllm", "llama.cpp", "sglang", "ollama", "lm studio", "unknown"]
+Kind = Literal["vllm", "llama.cpp", "llama-cpp-python", "sglang", "ollama", "lm studio", "unknown"]
 
 PROBE_SECONDS: Final = 30.0
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
@@ -159,10 +159,13 @@ async def identify(http: Http, names: Sequence[str] = ()) -> Server:
     or does not serve the model, and what ``Http`` raises.
     """
     served = await list_models(http)
-    model = _find_model(served, names) if names else next(iter(served), "")
+    model = find_model(served, names) if names else next(iter(served), "")
     entry = served.get(model, {})
     kind, version, context = await _find_make(http, entry)
-    return Server(kind, version, model, entry.get("max_model_len") or context)
+    context = entry.get("max_model_len") or context
+    if kind == "ollama":
+        context = await _find_ollama_context(http, model)
+    return Server(kind, version, model, context)
 
 
 async def list_models(http: Http) -> dict[str, Mapping[str, Any]]:
@@ -203,6 +206,8 @@ async def _find_make(http: Http, entry: Mapping[str, Any]) -> tuple[Kind, str, i
     owner = entry.get("owned_by")
     if owner == "llamacpp":
         return _llama(await _get_optional(http, "/props"))
+    if owner == "me":
+        return "llama-cpp-python", "", None
     if owner != "sglang" and "max_model_len" in entry:
         version = (await _get_optional(http, "/version")).get("version")
         if version is not None:
@@ -214,8 +219,12 @@ async def _find_make(http: Http, entry: Mapping[str, Any]) -> tuple[Kind, str, i
     version = (await _get_optional(http, "/api/version")).get("version")
     if version is not None:
         return "ollama", str(version), None
-    if "data" in await _get_optional(http, "/api/v0/models"):
-        return "lm studio", "", None
+    listed = (await _get_optional(http, "/api/v0/models")).get("data")
+    if listed is not None:
+        own: Mapping[str, Any] = next(
+            (one for one in listed if one.get("id") == entry.get("id")), {}
+        )
+        return "lm studio", "", own.get("loaded_context_length") or own.get("max_context_length")
     properties = await _get_optional(http, "/props")
     return (
         _llama(properties) if "default_generation_settings" in properties else ("unknown", "", None)
@@ -227,6 +236,23 @@ def _llama(properties: Mapping[str, Any]) -> tuple[Kind, str, int | None]:
     return "llama.cpp", str(properties.get("build_info", "")), settings.get("n_ctx")
 
 
+async def _find_ollama_context(http: Http, model: str) -> int | None:
+    """The context that Ollama has loaded a model with, else what the model asks for.
+
+    It cuts longer prompts silently, so what a model could hold at most does not count.
+    """
+    loaded = (await _get_optional(http, "/api/ps")).get("models") or ()
+    for one in loaded:
+        if model in (one.get("name"), one.get("model")) and one.get("context_length"):
+            return int(one["context_length"])
+    try:
+        shown = await http.post("/api/show", {"model": model})
+    except (EngineRejected, EngineUnavailable):
+        return None
+    asked = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters", "")), re.MULTILINE)
+    return int(asked[1]) if asked else None
+
+
 async def _get_optional(http: Http, path: str) -> Mapping[str, Any]:
     """The object at a path that not every server has; empty if this one has not."""
     try:
@@ -236,7 +262,7 @@ async def _get_optional(http: Http, path: str) -> Mapping[str, Any]:
     return answer if isinstance(answer, Mapping) else {}
 
 
-def _find_model(served: Mapping[str, Any], names: Sequence[str]) -> str:
+def match_model(served: Mapping[str, Any], names: Sequence[str]) -> str | None:
     """The served name of a model: one of its names, or a path that ends in one."""
     for name in names:
         if name in served:
@@ -245,8 +271,15 @@ def _find_model(served: Mapping[str, Any], names: Sequence[str]) -> str:
     for candidate in served:
         if candidate.rstrip("/").rsplit("/", 1)[-1].lower() in endings:
             return candidate
-    listed = ", ".join(sorted(served)) or "no model"
-    raise EngineUnusable(
-        f"the server does not serve {names[0]}; it serves {listed}",
-        hint="choose the profile of the model that is served (--model), or serve this one",
-    )
+    return None
+
+
+def find_model(served: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The served name of a model, as ``match_model``; EngineUnusable if it is not served."""
+    found = match_model(served, names)
+    if found is None:
+        raise EngineUnusable(
+            f"the server does not serve {names[0]}; it serves {', '.join(served) or 'no model'}",
+            hint="name one that it serves with --model, or leave --model out",
+        )
+    return found

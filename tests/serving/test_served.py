@@ -1,0 +1,131 @@
+"""Servers whose model no profile describes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mgl.cli.app import app
+from mgl.errors import EngineUnusable
+from mgl.models.profiles import ModelProfile, load_profiles
+from mgl.serving.served import ASSUMED_CONTEXT, find_served, guess_preset
+from tests.llm.server import MODEL, Answered, Route, Server, chat, models, serving
+from tests.serving.makes import LLAMA, LM_STUDIO, OLLAMA, Make, obeying
+
+LLAMA3 = "llama3.1:8b"
+CLAIMS = chat('{"answer": "Bo.", "confidence": "high", "citations": []}')
+
+
+def routes_of(make: Make, **more: Route) -> dict[str, Route]:
+    listed = models(
+        LLAMA3,
+        **{
+            key: value
+            for key, value in make.routes["/v1/models"]["data"][0].items()
+            if key == "owned_by"
+        },
+    )
+    return {**make.routes, "/v1/models": listed, "/v1/chat/completions": make.answer, **more}
+
+
+async def found(server: Server, home: Path, name: str | None = None) -> ModelProfile:
+    profiles = load_profiles().values()
+    return await find_served(server.url, None, name, profiles, home, note=lambda _: None)
+
+
+OVER = "This model's maximum context length is 2048 tokens. However, you requested 400001 tokens"
+
+
+def refuse_long(body: Any) -> Any:
+    text = body["messages"][-1]["content"]
+    if len(text) > 100_000:
+        return Answered(400, {"error": {"message": OVER, "code": "context_length_exceeded"}})
+    return LLAMA.answer(body)
+
+
+@pytest.mark.parametrize(
+    ("routes", "context"),
+    [
+        (routes_of(LLAMA), 2048),
+        (routes_of(OLLAMA), ASSUMED_CONTEXT),
+        (routes_of(OLLAMA, **{"/api/show": {"parameters": "num_ctx   8192\nstop  x"}}), 8192),
+        (
+            routes_of(
+                OLLAMA, **{"/api/ps": {"models": [{"name": LLAMA3, "context_length": 6000}]}}
+            ),
+            6000,
+        ),
+        (
+            routes_of(
+                LM_STUDIO,
+                **{"/api/v0/models": {"data": [{"id": LLAMA3, "loaded_context_length": 5000}]}},
+            ),
+            5000,
+        ),
+        (
+            {"/v1/models": models(LLAMA3, owned_by="me"), "/v1/chat/completions": refuse_long},
+            2048,
+        ),
+        ({"/v1/models": models(LLAMA3), "/v1/chat/completions": LLAMA.answer}, ASSUMED_CONTEXT),
+    ],
+    ids=["llama.cpp", "ollama", "ollama asks", "ollama has", "lm studio", "python", "unknown"],
+)
+async def test_a_model_without_a_profile_has_the_servers_context(
+    routes: dict[str, Route], context: int, tmp_path: Path
+) -> None:
+    with serving(routes) as server:
+        for name in (None, LLAMA3):
+            profile = await found(server, tmp_path, name)
+            assert (profile.name, profile.context_tokens) == (LLAMA3, context)
+            assert (profile.engine, profile.native_tools) == ("openai", False)
+
+
+async def test_a_model_with_a_profile_keeps_it(tmp_path: Path) -> None:
+    listed = models("nomic-embed-text")
+    listed["data"] += [{"id": LLAMA3}, {"id": MODEL}]
+    with serving({"/v1/models": listed}) as server:
+        assert (await found(server, tmp_path)).name == "qwen2.5-7b-instruct"
+
+
+async def test_a_model_that_is_not_served_is_refused(tmp_path: Path) -> None:
+    with serving(routes_of(OLLAMA)) as server, pytest.raises(EngineUnusable):
+        await found(server, tmp_path, "llama3.2:1b")
+
+
+@pytest.mark.parametrize(
+    ("name", "preset"),
+    [
+        (LLAMA3, "paper"),
+        ("llama3.2:1b", "small"),
+        ("/models/SmolLM2-135M-Instruct.Q4_1.gguf", "small"),
+        ("qwen2.5-72b-instruct", "paper"),
+        ("a-model", "paper"),
+    ],
+)
+def test_the_preset_follows_the_size_in_the_name(name: str, preset: str) -> None:
+    assert guess_preset(name) == preset
+
+
+@pytest.mark.parametrize("options", [(), ("--model", LLAMA3)], ids=["its own", "by name"])
+def test_a_question_is_answered_by_whatever_is_served(
+    options: tuple[str, ...], tmp_path: Path
+) -> None:
+    book = tmp_path / "book.txt"
+    book.write_text("Ann met Bo in Rome.")
+
+    def answer(body: Any) -> Any:
+        schema = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
+        if "word" in schema.get("properties", {}):
+            return chat(obeying(schema))
+        return CLAIMS if "Ann met Bo" in json.dumps(body["messages"]) else chat("Hm.")
+
+    with serving(routes_of(OLLAMA, **{"/v1/chat/completions": answer})) as server:
+        words = ("ask", str(book), "Who met Ann?", "--memory", "direct")
+        result = CliRunner().invoke(app, [*words, "--base-url", server.url, *options])
+        assert result.exit_code == 0, result.stderr
+        assert "Bo" in result.stdout
+        assert {body["model"] for body in server.bodies()} == {LLAMA3}
