@@ -182,6 +182,7 @@ def defer(
     """Make the engine of a choice; its weights are found or downloaded when it starts."""
     from mgl.llm.capabilities import Endpoint
     from mgl.llm.engines import model_id, open_engine
+    from mgl.llm.progress import TokenProgress
 
     engine = choice.engine_for(profile)
 
@@ -197,7 +198,14 @@ def defer(
             found = await probe_once(url, key, profile.served_names, home, observer.note)
             endpoint = Endpoint(url, key, choice.adapter, found)
         cache = _converted_folder(profile, home)
-        return await open_engine(profile, engine, weights=weights, cache=cache, endpoint=endpoint)
+        return await open_engine(
+            profile,
+            engine,
+            weights=weights,
+            cache=cache,
+            endpoint=endpoint,
+            progress=TokenProgress(observer),
+        )
 
     return DeferredEngine(
         start,

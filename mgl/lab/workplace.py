@@ -151,7 +151,7 @@ class Workplace:
         engine = defer(
             choice, profile, self._home, self._store, self._observer, context_tokens=context
         )
-        self._closing.callback(self.loop.run, engine.aclose)
+        self._closing.callback(self.loop.finish, engine.aclose)
         return engine
 
     @cached_property
@@ -272,7 +272,7 @@ class Workplace:
 
         name = self._choice.reranker or DEFAULT_RERANKER
         opened = open_reranker(name, self._home, source=self._source, embedder=self._embedder)
-        self._closing.callback(self.loop.run, opened.aclose)
+        self._closing.callback(self.loop.finish, opened.aclose)
         return opened
 
     @property

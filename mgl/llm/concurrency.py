@@ -26,7 +26,7 @@ from mgl.errors import EngineError, EngineLost, MglError
 START: Final = 4
 MOST: Final = 256
 POLL_SECONDS: Final = 1.0
-GRACE_S: Final = 2.0
+GRACE_S: Final = 0.6
 _LONGEST_PAUSE_S: Final = 5.0
 
 Item = TypeVar("Item")
@@ -237,11 +237,12 @@ class Portal:
 
     It works within a notebook's running loop, and an engine keeps its connections from one call to
     the next. Ctrl-C reaches the caller at once: the task is cancelled and has ``GRACE_S`` seconds
-    to clean up.
+    to clean up, and so has each ``finish`` and the loop itself.
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._interrupted = False
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="mgl-portal", daemon=True
         )
@@ -249,14 +250,23 @@ class Portal:
 
     def run(self, start: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
         """Run a coroutine to its result; one caller at a time."""
+        self._interrupted = False
         future = asyncio.run_coroutine_threadsafe(start(), self._loop)
         try:
             return future.result()
         except BaseException:
             if not future.done():
+                self._interrupted = True
                 self._loop.call_soon_threadsafe(self._cancel_all)
                 wait([future], timeout=GRACE_S)
             raise
+
+    def finish(self, start: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Run a clean-up to its end, after an interrupt for ``GRACE_S`` seconds at most."""
+        future = asyncio.run_coroutine_threadsafe(start(), self._loop)
+        wait([future], timeout=GRACE_S if self._interrupted else None)
+        if future.done():
+            future.result()
 
     def close(self) -> None:
         """Stop the loop; a thread stuck in a blocking call is left behind."""

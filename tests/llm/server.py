@@ -26,6 +26,13 @@ class Answered:
     body: Any
 
 
+@dataclass(frozen=True)
+class Stream:
+    """Events that are sent one by one."""
+
+    events: list[Any]
+
+
 Route = Any | Callable[[Any], Any]
 
 
@@ -112,10 +119,15 @@ def serving(routes: dict[str, Route], *replies: Route) -> Iterator[Server]:
             made = server.routes.get(self.path, Answered(404, {"detail": "Not Found"}))
             made = made(body) if callable(made) else made
             status, value = (made.status, made.body) if isinstance(made, Answered) else (200, made)
-            html = isinstance(value, str)
-            data = (value if html else json.dumps(value)).encode()
+            if isinstance(value, str):
+                kind, data = "text/html", value.encode()
+            elif isinstance(value, Stream):
+                lines = [f"data: {json.dumps(event)}\n\n" for event in value.events]
+                kind, data = "text/event-stream", "".join([*lines, "data: [DONE]\n\n"]).encode()
+            else:
+                kind, data = "application/json", json.dumps(value).encode()
             self.send_response(status)
-            self.send_header("Content-Type", "text/html" if html else "application/json")
+            self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)

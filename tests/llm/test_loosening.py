@@ -105,6 +105,16 @@ async def test_a_shape_that_keeps_failing_is_tried_no_more() -> None:
         assert ways(log) == [("response_format", 1)] * 5
 
 
+INVALID = "1 validation error: {'type': 'literal_error', 'loc': ('body', 'response_format')}"
+
+
+async def test_a_field_that_a_server_does_not_know_is_given_up_whatever_its_status() -> None:
+    unknown = Answered(500, {"error": {"message": INVALID}})
+    async with client_of(honouring("response_format"), unknown, chat(GOOD)) as (llm, server, _):
+        await llm.complete(ASK, Answer)
+        assert sent(server) == [["response_format"], []]
+
+
 async def test_in_the_end_nothing_is_sent_and_the_reply_is_checked() -> None:
     async with client_of(honouring(JSON), BAD_GRAMMAR, chat(GOOD)) as (llm, server, log):
         assert (await llm.complete(ASK, Answer)).parsed == Answer(answer="Ann", sure=True)

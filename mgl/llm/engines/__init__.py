@@ -8,6 +8,7 @@ from pathlib import Path
 from mgl.errors import UsageError
 from mgl.llm.base import Engine
 from mgl.llm.capabilities import Endpoint
+from mgl.llm.progress import TokenProgress
 from mgl.models.profiles import EngineName, ModelProfile
 
 __all__ = ["model_id", "open_engine"]
@@ -27,11 +28,13 @@ async def open_engine(
     weights: Path | None = None,
     cache: Path | None = None,
     endpoint: Endpoint | None = None,
+    progress: TokenProgress | None = None,
 ) -> Engine:
     """Start an engine for a profile: the profile's own, or the one named.
 
     In-process engines need ``weights`` and ``openai`` needs ``endpoint``: UsageError otherwise.
-    ``cache`` is the folder for the converted weights that an engine loads faster.
+    ``cache`` is the folder for the converted weights that an engine loads faster. ``progress``
+    hears how far long calls are.
     """
     engine = engine or profile.engine
     identity = model_id(profile, engine, endpoint.adapter if endpoint else None)
@@ -43,7 +46,7 @@ async def open_engine(
                 f"{profile.name} needs a model server",
                 hint="give its URL, for instance --base-url http://127.0.0.1:8000/v1",
             )
-        return await OpenAIEngine.connect(endpoint, profile, model_id=identity)
+        return await OpenAIEngine.connect(endpoint, profile, model_id=identity, progress=progress)
     if weights is None:
         raise UsageError(
             f"{profile.name} needs its weights", hint=f"`mgl models get {profile.name}`"
@@ -53,7 +56,12 @@ async def open_engine(
         from mgl.llm.engines.openvino import OpenVinoEngine
 
         return await asyncio.to_thread(
-            OpenVinoEngine, weights, model_id=identity, context_tokens=context, cache=cache
+            OpenVinoEngine,
+            weights,
+            model_id=identity,
+            context_tokens=context,
+            cache=cache,
+            progress=progress,
         )
     from mgl.llm.engines.transformers import TransformersEngine
 

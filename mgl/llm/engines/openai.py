@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Self
 
@@ -34,11 +34,13 @@ from mgl.llm.engines.server import (
 from mgl.llm.engines.wire import (
     ConstraintRefused,
     ServerFailed,
+    join_events,
     read_completion,
     write_body,
     write_messages,
     write_tools,
 )
+from mgl.llm.progress import TokenProgress
 from mgl.llm.replies import clean
 from mgl.models.profiles import ModelProfile
 
@@ -48,6 +50,8 @@ _METRICS_SECONDS: Final = 2.0
 _WITHOUT_PROMPT: Final = ("/v1/models", "/health")
 _STRUCTURED_SINCE: Final = (0, 12)
 _BYTES_PER_TOKEN: Final = 3
+# The makes that report the usage of a streamed reply.
+_COUNT_STREAMED: Final = ("vllm", "llama.cpp", "sglang", "ollama", "lm studio")
 
 
 class OpenAIEngine:
@@ -61,6 +65,8 @@ class OpenAIEngine:
     ) -> None:
         self._http = http
         self._server = server
+        self._streams = server.kind in _COUNT_STREAMED
+        self._progress: TokenProgress | None = None
         self._formats = formats
         self._failed = FailedFormats()
         self.model_id = model_id
@@ -69,7 +75,14 @@ class OpenAIEngine:
         self.context_tokens = min(own, server.context_tokens or own)
 
     @classmethod
-    async def connect(cls, endpoint: Endpoint, profile: ModelProfile, *, model_id: str) -> Self:
+    async def connect(
+        cls,
+        endpoint: Endpoint,
+        profile: ModelProfile,
+        *,
+        model_id: str,
+        progress: TokenProgress | None = None,
+    ) -> Self:
         """Connect to a server that serves the model.
 
         The server may use the publisher's name, the profile's, or a path that ends in one of them.
@@ -90,12 +103,14 @@ class OpenAIEngine:
         else:
             structured = server.kind == "vllm" and server.numbers >= _STRUCTURED_SINCE
             formats = Formats.guess(structured=structured, gbnf=server.kind == "llama.cpp")
-        return cls(http, server, profile, formats, model_id)
+        engine = cls(http, server, profile, formats, model_id)
+        engine._progress = progress
+        return engine
 
     async def generate(self, request: Request) -> Completion:
         for loosened, format_, body in self._bodies(request):
             try:
-                answer = await self._post("chat/completions", body, limit_s=None)
+                answer = await self._complete(body, request)
             except ConstraintRefused:
                 if format_ is None:
                     raise
@@ -107,6 +122,30 @@ class OpenAIEngine:
                 self._failed.add(format_, request)
             return replace(completion, loosened=loosened)
         raise AssertionError("the last body is sent without a constraint")
+
+    async def _complete(self, body: dict[str, Any], request: Request) -> Any:
+        """The answer to a chat request; streamed if that shows progress and loses nothing."""
+        progress = self._progress
+        if progress is None or request.tools or request.choices or not self._streams:
+            return await self._guard(self._http.post("chat/completions", body, None))
+        events: list[Any] = []
+        call, written = object(), 0
+        prompt = _estimate_tokens(json.dumps(write_messages(request), ensure_ascii=False))
+        budget = request.sampling.max_tokens
+
+        def hear(event: Any) -> None:
+            nonlocal written
+            events.append(event)
+            written += bool(event.get("choices"))
+            progress.update(call, read=prompt, prompt=prompt, written=written, budget=budget)
+
+        streamed = {**body, "stream": True, "stream_options": {"include_usage": True}}
+        progress.update(call, read=0, prompt=prompt, budget=budget)
+        try:
+            answer = await self._guard(self._http.stream("chat/completions", streamed, hear))
+            return join_events(events) if answer is None else answer
+        finally:
+            progress.end(call)
 
     def _bodies(self, request: Request) -> Iterator[tuple[int, Format | None, dict[str, Any]]]:
         """The bodies to try, the strongest constraint first, each with how many were dropped."""
@@ -164,12 +203,13 @@ class OpenAIEngine:
             return len((await self._post("/tokenize", body))["tokens"])
         return _estimate_tokens(text)
 
-    async def _post(
-        self, path: str, body: Mapping[str, Any], limit_s: float | None = PROBE_SECONDS
-    ) -> Any:
-        """Post, or raise EngineFailed if the server fails at this and answers other requests."""
+    async def _post(self, path: str, body: Mapping[str, Any]) -> Any:
+        return await self._guard(self._http.post(path, body))
+
+    async def _guard(self, answer: Awaitable[Any]) -> Any:
+        """Await, or raise EngineFailed if the server fails at this and answers other requests."""
         try:
-            return await self._http.post(path, body, limit_s)
+            return await answer
         except ServerFailed as failure:
             if not await self._answers_others():
                 raise

@@ -26,6 +26,7 @@ import numpy as np
 from mgl.errors import EngineRejected, EngineUnavailable, EngineUnusable, ResourceError
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
 from mgl.llm.grammar import to_ebnf
+from mgl.llm.progress import TokenProgress
 from mgl.llm.schemas import compile_request
 from mgl.models.files import hold_lock
 
@@ -46,6 +47,10 @@ class _Job:
     future: asyncio.Future[Completion]
     handle: Any = None
     prompt_tokens: int = 0
+    read_tokens: int = 0
+    written: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    stopped_by: Any = None
     cancelled: threading.Event = field(default_factory=threading.Event)
 
 
@@ -66,8 +71,10 @@ class OpenVinoEngine:
         context_tokens: int,
         cache_gb: int = CACHE_GB,
         cache: Path | None = None,
+        progress: TokenProgress | None = None,
     ) -> None:
         self.model_id = model_id
+        self._progress = progress
         self.context_tokens = context_tokens
         self._genai = import_genai()
         self._tensor = importlib.import_module("openvino").Tensor
@@ -115,6 +122,9 @@ class OpenVinoEngine:
         except asyncio.CancelledError:
             job.cancelled.set()
             raise
+        finally:
+            if self._progress is not None:
+                self._progress.end(id(job))
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return await asyncio.to_thread(lambda: [self._encode(text).shape[1] for text in texts])
@@ -177,6 +187,7 @@ class OpenVinoEngine:
             prompt = self._prompt(job.request)
             job.prompt_tokens = prompt.shape[1]
             job.handle = self._pipeline.add_request(number, prompt, self._config(job))
+            self._report(job)
         except Exception as error:
             refused = EngineRejected(
                 f"OpenVINO refused the request: {_last_line(error)}",
@@ -193,6 +204,7 @@ class OpenVinoEngine:
                 job.handle.cancel()
         try:
             self._pipeline.step()
+            self._follow(running)
             return [job for job in running if not self._finish(job)]
         except Exception as error:
             failure: Exception = EngineUnavailable(
@@ -211,6 +223,37 @@ class OpenVinoEngine:
             _fail(job, failure)
         return []
 
+    def _follow(self, running: list[_Job]) -> None:
+        """Take what a step wrote, and report how far each job is.
+
+        The pipeline does not say how much of a prompt it has read: one step reads up to
+        ``BATCHED_TOKENS`` of all prompts together, the first ones first.
+        """
+        room = BATCHED_TOKENS - sum(bool(job.written) for job in running)
+        for job in running:
+            if job.cancelled.is_set():
+                continue
+            while job.handle.can_read():
+                for output in job.handle.read().values():
+                    job.written += output.generated_ids
+                    job.logprobs += output.generated_log_probs
+                    job.stopped_by = output.finish_reason
+            unread = job.prompt_tokens - job.read_tokens
+            took = unread if job.written else min(room, unread)
+            job.read_tokens += took
+            room -= took
+            self._report(job)
+
+    def _report(self, job: _Job) -> None:
+        if self._progress is not None and not job.cancelled.is_set():
+            self._progress.update(
+                id(job),
+                read=job.read_tokens,
+                prompt=job.prompt_tokens,
+                written=len(job.written),
+                budget=job.request.sampling.max_tokens,
+            )
+
     def _finish(self, job: _Job) -> bool:
         """Deliver the result of a job that has ended; whether it has."""
         if job.cancelled.is_set():
@@ -228,13 +271,12 @@ class OpenVinoEngine:
                 ),
             )
             return True
-        (output,) = job.handle.read_all()
         reasons = self._genai.GenerationFinishReason
-        reason: FinishReason = "length" if output.finish_reason == reasons.LENGTH else "stop"
+        reason: FinishReason = "length" if job.stopped_by == reasons.LENGTH else "stop"
         with self._tokenizing:
-            text = self._tokenizer.decode(output.generated_ids)
-        logprobs = tuple(output.generated_log_probs) if job.request.choices else ()
-        usage = TokenUsage(job.prompt_tokens, len(output.generated_ids))
+            text = self._tokenizer.decode(job.written)
+        logprobs = tuple(job.logprobs) if job.request.choices else ()
+        usage = TokenUsage(job.prompt_tokens, len(job.written))
         way = None if job.grammar is None else "grammar (ebnf)"
         _succeed(job, Completion(text, reason, usage, logprobs=logprobs, way=way))
         return True

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
@@ -69,6 +69,14 @@ class Http:
     ) -> Any:
         return self._decode(await self._send("POST", path, body, limit_s))
 
+    async def stream(self, path: str, body: Mapping[str, Any], hear: Callable[[Any], None]) -> Any:
+        """Post without a limit of time; ``hear`` gets the events of an answer that is streamed.
+
+        Returns the answer of a server that does not stream, and None otherwise.
+        """
+        response = await self._send("POST", path, body, None, hear)
+        return None if _is_stream(response) else self._decode(response)
+
     async def get_text(self, path: str, limit_s: float) -> str:
         return (await self._send("GET", path, None, limit_s)).text
 
@@ -87,7 +95,12 @@ class Http:
             self._client = None
 
     async def _send(
-        self, method: str, path: str, body: Mapping[str, Any] | None, limit_s: float | None
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        limit_s: float | None,
+        hear: Callable[[Any], None] | None = None,
     ) -> httpx.Response:
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
@@ -100,9 +113,15 @@ class Http:
         content = None if body is None else json.dumps(body).encode()
         limit = httpx.Timeout(limit_s, connect=PROBE_SECONDS)
         try:
-            response = await self._client.request(
+            async with self._client.stream(
                 method, url, content=content, headers=_JSON, timeout=limit
-            )
+            ) as response:
+                if hear is not None and _is_stream(response):
+                    async for line in response.aiter_lines():
+                        if line.startswith("data:") and line.strip() != "data: [DONE]":
+                            hear(json.loads(line.removeprefix("data:")))
+                else:
+                    await response.aread()
         except (httpx.ReadTimeout, httpx.WriteTimeout) as error:
             raise EngineTimeout(
                 f"{url} did not answer in time",
@@ -130,6 +149,11 @@ class Http:
                 f"{response.url} answered with {kind} instead of JSON",
                 hint="point --base-url at the server's API, for instance http://127.0.0.1:8000/v1",
             ) from None
+
+
+def _is_stream(response: httpx.Response) -> bool:
+    kind = str(response.headers.get("content-type", ""))
+    return response.status_code == httpx.codes.OK and kind.startswith("text/event-stream")
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,26 @@ class _Answer(BaseModel):
     usage: _Usage | None = None
 
 
+def join_events(events: Sequence[Any]) -> dict[str, Any]:
+    """Join the events of a streamed chat completion to the answer that it is without streaming.
+
+    Raises what an error among them stands for.
+    """
+    text, reason, usage = "", None, None
+    for event in events:
+        if error := event.get("error"):
+            code = error.get("code") if isinstance(error, Mapping) else None
+            raise error_from(
+                code if isinstance(code, int) else 500, json.dumps(event), "the server"
+            )
+        usage = event.get("usage") or usage
+        for choice in event.get("choices", ()):
+            text += (choice.get("delta") or {}).get("content") or ""
+            reason = choice.get("finish_reason") or reason
+    choice = {"message": {"content": text}, "finish_reason": reason}
+    return {"choices": [choice], "usage": usage}
+
+
 def read_completion(answer: Any, request: Request, format_: Format | None = None) -> Completion:
     """Read a chat completion; EngineRejected if the answer is not one."""
     try:
@@ -234,6 +254,8 @@ def _choice_logprob(
 def error_from(status: int, text: str, url: str) -> EngineError:
     """Make the error that a status other than 200 stands for."""
     said = _error_message(text)
+    if status == 500 and "validation error" in said:
+        status = 422  # as llama-cpp-python says it
     if status in (401, 403):
         return EngineUnusable(
             f"the server refuses the key ({status})",

@@ -1,0 +1,68 @@
+"""How far the calls in flight are, in tokens: for whoever waits for a long one.
+
+    progress = TokenProgress(observer)
+    progress.update(call, read=2048, prompt=7900, written=0, budget=700)
+    progress.end(call)
+
+An engine reports what it knows: the one in this process after each step of its batch, a server with
+each token that it streams. Short calls are passed over in silence.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Final
+
+from mgl.observer import Observer
+
+READING: Final = "prompt read (tokens)"
+WRITING: Final = "reply written (tokens)"
+PATIENCE_S: Final = 5.0
+"""Seconds after which a call is worth a word."""
+LONG_PROMPT: Final = 1024
+"""Tokens of a prompt that is worth a word at once."""
+
+
+@dataclass(slots=True)
+class _Call:
+    since: float
+    read: int = 0
+    prompt: int = 0
+    written: int = 0
+    budget: int = 0
+
+
+class TokenProgress:
+    """Sums up the calls in flight for an observer; safe to use from several threads."""
+
+    def __init__(self, observer: Observer, clock: Callable[[], float] = time.monotonic) -> None:
+        self._observer = observer
+        self._clock = clock
+        self._calls: dict[Hashable, _Call] = {}
+        self._lock = threading.Lock()
+
+    def update(
+        self, call: Hashable, *, read: int, prompt: int, written: int = 0, budget: int = 0
+    ) -> None:
+        """Say how far a call is: tokens read of its prompt, and written of its reply's budget."""
+        now = self._clock()
+        with self._lock:
+            known = self._calls.setdefault(call, _Call(now))
+            known.read, known.prompt, known.written, known.budget = read, prompt, written, budget
+            calls = list(self._calls.values())
+            if prompt < LONG_PROMPT and now - min(one.since for one in calls) < PATIENCE_S:
+                return
+        done, total = sum(one.read for one in calls), sum(one.prompt for one in calls)
+        if done < total:
+            self._observer.progress(READING, done, total)
+        else:
+            budgets = sum(one.budget for one in calls)
+            self._observer.progress(WRITING, sum(one.written for one in calls), budgets)
+
+    def end(self, call: Hashable) -> None:
+        """Forget a call, whether it has succeeded, failed or was cancelled."""
+        with self._lock:
+            self._calls.pop(call, None)
