@@ -22,9 +22,9 @@ Every error that reaches a user carries a hint: the command or change that mends
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 __all__ = [
     "ContextOverflow",
@@ -43,6 +43,8 @@ __all__ = [
     "StoreConflict",
     "StoreError",
     "UsageError",
+    "describe_fault",
+    "install_hint",
 ]
 
 
@@ -144,3 +146,48 @@ class StoreConflict(StoreError):
     """Another process has written what was to be written next: read again, then go on."""
 
     retryable = True
+
+
+def install_hint(extra: str) -> str:
+    """The command that installs what an extra of mgl needs, into the Python that runs it.
+
+    It names the packages themselves: mgl may be installed from a checkout, and is in no registry.
+    """
+    import shlex
+    import sys
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        listed = [one.split(";") for one in requires("mgl") or ()]
+    except PackageNotFoundError:
+        return f"python -m pip install -e '.[{extra}]' in the checkout"
+    marks = (f'extra == "{extra}"', f"extra == '{extra}'")
+    wanted = [name.strip() for name, *mark in listed if "".join(mark).strip() in marks]
+    return shlex.join([sys.executable, "-m", "pip", "install", *wanted])
+
+
+def describe_fault(fault: Mapping[str, Any], whole: str = "value") -> str:
+    """Say what pydantic found wrong, with its place or ``whole``: ``rounds: is missing``."""
+    place = ".".join(map(str, fault["loc"])) or whole
+    said = _FAULTS.get(fault["type"]) or str(fault["msg"]).removeprefix("Value error, ")
+    if said.startswith("Input should be "):
+        said = f"must be {said.removeprefix('Input should be ')}"
+    return f"{place}: {said}"
+
+
+_FAULTS: Final = {
+    "extra_forbidden": "is not known here",
+    "missing": "is missing",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "string_type": "must be a text",
+    "list_type": "must be a list",
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+    "model_attributes_type": "must be a mapping",
+}

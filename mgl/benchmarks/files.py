@@ -26,7 +26,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from mgl.benchmarks.base import About
-from mgl.errors import InputError
+from mgl.errors import InputError, describe_fault
 from mgl.text.conversations import read_json
 from mgl.text.encoding import decode
 from mgl.text.reading import read_bytes
@@ -174,8 +174,7 @@ def hash_files(files: Iterable[DataFile]) -> dict[str, str]:
 
 def first_fault(error: ValidationError) -> str:
     """Describe the first fault with its place in the object: ``answers.0: …``."""
-    fault = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(map(str, fault['loc'])) or 'value'}: {fault['msg']}"
+    return describe_fault(dict(error.errors()[0]))
 
 
 def refuse_duplicates(path: Path, ids: Iterable[str]) -> None:

@@ -39,7 +39,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.benchmarks.base import About, Dataset, GeneratedBenchmark, Item
 from mgl.benchmarks.files import hash_files, open_file, refuse_duplicates
-from mgl.errors import InputError, UsageError
+from mgl.errors import InputError, UsageError, install_hint
 from mgl.text.chunks import Counter
 from mgl.types import Document, Question, Source
 
@@ -287,7 +287,7 @@ def load_keys() -> Keys:
     except ModuleNotFoundError as error:
         raise UsageError(
             "RULER's keys come from the package wonderwords, which is not installed",
-            hint="pip install 'mgl[evaluation]'",
+            hint=install_hint("evaluation"),
         ) from error
     adjectives, nouns = (
         [line.rstrip() for line in (assets / name).read_text("utf-8").splitlines()]

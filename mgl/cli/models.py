@@ -53,7 +53,7 @@ def list_profiles(models: ModelFolder = None, as_json: AsJson = False) -> None:
                 profile.name,
                 profile.parameters,
                 profile.task,
-                profile.engine if profile.task == "generate" else "sentence-transformers",
+                _runs_on(profile),
                 f"{profile.context_tokens:,}",
                 profile.licence,
                 "here" if path is not None else "-",
@@ -104,7 +104,7 @@ def path_of(name: Name, models: ModelFolder = None, as_json: AsJson = False) -> 
     path = find_weights(profile, home())
     if path is None:
         raise ResourceError(
-            f"the weights of {name} are not on this machine", hint=f"mgl models get {name}"
+            f"the weights of {name} are not on this machine", hint=profile.fetch_command
         )
     _print_path(profile, path, as_json)
 
@@ -121,6 +121,11 @@ def _find(profile: ModelProfile, folder: Path) -> Path | None:
         return None
 
 
+def _runs_on(profile: ModelProfile) -> str:
+    """The engine of a model that writes; models for retrieval run on a library of their own."""
+    return profile.engine if profile.task == "generate" else "sentence-transformers"
+
+
 def _print_path(profile: ModelProfile, path: Path, as_json: bool) -> None:
     if as_json:
         print_json({"name": profile.name, "path": str(path), "sha256": profile.weights.sha256})
@@ -131,7 +136,8 @@ def _print_path(profile: ModelProfile, path: Path, as_json: bool) -> None:
 def _profile_json(profile: ModelProfile, path: Path | None) -> dict[str, Any]:
     fields = ("name", "description", "licence", "source", "parameters", "context_tokens", "task")
     return {
-        **{field: getattr(profile, field) for field in (*fields, "engine", "preset")},
+        **{field: getattr(profile, field) for field in (*fields, "preset")},
+        "engine": _runs_on(profile),
         "bytes": profile.weights.bytes,
         "sha256": profile.weights.sha256,
         "path": None if path is None else str(path),

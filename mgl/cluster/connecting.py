@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from typing import Any, Final
 
-from mgl.errors import ResourceError, UsageError
+from mgl.errors import ResourceError, UsageError, install_hint
 
 __all__ = ["check_code", "connect"]
 
@@ -43,7 +43,7 @@ def connect(address: str | None = None) -> Iterator[Any]:
         import ray
     except ImportError as error:
         raise UsageError(
-            "--executor ray needs the package ray", hint='pip install "mgl[ray]"'
+            "--executor ray needs the package ray", hint=install_hint("ray")
         ) from error
     own = not ray.is_initialized()
     if own:

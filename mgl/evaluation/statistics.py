@@ -25,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl.errors import UsageError
+from mgl.errors import UsageError, install_hint
 
 __all__ = [
     "FEWEST_SOURCES",
@@ -253,5 +253,5 @@ def _load(module: str) -> Any:
     except ImportError as error:
         raise UsageError(
             "comparing methods needs scipy and statsmodels",
-            hint="python -m pip install 'mgl[evaluation]'",
+            hint=install_hint("evaluation"),
         ) from error

@@ -23,7 +23,7 @@ from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mgl.errors import MglError, ResourceError
+from mgl.errors import MglError, ResourceError, install_hint
 from mgl.llm.engines.server import Http, find_model, list_models
 from mgl.models import shipped
 from mgl.models.fetch import find_weights
@@ -53,9 +53,8 @@ _ENGINES: dict[EngineName, tuple[tuple[str, str], ...]] = {
     ),
     "openai": (("httpx", "httpx"),),
 }
-_INSTALL = {
+_INSTALL: dict[EngineName, str] = {
     "openvino": "python -m pip install openvino-genai",
-    "transformers": "python -m pip install -e '.[transformers]' in the checkout",
     "openai": "python -m pip install httpx",
 }
 _IMPORT_SECONDS = 120
@@ -184,7 +183,8 @@ def _version(distribution: str) -> str | None:
 
 
 def _check_engine(engine: EngineName, *, needed: bool) -> Check:
-    name, parts, install = f"engine {engine}", _ENGINES[engine], _INSTALL[engine]
+    name, parts = f"engine {engine}", _ENGINES[engine]
+    install = _INSTALL.get(engine) or install_hint(engine)
     missing = [shown for module, shown in parts if importlib.util.find_spec(module) is None]
     if missing:
         if needed:
@@ -231,7 +231,7 @@ def _check_all_weights(
     if own is not None:
         yield own
     elif missing:
-        get = f"mgl models get {profile.name}"
+        get = profile.fetch_command
         yield Check(f"weights {profile.name}", False, "not on this machine", get)
     else:
         yield Check(f"weights {profile.name}", True, "not here, not needed (a server has them)")
@@ -253,7 +253,7 @@ def _check_weights(profile: ModelProfile, home: Path) -> Check | None:
     if sha256 is None:
         return Check(name, True, f"{path} (the profile pins no hash)")
     if not has_sha256(profile.weights.pinned_file(path), sha256):
-        hint = f"delete it, then `mgl models get {profile.name}`"
+        hint = f"delete it, then `{profile.fetch_command}`"
         return Check(name, False, f"{path} has the wrong sha256", hint)
     return Check(name, True, f"{path}, sha256 {sha256[:12]}… correct")
 

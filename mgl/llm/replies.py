@@ -16,7 +16,7 @@ from typing import Any, Generic
 
 from pydantic import BaseModel, ValidationError
 
-from mgl.errors import ReplyInvalid
+from mgl.errors import ReplyInvalid, describe_fault
 from mgl.llm.base import Completion, Message, ParsedT, Request
 from mgl.llm.calls import Outcome
 from mgl.llm.constraints import RULES
@@ -108,11 +108,11 @@ def validate(text: str, schema: type[BaseModel]) -> Verdict[Any]:
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
     first = next((e for e in found if e["type"] not in RULES), found[0])
-    reason = f"{'.'.join(map(str, first['loc'])) or 'the reply'}: {first['msg']}"
     if first["type"] in RULES:
-        rule = first["type"]
+        rule, place = first["type"], ".".join(map(str, first["loc"])) or "the reply"
+        reason = f"{place}: {first['msg']}"
         return Verdict("violated", text, None, f"{rule}: {reason}", rule=rule)
-    return Verdict("invalid", text, None, reason)
+    return Verdict("invalid", text, None, describe_fault(dict(first), "the reply"))
 
 
 def with_feedback(request: Request, verdict: Verdict[Any]) -> Request:

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from mgl.errors import UsageError
+from mgl.errors import UsageError, describe_fault
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -53,14 +53,10 @@ def configured(
     try:
         return kind.Config.model_validate(given)
     except ValidationError as error:
-        first = error.errors()[0]
-        option = ".".join(str(step) for step in first["loc"])
-        problem = (
-            f"{name} has no option {option!r}"
-            if first["type"] == "extra_forbidden"
-            else f"{name} cannot take {option} = {first['input']!r}: "
-            + first["msg"].replace("Input should be", "it should be")
-        )
+        first = dict(error.errors()[0])
+        problem = f"{name} cannot take {first['input']!r}: {describe_fault(first)}"
+        if first["type"] == "extra_forbidden":
+            problem = f"{name} has no option {'.'.join(map(str, error.errors()[0]['loc']))!r}"
         hint = f"its options are {', '.join(kind.Config.model_fields)}"
         raise UsageError(problem, hint=hint) from error
 

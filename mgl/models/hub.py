@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mgl.errors import ResourceError, ResourceUnreachable
+from mgl.errors import ResourceError, ResourceUnreachable, install_hint
 from mgl.models.profiles import HubSource, Weights
 from mgl.models.shipped import require_space
 
@@ -68,7 +68,7 @@ def download(weights: Weights, report: Callable[[int, int], None]) -> Path:
     except ImportError as error:
         raise ResourceError(
             "the hub needs the package huggingface_hub, which is not installed",
-            hint="python -m pip install huggingface_hub",
+            hint=install_hint("hub"),
         ) from error
     require_space(_cache_folder(), weights.bytes or 0)
     bar = _make_bar(report)

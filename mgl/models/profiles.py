@@ -187,6 +187,12 @@ class ModelProfile(_Strict):
     weights: Weights
 
     @property
+    def fetch_command(self) -> str:
+        """The command that downloads the weights from where they are."""
+        hub = " --allow-hub" if self.weights.registry is None else ""
+        return f"mgl models get {self.name}{hub}"
+
+    @property
     def served_names(self) -> tuple[str, str]:
         """The names under which a server may serve it: the publisher's, and the profile's."""
         return self.weights.hub.repo, self.name

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from mgl.errors import InputError, ResourceError, UsageError
+from mgl.errors import InputError, ResourceError, UsageError, describe_fault
 
 DataKind = Literal["models", "serving", "eval", "examples"]
 
@@ -169,10 +169,9 @@ def _parse(path: Path, kind: Shipped[_P]) -> _P:
             f"the {kind.called} {path} cannot be read: {error}", hint="it has to be YAML in UTF-8"
         ) from error
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(step) for step in first["loc"]) or "the file"
+        fault = describe_fault(dict(error.errors()[0]), "the file")
         raise kind.fault(
-            f"the {kind.called} {path} is not valid: {where}: {first['msg']}",
+            f"the {kind.called} {path} is not valid: {fault}",
             hint=f"compare it with one that ships; `{kind.listed_by}` lists them",
         ) from error
     if read.name != path.stem:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from mgl.errors import EngineUnavailable, MglError, ResourceError, UsageError
+from mgl.errors import EngineUnavailable, MglError, ResourceError, UsageError, install_hint
 from mgl.models.profiles import FloatName
 
 __all__ = ["choose_device", "choose_dtype", "load_model", "require_package", "run_model", "to_utf8"]
@@ -21,7 +21,7 @@ def require_package(module: str) -> None:
     if find_spec(module) is None:
         raise UsageError(
             f"models for retrieval need {module}, which is not installed",
-            hint="python -m pip install 'mgl[retrieval]', or give the URL of a server",
+            hint=f"{install_hint('retrieval')}; or give the URL of a server",
         )
 
 
@@ -59,7 +59,7 @@ def load_model(folder: Path) -> Iterator[None]:
     except ImportError as error:
         raise UsageError(
             f"models for retrieval need {error.name or error}",
-            hint="python -m pip install 'mgl[retrieval]'",
+            hint=install_hint("retrieval"),
         ) from error
     except MglError:
         raise

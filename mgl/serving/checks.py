@@ -255,7 +255,7 @@ def _check_weights(model: ModelProfile, weights: Path | None) -> Check:
         return _fail(
             "weights",
             f"the weights of {model.name} are not on this machine",
-            f"mgl models get {model.name} --allow-hub, or give their folder with --weights",
+            f"{model.fetch_command}, or give their folder with --weights",
         )
     fault = next(_find_faults(weights), None)
     if fault is None:

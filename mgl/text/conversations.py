@@ -21,7 +21,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from mgl.errors import InputError
+from mgl.errors import InputError, describe_fault
 from mgl.text.encoding import decode
 from mgl.text.gathering import Gathering
 from mgl.text.reading import read_bytes
@@ -319,9 +319,8 @@ def read_chatgpt(item: object, name: str) -> Conversation:
         try:
             message = _Message.model_validate(given)
         except ValidationError as error:
-            fault = error.errors()[0]
-            where = ".".join(str(part) for part in fault["loc"])
-            turns.note(f"message {node_id}", f"{where}: {fault['msg']}: left out")
+            fault = describe_fault(dict(error.errors()[0]))
+            turns.note(f"message {node_id}", f"{fault}: left out")
             continue
         if (reason := _find_reason_to_skip(message)) is not None:
             left[reason] += 1

@@ -24,7 +24,7 @@ from functools import cache
 from ipaddress import ip_address
 from typing import Literal, get_args
 
-from mgl.errors import UsageError
+from mgl.errors import UsageError, install_hint
 
 __all__ = ["PRIVATE_KINDS", "Private", "PrivateKind", "find_private", "redact"]
 
@@ -194,6 +194,4 @@ def _known_forms() -> tuple[re.Pattern[str], ...]:
 
 
 def _report_missing(error: ImportError) -> UsageError:
-    return UsageError(
-        f"finding private data needs {error.name}", hint="python -m pip install 'mgl[privacy]'"
-    )
+    return UsageError(f"finding private data needs {error.name}", hint=install_hint("privacy"))

@@ -113,7 +113,7 @@ class _Runs:
 @pytest.mark.parametrize(
     ("series", "why"),
     [
-        ([], "value: Input should be"),
+        ([], "value: must be"),
         ({}, "no scene"),
         ({"1": {1: {"date": "May 1, 2009"}}}, "script"),
         ({"1": {1: {"script": "Ross: Hi.", "date": 7}}}, "date"),

@@ -92,8 +92,8 @@ def test_cloze_tests_and_questions_are_benchmarks_of_their_own(tmp_path: Path) -
         ("[{'Q': 'Who?', 'A'", "document 2: qa_pairs is not a Python list"),
         ("__import__('os').getcwd()", "document 2: qa_pairs is not a Python list"),
         ("none", "document 2: qa_pairs is not a Python list"),
-        ("{'Q': 'Who?'}", "document 2: qa_pairs: value: Input should be a valid list"),
-        ("[{'question': 'Who?'}]", "document 2: qa_pairs: 0.Q: Field required"),
+        ("{'Q': 'Who?'}", "document 2: qa_pairs: value: must be a list"),
+        ("[{'question': 'Who?'}]", "document 2: qa_pairs: 0.Q: is missing"),
         ("[" * 10_000, "document 2: qa_pairs is not a Python list"),
     ],
 )

@@ -82,3 +82,21 @@ def test_wrong_weights_are_named_and_never_listed_as_here(
     assert "tiny" in result.stderr
     (row,) = [line.split() for line in result.stdout.splitlines() if line.startswith("tiny ")]
     assert row[6] == "-"
+
+
+@pytest.mark.parametrize("verb", ["path", "get"])
+def test_missing_weights_lead_to_a_command_that_takes_its_options(
+    mgl: Mgl, profiles: Path, verb: str
+) -> None:
+    refused = mgl("models", verb, "tiny", "--models", profiles)
+    assert refused.exit_code == 5
+    command = "mgl models get tiny --allow-hub"
+    assert command in refused.stderr
+    taken = mgl("models", "get", "--help").stdout
+    assert all(word in taken for word in command.split() if word.startswith("--"))
+
+
+def test_a_model_for_retrieval_runs_on_its_library(mgl: Mgl) -> None:
+    listed = json.loads(mgl("models", "list", "--json").stdout)
+    engines = {item["engine"] for item in listed if item["task"] != "generate"}
+    assert engines == {"sentence-transformers"}

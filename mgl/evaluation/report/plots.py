@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from io import StringIO
 from typing import Any, Final
 
-from mgl.errors import UsageError
+from mgl.errors import UsageError, install_hint
 from mgl.evaluation.report.data import Plot
 from mgl.evaluation.report.frame import Figure, Frame, count_tools
 from mgl.evaluation.report.runs import Series
@@ -247,9 +247,7 @@ class _Drawing:
             import matplotlib
             from matplotlib.figure import Figure as Canvas
         except ImportError as error:
-            raise UsageError(
-                "plots need matplotlib", hint="python -m pip install 'mgl[evaluation]'"
-            ) from error
+            raise UsageError("plots need matplotlib", hint=install_hint("evaluation")) from error
         with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
             canvas = Canvas(figsize=(6.4, height), layout="constrained")
             drawing = cls(name, canvas.add_subplot())

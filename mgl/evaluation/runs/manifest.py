@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mgl.errors import InputError
+from mgl.errors import InputError, describe_fault
 from mgl.evaluation.judges.panel import Seat, seat_panel
 from mgl.evaluation.records import replace_file
 from mgl.llm.engines.recorded import ModelFacts
@@ -168,10 +168,9 @@ class Manifest(_Strict):
                 hint="name a folder that `mgl eval` wrote",
             ) from error
         except ValidationError as error:
-            fault = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, fault["loc"]))
+            fault = describe_fault(dict(error.errors()[0]))
             raise InputError(
-                f"{path} is not a valid manifest: {place}: {fault['msg']}",
+                f"{path} is not a valid manifest: {fault}",
                 hint="restore the file, or start a new run",
             ) from error
 

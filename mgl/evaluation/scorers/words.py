@@ -28,7 +28,7 @@ from statistics import fmean
 from types import SimpleNamespace
 from typing import Any
 
-from mgl.errors import UsageError
+from mgl.errors import UsageError, install_hint
 
 __all__ = [
     "amem_f1",
@@ -77,7 +77,7 @@ def nltk_tools() -> Any:
         from punkt import sent_tokenize
     except ImportError as error:
         raise UsageError(
-            f"scoring answers needs {error.name}", hint="python -m pip install 'mgl[evaluation]'"
+            f"scoring answers needs {error.name}", hint=install_hint("evaluation")
         ) from error
     redos.DEFAULT_TIMEOUT = None
     return SimpleNamespace(

@@ -48,9 +48,7 @@ async def open_engine(
             )
         return await OpenAIEngine.connect(endpoint, profile, model_id=identity, progress=progress)
     if weights is None:
-        raise UsageError(
-            f"{profile.name} needs its weights", hint=f"`mgl models get {profile.name}`"
-        )
+        raise UsageError(f"{profile.name} needs its weights", hint=f"`{profile.fetch_command}`")
     context = profile.context_tokens
     if engine == "openvino":
         from mgl.llm.engines.openvino import OpenVinoEngine

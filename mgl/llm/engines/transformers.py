@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from mgl.errors import EngineUnavailable, ResourceError, UsageError
+from mgl.errors import EngineUnavailable, ResourceError, UsageError, install_hint
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
 from mgl.llm.grammar import to_lark
 from mgl.llm.schemas import compile_request
@@ -144,7 +144,7 @@ def _load(weights: Path) -> tuple[Any, Any, Any, Any]:
     except ImportError as error:
         raise UsageError(
             f"the engine transformers needs {error.name}",
-            hint="python -m pip install 'mgl[transformers]'",
+            hint=install_hint("transformers"),
         ) from error
     disable_progress_bar()
     options: dict[str, Any] = {"local_files_only": True}

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from mgl.errors import UsageError
+from mgl.errors import UsageError, install_hint
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import max_chars
 from mgl.memories.base import Tools
@@ -114,7 +114,7 @@ def group_vectors(vectors: NDArray[np.float32], size: int) -> list[list[int]]:
         from scipy.cluster.hierarchy import fcluster, linkage
     except ImportError as error:
         raise UsageError(
-            "grouping by likeness needs scipy", hint="python -m pip install 'mgl[retrieval]'"
+            "grouping by likeness needs scipy", hint=install_hint("retrieval")
         ) from error
     groups: list[list[int]] = []
     for first in range(0, len(vectors), MOST_AT_ONCE):
