@@ -10,6 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from mgl.cli.guard import guard_command
 from mgl.cli.options import MemoryCommand
 from mgl.cli.output import INTERRUPTED, say
 from mgl.errors import MglError
@@ -119,6 +120,7 @@ for _name in (each for names in COMMANDS.values() for each in names):
 
 def run() -> None:
     """Run the command line and end the process with its exit code."""
+    guard_command(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:

@@ -1,0 +1,64 @@
+"""Ctrl-C that is answered whatever the command is doing.
+
+Python hears a signal between two of its own instructions, and an engine in this process may hold
+the interpreter for minutes while it reads a prompt. So a command that runs a model runs in a child,
+and what the shell waits for is its guard: it passes signals on, and kills a child that has not
+ended by itself ``PATIENCE_S`` seconds after Ctrl-C. Everything finished is on disk by then.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from typing import Final, NoReturn
+
+from mgl.cli.output import INTERRUPTED, say
+
+PATIENCE_S: Final = 1.5
+COMMANDS: Final = frozenset({"ask", "build", "add", "chat"})
+_TICK_S: Final = 0.1
+_PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_FROM_A_PROCESS: Final = 0  # si_code; the terminal signals the child as well
+_DIE_WITH_PARENT: Final = 1  # PR_SET_PDEATHSIG
+
+
+def guard_command(words: list[str]) -> None:
+    """Go on in a child if these words run a model, on Linux; the guard itself does not return."""
+    command = next((word for word in words if not word.startswith("-")), "")
+    if sys.platform != "linux" or command not in COMMANDS:
+        return
+    import ctypes
+
+    signals = {*_PASSED_ON, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    guard = os.getpid()
+    child = os.fork()
+    if child:
+        _stand_guard(child, signals)
+    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+    if os.getppid() != guard:  # killed before the line above
+        os._exit(INTERRUPTED)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _stand_guard(child: int, signals: set[signal.Signals]) -> NoReturn:
+    deadline: float | None = None
+    while True:
+        heard = signal.sigtimedwait(signals, _TICK_S)
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
+        if heard is not None and heard.si_signo in _PASSED_ON:
+            if heard.si_code <= _FROM_A_PROCESS:
+                os.kill(child, heard.si_signo)
+            if heard.si_signo == signal.SIGINT and deadline is None:
+                deadline = time.monotonic() + PATIENCE_S
+        if deadline is not None and time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            say("interrupted: finished work is kept")
+            say("hint: run the same command again to continue")
+            os._exit(INTERRUPTED)
