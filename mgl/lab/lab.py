@@ -146,8 +146,8 @@ class Lab:
         if plan.record is None:  # a file is read whole, one that is there is asked as it is
             self._build(plan, opened, opened.build)
         keep = AnswerKeeper(self._store, plan.source.id)
-        with self._place.alone(content_hash([opened.id, asked.text])):
-            answer = self._place.run(lambda: keep.watch(opened.answer(asked)))
+        with self._place.alone(content_hash([opened.id, asked.text])), keep.watch():
+            answer = self._place.loop.run(lambda: opened.answer(asked))
         usage = Usage(client.usage(), time.monotonic() - start)
         if not keep.put(opened.id, answer):
             self._observer.note(UNKEPT)

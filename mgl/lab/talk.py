@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
@@ -78,10 +79,9 @@ class AnswerKeeper:
         self._since = store.count_deletions(source_id)
         self._calls: list[Lineage | None] = []
 
-    async def watch(self, work: Awaitable[Answer]) -> Answer:
-        """Await the answer and note what its calls show."""
-        with collect_lineages(self._calls):
-            return await work
+    def watch(self) -> AbstractContextManager[None]:
+        """Note what the calls within show, also those of tasks that are started within."""
+        return collect_lineages(self._calls)
 
     def put(self, memory_id: str, answer: Answer) -> bool:
         """Keep the answer; False if it may repeat what was deleted since."""
@@ -135,7 +135,8 @@ class Talk:
         """
         asked = as_question(question, is_talk=True)
         keep = AnswerKeeper(self._store, self.memory.conversation.id)
-        result = self._answer(lambda: keep.watch(self.memory.answer(asked)))
+        with keep.watch():
+            result = self._answer(lambda: self.memory.answer(asked))
         if not keep.put(self.id, result.answer):
             self._observer.note(UNKEPT)
         return result

@@ -204,7 +204,8 @@ async def answer_from_turns(
     if not memories:
         return Answer(question.text, UNMENTIONED, "low", ())
     lines = _cite_shown(conversation, memories)
-    return await answer_from_lines(llm, lines, question, TURN_ANSWER, sampling)
+    answer, _ = await _ask(llm, lines, (), *_phrase(question, TURN_ANSWER, sampling))
+    return replace(answer, question=question.text)
 
 
 async def reply_to_turn(
@@ -237,7 +238,7 @@ async def reply_to_turn(
     lines = _cite_shown(conversation, memories)
     temperature = max(sampling.temperature, REPLY_TEMPERATURE)
     sampling = replace(sampling, max_tokens=tokens, temperature=temperature)
-    answer, _ = await _ask(llm, lines, render, messages, sampling, tokens * TOKEN_CHARS)
+    answer, _ = await _ask(llm, lines, messages, render, sampling, tokens * TOKEN_CHARS)
     return replace(answer, question=last.text)
 
 
@@ -272,20 +273,27 @@ async def answer_from_lines(
     such variables. With ``source_tokens`` the answer has its compaction ratio. Raises what
     LLM.complete raises.
     """
+    answer, tokens = await _ask(llm, lines, (), *_phrase(question, prompt, sampling))
+    ratio = tokens / source_tokens if source_tokens else None
+    return replace(answer, question=question.text, compaction_ratio=ratio)
+
+
+def _phrase(
+    question: Question, prompt: Prompt, sampling: Sampling
+) -> tuple[Callable[..., str], Sampling, int]:
+    """How a question is asked: what renders the prompt, the sampling, and the characters at most
+    of an answer of its form."""
     form = find_form(question)
     given = {name: text for name, text in ask_lines(question).items() if name in prompt.variables}
     sampling = replace(sampling, max_tokens=max(sampling.max_tokens, form.tokens))
-    render = partial(prompt.render, **given)
-    answer, tokens = await _ask(llm, lines, render, (), sampling, form.chars)
-    ratio = tokens / source_tokens if source_tokens else None
-    return replace(answer, question=question.text, compaction_ratio=ratio)
+    return partial(prompt.render, **given), sampling, form.chars
 
 
 async def _ask(
     llm: LLM,
     lines: Sequence[Line],
-    render: Callable[..., str],
     messages: Sequence[Message],
+    render: Callable[..., str],
     sampling: Sampling,
     most_chars: int,
 ) -> tuple[Answer, int]:

@@ -152,7 +152,9 @@ async def test_no_word_of_a_deleted_turn_is_left_and_what_is_left_is_whole(
                     await memory.build()
                     keep = AnswerKeeper(store, TALK.id)
                     asked = Question(f"What of {own[draw.choice(there)].title()}?")
-                    assert keep.put(memory.id, await keep.watch(memory.answer(asked)))
+                    with keep.watch():
+                        answer = await memory.answer(asked)
+                    assert keep.put(memory.id, answer)
                 case _:
                     turn, own[turn.id] = say(len(own), draw)
                     await draw.choice([gam, mnemis]).append(turn)
@@ -222,7 +224,8 @@ async def test_a_call_in_flight_while_its_turn_is_deleted_keeps_no_words(tmp_pat
         other = memories(store, Interrupted())[1]
         keep = AnswerKeeper(store, TALK.id)
         await other.build()
-        answer = await keep.watch(other.answer(Question(f"What of {word.title()}?")))
+        with keep.watch():
+            answer = await other.answer(Question(f"What of {word.title()}?"))
         assert done
         keep.put(other.id, answer)
         assert find_words(store.path, {word} - words_of(json.dumps(to_plain(answer)))) == set()
