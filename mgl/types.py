@@ -73,12 +73,16 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A page, chapter or session and the characters that belong to it."""
+    """A page, chapter or session and the characters that belong to it.
+
+    ``day`` is the day on which a session began, as a model reads it, "" where it is not known.
+    """
 
     kind: Literal["page", "chapter", "session"]
     label: str
     start: int
     end: int
+    day: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +199,8 @@ class Conversation:
             if sections and sections[-1].label == label:
                 sections[-1] = replace(sections[-1], end=end)
             elif label is not None:
-                sections.append(Section("session", label, position, end))
+                day = "" if turn.time is None else f"{turn.time:%A, %d %B %Y}"
+                sections.append(Section("session", label, position, end, day))
             position = end
         text = "".join(f"{turn.line}\n" for turn in self.turns)
         return Document(self.id, self.name, text, tuple(sections), CONVERSATION, self.notes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import astuple
 from typing import Any
 
 from mgl.store.lineage import decode_turns, encode_turns
@@ -51,7 +52,7 @@ def document_row(document: Document) -> Row:
         document.id,
         pack(document.name),
         pack(document.text),
-        dump([[s.kind, s.label, s.start, s.end] for s in document.sections]),
+        dump([astuple(section) for section in document.sections]),
         document.media_type,
         dump(document.notes),
     )

@@ -14,9 +14,17 @@ from itertools import groupby
 
 from mgl.errors import UsageError
 from mgl.text.chunks import Counter, changed_its_mind, chunk_document, runs
+from mgl.text.sentences import numbered_sentences
 from mgl.types import Chunk, Conversation, Document, Span, Turn
 
-__all__ = ["format_span", "format_turn", "session_groups", "turn_groups"]
+__all__ = [
+    "format_span",
+    "format_turn",
+    "mark_days",
+    "session_groups",
+    "show_span",
+    "turn_groups",
+]
 
 
 def format_turn(turn: Turn) -> str:
@@ -35,6 +43,21 @@ def format_span(conversation: Conversation, span: Span) -> str:
         if part := turn.line[max(0, span.start - begins) : span.end - begins].strip():
             lines.append(_format_line(turn, part))
     return "\n".join(lines)
+
+
+def mark_days(document: Document, start: int, end: int) -> list[tuple[int, str]]:
+    """The days of the sessions in a range of a transcript, and where each is to stand."""
+    return [
+        (max(start, section.start), f"({section.day})\n")
+        for section in document.sections
+        if section.day and section.start < end and start < section.end
+    ]
+
+
+def show_span(document: Document, span: Span) -> str:
+    """Write a span as a model reads it: of a transcript with each session's day before it."""
+    days = mark_days(document, span.start, span.end)
+    return numbered_sentences(document.text, (), span.start, span.end, marks=days)
 
 
 async def turn_groups(

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 __all__ = ["numbered_sentences", "paragraph_starts", "sentence_spans"]
 
@@ -78,12 +79,21 @@ def sentence_spans(text: str, start: int = 0, end: int | None = None) -> list[tu
 
 
 def numbered_sentences(
-    text: str, sentences: Sequence[tuple[int, int]], start: int, end: int
+    text: str,
+    sentences: Sequence[tuple[int, int]],
+    start: int,
+    end: int,
+    *,
+    marks: Sequence[tuple[int, str]] = (),
 ) -> str:
-    """Number the sentences of ``text[start:end]``: ``[n]``, from 1, before each."""
+    """Number the sentences of ``text[start:end]``: ``[n]``, from 1, before each.
+
+    ``marks`` are put in besides, each before the sentence that begins at its place.
+    """
+    numbers = [(begins, f"[{number}] ") for number, (begins, _) in enumerate(sentences, 1)]
     parts, position = [], start
-    for number, (begins, _) in enumerate(sentences, 1):
-        parts.append(f"{text[position:begins]}[{number}] ")
+    for begins, mark in sorted([*marks, *numbers], key=itemgetter(0)):
+        parts.append(f"{text[position:begins]}{mark}")
         position = begins
     parts.append(text[position:end])
     return "".join(parts)

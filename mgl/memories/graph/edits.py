@@ -24,6 +24,7 @@ from mgl.prompt import one_line
 from mgl.store import EditRecord
 from mgl.store.records import EditOutcome
 from mgl.text import numbered_sentences, sentence_spans
+from mgl.text.groups import mark_days
 from mgl.types import Chunk, Document, Span
 
 __all__ = [
@@ -117,7 +118,8 @@ class Passage:
     def number_sentences(self) -> str:
         """Its sentences on one line, with ``[n]`` before each."""
         start, end = self.sentences[0][0], self.sentences[-1][1]
-        return one_line(numbered_sentences(self.document.text, self.sentences, start, end))
+        text, days = self.document.text, mark_days(self.document, start, end)
+        return one_line(numbered_sentences(text, self.sentences, start, end, marks=days))
 
 
 class Rows:

@@ -26,6 +26,7 @@ from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.text import window_document
+from mgl.text.groups import show_span
 from mgl.types import Answer, Chunk, Question, Source
 
 __all__ = ["DocumentGraph", "find_graph_before"]
@@ -101,7 +102,7 @@ class DocumentGraph(SourceMemory[GraphConfig]):
         return self._read()[0]
 
     def chunks(self) -> tuple[Chunk, ...]:
-        """The chunks as the log has them, in reading order."""
+        """The chunks as the log has them, in reading order, their texts as a model reads them."""
         return self._read()[1]
 
     def find_failed(self) -> tuple[int, ...]:
@@ -161,7 +162,7 @@ class DocumentGraph(SourceMemory[GraphConfig]):
             return self._finished
         is_finished, rows = self.is_built(), self._tools.store.edits(self.id)
         chunks = tuple(
-            Chunk(row.chunk, row.span, self._document.quote(row.span), row.payload["tokens"])
+            Chunk(row.chunk, row.span, show_span(self._document, row.span), row.payload["tokens"])
             for row in sorted(rows, key=lambda row: row.chunk)
             if row.op == "chunk" and row.span is not None
         )

@@ -30,6 +30,7 @@ from mgl.memories.mindgraph.edits import (
 from mgl.memories.mindgraph.state import Edit, Graph, serialise
 from mgl.memories.propose import FAILURES, Proposal, propose
 from mgl.prompt import Prompt
+from mgl.text.groups import show_span
 from mgl.types import Question
 
 __all__ = ["BlockReader", "question_text", "writing_prompts"]
@@ -90,7 +91,9 @@ class BlockReader:
             graph_state=serialise(draft.state),
             block_idx=str(number),
             total_blocks=str(self.total),
-            block_text=block.number_sentences() if config.cite == "sentence" else block.chunk.text,
+            block_text=block.number_sentences()
+            if config.cite == "sentence"
+            else show_span(block.document, block.chunk.span),
         )
         messages = [Message("user", prompt)]
         said = await self._propose(draft, block, messages, time)

@@ -41,6 +41,7 @@ from mgl.memories.mindgraph.state import (
     NodeType,
 )
 from mgl.text import locate, numbered_sentences, sentence_spans
+from mgl.text.groups import mark_days
 from mgl.types import Chunk, Document, Span
 
 __all__ = ["EDIT_TOKENS", "Block", "Unfit", "Wrong", "dispose", "operations_schema"]
@@ -99,8 +100,9 @@ class Block:
     def number_sentences(self) -> str:
         """The block's text with ``[n]`` before each sentence."""
         sentences = [(span.start, span.end) for span in self.sentences]
-        whole = self.chunk.span
-        return numbered_sentences(self.document.text, sentences, whole.start, whole.end)
+        start, end = self.chunk.span.start, self.chunk.span.end
+        days = mark_days(self.document, start, end)
+        return numbered_sentences(self.document.text, sentences, start, end, marks=days)
 
 
 def operations_schema(

@@ -50,6 +50,7 @@ from mgl.retrieval import LexicalIndex, reciprocal_rank_fusion
 from mgl.retrieval.lexical import stems
 from mgl.store import MemoryRecord
 from mgl.text import sentence_spans
+from mgl.text.groups import show_span
 from mgl.text.names import Name, find_mentioned, find_names
 from mgl.types import Answer, Chunk, Document, Question, Span
 
@@ -141,7 +142,8 @@ async def extract_claims(
 
     async def read(number: int, index: int) -> FoundClaim | None:
         question = questions[number] if questions else None
-        claim = await extract_claim(tools.llm, blocks[index].text, question)
+        text = show_span(document, blocks[index].span)
+        claim = await extract_claim(tools.llm, text, question)
         advance()
         if claim is None:
             return None
@@ -312,7 +314,7 @@ async def answer_from_claims(
     for part in split_question(question.text):
         for node in _rank_claims(graph, support, record.questions, part)[:1]:
             span = passage_around(document, node.span, passage_chars)
-            reply = await answer_from_passages(tools.llm, [document.quote(span)], part)
+            reply = await answer_from_passages(tools.llm, [show_span(document, span)], part)
             read.append((node, span, reply))
     confirmed = bool(read) and all(support[node.id] >= CONFIRMED for node, _, _ in read)
     return Answer(

@@ -27,6 +27,7 @@ from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.prompts import LOOKUP_SOURCE, REPORT, SUBGRAPH_SUMMARY
 from mgl.memories.mindgraph.state import Graph, Node
 from mgl.memories.propose import propose
+from mgl.text.groups import show_span
 from mgl.types import Citation, Document, Span
 
 __all__ = ["NATIVE_TOOLS", "GraphTools", "Subgraph", "cite_nodes", "partition", "passage_around"]
@@ -160,7 +161,7 @@ class GraphTools:
                 node = self.graph.node(str(arguments.get("node_id", "")))
                 if node is None:
                     return f"There is no node {arguments.get('node_id', '')} in the graph."
-                return BETWEEN.join(map(self.document.quote, self.passages(node)))
+                return BETWEEN.join(show_span(self.document, each) for each in self.passages(node))
             case "subgraph_summary":
                 number = arguments.get("subgraph_id")
                 return await self._summarize_subgraphs(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
+from datetime import datetime
 from itertools import takewhile
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ import pytest
 from mgl.errors import ContextOverflow, EngineRejected, InputError
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
-from mgl.types import Document, Question
+from mgl.types import Conversation, Document, Question, Turn
 
 from .conftest import MakeTools
 
@@ -23,7 +24,7 @@ def reply(*operations: dict[str, Any]) -> str:
     return json.dumps({"operations": operations})
 
 
-def add_node(name: str, src: str, **changes: Any) -> dict[str, Any]:
+def add_node(name: str, src: str | int, **changes: Any) -> dict[str, Any]:
     return {
         "op": "add_node",
         "src": src,
@@ -348,3 +349,27 @@ async def test_a_reply_may_hold_what_its_chunk_needs(
     found = [schema["properties"]["operations"]["maxItems"] for schema in schemas]
     assert max(found) == most
     assert engine.requests[0].sampling.max_tokens >= 170 * most
+
+
+@pytest.mark.parametrize("cite", ["quote", "sentence"])
+async def test_a_transcript_is_read_and_looked_up_with_the_day_of_each_session(
+    make_tools: MakeTools, cite: Literal["quote", "sentence"]
+) -> None:
+    days = [datetime(2023, 5, 8, 9), datetime(2023, 6, 9, 9)]
+    said = [Turn(str(n), "Ann", f"I was in Rome {n} days ago.", days[n], str(n)) for n in range(2)]
+    text = Conversation.from_turns("talk", said).transcript
+    source = Document.from_text(text.name, text.text, sections=text.sections)
+    src = "I was in Rome 1 days ago." if cite == "quote" else 2
+    look = {"step": {"action": "lookup_source", "node_id": "ann"}}
+    engine = ScriptedEngine([reply(add_node("ann", src)), json.dumps(look), answer("ann")])
+    tools = make_tools(engine)
+    memory = MindGraph(tools, source, [QUESTION], MindGraphConfig(chunk_tokens=90, cite=cite))
+    said_last = await memory.answer(QUESTION)
+    block = engine.requests[0].messages[0].content.split('"""')[1]
+    second = block.index("(Friday, 09 June 2023)")
+    assert block.index("(Monday, 08 May 2023)") < block.index("0 days ago") < second
+    assert second < block.index("1 days ago")
+    assert "(Friday, 09 June 2023)\nAnn: I was" in engine.requests[2].messages[-1].content
+    (citation,) = said_last.citations
+    assert "(Friday" not in citation.quote
+    assert tools.store.document(source.id).sections == source.sections

@@ -65,6 +65,13 @@ def graph(tale: Document) -> Graph:
     )
 
 
+def count_uses(answer: Answer) -> tuple[int, ...]:
+    """Lookups, indexes and details, as reports count them."""
+    marks = ("lookup_source(", "mode='index'", "subgraph_summary(")
+    lookups, indexes, summaries = (sum(mark in line for line in answer.trace) for mark in marks)
+    return lookups, indexes, summaries - indexes
+
+
 def register(tools: Tools, document: Document) -> Tools:
     """The same tools, with a memory called m in their store."""
     tools.store.put_document(document)
@@ -103,7 +110,7 @@ async def test_actions_look_up_a_source_and_answer_with_what_they_cite(
     assert tale.quote(citation.span) == citation.quote
     assert "The letter said where" in requests[1].messages[-1].content
     assert answer.trace == ("lookup_source(node_id='bo')",)
-    assert ToolUse.of(2, answer.trace) == ToolUse(2, lookups=1, indexes=0, details=0)
+    assert count_uses(answer) == (1, 0, 0)
 
 
 THIEF = (
@@ -195,7 +202,7 @@ async def test_a_bad_call_is_told_to_the_model_and_counted_where_it_reached_a_to
     script: list[Scripted] = [call, *reports, json.dumps(final("bo"))]
     answer, requests = await ask(make_tools, tale, graph, script, native_tools=True)
     assert told in requests[-1].messages[-1].content
-    assert ToolUse.of(2, answer.trace) == ToolUse(2, *uses)
+    assert count_uses(answer) == uses
 
 
 async def test_final_output_in_prose_is_asked_for_again_under_its_schema(
@@ -255,7 +262,7 @@ async def test_index_and_detail_come_from_reports_made_once(
     assert "nodes: ann, bo" in results[3]
     assert "from 0 to 0" in results[4]
     assert answer.text == "Bo forgave Ann."
-    assert ToolUse.of(2, answer.trace) == ToolUse(2, lookups=0, indexes=1, details=2)
+    assert count_uses(answer) == (0, 1, 2)
     again, more = await ask(make_tools, tale, graph, [*script[:1], *script[2:3], script[4]])
     assert len(more) == 0, "every call and report is in the store"
     assert again.text == answer.text
