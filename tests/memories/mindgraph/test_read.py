@@ -5,7 +5,6 @@ import re
 from typing import Any
 
 import pytest
-from mgl.evaluation.report.costs import ToolUse
 
 from mgl.errors import ContextOverflow
 from mgl.llm.base import Completion, Request, TokenUsage, ToolCall
