@@ -25,7 +25,7 @@ from platformdirs import user_data_path
 from mgl.errors import ResourceUnreachable
 from mgl.models.fetch import fetch_weights, find_weights
 from mgl.models.profiles import DEFAULT_PROFILE, load_profile
-from mgl.retrieval.fakes import WordEmbedder
+from mgl.retrieval.fakes import WordEmbedder, WordReranker
 
 QUICK_EXAMPLES = 20
 
@@ -113,6 +113,9 @@ def embeds_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memories retrieve by words that texts share: without weights, and without the extra."""
     monkeypatch.setattr(
         "mgl.retrieval.opening.open_embedder", lambda *_args, **_options: WordEmbedder()
+    )
+    monkeypatch.setattr(
+        "mgl.retrieval.opening.open_reranker", lambda *_args, **_options: WordReranker()
     )
 
 

@@ -313,7 +313,7 @@ async def _ask(
     first = Message("system" if messages else "user", render(memories=shown))
     reply = await llm.complete([first, *messages], schema, sampling=sampling, stage="answer")
     places = sorted(set(reply.parsed.memories))
-    citations = tuple(citation for place in places for citation in lines[place - 1][1])
+    citations = tuple(dict.fromkeys(each for place in places for each in lines[place - 1][1]))
     answer = Answer("", reply.parsed.answer, "medium" if citations else "low", citations)
     return answer, reply.usage.input_tokens
 

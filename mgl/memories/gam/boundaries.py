@@ -71,25 +71,25 @@ class Cut:
 async def next_trigger(
     state: State, turns: Sequence[Turn], config: GamConfig, count_tokens: CountTokens
 ) -> Trigger | None:
-    """The trigger that the last turn pulls and that was not acted on yet."""
-    last, buffer = state.turns - 1, state.buffer
-    if not buffer or buffer[-1] != last or state.checked >= last:
-        return None
-    partition = config.cut_by
+    """The first trigger that a turn of the buffer pulls and that was not acted on yet."""
+    buffer, partition = state.buffer, config.cut_by
     if partition == "turns":
         size = 1 if config.without == "ssm" else config.window_turns
-        return Trigger("overflow", buffer) if len(buffer) >= size else None
-    if partition in ("semantic", "session") and len(buffer) > 1 and state.checked < buffer[-2]:
-        reason = _break_between(turns[buffer[-2]], turns[last], config)
-        if reason is not None:
-            return Trigger(reason, buffer[:-1])
-    if partition == "session":
-        return None
+        return Trigger("overflow", buffer[:size]) if len(buffer) >= size else None
     capacity = config.window_tokens if partition == "window" else config.buffer_tokens
-    size = sum(len(turns[number].line.encode(errors="replace")) for number in buffer)
     # A token is a byte at least, so most appends need no tokenizer.
-    if size > capacity and await count_tokens(buffer) > capacity:
-        return Trigger("overflow", buffer)
+    size = sum(len(turns[number].line.encode(errors="replace")) for number in buffer)
+    is_full = partition != "session" and size > capacity and await count_tokens(buffer) > capacity
+    for place, number in enumerate(buffer):
+        if number <= state.checked:
+            continue
+        before = buffer[place - 1] if place else -1
+        if partition != "window" and before > state.checked:
+            reason = _break_between(turns[before], turns[number], config)
+            if reason is not None:
+                return Trigger(reason, buffer[:place])
+        if is_full and await count_tokens(buffer[: place + 1]) > capacity:
+            return Trigger("overflow", buffer[: place + 1])
     return None
 
 
@@ -113,8 +113,8 @@ def perturb(
 ) -> tuple[int, ...]:
     """Boundaries with segmentation errors (Appendix C.3).
 
-    Each is, with the probability ``noise``, missed or moved by up to two turns; then ``noise`` ×
-    as many as there were are put in at random.
+    Each is, with the probability ``noise``, missed or moved by up to two turns; with the same
+    probability one is put in at random for each that there was.
     """
     places = seen[:-1]
     kept: set[int] = set()
@@ -124,7 +124,7 @@ def perturb(
         elif chance.random() < 0.5:
             moved = places.index(boundary) + chance.choice(_SHIFTS)
             kept.add(places[min(max(moved, 0), len(places) - 1)])
-    extra = round(noise * len(boundaries))
+    extra = sum(chance.random() < noise for _ in boundaries)
     free = [place for place in places if place not in kept]
     kept.update(chance.sample(free, min(extra, len(free))))
     return tuple(sorted(kept))
@@ -133,7 +133,7 @@ def perturb(
 def _break_between(before: Turn, turn: Turn, config: GamConfig) -> TriggerReason | None:
     if before.session != turn.session:
         return "session_end"
-    if before.time is None or turn.time is None:
+    if config.cut_by == "session" or before.time is None or turn.time is None:
         return None
     pause = timedelta(minutes=config.pause_minutes)
     return "pause" if _gap(before.time, turn.time) > pause else None

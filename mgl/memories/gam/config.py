@@ -20,19 +20,25 @@ class GamConfig(PresetConfig):
     ``partition`` is what ends a topic: ``semantic`` boundaries that the model finds (the paper's),
     or, as in its Fig. 3, ``session`` ends, a fixed ``window`` of tokens or a number of ``turns``.
     ``without`` leaves out one part, as in its Table 3: ``tan`` searches all events flatly, ``epg``
-    reads topics' summaries and raw text and no events, ``ssm`` consolidates every turn at once,
-    ``mfr`` ranks events by vector likeness alone.
+    reads summaries of topics and their neighbours and nothing below them, ``ssm`` consolidates
+    every turn at once, ``mfr`` ranks events by vector likeness alone.
     ``summaries`` and ``relations`` say who writes them: the model (``prompt``; for relations a call
     for each candidate, Algorithm 3), or code (``extract``, ``similarity``), which needs no model.
-    ``anchoring`` is what likens a topic to the question: its ``summary`` (Eq. 9), or its best
-    ``event``. ``meaning`` is where P_sem comes from: the reranker (the paper's cross-encoder, or
-    what stands for it), or the words around a turn and its likeness (``mgl.memories.gam.meaning``).
+    ``anchoring`` is what likens a topic to the question: its ``summary`` and keywords (Eq. 9, E.2),
+    or its best ``event``. ``meaning`` is where P_sem comes from: a reranker (``rerank``, the
+    paper's cross-encoder), the embedder's ``likeness`` on a fitted scale, or the words around a
+    turn and its likeness (``context``, ``mgl.memories.gam.reading``).
     A reranker that is slow (a language model's Yes or No) is given the ``judged`` likeliest alone.
     ``indicators`` are asked of the model (``prompt``, §4.1) or found by ``rules``.
     ``private`` says whether secrets and personal data are kept, or masked before a model sees them.
     """
 
-    SMALL: ClassVar = {"indicators": "rules", "anchoring": "event", "meaning": "context"}
+    SMALL: ClassVar = {
+        "indicators": "rules",
+        "relations": "similarity",
+        "anchoring": "event",
+        "meaning": "context",
+    }
 
     partition: Literal["semantic", "session", "window", "turns"] = "semantic"
     without: Literal["tan", "epg", "ssm", "mfr"] | None = None
@@ -52,13 +58,16 @@ class GamConfig(PresetConfig):
     )
     indicators: Literal["prompt", "rules"] = "prompt"
     anchoring: Literal["summary", "event"] = "summary"
-    meaning: Literal["rerank", "context"] = "rerank"
+    meaning: Literal["rerank", "likeness", "context"] = "rerank"
     judged: int | None = Field(
         None,
         ge=1,
         description="candidates that the reranker judges, the likeliest; None: all (§3.4)",
     )
     anchors: int = Field(10, ge=1, description="k of Eq. 9 (Appendix D.2)")
+    neighbours: int | None = Field(
+        None, ge=0, description="topics that Eq. 9 adds, by the strongest links first; None: all"
+    )
     k: int = Field(10, ge=1, description="events that are read (Appendix D.2)")
     beta_time: float = Field(1.4, ge=1.0, description="§4.1")
     beta_role: float = Field(1.4, ge=1.0, description="§4.1")

@@ -34,7 +34,7 @@ from mgl.memories.gam.forgetting import (
     private_parts,
 )
 from mgl.memories.gam.prompts import BOUNDARIES, CUES, RELATION, SUMMARY
-from mgl.memories.gam.reading import Reader, Reading
+from mgl.memories.gam.reading import Reader, Reading, find_judge
 from mgl.memories.gam.search import Search
 from mgl.memories.gam.state import VOCABULARY, Append, Edit, Forget, State, Topic, topic_number
 from mgl.memories.talk import Recall, TalkMemory, to_plain
@@ -115,6 +115,8 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
     async def _settle(self, *, ended: bool) -> None:
         """Append the turns that the log lacks, and after each consolidate what is due."""
         del ended  # a buffer waits for its trigger either way
+        if self._config.without != "mfr" and self._config.meaning != "context":
+            find_judge(self._tools, self._config)  # before anything is spent on what cannot be read
         log = self._log
         await self._consolidate_due()
         total = len(log.turns)
@@ -122,6 +124,9 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             self._append_next()
             self._tools.observer.progress("turns", log.state.turns, total)
             await self._consolidate_due()
+
+    def _is_behind(self) -> bool:
+        return self._log.state.turns < len(self._log.turns)
 
     def _append_next(self) -> None:
         """Append the next turn that the conversation has; forget it where it was deleted before."""
@@ -198,21 +203,27 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
     # Reading
 
     async def read(self, question: Question, *, recent: Sequence[int] = ()) -> Reading:
-        """The events that may answer a question, the best first; ``recent`` as for ``recall``."""
+        """The events that may answer a question, the best first; ``recent`` as for ``recall``.
+
+        What is due is not done for a question: turns that wait for it are read as the buffer is.
+        But no model is shown what a filter takes.
+        """
         async with self._writer() as log:
-            await self._settle(ended=True)
-            await self._filter(log.state.buffer)
-        reader = Reader(self._tools, log.state, log.turns, self._config, self._search)
+            await self._filter([*log.state.buffer, *range(log.state.turns, len(log.turns))])
+            waiting = range(log.state.turns, len(log.turns))
+            buffer = (*log.state.buffer, *(n for n in waiting if n not in log.forgotten))
+            state = replace(log.state, buffer=buffer, forgotten=log.forgotten)
+        reader = Reader(self._tools, state, log.turns, self._config, self._search)
         with log.showing():
-            return await reader.read(question, turns=recent[-1:])
+            return await reader.read(question, recent=recent)
 
     async def recall(self, question: Question, *, recent: Sequence[int] = ()) -> Recall:
-        """The ``k`` best events (or topics) for a question, as an answer is shown them."""
+        """The ``k`` best events for a question and their topics' summaries, as an answer is shown
+        them."""
         reading = await self.read(question, recent=recent)
-        if recent:
-            reading = reading.before(recent[0])
         state, turns = self._log.state, self._log.turns
-        return Recall(reading.shown(state, turns), reading.ranked(state), reading.trace())
+        shown, made_of = reading.shown(state, turns), reading.made_of(state)
+        return Recall(shown, reading.ranked(state), reading.trace(), made_of=made_of)
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """Topics and links; a topic stands on all that was said from its first turn to its last."""

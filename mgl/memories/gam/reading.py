@@ -17,19 +17,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import chain
+from dataclasses import dataclass, field
+from itertools import chain, groupby
 from math import prod
 
 import numpy as np
 
+from mgl.errors import UsageError
 from mgl.llm.calls import showing_only
 from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.cues import Implied, find_implied, mark_by_rules, matches_time
-from mgl.memories.gam.search import Scores, Search
-from mgl.memories.gam.state import Marks, State, raw_text
+from mgl.memories.gam.search import Scores, Search, search_text
+from mgl.memories.gam.state import Marks, State
 from mgl.memories.turns import Shown, show_turns
+from mgl.retrieval.base import Reranker
+from mgl.retrieval.rerankers import IdentityReranker, SimilarityReranker
+from mgl.text.groups import format_turn
 from mgl.types import Question, Turn
 
 TEMPERATURE = 10.0
@@ -55,7 +59,7 @@ class Reading:
 
     ``anchors`` are the topics like the question, ``expanded`` their neighbours, ``candidates`` how
     many events they hold and ``fired`` for how many of them each indicator holds. ``topics`` are
-    read instead of events where there are none below them.
+    read instead of events where there are none below them, the best first.
     """
 
     events: tuple[Event, ...]
@@ -66,19 +70,29 @@ class Reading:
     fired: Mapping[str, int] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
 
-    def before(self, number: int) -> Reading:
-        """The reading without the events from the turn ``number`` on."""
-        return replace(self, events=tuple(each for each in self.events if each.turn < number))
-
     def shown(self, state: State, turns: Sequence[Turn]) -> list[Shown]:
-        """What was found as an answer reads it: events in their order, or whole topics."""
-        if not self.topics:
-            return show_turns(turns, [event.turn for event in self.events])
-        found = (state.topics[name] for name in self.topics if name in state.topics)
-        return [
-            (topic.turns, f"{topic.summary}\n{raw_text(topic, turns)}".strip())
-            for topic in sorted(found, key=lambda topic: topic.turns)
+        """What was found as an answer reads it: each topic's summary, then its events in order.
+
+        A summary stands for those events; where no events are read, for all of its topic.
+        """
+        found = {name: state.topics[name].turns for name in self.topics if name in state.topics}
+        events = sorted(self.events, key=lambda event: event.turn)
+        for name, group in groupby(events, key=lambda event: event.topic):
+            if name is not None and name in state.topics:
+                found[name] = tuple(event.turn for event in group)
+        summaries = [
+            (numbers, format_turn(Turn("", "Summary", topic.summary, turns[numbers[0]].time)))
+            for name, numbers in found.items()
+            if (topic := state.topics[name]).summary
         ]
+        lines = show_turns(turns, [event.turn for event in events])
+        return sorted([*summaries, *lines], key=lambda shown: shown[0][0])
+
+    def made_of(self, state: State) -> frozenset[int]:
+        """The turns that the summaries shown are made of."""
+        names = {*self.topics, *(event.topic for event in self.events)}
+        topics = (state.topics[name] for name in names if name is not None and name in state.topics)
+        return frozenset(number for topic in topics for number in topic.turns)
 
     def ranked(self, state: State) -> list[int]:
         """The turns that an answer reads, the best first; those of one topic in their order."""
@@ -118,22 +132,26 @@ class Reader:
         self._tools, self._config, self._search = tools, config, search
         self._state, self._turns = state, turns
 
-    async def read(self, question: Question, *, turns: Sequence[int] = ()) -> Reading:
-        """The ``config.k`` best events for a question, which is itself one of the ``turns``."""
+    async def read(self, question: Question, *, recent: Sequence[int] = ()) -> Reading:
+        """The ``config.k`` best events for a question.
+
+        ``recent`` are turns that are shown as they are, the last of them the question itself:
+        events from the first of them on are no candidates.
+        """
         state, config = self._state, self._config
-        with showing_only(turns):
+        with showing_only(recent[-1:]):
             implied = await find_implied(self._tools.llm, question, self._search.speakers, config)
         anchors = await self._anchors(question.text)
-        expanded = state.neighbours(anchors)
+        expanded = state.neighbours(anchors)[: config.neighbours]
         if config.without == "epg":
-            best = tuple(anchors[: config.k])
+            best = await self._rank_topics(question.text, [*anchors, *expanded])
             return Reading((), tuple(anchors), tuple(expanded), 0, implied, topics=best)
         reached = list(state.topics) if config.without == "tan" else [*anchors, *expanded]
         owners: dict[int, str | None] = {
             number: name for name in reached for number in state.topics[name].turns
         }
         owners.update(dict.fromkeys(state.buffer))
-        numbers = sorted(owners)
+        numbers = sorted(n for n in owners if not recent or n < recent[0])
         chances = await self._chances(question.text, numbers)
         events = [
             self._event(number, owners[number], float(chance), implied)
@@ -165,8 +183,19 @@ class Reader:
             places = [int(place) for place in np.argsort(-alike, kind="stable")[: config.judged]]
         lines = [self._turns[numbers[place]].line for place in places]
         chances = np.zeros(len(numbers))
-        chances[places] = await self._tools.required_reranker.scores(question, lines)
+        chances[places] = await find_judge(self._tools, config).scores(question, lines)
         return chances
+
+    async def _rank_topics(self, question: str, names: Sequence[str]) -> tuple[str, ...]:
+        """The ``k`` topics whose summaries mean most for a question, the best first."""
+        if self._config.meaning == "context":
+            scores = await self._search.score_topics(question, names)
+        else:
+            texts = [search_text(self._state.topics[name], self._turns) for name in names]
+            judge = find_judge(self._tools, self._config)
+            scores = (await judge.scores(question, texts)).astype(np.float64)
+        order = np.argsort(-scores, kind="stable")[: self._config.k]
+        return tuple(names[place] for place in order)
 
     async def _in_context(self, question: str, numbers: Sequence[int]) -> Scores:
         """P(meant) of each turn, which sum to 1."""
@@ -196,6 +225,24 @@ class Reader:
         }
         fired = {name: beta for name, (beta, holds) in factors.items() if holds}
         return Event(number, topic, likely, prod(fired.values(), start=likely), tuple(fired))
+
+
+def find_judge(tools: Tools, config: GamConfig) -> Reranker:
+    """What gives P_sem of a question and a text.
+
+    UsageError where that is to be a reranker and the one that is given only likens vectors: §3.4
+    asks for a cross-encoder, and a scale fitted to other texts does not stand for it unasked.
+    """
+    if config.meaning == "likeness":
+        return SimilarityReranker(tools.required_embedder)
+    reranker = tools.required_reranker
+    if isinstance(reranker, SimilarityReranker | IdentityReranker):
+        raise UsageError(
+            "GAM ranks events with a cross-encoder, and there is none",
+            hint="add --reranker ms-marco-minilm-l-6-v2, or choose another measure with "
+            "--set meaning=likeness or --preset small",
+        )
+    return reranker
 
 
 def remove_names(question: str, speakers: Collection[str]) -> str:

@@ -21,6 +21,7 @@ from mgl.memories.gam.state import EMPTY, State, Topic, raw_text, topic_number
 from mgl.memories.table import Table
 from mgl.retrieval.base import Hit
 from mgl.retrieval.lexical import LexicalIndex
+from mgl.retrieval.ranking import fuse_hits
 from mgl.retrieval.vectors import VectorIndex
 from mgl.types import Turn
 
@@ -49,6 +50,7 @@ class Search:
         self._words = LexicalIndex(tools.store, f"{name}/turns")
         self._lines = VectorIndex(embedder, tools.store, f"{name}/turns")
         self._topics = VectorIndex(embedder, tools.store, f"{name}/topics")
+        self._keywords = LexicalIndex(tools.store, f"{name}/topics")
         self._indexed: Table[str, Topic] = Table()
         self._owned: Table[str, Topic] = Table()
         self._owners = np.zeros(0, dtype=np.int64)
@@ -96,11 +98,26 @@ class Search:
         return await asyncio.to_thread(compare)
 
     async def find_topics(self, query: str, k: int) -> list[str]:
-        """The ``k`` topics most like a question, the best first (Eq. 9)."""
+        """The ``k`` topics most like a question, the best first (Eq. 9).
+
+        Summaries are compared by meaning and keywords by their words, as E.2 has it; how both are
+        joined (reciprocal ranks) is ours.
+        """
 
         def compare() -> list[str]:
             self._add_topics()
-            return [_name(hit) for hit in self._topics.search(query, k)]
+            count = k + self._surplus()
+            rankings = [self._topics.search(query, count), self._keywords.search(query, count)]
+            return list(self._named(fuse_hits(rankings)))[:k]
+
+        return await asyncio.to_thread(compare)
+
+    async def score_topics(self, query: str, names: Sequence[str]) -> Scores:
+        """The cosine of a query with the text of each of some topics."""
+
+        def compare() -> Scores:
+            self._add_topics()
+            return self._topics.scores(query, list(self._rows(names))).astype(np.float64)
 
         return await asyncio.to_thread(compare)
 
@@ -115,8 +132,9 @@ class Search:
         def compare() -> list[tuple[str, float]]:
             self._add_topics()
             vector = self._embedder.embed([text])[0]
-            hits = self._topics.search(vector, k + len(frozen))
-            found = [(name, hit.score) for hit in hits if (name := _name(hit)) not in frozen]
+            hits = self._topics.search(vector, k + len(frozen) + self._surplus())
+            named = self._named(hits).items()
+            found = [(name, score) for name, score in named if name not in frozen]
             if new:
                 cosines = self._embedder.embed(list(new.values())) @ vector
                 found += zip(new, cosines.tolist(), strict=True)
@@ -144,21 +162,41 @@ class Search:
         """Index what is new. A row is named by a topic and its text: one that changed is new."""
         known = self._state.topics
         changed = known.changes_since(self._indexed)
-        if changed is None or any(name in self._indexed for name in changed) or not self._indexed:
-            there, texts = set(self._topics.ids.tolist()), self._texts(known)
-            self._topics.extend({row: text for row, text in texts.items() if row not in there})
-            self._topics.remove(there.difference(texts))
-        else:
-            self._topics.extend(self._texts(changed))
+        is_afresh = len(self._topics) != len(self._indexed) or changed is None
+        if is_afresh or any(name in self._indexed for name in changed or ()):
+            is_afresh, changed = True, list(known)
+        rows = self._rows(changed or ())
+        indexes: list[tuple[LexicalIndex | VectorIndex, dict[int, str]]] = [
+            (self._topics, {row: search_text(topic, self._turns) for row, topic in rows.items()})
+        ]
+        if self._config.anchoring == "summary":
+            words = {row: " ".join(topic.keywords) for row, topic in rows.items()}
+            indexes.append((self._keywords, words))
+        for index, texts in indexes:
+            there = set(index.ids.tolist()) if is_afresh else set()
+            index.extend({row: text for row, text in texts.items() if row not in there})
+            index.remove(there.difference(rows))
         self._indexed = known
 
-    def _texts(self, names: Iterable[str]) -> dict[int, str]:
-        """The texts of topics by the ids that they have in the index."""
-        topics = (self._state.topics[name] for name in names)
-        texts = ((topic.id, search_text(topic, self._turns)) for topic in topics)
+    def _surplus(self) -> int:
+        """How many rows are of topics that another process made, or of texts that changed."""
+        return max(0, len(self._topics) - len(self._state.topics))
+
+    def _named(self, hits: Sequence[Hit]) -> dict[str, float]:
+        """The score of each topic that was found, the best first."""
+        found: dict[str, float] = {}
+        for hit in hits:
+            if (name := f"t{hit.id >> _TEXT_BITS}") in self._state.topics:
+                found.setdefault(name, hit.score)
+        return found
+
+    def _rows(self, names: Iterable[str]) -> dict[int, Topic]:
+        """Topics by the ids that they have in the indexes."""
+        topics = [self._state.topics[name] for name in names]
+        texts = (" ".join([search_text(each, self._turns), *each.keywords]) for each in topics)
         return {
-            topic_number(name) << _TEXT_BITS | crc32(text.encode(errors="replace")): text
-            for name, text in texts
+            topic_number(topic.id) << _TEXT_BITS | crc32(text.encode(errors="replace")): topic
+            for topic, text in zip(topics, texts, strict=True)
         }
 
     def _find_owners(self) -> NDArray[np.int64]:
@@ -171,10 +209,6 @@ class Search:
             self._owners[list(topics[name].turns)] = topic_number(name)
         self._owned = topics
         return self._owners
-
-
-def _name(hit: Hit) -> str:
-    return f"t{hit.id >> _TEXT_BITS}"
 
 
 def _find_missing(

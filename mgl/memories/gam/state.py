@@ -19,6 +19,8 @@ from mgl.types import Turn
 
 Relation = Literal["support", "contradict", "coreference", "causal", "semantic", "unrelated"]
 
+ASYMMETRIC: Final = frozenset({"support", "contradict", "causal"})
+
 TriggerReason = Literal["session_end", "pause", "overflow", "flush"]
 
 
@@ -160,10 +162,18 @@ class State:
         )
 
     def neighbours(self, names: Collection[str]) -> list[str]:
-        """The topics that an edge joins to one of some topics, either way (Eq. 9), in order."""
-        links = (link for name in names for link in self.edges.get(name, ()))
-        found = {end for link in links for end in (link.source, link.target)}
-        return sorted(found.difference(names), key=topic_number)
+        """The topics that an edge leads to from one of some topics (Eq. 9), by the highest weight.
+
+        An edge of an asymmetric relation (E.1) leads from its source to its target alone.
+        """
+        weights: dict[str, float] = {}
+        for name in names:
+            for link in self.edges.get(name, ()):
+                end = link.target if link.source == name else link.source
+                if link.source == name or link.relation not in ASYMMETRIC:
+                    weights[end] = max(weights.get(end, 0.0), link.confidence)
+        found = weights.keys() - set(names)
+        return sorted(found, key=lambda end: (-weights[end], topic_number(end)))
 
 
 EMPTY: Final = State()

@@ -16,6 +16,7 @@ from mgl.memories.gam import Gam, GamConfig
 from mgl.memories.gam.forgetting import Filter
 from mgl.memories.gam.state import EMPTY, Edit, State, apply
 from mgl.observer import SilentObserver
+from mgl.retrieval.base import Reranker
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Conversation
@@ -45,6 +46,7 @@ def memory_of(store: Store) -> Open:
         *,
         at: Store = store,
         filters: Sequence[Filter] = (),
+        reranker: Reranker | None = None,
         **config: object,
     ) -> Gam:
         tools = Tools(
@@ -53,7 +55,7 @@ def memory_of(store: Store) -> Open:
             observer=SilentObserver(),
             clock=lambda: 0.0,
             embedder=WordEmbedder(),
-            reranker=WordReranker(),
+            reranker=reranker or WordReranker(),
         )
         return Gam(tools, conversation, (), GamConfig.model_validate(config), filters=filters)
 

@@ -246,3 +246,32 @@ async def test_an_answer_cites_the_turns_it_names(memory_of: Open) -> None:
     assert answer.text == "a horse"
     reading = await memory.read(Question("What did Ann paint?"))
     assert answer.retrieved == tuple(f"D1:{event.turn + 1}" for event in reading.events)
+
+
+async def test_what_the_turns_of_a_reply_make_due_is_done_after_it(memory_of: Open) -> None:
+    """The session's end is seen though the reply has followed the turn that shows it."""
+
+    def reply(request: Request) -> str:
+        if "Reply to the last message" in request.messages[0].content:
+            return json.dumps({"memories": [], "answer": "Fine."})
+        return reply_by_stage(always([0]))(request)
+
+    asked = ScriptedEngine([reply] * 99)
+    memory = memory_of(talk(["a b c", "d e f"]), asked, indicators="rules")
+    await memory.build()
+    await memory.reply(Turn("n", "Ann", "How are you?", DAY + timedelta(9), "9"), "Eve")
+    assert len(asked.requests) == 1
+    assert memory.state.buffer == (0, 1, 2, 3)
+    await memory.settle()
+    assert memory.state.topics["t1"].turns == (0,)
+
+
+async def test_a_question_writes_nothing_and_finds_what_waits(
+    memory_of: Open, store: Store
+) -> None:
+    memory = memory_of(
+        talk(["I paint a horse", "d e f"], ["g h i"]), engine(always([])), indicators="rules"
+    )
+    reading = await memory.read(Question("What does Ann paint?"))
+    assert {event.turn for event in reading.events} == {0, 1, 2}
+    assert store.edits(memory.id) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -13,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from mgl.errors import UsageError
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.base import Tools
+from mgl.memories.gam import Gam
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.reading import Reader, Reading, remove_names
 from mgl.memories.gam.search import Search
@@ -31,10 +33,11 @@ from mgl.memories.gam.state import (
     apply,
 )
 from mgl.observer import SILENT
-from mgl.retrieval.base import Embedder, EmbeddingTask
+from mgl.retrieval.base import Embedder, EmbeddingTask, Reranker
 from mgl.retrieval.fakes import WordEmbedder
+from mgl.retrieval.rerankers import IdentityReranker, SimilarityReranker
 from mgl.store import Store
-from mgl.types import Question, Turn
+from mgl.types import Conversation, Question, Turn
 from tests.memories.gam.conftest import replay
 
 MAY = datetime(2023, 5, 8, 9, 0)
@@ -109,6 +112,7 @@ async def reading_of(
     turns: Sequence[Turn] | None = None,
     judging: Judging | None = None,
     embedder: Embedder | None = None,
+    recent: Sequence[int] = (),
     **config: object,
 ) -> Reading:
     said = turns or spoken(state.turns)
@@ -121,7 +125,9 @@ async def reading_of(
         reranker=judging or Judging(chances or {}),
     )
     options = GamConfig.model_validate({"indicators": "rules", **config})
-    return await Reader(tools, state, said, options, Search(tools, "test", options)).read(question)
+    return await Reader(tools, state, said, options, Search(tools, "test", options)).read(
+        question, recent=recent
+    )
 
 
 # Eq. 9
@@ -134,7 +140,7 @@ async def test_anchors_are_the_topics_most_like_the_question_and_their_neighbour
     likeness = {"about 2": 0.9, "about 4": 0.8, "about 3": 0.7}
     found = await reading_of(state, likeness=likeness, anchors=2)
     assert found.anchors == ("t2", "t4")
-    assert found.expanded == ("t1", "t5")
+    assert set(found.expanded) == {"t1", "t5"}
     assert {event.topic for event in found.events} == {"t1", "t2", "t4", "t5"}
 
 
@@ -165,6 +171,44 @@ def test_neighbours_are_one_edge_away_and_not_among_those_asked_for(
     found = consolidated([1] * 8, links).neighbours(asked)
     joined = {name for link in links if set(link) & asked for name in link}
     assert set(found) == joined - asked
+
+
+async def test_a_topic_is_found_by_its_keywords_too() -> None:
+    """E.2 asks for them apart from the summary, "to support lexical matching"."""
+    edits = [
+        edit
+        for number, words in enumerate([("garden",), ("vet", "horse"), ("rain",)])
+        for edit in (
+            Append(number),
+            Consolidate(Topic(f"t{number + 1}", f"about {number + 1}", words, (number,))),
+        )
+    ]
+    found = await reading_of(
+        replay(edits), Question("Was a vet called?"), likeness={"about 1": 0.9}, anchors=2
+    )
+    assert set(found.anchors) == {"t1", "t2"}
+
+
+async def test_neighbours_are_reached_by_the_strongest_links_and_in_their_direction() -> None:
+    """E.1: confidence is the weight; support, contradict and causal are asymmetric."""
+    edits = [
+        edit
+        for number in range(6)
+        for edit in (Append(number), Consolidate(Topic(f"t{number + 1}", "s", (), (number,))))
+    ]
+    edits += [
+        Link("t2", "t1", "causal", 0.6),
+        Link("t3", "t2", "causal", 0.9),
+        Link("t4", "t2", "semantic", 0.7),
+        Link("t5", "t2", "coreference", 0.8),
+        Link("t6", "t4", "support", 0.9),
+    ]
+    state = replay(edits)
+    assert state.neighbours(["t2"]) == ["t5", "t4", "t1"]
+    assert state.neighbours(["t2", "t5"]) == ["t4", "t1"]
+    state = consolidated([1] * 4, [("t2", "t1"), ("t3", "t1"), ("t4", "t1")])
+    few = await reading_of(state, likeness={"about 1": 0.9}, anchors=1, neighbours=2)
+    assert few.expanded == ("t2", "t3")
 
 
 # Eq. 10
@@ -320,17 +364,18 @@ async def test_without_the_topic_network_all_events_are_searched_flatly() -> Non
     assert found.events[0].turn == 2
 
 
-async def test_without_event_graphs_topics_are_read_whole() -> None:
+async def test_without_event_graphs_summaries_of_topics_and_neighbours_are_read() -> None:
+    """No text of an event is left, so that this is less than the full method reads."""
     state = consolidated([2, 2, 1], [("t3", "t2")], buffered=1)
+    likeness = {"about 3": 0.9, "about 1": 0.5}
+    chances = {"about 2": 0.8, "about 3": 0.6}
     found = await reading_of(
-        state, likeness={"about 3": 0.9, "about 1": 0.5}, anchors=2, without="epg"
+        state, likeness=likeness, chances=chances, anchors=2, k=2, without="epg"
     )
-    assert (found.events, found.topics) == ((), ("t3", "t1"))
-    fewer = await reading_of(state, likeness={"about 3": 0.9}, anchors=2, k=1, without="epg")
-    assert fewer.topics == ("t3",)
+    assert (found.events, found.topics) == ((), ("t2", "t3"))
     assert found.shown(state, spoken(6)) == [
-        ((0, 1), "about 1\nBo: said 0\nAnn: said 1"),
-        ((4,), "about 3\nBo: said 4"),
+        ((2, 3), "(Monday, 08 May 2023) Summary: about 2"),
+        ((4,), "(Monday, 08 May 2023) Summary: about 3"),
     ]
 
 
@@ -354,11 +399,39 @@ async def test_without_multi_factor_ranking_likeness_alone_decides() -> None:
 # What becomes of it
 
 
-async def test_events_are_read_in_the_order_of_the_conversation() -> None:
-    state = consolidated([3])
-    found = await reading_of(state, chances={"Bo: said 2": 0.9, "Bo: said 0": 0.5}, k=2)
-    assert [event.turn for event in found.events] == [2, 0]
-    assert found.shown(state, spoken(3)) == [
-        ((0,), "(Monday, 08 May 2023) Bo: said 0"),
-        ((2,), "(Monday, 08 May 2023) Bo: said 2"),
+async def test_events_are_shown_in_order_under_the_summaries_of_their_topics() -> None:
+    state = consolidated([2, 3], buffered=1)
+    chances = {"Bo: said 2": 0.9, "Bo: said 0": 0.5, "Bo: said 4": 0.4, "Ann: said 5": 0.3}
+    found = await reading_of(state, chances=chances, k=4)
+    assert [event.turn for event in found.events] == [2, 0, 4, 5]
+    day = "(Monday, 08 May 2023)"
+    assert found.shown(state, spoken(6)) == [
+        ((0,), f"{day} Summary: about 1"),
+        ((0,), f"{day} Bo: said 0"),
+        ((2, 4), f"{day} Summary: about 2"),
+        ((2,), f"{day} Bo: said 2"),
+        ((4,), f"{day} Bo: said 4"),
+        ((5,), f"{day} Ann: said 5"),
     ]
+    assert found.made_of(state) == set(range(5))
+
+
+async def test_turns_that_are_shown_anyway_are_replaced_by_others() -> None:
+    state = consolidated([4], buffered=3)
+    found = await reading_of(state, recent=(4, 5, 6), k=3)
+    assert [event.turn for event in found.events] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("stand_in", [IdentityReranker(), SimilarityReranker(WordEmbedder())])
+async def test_a_stand_in_for_the_cross_encoder_is_refused_unless_it_is_named(
+    memory_of: Callable[..., Gam], stand_in: Reranker
+) -> None:
+    turn = Turn("1", "Ann", "I paint.")
+    refused = memory_of(Conversation.named("t"), reranker=stand_in)
+    for work in (refused.append(turn), refused.read(PLAIN)):
+        with pytest.raises(UsageError) as error:
+            await work
+        assert "--reranker ms-marco-minilm-l-6-v2" in error.value.hint
+    named = memory_of(Conversation.named("u"), reranker=stand_in, meaning="likeness")
+    await named.append(turn)
+    assert len((await named.read(PLAIN)).events) == 1
