@@ -27,7 +27,7 @@ from mgl.memories.mindgraph.prompts import BUILD
 from mgl.observer import SilentObserver
 from mgl.prompt import Prompt
 from mgl.retrieval.fakes import WordEmbedder
-from mgl.retrieval.rerankers import IdentityReranker
+from mgl.retrieval.fakes import WordReranker
 from mgl.store import Store
 from mgl.types import Document, Question, Source
 from tests.baselines.asking import BOOK, QUESTION, TALK
@@ -150,7 +150,7 @@ def making(tmp_path: Path) -> Iterator[tuple[Make, Listening]]:
             SilentObserver(),
             lambda: 0.0,
             WordEmbedder(),
-            IdentityReranker(),
+            WordReranker(),
         )
 
         def make(name: str, config: dict[str, Any], source: Source, questions: int) -> Memory:
