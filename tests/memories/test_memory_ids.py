@@ -26,8 +26,7 @@ from mgl.memories.graph.prompts import EXTRACT
 from mgl.memories.mindgraph.prompts import BUILD
 from mgl.observer import SilentObserver
 from mgl.prompt import Prompt
-from mgl.retrieval.fakes import WordEmbedder
-from mgl.retrieval.fakes import WordReranker
+from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Document, Question, Source
 from tests.baselines.asking import BOOK, QUESTION, TALK
