@@ -139,7 +139,7 @@ LOCOMO: Final = FileBenchmark(
         "ACL 2024, arXiv:2402.17753",
         where="https://github.com/snap-research/locomo (data/locomo10.json)",
         licence="CC BY-NC 4.0",
-        files="locomo10.json, or a part of its list",
+        files="locomo10.json, or a part of its list; llm_judge.py of Mem0 for its judge",
         items=1540,
         folder="locomo",
     ),

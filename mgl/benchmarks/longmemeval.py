@@ -144,7 +144,7 @@ LONGMEMEVAL: Final = FileBenchmark(
         where="https://huggingface.co/datasets/xiaowu0162/longmemeval-cleaned, or "
         "https://github.com/xiaowu0162/LongMemEval",
         licence="MIT",
-        files="longmemeval_s.json or longmemeval_s_cleaned.json",
+        files="longmemeval_s.json or longmemeval_s_cleaned.json; evaluate_qa.py for its judge",
         items=500,
         folder="longmemeval",
     ),

@@ -35,7 +35,7 @@ from typing import Final
 from pydantic import BaseModel, Field
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
-from mgl.benchmarks.files import DataFile, gold_texts, hash_files, open_file, refuse_duplicates
+from mgl.benchmarks.files import gold_texts, hash_files, open_file, refuse_duplicates
 from mgl.errors import InputError
 from mgl.text.chapters import sections, text_headings
 from mgl.text.reading import read_document, strip_gutenberg
@@ -76,12 +76,27 @@ class _OfficialDocument(BaseModel):
     story_start: str | None = None
     story_end: str | None = None
 
+    @property
+    def book(self) -> _Book:
+        return _Book(
+            file=f"{self.document_id}.content",
+            nqa_document_id=self.document_id,
+            nqa_title=self.wiki_title.strip() or self.document_id,
+            labels={"set": self.set, "kind": self.kind},
+            start=self.story_start or "",
+            end=self.story_end or "",
+        )
+
 
 class _OfficialQuestion(BaseModel):
     document_id: str
     question: str = Field(min_length=1)
     answer1: str
     answer2: str
+
+    @property
+    def answers(self) -> list[str]:
+        return [self.answer1, self.answer2]
 
 
 def _read(folder: Path) -> Dataset:
@@ -93,10 +108,16 @@ def _read(folder: Path) -> Dataset:
     official = (folder / "documents.csv").is_file()
     listed = open_file(folder / ("documents.csv" if official else "books.json"))
     asked = open_file(folder / ("qaps.csv" if official else "qaps.jsonl"))
-    books = _official_books(listed) if official else _chosen_books(listed)
+    questions: Sequence[_Question | _OfficialQuestion]
+    if official:
+        rows = listed.table(_OfficialDocument, hint="take documents.csv of the release")
+        books = [row.book for row in rows]
+        questions = asked.table(_OfficialQuestion, hint="take qaps.csv of the release")
+    else:
+        books = listed.rows(_Book, hint="each book needs file, nqa_document_id and nqa_title")
+        questions = asked.rows(_Question, hint="each line has document_id, question and answers")
     refuse_duplicates(listed.path, (book.nqa_document_id for book in books))
     named = _name_books(books)
-    questions = _official_questions(asked) if official else _chosen_questions(asked)
     items = list(_make_items(asked.path, questions, named))
     paths = {
         name: folder / ("tmp" if official else "books") / book.file for name, book in named.items()
@@ -132,39 +153,6 @@ def _mark_selection(items: Sequence[Item], long: Sequence[str]) -> Iterator[Item
         yield replace(item, labels={**item.labels, **mark})
 
 
-def _chosen_books(file: DataFile) -> list[_Book]:
-    return file.rows(_Book, hint="each book needs file, nqa_document_id and nqa_title")
-
-
-def _chosen_questions(file: DataFile) -> list[_Question]:
-    return file.rows(_Question, hint="each line has document_id, question and answers")
-
-
-def _official_books(file: DataFile) -> list[_Book]:
-    return [
-        _Book(
-            file=f"{row.document_id}.content",
-            nqa_document_id=row.document_id,
-            nqa_title=row.wiki_title.strip() or row.document_id,
-            labels={"set": row.set, "kind": row.kind},
-            start=row.story_start or "",
-            end=row.story_end or "",
-        )
-        for row in file.table(_OfficialDocument, hint="take documents.csv of the release")
-    ]
-
-
-def _official_questions(file: DataFile) -> list[_Question]:
-    return [
-        _Question(
-            document_id=row.document_id,
-            question=row.question,
-            answers=[row.answer1, row.answer2],
-        )
-        for row in file.table(_OfficialQuestion, hint="take qaps.csv of the release")
-    ]
-
-
 def _name_books(books: Sequence[_Book]) -> dict[str, _Book]:
     """Map titles to books; two books with one title are named by title and id."""
     titles = Counter(book.nqa_title for book in books)
@@ -177,7 +165,7 @@ def _name_books(books: Sequence[_Book]) -> dict[str, _Book]:
 
 
 def _make_items(
-    path: Path, questions: Sequence[_Question], named: Mapping[str, _Book]
+    path: Path, questions: Sequence[_Question | _OfficialQuestion], named: Mapping[str, _Book]
 ) -> Iterator[Item]:
     """Make the items in the file's order; an id is the book's name and a number."""
     names = {book.nqa_document_id: (name, book) for name, book in named.items()}

@@ -19,12 +19,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel, Field, StrictBool
+from pydantic import BaseModel, Field, StrictBool, StringConstraints, TypeAdapter, ValidationError
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
-from mgl.benchmarks.files import DataFile, hash_files, open_file
+from mgl.benchmarks.files import DataFile, first_fault, hash_files, open_file
 from mgl.errors import InputError
 from mgl.text.reading import read_text
 from mgl.types import Document, Question
@@ -37,6 +37,10 @@ QUESTION: Final = (
     "[Question]: Based on the context provided, is the above statement TRUE or FALSE?"
 )
 """How HGMem puts a claim (Table 6), with our line breaks."""
+
+
+_Text = Annotated[str, StringConstraints(pattern=r"\S")]
+_TEXTS: Final = TypeAdapter(Annotated[dict[str, _Text], Field(min_length=1)])
 
 
 class _Claim(BaseModel):
@@ -98,22 +102,16 @@ def _document(name: str, text: str) -> Document:
 
 
 def _texts(file: DataFile) -> dict[str, str]:
-    path, value = file.path, file.unpickle(hint="use classic_books.pkl of NoCha's public sample")
-    if not isinstance(value, dict) or not value:
-        raise InputError(f"{path} holds no dict of texts", hint="use NoCha's classic_books.pkl")
-    for name, text in value.items():
-        if not isinstance(name, str) or not isinstance(text, str) or not text.strip():
-            raise InputError(
-                f"{path}: {name!r} is not a text", hint="use NoCha's classic_books.pkl"
-            )
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"{path}: the text of {name} holds half a character at position {error.start:,}",
-                hint="the pickle is damaged: fetch it again",
-            ) from error
-    return value
+    """Texts by name; InputError for anything else, and for half a character."""
+    hint = "use classic_books.pkl of NoCha's public sample, or fetch it again"
+    value = file.unpickle(hint=hint)
+    try:
+        texts = _TEXTS.validate_python(value, strict=True)
+        "".join(texts.values()).encode()
+    except (ValidationError, UnicodeEncodeError) as error:
+        why = first_fault(error) if isinstance(error, ValidationError) else str(error)
+        raise InputError(f"{file.path} holds no texts: {why}", hint=hint) from error
+    return texts
 
 
 NOCHA: Final = FileBenchmark(
