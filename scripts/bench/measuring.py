@@ -157,6 +157,7 @@ def answer_row(item: Item, ask: Callable[[str], AskResult]) -> dict[str, str | i
         "answer": "",
         "error": None,
         "tokens": None,
+        "retrieved": None,
     }
     try:
         result = ask(item.question.text)
@@ -169,6 +170,7 @@ def answer_row(item: Item, ask: Callable[[str], AskResult]) -> dict[str, str | i
         **row,
         "answer": result.answer.text,
         "tokens": used.input_tokens + used.output_tokens,
+        "retrieved": len(result.answer.retrieved),
     }
 
 

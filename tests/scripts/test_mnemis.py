@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import mnemis
 import pytest
@@ -18,8 +19,8 @@ from mgl.memories.table import Table
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.types import Span
 from tests.memories.mnemis.ingesting import MARKS, RULES, named, sentences, stage_of
+from tests.memories.mnemis.remembering import in_pairs
 from tests.memories.mnemis.sorting import Sorter
-from tests.memories.mnemis.test_memory import in_pairs
 
 SAID = [
     [("Ann", "I went to Rome with Bo in May."), ("Bo", "The ferry was late, Ann.")],
@@ -34,14 +35,21 @@ ASKED = [
 
 
 class Reader(Sorter):
-    """Takes episodes in by rules, sorts, selects all, and answers from what it is given first."""
+    """Takes episodes in by rules, sorts, selects all, and answers from what it is given first.
+
+    For the question ``unhelped`` it selects nothing.
+    """
 
     def __init__(self) -> None:
         super().__init__(in_pairs, select=lambda _: False)
+        self.unhelped = "no question"
 
     async def generate(self, request: Request) -> Completion:
         asked = request.messages[0].content
-        if any(mark in asked for mark in MARKS.values()):
+        said: Any
+        if "hierarchical knowledge graph" in asked and self.unhelped in asked:
+            said = []
+        elif any(mark in asked for mark in MARKS.values()):
             rule = RULES[stage_of(request)]
             said = rule(asked) if callable(rule) else rule
             if "another name of" in asked:
@@ -153,6 +161,20 @@ def test_one_build_serves_all_settings(runs: Runs, engine: Reader) -> None:
         assert (cells[1][-7:], cells[2][-7:], cells[3]) == ("(n = 2)", "(n = 1)", "–")
     assert row_of(lines, "S1 RAG")[1:] == row_of(lines, "S1 both")[1:]
     assert row_of(lines, mnemis.FUSED_TURNS)[1].startswith("1.000")
+
+
+def test_a_route_that_finds_nothing_is_averaged_over_all_and_over_the_rest(
+    runs: Runs, engine: Reader
+) -> None:
+    engine.unhelped = "Was the ferry late twice?"
+    for command in ("evidence", "answers"):
+        lines = runs(command)
+        rows = [line for line in lines if line.startswith("| S2 only")]
+        shares = [("(n = 3)" in row, "(n = 2)" in row) for row in rows]
+        assert (True, False) in shares
+        assert (False, True) in shares
+        assert any("S2 only, questions with results" in row for row in rows)
+        assert not any("S1 + S2, questions" in line for line in lines)
 
 
 def test_system_one_alone_calls_no_model(runs: Runs, engine: Reader) -> None:

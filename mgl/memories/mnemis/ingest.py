@@ -16,16 +16,10 @@ from typing import Final, Protocol
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import EditDraft
-from mgl.memories.mnemis.entities import (
-    NamesOfParts,
-    ask_names,
-    count_together,
-    describe_entities,
-    find_names,
-    match_names,
-)
+from mgl.memories.mnemis.entities import count_together, describe_entities, match_names
 from mgl.memories.mnemis.extract import EpisodeReader, in_batches
 from mgl.memories.mnemis.facts import FactMatcher, find_facts
+from mgl.memories.mnemis.naming import NamesOfParts, ask_names, find_names
 from mgl.memories.mnemis.state import Entity, Episode, State, key_of
 from mgl.types import Conversation, Source, Span
 
@@ -99,7 +93,8 @@ class ModelIntake:
             reader, names = asked.pop(episode.number)
             found = find_names(reader, draft, await names)
             ids = await match_names(reader, draft, found, _find_speakers(source, episode))
-            due = [each for each in ids if self._is_due(draft.state.entities[each])]
+            entities = (draft.state.entities[each] for each in ids)
+            due = [each.id for each in entities if self._is_due(each, episode)]
             await describe_entities(reader, draft, due)
             stated = await find_facts(reader, draft, ids)
             await self._matcher.match(reader, draft, stated)
@@ -113,10 +108,12 @@ class ModelIntake:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _is_due(self, entity: Entity) -> bool:
-        """Whether an entity that the episode names is described there."""
+    def _is_due(self, entity: Entity, episode: Episode) -> bool:
+        """Whether an entity that an episode names, or a recent one, is described there."""
+        is_named = entity.mentions[-1].episode == episode.number
         is_doubled = len(entity.episodes).bit_count() == 1
-        return self._config.described == "always" or not entity.summary or is_doubled
+        is_new = is_named and (self._config.described == "always" or is_doubled)
+        return is_new or not entity.summary
 
     async def describe(self, source: Source, draft: EditDraft, entities: Sequence[Entity]) -> None:
         """Describe entities from the last episodes that mention them, and what was known before."""

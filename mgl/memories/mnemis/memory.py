@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
@@ -28,17 +28,13 @@ from mgl.errors import InputError
 from mgl.llm.base import Sampling
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.drawing import draw_graph
 from mgl.memories.mnemis.edits import (
     VOCABULARY,
-    AddEntity,
     AddEpisode,
-    AddFact,
-    Assign,
     Describe,
     Edit,
     MarkEpisode,
-    PutCategory,
-    Restore,
     turns_below,
 )
 from mgl.memories.mnemis.episodes import find_fresh
@@ -49,25 +45,24 @@ from mgl.memories.mnemis.hierarchy import (
     needs_rebuild,
     renew_hierarchy,
 )
+from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.ingest import Intake, ModelIntake
 from mgl.memories.mnemis.prompts import ANSWER, writing_prompts
-from mgl.memories.mnemis.retrieval import Index, Item, Reading, find
+from mgl.memories.mnemis.retrieval import Item, Reading, find
 from mgl.memories.mnemis.small.terms import TermIntake
-from mgl.memories.mnemis.state import Category, Entity, Episode, State
+from mgl.memories.mnemis.state import Entity, Episode, State
 from mgl.memories.talk import Recall, TalkMemory
 from mgl.memories.turns import answer_from_lines, show_turns
-from mgl.memories.view import GraphView, ViewEdge, ViewNode
+from mgl.memories.view import GraphView
 from mgl.prompt import Prompt
-from mgl.store import EditRecord
 from mgl.store.deletion import Fate, Gone
-from mgl.types import Answer, Citation, Document, Question, Source, Span, Turn
+from mgl.types import Answer, Citation, Document, Question, Source, Turn
 
 MOST_FAILURES = 2
 UNREAD = "episodes_unread"
 """The mark of an answer where some episodes were not read whole."""
 
 NOTHING = "The document says nothing about this."
-HOLDS = "holds"
 
 
 class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
@@ -96,12 +91,6 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         super().__init__(tools, source, (), config, identity=identity)
         self._intake: tuple[dict[int, Fate], Intake] | None = None
         self._index: tuple[dict[int, Fate], Index] | None = None
-
-    @property
-    def forgotten(self) -> frozenset[int]:
-        """The numbers of the turns that were deleted."""
-        self._log.open(self._record)
-        return self._log.forgotten
 
     def _recorded_config(self) -> dict[str, Any]:
         return self._config.writing_options()
@@ -286,18 +275,21 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         log, state = self._log, self._log.state
         if recent:
             reading = reading.until(recent[-1], state, shown=recent[0])
-        items = reading.items(state, log.source)
+        items = self._list_items(reading, log.source)
         waiting = () if recent else self._find_waiting()
         categories = (item.id for item in items if item.id in state.categories)
         return Recall(
             [
-                *((_turns(state, item), item.text) for item in items),
+                *((item.turns(state), item.text) for item in items),
                 *show_turns(log.turns, waiting),
             ],
             [
-                turn
-                for mention in reading.rank_mentions(items)
-                for turn in state.episodes[mention.episode].turns
+                *(
+                    turn
+                    for mention in reading.rank_mentions(items)
+                    for turn in state.episodes[mention.episode].turns
+                ),
+                *waiting,
             ],
             (*reading.trace(state), *self._trace_unread()),
             reading.paths,
@@ -308,8 +300,13 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         """Return the last turns that are in no episode yet: the session goes on."""
         log = self._log
         first, last = log.state.lookups.next_turn, len(log.turns)
-        waiting = [n for n in range(first, last) if n not in log.forgotten]
+        numbers = (n for n in range(first, last) if n not in log.forgotten)
+        waiting = [n for n in numbers if log.turns[n].text.strip()]
         return waiting[-self._config.k :]
+
+    def _list_items(self, reading: Reading, source: Source) -> list[Item]:
+        is_judged = self._config.extraction == "model"
+        return reading.items(self._log.state, source, ends_known=is_judged)
 
     def _trace_unread(self) -> tuple[str, ...]:
         count = len(self._log.state.find_unread(sys.maxsize)) if self._config.reads_graph else 0
@@ -332,7 +329,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     async def _answer_from(self, document: Document, question: Question) -> Answer:
         reading = await self.read(question)
         state = self._log.state
-        items = reading.items(state, document)
+        items = self._list_items(reading, document)
         answer = Answer(question.text, NOTHING, "low", ())
         if items:
             answer = await answer_from_lines(
@@ -375,42 +372,15 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         return exported
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
-        """The categories over the entities, and the facts between these.
-
-        A category stands on the first mention of its first entity, and its kind is its layer.
-        """
-        state, rows = self.state, self._log.rows
-        steps = dict(_find_steps(rows))
-        deleted = max((row.chunk for row in rows if row.op == "forget"), default=0)
-        nodes, edges = [], []
-        for entity in state.entities.values():
-            about = entity.name, entity.summary or entity.name, entity.mentions[0].span
-            nodes.append(ViewNode(entity.id, "entity", *about, steps[entity.id]))
-        for fact in state.facts.values():
-            ends, span = (fact.id, fact.source, fact.target), fact.mentions[0].span
-            edges.append(ViewEdge(*ends, fact.text, span, steps[fact.id]))
-        for category in state.categories.values():
-            # a category that a deletion left in place of another came with the deletion
-            span, step = _span(state, category), steps.get(category.id, deleted)
-            about = category.name, category.summary or category.name, span
-            kind = f"layer {category.layer}"
-            nodes.append(ViewNode(category.id, kind, *about, step, layer=category.layer))
-            for child in category.children:
-                identity = f"{category.id}|{child}"
-                begun = steps.get(identity, step)
-                edges.append(ViewEdge(identity, category.id, child, HOLDS, span, begun))
+        """The categories over the entities, and the facts between these."""
+        rows = self._log.rows
+        nodes, edges = draw_graph(self.state, rows)
         length = max((row.chunk + 1 for row in rows), default=0)
         return self._view(nodes, edges, steps=length, answers=answers)
 
 
 def _stale_entities(state: State) -> list[Entity]:
     return [entity for entity in state.entities.values() if entity.id in state.stale]
-
-
-def _turns(state: State, item: Item) -> tuple[int, ...]:
-    """Return the turns that an item stands on, each once."""
-    episodes = (state.episodes[mention.episode] for mention in item.mentions)
-    return tuple(dict.fromkeys(turn for episode in episodes for turn in episode.turns))
 
 
 def _cite(document: Document, item: Item) -> Citation:
@@ -422,23 +392,3 @@ def _cite(document: Document, item: Item) -> Citation:
         quote=document.quote(span),
         section=document.section_at(span.start),
     )
-
-
-def _find_steps(rows: Sequence[EditRecord]) -> Iterator[tuple[str, int]]:
-    """Yield the step at which each element came."""
-    for row in rows:
-        edit = VOCABULARY.edit(row)
-        if isinstance(edit, AddEntity | AddFact | PutCategory):
-            yield edit.id, row.chunk
-        elif isinstance(edit, Restore):
-            yield edit.node.id, row.chunk
-        elif isinstance(edit, Assign):
-            yield f"{edit.category}|{edit.child}", row.chunk
-
-
-def _span(state: State, category: Category) -> Span:
-    """Return the first mention of the first entity below a category."""
-    first = category.children[0]
-    while first in state.categories:
-        first = state.categories[first].children[0]
-    return state.entities[first].mentions[0].span

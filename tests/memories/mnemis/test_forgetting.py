@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -39,8 +38,8 @@ from mgl.store import Store
 from mgl.store.deletion import MASK
 from mgl.types import Conversation, Question, Span, Turn
 from tests.memories.mnemis.ingesting import MARKS, RULES, stage_of
+from tests.memories.mnemis.remembering import in_pairs
 from tests.memories.mnemis.sorting import Sorter
-from tests.memories.mnemis.test_memory import in_pairs
 
 DAY = datetime(2023, 5, 8, 9, 0)
 PLACES = ("Rome", "Detroit", "Lisbon", "Osaka", "Quito")
@@ -50,19 +49,16 @@ class Reader(Sorter):
     """Names capitalised words, joins neighbours, tells of an entity what a sentence says of it, and
     sorts in pairs. It answers from the first line that it is given. ``facts`` gives what new facts
     are to known ones, by their labels, and ``entities`` what new names are; ``words`` are what it
-    says instead of a fact's sentence; ``before`` is called with each prompt."""
+    says instead of a fact's sentence."""
 
     def __init__(self) -> None:
         super().__init__(in_pairs, lambda _: True)
         self.facts: Callable[[list[str]], object] | None = None
         self.entities: Callable[[list[str]], object] | None = None
-        self.before: Callable[[str], Awaitable[None]] | None = None
         self.words: dict[str, str] = {}
 
     async def generate(self, request: Request) -> Completion:
         first = request.messages[0].content
-        if self.before is not None:
-            await self.before(first)
         if any(mark in first for mark in MARKS.values()):
             stage = stage_of(request)
             rule = quoting if stage == "entity_summaries" else RULES[stage]
@@ -89,12 +85,6 @@ def quoting(prompt: str) -> dict[str, object]:
         each: {"src": 1, "summary": f"{before[-120:]} {text[:80]}", "tags": [text.split()[0][:20]]}
         for each, before in known
     }
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "mgl.sqlite") as opened:
-        yield opened
 
 
 Open = Callable[..., Mnemis]

@@ -8,7 +8,7 @@ import pytest
 
 from mgl.lab import Lab
 from mgl.lab.workplace import Workplace
-from tests.memories.mnemis.test_memory import Teller, everything
+from tests.memories.mnemis.remembering import Teller, everything
 
 
 @pytest.mark.usefixtures("embeds_words")

@@ -1,0 +1,42 @@
+"""A store of the test's own, and memories over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mgl.llm.client import Client
+from mgl.memories.base import Tools
+from mgl.memories.mnemis import Mnemis, MnemisConfig
+from mgl.observer import SilentObserver
+from mgl.retrieval.fakes import WordEmbedder, WordReranker
+from mgl.store import Store
+from mgl.types import Source
+from tests.memories.mnemis.remembering import ONCE, TALK, Open, Teller
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "mgl.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def memory_of(store: Store) -> Open:
+    """``memory_of(source, engine, **config)``: a memory of terms over the test's store."""
+
+    def make(source: Source = TALK, engine: Teller | None = None, **config: object) -> Mnemis:
+        tools = Tools(
+            llm=Client(engine or Teller(), store.call_log(), ONCE),
+            store=store,
+            observer=SilentObserver(),
+            clock=lambda: 0.0,
+            embedder=WordEmbedder(256),
+            reranker=WordReranker(),
+        )
+        options = {"extraction": "terms", **config}
+        return Mnemis(tools, source, (), MnemisConfig.model_validate(options))
+
+    return make

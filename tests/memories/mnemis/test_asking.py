@@ -1,0 +1,246 @@
+"""A memory that is told and asked in between: what is due when, and what an answer stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mgl.errors import InputError
+from mgl.llm.base import Completion, Request
+from mgl.memories.mnemis import Mnemis
+from mgl.memories.mnemis.index import Index
+from mgl.store import Store
+from mgl.types import Answer, Conversation, Question, Turn
+from tests.memories.mnemis.remembering import (
+    QUESTION,
+    TALK,
+    TURNS,
+    Ingesting,
+    Open,
+    Talker,
+    Teller,
+    everything,
+    in_pairs,
+)
+
+
+async def test_it_is_told_turn_by_turn_and_the_hierarchy_follows_with_each_session(
+    memory_of: Open,
+) -> None:
+    memory = memory_of(Conversation.named("told"))
+    for turn in TURNS[:2]:
+        await memory.append(turn)
+    assert memory.state.categories == {}
+    await memory.append(TURNS[2])
+    assert memory.state.categories
+    await memory.append(TURNS[0])
+    assert len(memory.state.episodes) == 3
+    with pytest.raises(InputError):
+        await memory.append(replace(TURNS[0], text="other"))
+    with pytest.raises(InputError):
+        await memory.append(Turn("t9", "Ann", " "))
+
+
+@pytest.mark.parametrize("episode", ["turn", "session"])
+async def test_asking_writes_nothing(memory_of: Open, store: Store, episode: str) -> None:
+    memory = memory_of(Conversation.named("asked"), Teller(everything), episode=episode, k=50)
+    for turn in TURNS[:3]:
+        await memory.append(turn)
+    steps, before = store.steps(memory.id), memory.state
+    answer = await memory.answer(Question("What was in Detroit?"))
+    assert (store.steps(memory.id), memory.state) == (steps, before)
+    assert TURNS[2].id in answer.retrieved or episode == "session"
+    await memory.append(TURNS[3])
+    await memory.flush()
+    turns = [each.turns for each in memory.state.episodes.values()]
+    assert turns == ([(0, 1), (2, 3)] if episode == "session" else [(0,), (1,), (2,), (3,)])
+
+
+async def test_a_turn_of_a_session_that_goes_on_is_shown(memory_of: Open) -> None:
+    engine = Talker()
+    memory = memory_of(Conversation.named("open"), engine, episode="session")
+    for turn in TURNS[:3]:
+        await memory.append(turn)
+    await memory.answer(Question("What was in Detroit?"))
+    assert "Ann: In Detroit I saw the museum" in engine.heard[-1]
+
+
+@pytest.mark.parametrize(("extraction", "shown"), [("terms", ""), ("model", " - now")])
+async def test_facts_are_shown_with_their_dates(
+    memory_of: Open, extraction: str, shown: str
+) -> None:
+    """Without a model nobody says that a fact still holds."""
+    engine = Ingesting()
+    memory = memory_of(engine=engine, extraction=extraction, routes="system1", k=50)
+    await memory.build()
+    texts = [text for _, text in (await memory.recall(QUESTION)).shown]
+    assert any(
+        text.startswith("Fact: ") and text.endswith(f"near the museum. (2023-05-10{shown})")
+        for text in texts
+    )
+
+
+async def test_where_no_question_reads_the_graph_none_is_extracted(
+    memory_of: Open, store: Store
+) -> None:
+    options = {"extraction": "model", "reflect": False}
+    engine = Ingesting()
+    episodes = memory_of(engine=engine, routes="system1", kinds="rag", **options)
+    await episodes.build()
+    assert engine.asked == []
+    assert (len(episodes.state.episodes), len(episodes.state.entities)) == (4, 0)
+    assert (await episodes.read(QUESTION)).found["episodes"]
+    both = memory_of(engine=engine, **options)
+    await both.build()
+    assert both.id == episodes.id
+    fresh = memory_of(Conversation("fresh", "fresh", TALK.turns), Ingesting(), **options)
+    await fresh.build()
+    assert [e.names for e in both.state.entities.values()] == [
+        e.names for e in fresh.state.entities.values()
+    ]
+    steps = store.steps(both.id)
+    await both.build()
+    assert store.steps(both.id) == steps
+
+
+async def test_an_episode_that_could_not_be_read_is_read_again(memory_of: Open) -> None:
+    engine = Ingesting(failing=2)
+    memory = memory_of(engine=engine, extraction="model", reflect=False, routes="system1")
+    for turn in TURNS:
+        await memory.append(turn)
+    assert memory.state.find_unread(9) == {0: 1, 1: 1}
+    named = {each.name for each in memory.state.entities.values() if each.episodes[0] < 2}
+    assert named == {"Ann", "Bo"}
+    answer = await memory.answer(QUESTION)
+    assert answer.marks == ("episodes_unread",)
+    await memory.build()
+    assert memory.state.find_unread(9) == {}
+    rome = next(each for each in memory.state.entities.values() if each.name == "Rome")
+    assert rome.episodes[0] == 0
+    assert (await memory.answer(QUESTION)).marks == ()
+
+
+async def test_what_never_can_be_read_is_tried_some_times_and_on_request(
+    memory_of: Open, store: Store
+) -> None:
+    engine = Ingesting(failing=99)
+    memory = memory_of(engine=engine, extraction="model", reflect=False)
+    for _ in range(4):
+        await memory.build()
+    assert set(memory.state.find_unread(9).values()) == {3}
+    steps, calls = store.steps(memory.id), len(engine.asked)
+    await memory.build()
+    assert (store.steps(memory.id), len(engine.asked)) == (steps, calls)
+    await memory.retry_failed()
+    assert set(memory.state.find_unread(9).values()) == {4}
+    assert len(engine.asked) > calls
+
+
+async def test_a_hierarchy_whose_replies_all_failed_is_built_again(memory_of: Open) -> None:
+    engine = Teller(everything)
+    engine._sorts = ["no", in_pairs]
+    memory = memory_of(engine=engine)
+    await memory.build()
+    assert (memory.state.top, memory.state.failed_builds) == (0, 1)
+    await memory.build()
+    assert memory.state.top > 0
+    assert memory.state.failed_builds == 0
+    assert (await memory.read(QUESTION)).paths
+
+
+async def test_sessions_are_episodes_when_they_have_ended(memory_of: Open) -> None:
+    memory = memory_of(Conversation.named("sessions"), episode="session")
+    for turn in TURNS:
+        await memory.append(turn)
+    assert [episode.turns for episode in memory.state.episodes.values()] == [(0, 1)]
+    await memory.flush()
+    assert [episode.turns for episode in memory.state.episodes.values()] == [(0, 1), (2, 3)]
+    await memory.append(Turn("t9", "Ann", "Rome again.", TURNS[-1].time, "2"))
+    await memory.flush()
+    turns = [turn for episode in memory.state.episodes.values() for turn in episode.turns]
+    assert turns == [0, 1, 2, 3, 4]
+
+
+async def test_a_turn_that_was_replied_to_has_that_reply(memory_of: Open) -> None:
+    engine, talk = Talker(), Conversation.named("talks")
+    said = await memory_of(talk, engine).reply(TURNS[0], "mgl")
+    memory = memory_of(talk, engine)
+    again = await memory.reply(TURNS[0], "mgl")
+    assert said.text == again.text == "Reply 1."
+    assert len(engine.heard) == 1
+    await memory.append(TURNS[1])
+    assert (await memory.reply(TURNS[0], "mgl")).text == "Reply 1."
+    assert [turn.id for turn in memory.conversation.turns] == ["t0", "t0+", "t1"]
+    await memory.forget(["t0+"])
+    assert (await memory.reply(TURNS[0], "mgl")).text == "Reply 2."
+
+
+async def test_a_reply_that_is_late_stands_on_what_was_said_before(memory_of: Open) -> None:
+    engine = Talker()
+    memory = memory_of(Conversation.named("talks"), engine, k=50)
+    for turn in TURNS:
+        await memory.append(turn)
+    await memory.reply(TURNS[1], "mgl")
+    [prompt] = engine.heard
+    assert prompt.endswith(TURNS[1].text)
+    assert not any(word in prompt for word in ("Detroit", "Cy", "cars"))
+
+
+class Interrupted(Teller):
+    """Selects everything; ``meanwhile`` happens once, as it is asked to."""
+
+    def __init__(self) -> None:
+        super().__init__(everything)
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
+
+    async def generate(self, request: Request) -> Completion:
+        happens = self.meanwhile
+        if happens is not None and "hierarchical knowledge graph" in request.messages[0].content:
+            self.meanwhile = None
+            await happens()
+        return await super().generate(request)
+
+
+async def answered(memory: Mnemis) -> Answer:
+    return await memory.answer(QUESTION)
+
+
+async def replied(memory: Mnemis) -> Answer:
+    return await memory.reply(Turn("t9", "Ann", "Which cities did I see?", None, "3"), "mgl")
+
+
+@pytest.mark.parametrize("ask", [answered, replied])
+async def test_what_is_forgotten_while_it_selects_is_not_answered_from(
+    memory_of: Open, ask: Callable[[Mnemis], Awaitable[Answer]]
+) -> None:
+    engine = Interrupted()
+    memory = memory_of(engine=engine, k=50)
+    await memory.build()
+    engine.meanwhile = lambda: memory.forget(["t2"])
+    answer = await ask(memory)
+    assert engine.meanwhile is None
+    assert "t2" not in {*answer.retrieved, *(citation.node_id for citation in answer.citations)}
+    state = memory.state
+    known = state.entities.keys() | state.categories.keys()
+    assert all(known >= {*path} for path in answer.paths)
+
+
+async def test_what_is_forgotten_while_it_is_indexed_is_not_answered_from(
+    memory_of: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = memory_of(engine=Teller(everything), k=50)
+    await memory.build()
+    embed = Index.embed
+
+    async def forget_and_embed(index: Index, query: str) -> Any:
+        await memory.forget(["t2"])
+        return await embed(index, query)
+
+    monkeypatch.setattr(Index, "embed", forget_and_embed)
+    reading = await memory.read(QUESTION)
+    assert reading.episodes
+    assert set(reading.episodes) <= memory.state.episodes.keys()
+    assert set(reading.found["facts"]) <= memory.state.facts.keys()
