@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mgl.cli.options import Kind, ModelChoice, open_lab, takes_model
-from mgl.cli.output import print_answer, print_nodes, say
+from mgl.cli.output import clean, print_answer, print_nodes, say
 from mgl.errors import MglError
 from mgl.types import Turn
 
@@ -59,8 +60,11 @@ def chat(
                     continue
                 now = datetime.now().astimezone()
                 turn = Turn(_new_id(talk), speaker, line, now, session)
-                answer = talk.reply(turn, persona=persona).answer
-                print_answer(answer, talk.memory.conversation)
+                pieces: list[str] = []
+                answer = talk.reply(turn, persona=persona, write=_print_pieces(pieces)).answer
+                if pieces:
+                    typer.echo("")
+                print_answer(answer, talk.memory.conversation, is_said=bool(pieces))
                 settling = background.submit(talk.settle)  # while the next line is typed
             except MglError as error:
                 failed, settling = error, None
@@ -79,6 +83,17 @@ def _read_line(speaker: str) -> str | None:
             if line:
                 return line
     return None
+
+
+def _print_pieces(pieces: list[str]) -> Callable[[str], None]:
+    """Make what prints the pieces of a reply as they come, and keeps them."""
+
+    def write(piece: str) -> None:
+        if piece:
+            pieces.append(piece)
+            typer.echo(clean(piece), nl=False)
+
+    return write
 
 
 def _obey(talk: Talk, line: str) -> None:

@@ -109,9 +109,13 @@ def print_pairs(pairs: dict[str, str]) -> None:
             typer.echo(f"{'' if number else f'{name}:':{width}}{clean(line)}")
 
 
-def print_answer(answer: Answer, conversation: Conversation | None = None) -> None:
-    """Print an answer and what it cites: turns of a conversation, or passages of a document."""
-    typer.echo(clean(answer.text))
+def print_answer(
+    answer: Answer, conversation: Conversation | None = None, *, is_said: bool = False
+) -> None:
+    """Print an answer, unless it is said already, and what it cites: turns of a conversation, or
+    passages of a document."""
+    if not is_said:
+        typer.echo(clean(answer.text))
     if conversation is None:
         typer.echo(f"\nconfidence: {answer.confidence}")
     for mark in answer.marks:

@@ -13,16 +13,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from mgl.errors import InputError, UsageError
 from mgl.llm.calls import Lineage, collect_lineages
+from mgl.llm.progress import listen
 from mgl.memories.base import TopicMemory
 from mgl.memories.results import AskResult, Stats
 from mgl.memories.talk import to_plain
+from mgl.memories.turns import AnswerStream
 from mgl.types import Answer, Question, StageUsage, Turn, Usage
 
 if TYPE_CHECKING:
@@ -141,12 +143,21 @@ class Talk:
             self._observer.note(UNKEPT)
         return result
 
-    def reply(self, turn: Turn, name: str = "assistant", *, persona: str = "") -> AskResult:
+    def reply(
+        self,
+        turn: Turn,
+        name: str = "assistant",
+        *,
+        persona: str = "",
+        write: Callable[[str], object] | None = None,
+    ) -> AskResult:
         """Add what somebody says, reply as ``name``, and add the reply.
 
-        ``persona`` says how ``name`` is to be. What the turns make due is left to ``settle``.
+        ``persona`` says how ``name`` is to be. ``write`` is given the reply piece by piece while
+        it is written, where the engine streams. What the turns make due is left to ``settle``.
         """
-        return self._answer(lambda: self.memory.reply(turn, name, persona=persona))
+        with nullcontext() if write is None else listen(AnswerStream(write)):
+            return self._answer(lambda: self.memory.reply(turn, name, persona=persona))
 
     def settle(self) -> None:
         """Do what the turns so far make due."""

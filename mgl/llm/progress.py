@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +26,27 @@ PATIENCE_S: Final = 5.0
 """Seconds after which a call is worth a word."""
 LONG_PROMPT: Final = 1024
 """Tokens of a prompt that is worth a word at once."""
+
+
+Listener = Callable[[str], None]
+"""Is given a reply as far as it is written; from any thread."""
+
+_LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listen(listener: Listener) -> Iterator[None]:
+    """Let a listener hear the replies to the calls within, where the engine can stream them."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+def find_listener() -> Listener | None:
+    """Who listens to a call that is made now."""
+    return _LISTENER.get()
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ answer, so that it stands on something.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,7 @@ __all__ = [
     "REPLY",
     "TURN_ANSWER",
     "UNMENTIONED",
+    "AnswerStream",
     "Line",
     "Shown",
     "Voice",
@@ -41,6 +43,7 @@ __all__ = [
     "ask_lines",
     "cite_turn",
     "find_form",
+    "read_answer",
     "reply_to_turn",
     "show_turns",
 ]
@@ -90,6 +93,8 @@ REMEMBERED = Prompt(
 """,
     variables=("memories",),
 )
+
+_ANSWER: Final = re.compile(r'"answer"\s*:\s*"((?:[^"\\]|\\.)*)')
 
 Shown = tuple[tuple[int, ...], str]
 """What is shown under one number: the turns it stands for, and its text."""
@@ -323,6 +328,39 @@ class _Said(BaseModel):
 
     memories: list[int]
     answer: str
+
+
+class AnswerStream:
+    """Gives the words of an answer on as they are written: a listener of the call that answers."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
+        self.written = ""
+
+    def __call__(self, reply: str) -> None:
+        answer = read_answer(reply)
+        if not answer.startswith(self.written):  # it is asked for again
+            self._write("\n")
+            self.written = ""
+        self._write(answer[len(self.written) :])
+        self.written = answer
+
+
+def read_answer(reply: str) -> str:
+    """The answer in a reply in JSON, as far as it is written.
+
+    >>> read_answer('{"memories": [1], "answer": "He said \\\\"N')
+    'He said "N'
+    """
+    found = _ANSWER.search(reply)
+    while found is not None:
+        try:
+            said: str = json.loads(f'"{found[1]}"')
+        except ValueError:  # half an escape
+            found = _ANSWER.search(reply[: found.start(1) + found[1].rindex("\\")])
+        else:
+            return said.encode(errors="ignore").decode()  # half a surrogate pair is to be continued
+    return ""
 
 
 def _citable(memories: int) -> Any:

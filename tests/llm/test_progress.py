@@ -11,7 +11,7 @@ from mgl.llm.base import Message, Request, Sampling
 from mgl.llm.capabilities import Endpoint
 from mgl.llm.engines.openai import OpenAIEngine
 from mgl.llm.engines.wire import join_events
-from mgl.llm.progress import LONG_PROMPT, PATIENCE_S, READING, WRITING, TokenProgress
+from mgl.llm.progress import LONG_PROMPT, PATIENCE_S, READING, WRITING, TokenProgress, listen
 from mgl.observer import SilentObserver
 from tests.llm.server import OTHER, PROFILE, VLLM, Route, Stream, chat, serving
 
@@ -82,6 +82,20 @@ async def test_a_servers_reply_is_followed_as_it_is_written(
         assert (completion.usage.input_tokens, completion.usage.output_tokens) == (31, 3)
         assert [one[:2] for one in hears.heard][:1] == [(READING, 0)]
         assert [one[1:] for one in hears.heard if one[0] == WRITING][:3] == [(1, 9), (2, 9), (3, 9)]
+
+
+async def test_a_listener_hears_a_reply_as_it_is_written() -> None:
+    heard: list[str] = []
+    with serving(VLLM, *[events("An", "n ", "met")] * 2) as server:
+        engine = await OpenAIEngine.connect(
+            Endpoint(server.url), PROFILE, model_id="m", progress=TokenProgress(Hears())
+        )
+        with listen(heard.append):
+            await engine.generate(REQUEST)
+        await engine.generate(REQUEST)
+        await engine.aclose()
+    assert heard[:3] == ["An", "Ann ", "Ann met"]
+    assert set(heard[3:]) <= {"Ann met"}
 
 
 async def test_a_server_that_does_not_stream_after_all_is_read_as_it_answers() -> None:

@@ -17,6 +17,7 @@ from mgl.memories.turns import (
     SHORT,
     SUGGESTION,
     UNMENTIONED,
+    AnswerStream,
     Form,
     Voice,
     answer_from_turns,
@@ -197,3 +198,22 @@ def test_a_citation_is_the_words_of_a_turn_in_its_session(number: int, session: 
     assert (citation.node_id, citation.document) == (TALK.turns[number].id, "talk")
     assert citation.section is not None
     assert (citation.section.kind, citation.section.label) == ("session", session)
+
+
+@pytest.mark.parametrize("answer", ["Plain.", 'He said "no"\\', "é 👩‍👧 \n\t", ""])
+def test_an_answer_is_given_on_as_it_is_written(answer: str) -> None:
+    for reply in (json.dumps({"memories": [1], "answer": answer}),
+                  json.dumps({"memories": [], "answer": answer}, ensure_ascii=False)):  # fmt: skip
+        pieces: list[str] = []
+        stream = AnswerStream(pieces.append)
+        for end in range(len(reply) + 1):
+            stream(reply[:end])
+        assert "".join(pieces) == answer
+
+
+def test_an_answer_that_is_asked_for_again_begins_anew() -> None:
+    pieces: list[str] = []
+    stream = AnswerStream(pieces.append)
+    for reply in ('{"answer": "On', '{"answer": "Two"}'):
+        stream(reply)
+    assert "".join(pieces) == "On\nTwo"

@@ -40,7 +40,7 @@ from mgl.llm.engines.wire import (
     write_messages,
     write_tools,
 )
-from mgl.llm.progress import TokenProgress
+from mgl.llm.progress import TokenProgress, find_listener
 from mgl.llm.replies import clean
 from mgl.models.profiles import ModelProfile
 
@@ -129,13 +129,18 @@ class OpenAIEngine:
         if progress is None or request.tools or request.choices or not self._streams:
             return await self._guard(self._http.post("chat/completions", body, None))
         events: list[Any] = []
-        call, written = object(), 0
+        call, written, text = object(), 0, ""
+        listener = find_listener()
         prompt = _estimate_tokens(json.dumps(write_messages(request), ensure_ascii=False))
         budget = request.sampling.max_tokens
 
         def hear(event: Any) -> None:
-            nonlocal written
+            nonlocal written, text
             events.append(event)
+            if listener is not None:
+                for choice in event.get("choices", ()):
+                    text += (choice.get("delta") or {}).get("content") or ""
+                listener(text)
             written += bool(event.get("choices"))
             progress.update(call, read=prompt, prompt=prompt, written=written, budget=budget)
 

@@ -26,7 +26,7 @@ import numpy as np
 from mgl.errors import EngineRejected, EngineUnavailable, EngineUnusable, ResourceError
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
 from mgl.llm.grammar import to_ebnf
-from mgl.llm.progress import TokenProgress
+from mgl.llm.progress import Listener, TokenProgress, find_listener
 from mgl.llm.schemas import compile_request
 from mgl.models.files import hold_lock
 
@@ -51,6 +51,7 @@ class _Job:
     written: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     stopped_by: Any = None
+    listener: Listener | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
 
 
@@ -115,7 +116,7 @@ class OpenVinoEngine:
         loop = asyncio.get_running_loop()
         tree = compile_request(request)
         grammar = None if tree is None else to_ebnf(tree)
-        job = _Job(request, grammar, loop, loop.create_future())
+        job = _Job(request, grammar, loop, loop.create_future(), listener=find_listener())
         self._inbox.put(job)
         try:
             return await job.future
@@ -245,6 +246,8 @@ class OpenVinoEngine:
             self._report(job)
 
     def _report(self, job: _Job) -> None:
+        if job.listener is not None and job.written and not job.cancelled.is_set():
+            job.listener(self._tokenizer.decode(job.written))
         if self._progress is not None and not job.cancelled.is_set():
             self._progress.update(
                 id(job),
