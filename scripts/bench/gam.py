@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measure GAM on LoCoMo: what it finds, where it cuts, what it answers, what it costs.
 
-    python scripts/bench/gam.py evidence   gold turns among the 10 returned, no language model
+    python scripts/bench/gam.py evidence   gold turns among the 10 returned, no language model;
+                                           without=epg: those whose words the summaries repeat
     python scripts/bench/gam.py boundaries session ends found in turns without sessions and times
     python scripts/bench/gam.py build      calls, tokens, topics, links
     python scripts/bench/gam.py answers    F1 and BLEU-1, by method
@@ -19,7 +20,7 @@ import argparse
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import fmean, quantiles
@@ -39,10 +40,14 @@ from measuring import (
 
 from mgl.evaluation.scorers.retrieval import evidence_recall
 from mgl.lab import Lab
+from mgl.memories.gam.consolidate import UTTERANCE_CHARACTERS
+from mgl.memories.gam.reading import Reading
+from mgl.memories.gam.state import State
 from mgl.memories.options import read_settings
 from mgl.models.shipped import home
+from mgl.prompt import one_line
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, open_embedder
-from mgl.types import Conversation, StageUsage
+from mgl.types import Conversation, StageUsage, Turn
 
 Arguments = argparse.Namespace
 K = 10
@@ -68,8 +73,8 @@ def evidence(lab: Lab, arguments: Arguments) -> None:
         turns = talk.memory.conversation.turns
         for item in sample.evident:
             reading = talk.run(partial(talk.memory.read, item.question))
-            found = [turns[event.turn].id for event in reading.events]
-            scores.append((item.category, evidence_recall(found, item.evidence, K)))
+            found = find_shown(reading, talk.memory.state, turns)
+            scores.append((item.category, evidence_recall(found, item.evidence, len(found) or K)))
             events += reading.candidates
             fired.update(reading.fired)
         print(f"{sample.name}: {len(talk.memory.view().nodes)} topics", file=sys.stderr)
@@ -77,6 +82,14 @@ def evidence(lab: Lab, arguments: Arguments) -> None:
     print(f"| {by_category(scores)} |")
     for name, count in sorted(fired.items()):
         print(f"{name}: fires for {count / events:.1%} of the candidates")
+
+
+def find_shown(reading: Reading, state: State, turns: Sequence[Turn]) -> list[str]:
+    """The ids of the turns that are read: events, or what summaries that code made repeat."""
+    if not reading.topics:
+        return [turns[event.turn].id for event in reading.events]
+    text = " ".join(text for _, text in reading.shown(state, turns))
+    return [turn.id for turn in turns if one_line(turn.line)[:UTTERANCE_CHARACTERS] in text]
 
 
 def boundaries(lab: Lab, arguments: Arguments) -> None:
@@ -103,7 +116,12 @@ def find_boundaries(lab: Lab, sample: LocomoSample, arguments: Arguments) -> lis
     """Let GAM find boundaries in turns without sessions and times."""
     plain = [replace(turn, session=None, time=None) for turn in sample.conversation.turns]
     conversation = Conversation.from_turns(f"{sample.name} without sessions", plain)
-    rules = {"summaries": "extract", "relations": "similarity", "indicators": "rules"}
+    rules = {
+        "summaries": "extract",
+        "relations": "similarity",
+        "indicators": "rules",
+        "meaning": "likeness",
+    }
     talk = build_memory(lab, conversation, arguments, **rules)
     talk.flush()
     used = talk.usage().by_stage.get("boundaries", StageUsage())
@@ -154,8 +172,8 @@ def answers(lab: Lab, arguments: Arguments) -> None:
 
 
 def growth(lab: Lab, arguments: Arguments) -> None:
-    print("| sessions | events | topics | links | tokens a question | questions |")
-    print("|---|---|---|---|---|---|")
+    print("| sessions | events | topics | links | edges | tokens a question | questions |")
+    print("|---|---|---|---|---|---|---|")
     for sample in read_locomo(arguments):
         labels = list(dict.fromkeys(turn.session for turn in sample.conversation.turns))
         items = sample.items[: arguments.questions]
@@ -165,9 +183,11 @@ def growth(lab: Lab, arguments: Arguments) -> None:
             spent = [talk.ask(item.question.text).usage.total for item in items]
             tokens = fmean(used.input_tokens + used.output_tokens for used in spent)
             state = talk.memory.state
+            archived = sum(len(topic.turns) for topic in state.topics.values())
+            edges = 2 * (len(part.turns) - 1 + archived + len(state.links))  # as Table 10 counts
             print(
                 f"| {count} | {len(part.turns)} | {len(state.topics)} | {len(state.links)} "
-                f"| {tokens:.0f} | {len(items)} |",
+                f"| {edges} | {tokens:.0f} | {len(items)} |",
                 flush=True,
             )
 

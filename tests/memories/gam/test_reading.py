@@ -177,7 +177,7 @@ async def test_a_topic_is_found_by_its_keywords_too() -> None:
     """E.2 asks for them apart from the summary, "to support lexical matching"."""
     edits = [
         edit
-        for number, words in enumerate([("garden",), ("vet", "horse"), ("rain",)])
+        for number, words in enumerate([("garden",), ("rain",), ("vet", "horse")])
         for edit in (
             Append(number),
             Consolidate(Topic(f"t{number + 1}", f"about {number + 1}", words, (number,))),
@@ -186,7 +186,7 @@ async def test_a_topic_is_found_by_its_keywords_too() -> None:
     found = await reading_of(
         replay(edits), Question("Was a vet called?"), likeness={"about 1": 0.9}, anchors=2
     )
-    assert set(found.anchors) == {"t1", "t2"}
+    assert set(found.anchors) == {"t1", "t3"}
 
 
 async def test_neighbours_are_reached_by_the_strongest_links_and_in_their_direction() -> None:
