@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 
 from mgl.cli.output import INTERRUPTED, say
 
-PATIENCE_S: Final = 1.5
+PATIENCE_S: Final = 1.0
 COMMANDS: Final = frozenset({"ask", "build", "add", "chat"})
 _TICK_S: Final = 0.1
 _PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
