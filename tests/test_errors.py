@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mgl import errors
 from mgl.errors import MglError, UsageError, describe_fault, install_hint
 from mgl.memories.mindgraph import MindGraph
-from mgl.memories.options import configured
+from mgl.memories.options import configure
 from mgl.models.profiles import load_profile
 
 KINDS = [name for name in errors.__all__ if name[0].isupper()]
@@ -68,7 +68,7 @@ def test_options_and_files_that_are_wrong_are_told_so(mgl_home: Path) -> None:
     messages = []
     for options in ({"colour": "red"}, {"chunk_tokens": "many"}, {"chunk_tokens": -1}):
         with pytest.raises(UsageError) as caught:
-            configured("mindgraph", MindGraph, options, lambda: "paper")
+            configure("mindgraph", MindGraph, options, lambda: "paper")
         messages.append(caught.value.message)
     (mgl_home / "models").mkdir()
     (mgl_home / "models" / "mine.yaml").write_text("name: mine\ncolour: red\n")

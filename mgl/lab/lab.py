@@ -27,7 +27,7 @@ from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question, make_awaitable
 from mgl.lab.workplace import DATABASE, OwnModels, Workplace
 from mgl.llm.calls import content_hash
 from mgl.memories.base import Memory, MemoryKind, Tools
-from mgl.memories.options import configured
+from mgl.memories.options import configure
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
 from mgl.models import shipped
 from mgl.observer import SILENT, Observer
@@ -390,7 +390,7 @@ class Lab:
 
     def _configure(self, name: str, options: Mapping[str, Any]) -> tuple[MemoryKind, BaseModel]:
         kind: MemoryKind = registry.load("memory", name)
-        return kind, configured(name, kind, options, lambda: self._place.preset)
+        return kind, configure(name, kind, options, lambda: self._place.preset)
 
     def _open_talk(self, plan: _Plan) -> Talk:
         if not hasattr(plan.kind, "append") or not isinstance(plan.source, Conversation):

@@ -124,15 +124,15 @@ class Tools:
     @property
     def required_embedder(self) -> Embedder:
         """The embedder; UsageError where there is none."""
-        return _required(self.embedder, "an embedding model")
+        return _require(self.embedder, "an embedding model")
 
     @property
     def required_reranker(self) -> Reranker:
         """The reranker; UsageError where there is none."""
-        return _required(self.reranker, "a reranker")
+        return _require(self.reranker, "a reranker")
 
 
-def _required(tool: ToolT | None, what: str) -> ToolT:
+def _require(tool: ToolT | None, what: str) -> ToolT:
     if tool is None:
         raise UsageError(
             f"this memory needs {what}",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mgl.memories.base import MemoryKind
 
-__all__ = ["configured", "describe_options", "read_settings"]
+__all__ = ["configure", "describe_options", "read_settings"]
 
 
 def read_settings(pairs: Iterable[str]) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def read_settings(pairs: Iterable[str]) -> dict[str, Any]:
     return given
 
 
-def configured(
+def configure(
     name: str, kind: MemoryKind, options: Mapping[str, Any], preset: Callable[[], str]
 ) -> BaseModel:
     """The configuration of a kind of memory with these options; None stands for the default, and

@@ -23,7 +23,7 @@ from mgl.errors import InputError, UsageError
 from mgl.evaluation.papers.references import Cell
 from mgl.evaluation.runs.manifest import Method as RunMethod
 from mgl.memories.base import MemoryKind
-from mgl.memories.options import configured
+from mgl.memories.options import configure
 from mgl.models import shipped
 
 __all__ = ["Entry", "LeftOut", "Method", "Rows", "Run", "Suite", "find_entry", "load_suites"]
@@ -251,6 +251,6 @@ class Rows:
             except UsageError:
                 self._defaults[key] = {}
             else:
-                config = configured(memory, kind, {"preset": preset}, lambda: "paper")
+                config = configure(memory, kind, {"preset": preset}, lambda: "paper")
                 self._defaults[key] = config.model_dump(mode="json")
         return self._defaults[key]

@@ -36,7 +36,7 @@ from mgl.evaluation.scorers.bertscore import bertscore_names
 from mgl.evaluation.scorers.registry import find_scorers
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind
-from mgl.memories.options import configured, read_settings
+from mgl.memories.options import configure, read_settings
 
 __all__ = ["Plan", "is_generated", "list_methods", "plan_run", "reopen_plan", "take_items"]
 
@@ -183,7 +183,7 @@ def _find_parameters(
     prefix = f"{benchmark.name}."
     given = {name: settings[name] for name in settings if name in maker.Config.model_fields}
     own = {name[len(prefix) :]: settings[name] for name in settings if name.startswith(prefix)}
-    return configured(benchmark.name, maker, {**given, **own}, lambda: "").model_dump(mode="json")
+    return configure(benchmark.name, maker, {**given, **own}, lambda: "").model_dump(mode="json")
 
 
 def _spellings(benchmark: Benchmark, parameters: Mapping[str, Any]) -> set[str]:
@@ -252,7 +252,7 @@ def list_methods(
     found = []
     for model, preset in presets.items():
         for label, kind in kinds.items():
-            config = configured(label, kind, given[label], lambda preset=preset: preset)  # type: ignore[misc]
+            config = configure(label, kind, given[label], lambda preset=preset: preset)  # type: ignore[misc]
             shown = label if len(presets) == 1 else f"{label}@{model}"
             values = config.model_dump(mode="json")
             found.append(Method(shown, labels[label], model, given[label], values))

@@ -28,7 +28,7 @@ from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import MemoryKind, Tools
-from mgl.memories.options import configured
+from mgl.memories.options import configure
 from mgl.observer import Observer
 from mgl.store import Store
 
@@ -87,7 +87,7 @@ async def _ask(
     """What a method returns for each item, the best first."""
     kind: MemoryKind = registry.load("memory", method.memory)
     given = {**WITHOUT_MODEL.get(method.memory, {}), **method.settings}
-    config = configured(method.label, kind, given, lambda: "small")
+    config = configure(method.label, kind, given, lambda: "small")
     source, found = dataset.sources[name](), {}
     read = source_as_read(source, kind)
     with Store.open(path) as store:
