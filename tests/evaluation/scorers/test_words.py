@@ -164,7 +164,6 @@ def test_no_clock_ends_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     nltk_tools.cache_clear()
     monkeypatch.setitem(sys.modules, "punkt", None)
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError):
         bleu1("a", "b")
-    assert "mgl[evaluation]" in caught.value.hint
     nltk_tools.cache_clear()
