@@ -316,8 +316,10 @@ class SourceMemory(ABC, Generic[ConfigT]):
         """What exporters draw, with the answers to show beside it."""
 
     def _recorded_config(self) -> dict[str, Any]:
-        """The part of the configuration that decides the log."""
-        return self._config.model_dump(mode="json")
+        """The configuration as it decides the log; its pace, ``in_flight``, is the default's."""
+        fields, config = type(self._config).model_fields, self._config.model_dump(mode="json")
+        pace = {"in_flight": fields["in_flight"].default} if "in_flight" in fields else {}
+        return {**config, **pace}
 
     def _writing_prompts(self) -> Sequence[Prompt]:
         """The prompts that decide what stands in the log: none that only read it."""

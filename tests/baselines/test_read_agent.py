@@ -119,6 +119,12 @@ async def test_pages_are_looked_up_and_answered_from(store: Store, config: ReadA
     assert answer.compaction_ratio == await engine.count_prompt_tokens(first) / total
 
 
+def test_how_many_gists_are_made_at_once_makes_no_other_memory(store: Store) -> None:
+    mine, _ = asking(store, answered)
+    ids = {ReadAgent(mine, BOOK, (), ReadAgentConfig(in_flight=n)).id for n in (1, 8)}
+    assert ids == {ReadAgent(mine, BOOK).id}
+
+
 async def test_two_questions_share_pages_and_gists(store: Store) -> None:
     mine, engine = asking(store, reading(1))
     await ReadAgent(mine, BOOK, [QUESTION], SMALL).answer(QUESTION)

@@ -149,11 +149,6 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
         steps = rows[-1].chunk + 1 if rows else 0
         return self._view(drawn.nodes, drawn.edges, steps=steps, answers=answers)
 
-    def _recorded_config(self) -> dict[str, Any]:
-        """The configuration, in whose place the default says how many chunks are read at once."""
-        pace = {"in_flight": HgMemConfig.model_fields["in_flight"].default}
-        return {**super()._recorded_config(), **pace}
-
     def _writing_prompts(self) -> Sequence[Prompt]:
         return () if self._question is None else writing_prompts(self._config, self._question.form)
 
