@@ -21,7 +21,7 @@ from serving import main
 from tests.llm.server import Server
 from tests.scripts.counting import BLOCK, Counting, counting
 
-CONFIG = MindGraphConfig(cite="sentence", chunk_tokens=16)
+CONFIG = MindGraphConfig(cite="sentence", chunk_tokens=16, build_tokens=768)
 TALE = "Ann met Bo in Rome in the spring of that year. Bo gave Ann a ring with a stone. " * 3
 WORKS = [
     (Document.from_text("tale.txt", TALE), Question(f"Who is number {number}?"))
