@@ -77,4 +77,4 @@ def test_without_the_extra_it_is_said_what_to_install(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError) as caught:
         plots(tmp_path / "run", method("a"), method("b"))
-    assert "mgl[evaluation]" in caught.value.hint
+    assert "matplotlib" in caught.value.hint
