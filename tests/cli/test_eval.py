@@ -18,6 +18,7 @@ from mgl.evaluation.records import RunLog
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.cli.test_interrupted import hear_ctrl_c
+from tests.evaluation.small_data import WRITERS
 from tests.evaluation.trial import plugin, result, rows, write_data
 from tests.retrieval import tiny
 
@@ -90,6 +91,26 @@ def test_a_run_is_packed_and_replays_in_another_home(
     assert replayed.exit_code == 0, replayed.stderr
     (out / "calls.sqlite").unlink()
     assert mgl("eval", "replay", out).exit_code == 4
+
+
+@pytest.mark.usefixtures("embeds_words")
+def test_evidence_is_measured_without_a_model(
+    mgl: Mgl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MGL_DATA", str(tmp_path))
+    WRITERS["locomo"](tmp_path / "locomo")
+    command = ("eval", "run", "locomo", "--retrieve-only", "--memory", "turns,gam,mnemis")
+    done = mgl(*command, "--json")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert list(found) == ["turns", "gam", "mnemis"]
+    recall = found["turns"]["recall@10"]
+    assert recall["all"] | {"low": 0, "high": 0} == {"value": 1.0, "low": 0, "high": 0, "n": 2}
+    assert recall.keys() == {"all", "single-hop", "multi-hop"}
+    assert "@10" in mgl(*command).stdout
+    refused = mgl("eval", "run", "locomo", "--retrieve-only", "--memory", "hgmem")
+    assert refused.exit_code == 2
+    assert "--set" in refused.stderr
 
 
 def test_judges_are_listed_and_their_verdicts_asked_for_again(

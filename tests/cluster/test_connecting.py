@@ -7,11 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from mgl.cluster.connecting import _make_probe, check_code, connect
+from mgl.cluster.executor import _Sharded
 from mgl.errors import ResourceError, UsageError
+from mgl.observer import SilentObserver
 from tests.cluster.conftest import Mgl, arguments
 
 OWN = _make_probe()()
@@ -80,3 +83,19 @@ def test_an_address_for_programs_outside_the_cluster() -> None:
     assert not ray.is_initialized()
     with pytest.raises(UsageError), connect("ray://127.0.0.1:10001"):
         pass
+
+
+def test_a_base_store_is_shipped_once_for_all_its_questions(tmp_path: Path) -> None:
+    class Ray:
+        shipped: ClassVar[list[bytes]] = []
+
+        def put(self, stored: bytes) -> int:
+            self.shipped.append(stored)
+            return len(self.shipped)
+
+    sharded = _Sharded(Ray(), None, [], SilentObserver(), False)
+    one, other = tmp_path / "one.sqlite", tmp_path / "other.sqlite"
+    one.write_bytes(b"one")
+    other.write_bytes(b"other")
+    assert [sharded._ship(path) for path in (one, one, other, one)] == [1, 1, 2, 1]
+    assert Ray.shipped == [b"one", b"other"]

@@ -21,7 +21,10 @@ from mgl.evaluation.runs.lifecycle import resume_run
 from mgl.evaluation.runs.manifest import JudgedBy, Manifest
 from mgl.evaluation.runs.plan import reopen_plan
 from mgl.evaluation.runs.runner import Execution
-from mgl.llm.base import LLM, Message
+from mgl.llm.base import LLM, Message, Sampling
+from mgl.llm.calls import MemoryCallLog
+from mgl.llm.client import Client
+from mgl.llm.fakes import ScriptedEngine
 from mgl.observer import SilentObserver
 from tests.evaluation.trial import (
     GONE,
@@ -135,6 +138,24 @@ def test_conversations_are_read_by_their_turns_or_as_a_text(trial: Trial, tmp_pa
         found = {id for row in rows(out) if row["method"] == method for id in row["retrieved"]}
         assert "D0" in found
         assert found <= {"D0", "D1", "D2"}
+
+
+def test_an_item_may_be_asked_again_with_other_seeds(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", limit=2, repeats=3)
+    assert [row["repeat"] for row in rows(out)] == [0, 1, 2] * 2
+    assert trial.resume(out).ended is not None
+    assert trial.replay(out).differing == ()
+
+
+async def test_only_sampled_calls_have_other_seeds_in_a_repeat() -> None:
+    engine = ScriptedEngine(["a"] * 4)
+    client = Client(engine, MemoryCallLog())
+    for shift in (0, 10_000):
+        client.shift_seeds(shift)
+        for temperature in (0.0, 0.8):
+            asked = [Message("user", f"{shift}?")]
+            await client.complete(asked, sampling=Sampling(temperature=temperature, seed=7))
+    assert [one.sampling.seed for one in engine.requests] == [7, 7, 7, 10_007]
 
 
 def test_two_models_one_after_the_other(trial: Trial, tmp_path: Path) -> None:
