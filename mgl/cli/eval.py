@@ -428,7 +428,8 @@ def _say_estimate(plan: Plan, places: Workplaces) -> None:
     known = rates.benchmarks.get(manifest.arguments.benchmark)
     sources = len({item.source for item in plan.items})
     size = Size(items=len(plan.items), sources=sources, tokens=known.tokens if known else 0)
-    estimator = Estimator(read_past_runs(Path("runs"))[0], rates, places.pace)
+    done, _ = read_past_runs(Path("runs"), manifest.arguments.benchmark)
+    estimator = Estimator(done, rates, places.pace)
     cost = add_costs(
         [
             estimator.estimate(

@@ -128,13 +128,17 @@ def add_costs(costs: Sequence[Cost | None]) -> Cost | None:
     )
 
 
-def read_past_runs(folder: Path) -> tuple[list[PastRun], list[str]]:
-    """Read what the runs in a folder, and in its subfolders, took; and why some are unreadable."""
+def read_past_runs(folder: Path, benchmark: str = "") -> tuple[list[PastRun], list[str]]:
+    """Read what the runs in a folder, and in its subfolders, took (of one benchmark, if it is
+    named), and why some are unreadable."""
     found: list[PastRun] = []
     faults: list[str] = []
     for path in sorted([*folder.glob(f"*/{MANIFEST}"), *folder.glob(f"*/*/{MANIFEST}")]):
         try:
-            manifest, log = Manifest.read(path.parent), RunFolder(path.parent).log
+            manifest = Manifest.read(path.parent)
+            if benchmark not in ("", manifest.arguments.benchmark):
+                continue
+            log = RunFolder(path.parent).log
         except MglError as error:
             faults.append(f"{path.parent}: {error.message}")
             continue

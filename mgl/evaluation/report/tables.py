@@ -260,11 +260,7 @@ def beside_tables(besides: Sequence[Beside], others: Sequence[Printed]) -> Itera
             rows = tuple(map(_beside_row, own))
             yield Table(title, head, rows, () if folded else (note,), folded)
     if others:
-        rows = tuple(
-            (Cell(one.method), Cell(one.metric), Cell(one.text, _setting(one), None, one.datum()),
-             Cell(f"{one.paper}, {one.place}"))
-            for one in others
-        )  # fmt: skip
+        rows = tuple(map(_print_row, others))
         title = "In print, of methods and settings that are not run here"
         yield Table(title, ("in print as", "metric", "in print", "where"), rows, folded=True)
 
@@ -279,7 +275,9 @@ def _beside_row(one: Beside) -> tuple[Cell, ...]:
         shown = figure_cell(one.ours)
         ours = Cell(shown.text + ("" if unit in ("%", "r") else f" {unit}"),
                     " · ".join(filter(None, (shown.beside, over))))  # fmt: skip
-    texts = "; ".join(dict.fromkeys(f"{cell.text} ({_setting(cell)})" for cell in one.printed))
+    texts = "; ".join(
+        dict.fromkeys(f"{cell.text} ({_describe_print(cell)})" for cell in one.printed)
+    )
     papers = dict.fromkeys(cell.paper for cell in one.printed)
     places = "; ".join(
         ", ".join(
@@ -290,7 +288,12 @@ def _beside_row(one: Beside) -> tuple[Cell, ...]:
     return Cell(one.label), Cell(metric), ours, Cell(texts, "", None, first.datum()), Cell(places)
 
 
-def _setting(cell: Printed) -> str:
+def _print_row(one: Printed) -> tuple[Cell, ...]:
+    printed = Cell(one.text, _describe_print(one), None, one.datum())
+    return Cell(one.method), Cell(one.metric), printed, Cell(f"{one.paper}, {one.place}")
+
+
+def _describe_print(cell: Printed) -> str:
     parts = [cell.model or "model not said"]
     parts += [f"judge {cell.judge}"] if cell.judge else []
     parts += [f"n {cell.n:,}"] if cell.n else []

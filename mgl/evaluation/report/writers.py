@@ -46,18 +46,20 @@ def to_html(report: Report) -> str:
             "the page needs jinja2", hint="python -m pip install 'mgl[evaluation]'"
         ) from error
 
-    def shown(value: Any) -> Any:
+    def escape(value: Any) -> Any:
         return Markup(html_text(value)) if type(value) is str else value
 
     assets = resources.files("mgl.evaluation.report") / "assets"
     text = (assets / "report.html.j2").read_text(encoding="utf-8")
     style = asset("palette.css") + (assets / "report.css").read_text(encoding="utf-8")
-    environment = Environment(autoescape=True, finalize=shown, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, finalize=escape, trim_blocks=True, lstrip_blocks=True
+    )
     page = environment.from_string(text)
-    return page.render(report=report, style=Markup(style), drawn=_drawn) + "\n"
+    return page.render(report=report, style=Markup(style), embed=_embed_plot) + "\n"
 
 
-def _drawn(plot: Plot) -> Any:
+def _embed_plot(plot: Plot) -> Any:
     """The SVG of a plot as part of a page."""
     from markupsafe import Markup
 
