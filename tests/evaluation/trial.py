@@ -219,7 +219,7 @@ class Trial:
     def open(self, profile: str) -> Iterator[Workplace]:
         with Store.open(self.home / "mgl.sqlite") as store:
             choice = ModelChoice(profile=profile)
-            choice.load_profile(self.home)
+            known = choice.load_profile(self.home)
             place = Workplace(self.home, store, choice, self.observer)
             engine = Knowing(f"fake/{profile}", self.heard, self.pause)
             engine.mends = self.mends
@@ -227,6 +227,7 @@ class Trial:
             async def start() -> Engine:
                 return self.engines.setdefault(profile, engine)
 
+            place.__dict__["profile"] = known  # found in the loop, it would wait for itself
             place.__dict__["facts"] = self.facts(profile)
             place.__dict__["engine"] = DeferredEngine(
                 start,
