@@ -249,7 +249,9 @@ class Portal:
         self._thread.start()
 
     def run(self, start: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
-        """Run a coroutine to its result; one caller at a time."""
+        """Run a coroutine to its result; one caller at a time, and none from within the loop."""
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("the portal's own loop cannot wait for itself")
         self._interrupted = False
         future = asyncio.run_coroutine_threadsafe(start(), self._loop)
         try:
