@@ -44,7 +44,7 @@ def check(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check the files of a benchmark: items, sources, evidence and answers.
+    """Check a benchmark's files: items, sources, evidence, answers.
 
     With --corrections, also list its labels that are known to be wrong.
     """

@@ -341,7 +341,7 @@ def pack(
     concurrency: Concurrency = 8,
     as_json: AsJson = False,
 ) -> None:
-    """Copy the calls, token counts and vectors of a run into its folder.
+    """Copy calls and vectors of a run into its folder.
 
     A packed run replays on any machine, and after its calls were deleted here.
     """
