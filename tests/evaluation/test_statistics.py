@@ -127,4 +127,4 @@ def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "statsmodels.stats.proportion", None)
     with pytest.raises(UsageError) as caught:
         wilson_interval(1, 2)
-    assert "mgl[evaluation]" in caught.value.hint
+    assert "pip install" in caught.value.hint
