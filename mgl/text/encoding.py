@@ -113,7 +113,7 @@ def _decode_unmarked_utf16(data: bytes, name: str) -> Decoded:
         with suppress(UnicodeDecodeError):
             text = data.decode(encoding)
             if not _NOT_IN_TEXT.search(text):
-                return _guessed(text, encoding, "NUL bytes")
+                return _note_guess(text, encoding, "NUL bytes")
     raise InputError(
         f"{name} holds NUL bytes, the first at byte {data.index(0):,}, and is not plainly UTF-16: "
         "it looks binary",
@@ -121,7 +121,7 @@ def _decode_unmarked_utf16(data: bytes, name: str) -> Decoded:
     )
 
 
-def _guessed(text: str, encoding: str, why: str) -> Decoded:
+def _note_guess(text: str, encoding: str, why: str) -> Decoded:
     note = f"encoding guessed: {encoding} ({why}, no byte order mark)"
     return Decoded(text, encoding, (note,))
 
@@ -154,7 +154,7 @@ def _guess(data: bytes, name: str) -> Decoded:
     }
     for encoding in sorted(ranks, key=ranks.__getitem__):
         with suppress(UnicodeDecodeError):
-            return _guessed(data.decode(encoding), encoding, "not valid UTF-8")
+            return _note_guess(data.decode(encoding), encoding, "not valid UTF-8")
     raise InputError(f"the encoding of {name} cannot be detected", hint=_CONVERT)
 
 

@@ -127,7 +127,7 @@ class BlockReader:
         self, draft: Draft[Edit, Graph], block: Block, messages: Sequence[Message], time: int
     ) -> Proposal[Operations]:
         config = self.config
-        edits, tokens = self._wanted(block)
+        edits, tokens = self._plan_reply(block)
         room = self.tools.llm.context_tokens - await self.tools.llm.count_prompt_tokens(messages)
         if room < tokens:  # fewer edits, down to what is not worth a call
             per_edit = tokens // edits
@@ -148,7 +148,7 @@ class BlockReader:
             self.tools.llm, messages, schema, sampling=sampling, stage="build", forgive=FAILURES
         )
 
-    def _wanted(self, block: Block) -> tuple[int, int]:
+    def _plan_reply(self, block: Block) -> tuple[int, int]:
         """The edits that a reply on a block may hold, and the tokens that they take.
 
         D.2's example has 10.8 elements a chunk that *survive*; a shorter chunk needs fewer. A
