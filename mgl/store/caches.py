@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mgl.store import rows
+from mgl.store import records
 from mgl.store.file import DatabaseFile
 
 if TYPE_CHECKING:
@@ -41,14 +41,14 @@ class Caches(DatabaseFile):
         with self._read() as connection:
             select = "SELECT tokens FROM token_counts WHERE model_id = ? AND digest = ?"
             found = (
-                connection.execute(select, (model_id, rows.text_digest(text))).fetchone()
+                connection.execute(select, (model_id, records.text_digest(text))).fetchone()
                 for text in texts
             )
             return [None if row is None else row[0] for row in found]
 
     def put_token_counts(self, model_id: str, counts: Mapping[str, int]) -> None:
         """Keep token counts by text, so that a replayed run needs no tokenizer."""
-        values = [(model_id, rows.text_digest(text), tokens) for text, tokens in counts.items()]
+        values = [(model_id, records.text_digest(text), tokens) for text, tokens in counts.items()]
         with self._write() as connection:
             connection.executemany(
                 "INSERT INTO token_counts VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values
@@ -61,7 +61,7 @@ class Caches(DatabaseFile):
         with self._read() as connection:
             select = "SELECT vector FROM vectors WHERE model_id = ? AND digest = ?"
             found = (
-                connection.execute(select, (model_id, rows.text_digest(text))).fetchone()
+                connection.execute(select, (model_id, records.text_digest(text))).fetchone()
                 for text in texts
             )
             return [None if row is None else np.frombuffer(row[0], "<f4") for row in found]
@@ -71,7 +71,7 @@ class Caches(DatabaseFile):
     ) -> None:
         """Keep the vector of each text: shape (n, dims)."""
         with self._write() as connection:
-            _insert_vectors(connection, model_id, map(rows.text_digest, texts), vectors)
+            _insert_vectors(connection, model_id, map(records.text_digest, texts), vectors)
 
     # Search indexes
 
@@ -112,7 +112,7 @@ class Caches(DatabaseFile):
 
         A text that has a cached vector keeps that one.
         """
-        digests = [rows.text_digest(text) for text in texts.values()]
+        digests = [records.text_digest(text) for text in texts.values()]
         with self._write() as connection:
             number, version = _change(connection, name)
             _insert_vectors(connection, model_id, digests, vectors)

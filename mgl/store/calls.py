@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Protocol
 
 from mgl.llm.base import (
@@ -25,7 +25,7 @@ from mgl.llm.base import (
     ToolCall,
 )
 from mgl.llm.calls import CallRecord, Lineage, content_hash, request_json
-from mgl.store import rows
+from mgl.store import records
 from mgl.store.lineage import deleted_since, encode_turns
 
 COLUMNS: Final = (
@@ -111,7 +111,7 @@ def insert_call(
         call = _without_words(call)
     connection.execute(
         f"""INSERT INTO llm_calls ({COLUMNS}, document_id, turns)
-        VALUES ({rows.placeholders(COLUMNS)}, ?, ?)""",
+        VALUES ({records.placeholders(COLUMNS)}, ?, ?)""",
         (*call_row(call, memory_id), document_id, turns),
     )
 
@@ -140,7 +140,7 @@ def empty_call(connection: sqlite3.Connection, number: int) -> tuple[CallRecord,
     call = call_from_row(row)
     emptied = replace(_without_words(call), key=f"redacted {number}")
     connection.execute(
-        f"UPDATE llm_calls SET ({COLUMNS}) = ({rows.placeholders(COLUMNS)}) WHERE number = ?",
+        f"UPDATE llm_calls SET ({COLUMNS}) = ({records.placeholders(COLUMNS)}) WHERE number = ?",
         (*call_row(emptied, row[1]), number),
     )
     return call, emptied.key
@@ -157,7 +157,7 @@ def _without_words(call: CallRecord) -> CallRecord:
     )
 
 
-def call_row(call: CallRecord, memory_id: str | None) -> rows.Row:
+def call_row(call: CallRecord, memory_id: str | None) -> records.Row:
     request = request_json(call.request)
     schema = request["json_schema"]
     sampling = call.request.sampling
@@ -180,24 +180,24 @@ def call_row(call: CallRecord, memory_id: str | None) -> rows.Row:
         call.seconds,
         None if completion is None else completion.finish_reason,
         call.outcome,
-        None if call.error is None else rows.pack(call.error),
-        rows.dump(request),
-        None if completion is None else rows.pack(completion.text),
-        None if completion is None else rows.dump([asdict(c) for c in completion.tool_calls]),
-        None if completion is None else rows.dump(list(completion.logprobs)),
+        None if call.error is None else records.pack(call.error),
+        records.dump(request),
+        None if completion is None else records.pack(completion.text),
+        None if completion is None else records.dump([asdict(c) for c in completion.tool_calls]),
+        None if completion is None else records.dump(list(completion.logprobs)),
         None if completion is None else completion.way,
         None if completion is None else completion.loosened,
     )
 
 
-def call_from_row(row: rows.Row) -> CallRecord:
+def call_from_row(row: records.Row) -> CallRecord:
     (key, _, stage, model_id, _, _, _, _, _, _) = row[:10]
     (tokens_in, tokens_out, cached, seconds, finish, outcome, error) = row[10:17]
     (request, reply, calls, logprobs, way, loosened) = row[17:]
     completion = None
     if finish is not None:
         completion = Completion(
-            text=rows.unpack(reply),
+            text=records.unpack(reply),
             finish_reason=finish,
             usage=TokenUsage(tokens_in, tokens_out, cached),
             tool_calls=tuple(ToolCall(**call) for call in json.loads(calls)),
@@ -212,7 +212,7 @@ def call_from_row(row: rows.Row) -> CallRecord:
         request=_request(json.loads(request)),
         completion=completion,
         outcome=outcome,
-        error=None if error is None else rows.unpack(error),
+        error=None if error is None else records.unpack(error),
         seconds=seconds,
     )
 
@@ -230,3 +230,39 @@ def _request(data: dict[str, Any]) -> Request:
 def _message(data: dict[str, Any]) -> Message:
     calls = tuple(ToolCall(**call) for call in data["tool_calls"])
     return Message(**{**data, "tool_calls": calls})
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Calls that gave a completion, and their tokens together.
+
+    ``seconds`` is the wall time in which they were made: calls that ran side by side count once,
+    and the time between two sittings does not count.
+    """
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+
+
+def measure_pace(connection: sqlite3.Connection, model_id: str, stage: str) -> Pace | None:
+    """The pace of a model's calls of one stage, over all memories; None where there are none.
+
+    A call is written when it ends. What it adds to the wall time is the time since the call
+    before it ended, and at most its own.
+    """
+    calls, read, written, seconds = connection.execute(
+        """SELECT count(finish_reason), sum(input_tokens), sum(output_tokens), sum(added)
+        FROM (
+            SELECT finish_reason, input_tokens, output_tokens, min(
+                seconds,
+                coalesce((julianday(created_at) - lag(julianday(created_at)) OVER (
+                    ORDER BY number
+                )) * 86400, seconds)
+            ) AS added
+            FROM llm_calls WHERE model_id = ? AND stage = ? AND seconds > 0
+        )""",
+        (model_id, stage),
+    ).fetchone()
+    return Pace(calls, read or 0, written or 0, max(0.0, seconds)) if calls else None

@@ -24,12 +24,11 @@ from typing import Any
 
 from mgl.errors import StoreConflict, StoreError
 from mgl.llm.calls import CallRecord
-from mgl.store import calls, deletion, lineage, rows, turns
+from mgl.store import calls, deletion, lineage, records, turns
 from mgl.store.caches import Caches
-from mgl.store.calls import StoreCallLog
+from mgl.store.calls import Pace, StoreCallLog
 from mgl.store.deletion import Fate, Redaction, Rewrite
 from mgl.store.lineage import meets
-from mgl.store.pace import Pace, pace
 from mgl.store.records import EditRecord, MemoryRecord
 from mgl.types import CONVERSATION, Conversation, Document, Turn
 
@@ -48,12 +47,12 @@ class Store(Caches):
         """Keep a document; the same text read again only renews its name and sections."""
         with self._write() as connection:
             connection.execute(
-                f"""INSERT INTO documents ({rows.DOCUMENT_COLUMNS})
-                VALUES ({rows.placeholders(rows.DOCUMENT_COLUMNS)})
+                f"""INSERT INTO documents ({records.DOCUMENT_COLUMNS})
+                VALUES ({records.placeholders(records.DOCUMENT_COLUMNS)})
                 ON CONFLICT (id) DO UPDATE SET name = excluded.name,
                     sections = excluded.sections, media_type = excluded.media_type,
                     notes = excluded.notes""",
-                rows.document_row(document),
+                records.document_row(document),
             )
             self._last_document = None
 
@@ -65,11 +64,11 @@ class Store(Caches):
             last = self._last_document
             if last is None or last.id != identity or version != self._last_version:
                 row = connection.execute(
-                    f"SELECT {rows.DOCUMENT_COLUMNS} FROM documents WHERE id = ?", (identity,)
+                    f"SELECT {records.DOCUMENT_COLUMNS} FROM documents WHERE id = ?", (identity,)
                 ).fetchone()
                 if row is None:
                     raise self._no_document(identity)
-                document = rows.document_from_row(row)
+                document = records.document_from_row(row)
                 if document.media_type == CONVERSATION:
                     document = self.conversation(identity).transcript
                 self._last_document, self._last_version = document, version
@@ -152,7 +151,7 @@ class Store(Caches):
             ).fetchone()
             if row is None:
                 raise self._no_document(identity)
-            return rows.unpack(row[0])
+            return records.unpack(row[0])
 
     def put_memory(self, memory: MemoryRecord) -> None:
         """Register a memory; again with the same record changes nothing.
@@ -161,13 +160,13 @@ class Store(Caches):
         """
         with self._write() as connection:
             connection.execute(
-                f"""INSERT INTO memories ({rows.MEMORY_COLUMNS})
-                VALUES ({rows.placeholders(rows.MEMORY_COLUMNS)})
+                f"""INSERT INTO memories ({records.MEMORY_COLUMNS})
+                VALUES ({records.placeholders(records.MEMORY_COLUMNS)})
                 ON CONFLICT (id) DO NOTHING""",
-                rows.memory_row(memory),
+                records.memory_row(memory),
             )
             known = self._memory_where("id = ?", memory.id)[0]
-            if rows.memory_row(known) != rows.memory_row(memory):
+            if records.memory_row(known) != records.memory_row(memory):
                 raise StoreError(
                     f"memory {memory.id} is in the store with other properties",
                     hint="set MGL_HOME to another folder to build it afresh",
@@ -254,13 +253,13 @@ class Store(Caches):
 
     def edits(self, memory_id: str, *, since: int | None = None) -> list[EditRecord]:
         """The edit log of a memory in the order it was appended, from chunk ``since`` on."""
-        query = f"SELECT {rows.EDIT_COLUMNS} FROM edits WHERE memory_id = ?"
+        query = f"SELECT {records.EDIT_COLUMNS} FROM edits WHERE memory_id = ?"
         values: tuple[str | int, ...] = (memory_id,)
         if since is not None:
             query, values = f"{query} AND chunk >= ?", (memory_id, since)
         with self._read() as connection:
             found = connection.execute(f"{query} ORDER BY number", values)
-            return [rows.edit_from_row(row) for row in found]
+            return [records.edit_from_row(row) for row in found]
 
     def steps(self, memory_id: str) -> int:
         """One more than the last chunk that is done: the step that comes next."""
@@ -276,7 +275,7 @@ class Store(Caches):
         """The report stored under this key, if there is one."""
         with self._read() as connection:
             row = connection.execute("SELECT text FROM reports WHERE key = ?", (key,)).fetchone()
-            return None if row is None else rows.unpack(row[0])
+            return None if row is None else records.unpack(row[0])
 
     def put_report(self, key: str, memory_id: str, text: str) -> None:
         """Keep a report; one under the same key is replaced."""
@@ -285,7 +284,7 @@ class Store(Caches):
                 """INSERT INTO reports (key, memory_id, text) VALUES (?, ?, ?)
                 ON CONFLICT (key) DO UPDATE
                 SET text = excluded.text, memory_id = excluded.memory_id""",
-                (key, memory_id, rows.pack(text)),
+                (key, memory_id, records.pack(text)),
             )
 
     def put_answer(
@@ -313,7 +312,7 @@ class Store(Caches):
                 """INSERT INTO answers (memory_id, question, payload, turns) VALUES (?, ?, ?, ?)
                 ON CONFLICT (memory_id, question)
                 DO UPDATE SET payload = excluded.payload, turns = excluded.turns""",
-                (memory_id, rows.dump(question), rows.dump(payload), made_of),
+                (memory_id, records.dump(question), records.dump(payload), made_of),
             )
         return True
 
@@ -370,7 +369,7 @@ class Store(Caches):
     def pace(self, model_id: str, stage: str) -> Pace | None:
         """How fast a model's calls of a stage were on this machine; None where there are none."""
         with self._read() as connection:
-            return pace(connection, model_id, stage)
+            return calls.measure_pace(connection, model_id, stage)
 
     # Inside
 
@@ -391,9 +390,9 @@ class Store(Caches):
                 hint="another mgl may be building this memory: let one of them finish",
             )
         connection.executemany(
-            f"""INSERT INTO edits (memory_id, {rows.EDIT_COLUMNS})
-            VALUES (?, {rows.placeholders(rows.EDIT_COLUMNS)})""",
-            [(memory_id, *rows.edit_row(edit)) for edit in edits],
+            f"""INSERT INTO edits (memory_id, {records.EDIT_COLUMNS})
+            VALUES (?, {records.placeholders(records.EDIT_COLUMNS)})""",
+            [(memory_id, *records.edit_row(edit)) for edit in edits],
         )
 
     def _no_document(self, identity: str) -> StoreError:
@@ -409,10 +408,10 @@ class Store(Caches):
 
     def _memory_where(self, condition: str, *values: str) -> list[MemoryRecord]:
         found = self._connection.execute(
-            f"SELECT {rows.MEMORY_COLUMNS} FROM memories WHERE {condition} ORDER BY number DESC",
+            f"SELECT {records.MEMORY_COLUMNS} FROM memories WHERE {condition} ORDER BY number DESC",
             values,
         )
-        return [rows.memory_from_row(row) for row in found]
+        return [records.memory_from_row(row) for row in found]
 
 
 def _check(memory_id: str, chunk: int, edit: EditRecord, texts: Mapping[str, str | None]) -> None:

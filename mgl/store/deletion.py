@@ -28,7 +28,7 @@ from typing import Any, Final, Literal
 
 from mgl.llm.calls import CallRecord
 from mgl.prompt import one_line, words_of
-from mgl.store import caches, calls, rows, turns
+from mgl.store import caches, calls, records, turns
 from mgl.store.lineage import meets, record_deletion
 from mgl.store.records import EditRecord, MemoryRecord
 from mgl.types import Conversation, Turn
@@ -167,7 +167,7 @@ def delete(
 ) -> list[tuple[str, int, Sequence[EditRecord]]]:
     """Delete from a conversation and from all that its memories made of it.
 
-    Returns the steps that are to be appended: memory, step, rows.
+    Returns the steps that are to be appended: memory, step, records.
     """
     gone = Gone(document_id, what, turns.turns(connection, document_id))
     _overwrite_turns(connection, gone)
@@ -209,7 +209,7 @@ def _overwrite_turns(connection: sqlite3.Connection, gone: Gone) -> None:
         WHERE document_id = ? AND number = ?""",
         [
             (
-                rows.pack(gone.after[number].text),
+                records.pack(gone.after[number].text),
                 1 if number in gone.what.forgotten else 2,
                 gone.document_id,
                 number,
@@ -222,22 +222,22 @@ def _overwrite_turns(connection: sqlite3.Connection, gone: Gone) -> None:
 
 def _memories(connection: sqlite3.Connection, document_id: str) -> list[MemoryRecord]:
     found = connection.execute(
-        f"SELECT {rows.MEMORY_COLUMNS} FROM memories WHERE document_id = ? ORDER BY number",
+        f"SELECT {records.MEMORY_COLUMNS} FROM memories WHERE document_id = ? ORDER BY number",
         (document_id,),
     )
-    return [rows.memory_from_row(row) for row in found]
+    return [records.memory_from_row(row) for row in found]
 
 
 def _read_log(connection: sqlite3.Connection, memory_id: str) -> tuple[dict[int, EditRecord], int]:
     """A log's rows by their numbers, and the memory's next step."""
     found = connection.execute(
-        f"SELECT number, {rows.EDIT_COLUMNS} FROM edits WHERE memory_id = ? ORDER BY number",
+        f"SELECT number, {records.EDIT_COLUMNS} FROM edits WHERE memory_id = ? ORDER BY number",
         (memory_id,),
     ).fetchall()
     (last,) = connection.execute(
         "SELECT max(chunk) FROM steps WHERE memory_id = ?", (memory_id,)
     ).fetchone()
-    log = {row[0]: rows.edit_from_row(row[1:]) for row in found}
+    log = {row[0]: records.edit_from_row(row[1:]) for row in found}
     return log, 0 if last is None else last + 1
 
 
@@ -252,9 +252,9 @@ def _write_log(
         "UPDATE edits SET payload = ?, outcome = ?, reason = ?, call_key = ? WHERE number = ?",
         [
             (
-                rows.dump(new.payload),
+                records.dump(new.payload),
                 new.outcome,
-                None if new.reason is None else rows.pack(new.reason),
+                None if new.reason is None else records.pack(new.reason),
                 renamed.get(new.call_key or "", new.call_key),
                 number,
             )
@@ -288,7 +288,7 @@ def _empty_calls(connection: sqlite3.Connection, gone: Gone) -> tuple[dict[str, 
         or gone.is_told_in(
             [
                 json.loads(request)["messages"],
-                *(rows.unpack(each or b"") for each in (reply, error)),
+                *(records.unpack(each or b"") for each in (reply, error)),
             ]
         )
     ]
@@ -327,5 +327,5 @@ def _drop_texts(connection: sqlite3.Connection, table: str, texts: Collection[st
     models = connection.execute(f"SELECT DISTINCT model_id FROM {table}").fetchall()
     connection.executemany(
         f"DELETE FROM {table} WHERE model_id = ? AND digest = ?",
-        [(model, rows.text_digest(text)) for (model,) in models for text in texts],
+        [(model, records.text_digest(text)) for (model,) in models for text in texts],
     )

@@ -34,7 +34,7 @@ class Migration:
 
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(
-        "0001_documents_memories_edits",
+        "0010_edits_by_step",
         (
             f"""CREATE TABLE documents (
                 id TEXT PRIMARY KEY,
@@ -76,16 +76,13 @@ MIGRATIONS: tuple[Migration, ...] = (
                 span_end INTEGER,
                 score REAL,
                 call_key TEXT,
+                turns TEXT,
                 CHECK ((document_id IS NULL) = (span_start IS NULL)),
                 CHECK ((document_id IS NULL) = (span_end IS NULL)),
                 FOREIGN KEY (memory_id, chunk) REFERENCES steps (memory_id, chunk)
             )""",
             "CREATE INDEX edits_of_memory ON edits (memory_id, number)",
-        ),
-    ),
-    Migration(
-        "0002_llm_calls",
-        (
+            "CREATE INDEX edits_by_step ON edits (memory_id, chunk)",
             f"""CREATE TABLE llm_calls (
                 number INTEGER PRIMARY KEY,
                 key TEXT NOT NULL,
@@ -109,15 +106,15 @@ MIGRATIONS: tuple[Migration, ...] = (
                 reply BLOB,
                 tool_calls TEXT,
                 logprobs TEXT,
-                created_at TEXT NOT NULL DEFAULT ({_NOW})
+                created_at TEXT NOT NULL DEFAULT ({_NOW}),
+                way TEXT,
+                loosened INTEGER,
+                document_id TEXT,
+                turns TEXT
             )""",
             "CREATE INDEX llm_calls_by_key ON llm_calls (key) WHERE finish_reason IS NOT NULL",
             "CREATE INDEX llm_calls_of_memory ON llm_calls (memory_id, number)",
-        ),
-    ),
-    Migration(
-        "0003_reports_answers",
-        (
+            "CREATE INDEX llm_calls_of_document ON llm_calls (document_id)",
             f"""CREATE TABLE reports (
                 key TEXT PRIMARY KEY,
                 memory_id TEXT NOT NULL REFERENCES memories (id),
@@ -130,31 +127,15 @@ MIGRATIONS: tuple[Migration, ...] = (
                 question TEXT NOT NULL,
                 payload TEXT NOT NULL,
                 created_at TEXT NOT NULL DEFAULT ({_NOW}),
+                turns TEXT,
                 UNIQUE (memory_id, question)
             )""",
-        ),
-    ),
-    Migration(
-        "0004_token_counts",
-        (
             """CREATE TABLE token_counts (
                 model_id TEXT NOT NULL,
                 digest BLOB NOT NULL,
                 tokens INTEGER NOT NULL,
                 PRIMARY KEY (model_id, digest)
             ) WITHOUT ROWID""",
-        ),
-    ),
-    Migration(
-        "0005_ways_of_calls",
-        (
-            "ALTER TABLE llm_calls ADD COLUMN way TEXT",
-            "ALTER TABLE llm_calls ADD COLUMN loosened INTEGER",
-        ),
-    ),
-    Migration(
-        "0006_conversations_vectors",
-        (
             """CREATE TABLE turns (
                 document_id TEXT NOT NULL REFERENCES documents (id),
                 number INTEGER NOT NULL,
@@ -167,29 +148,6 @@ MIGRATIONS: tuple[Migration, ...] = (
                 PRIMARY KEY (document_id, number),
                 UNIQUE (document_id, id)
             ) WITHOUT ROWID""",
-            """CREATE TABLE vectors (
-                model_id TEXT NOT NULL,
-                digest BLOB NOT NULL,
-                vector BLOB NOT NULL,
-                PRIMARY KEY (model_id, digest)
-            ) WITHOUT ROWID""",
-        ),
-    ),
-    Migration(
-        "0007_texts",
-        ("CREATE TABLE text_indexes (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",),
-    ),
-    Migration(
-        "0008_lineage",
-        (
-            "ALTER TABLE edits ADD COLUMN turns TEXT",
-            "ALTER TABLE llm_calls ADD COLUMN document_id TEXT",
-            "ALTER TABLE llm_calls ADD COLUMN turns TEXT",
-            "ALTER TABLE answers ADD COLUMN turns TEXT",
-            """UPDATE llm_calls SET document_id = (
-                SELECT document_id FROM memories WHERE memories.id = memory_id
-            ) WHERE memory_id IS NOT NULL""",
-            "CREATE INDEX llm_calls_of_document ON llm_calls (document_id)",
             f"""CREATE TABLE deletions (
                 number INTEGER PRIMARY KEY,
                 document_id TEXT NOT NULL REFERENCES documents (id),
@@ -197,14 +155,7 @@ MIGRATIONS: tuple[Migration, ...] = (
                 deleted_at TEXT NOT NULL DEFAULT ({_NOW})
             )""",
             "CREATE INDEX deletions_of_document ON deletions (document_id, number)",
-        ),
-    ),
-    Migration(
-        "0009_indexes",
-        (
-            "DROP TABLE text_indexes",
             # With a rowid a vector of 384 numbers takes half a page, without one more than a page.
-            "ALTER TABLE vectors RENAME TO vectors_without_number",
             """CREATE TABLE vectors (
                 number INTEGER PRIMARY KEY,
                 model_id TEXT NOT NULL,
@@ -212,9 +163,6 @@ MIGRATIONS: tuple[Migration, ...] = (
                 vector BLOB NOT NULL,
                 UNIQUE (model_id, digest)
             )""",
-            """INSERT INTO vectors (model_id, digest, vector)
-                SELECT model_id, digest, vector FROM vectors_without_number""",
-            "DROP TABLE vectors_without_number",
             """CREATE TABLE indexes (
                 number INTEGER PRIMARY KEY,
                 name TEXT NOT NULL UNIQUE,
@@ -236,11 +184,8 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX index_vectors_by_vector ON index_vectors (vector_number)",
         ),
     ),
-    Migration(
-        "0010_edits_by_step",
-        ("CREATE INDEX edits_by_step ON edits (memory_id, chunk)",),
-    ),
 )
+"""The first is the whole schema; the nine that led to it were never released."""
 
 
 @contextmanager
@@ -260,7 +205,8 @@ def migrate(
     connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration] = MIGRATIONS
 ) -> None:
     """Bring the database to the last migration; StoreError if it is ahead of this code."""
-    if _find_applied(connection) == [migration.name for migration in migrations]:
+    names = [migration.name for migration in migrations]
+    if _find_last(connection) == names[-1]:
         return
     with transaction(connection):
         connection.execute(
@@ -270,24 +216,25 @@ def migrate(
                 applied_at TEXT NOT NULL DEFAULT ({_NOW})
             )"""
         )
-        applied = _find_applied(connection)
-        if applied != [migration.name for migration in migrations[: len(applied)]]:
+        last = _find_last(connection)
+        if last is not None and last not in names:
             raise StoreError(
                 f"{path} was written by another version of mgl "
-                f"(it knows {applied[-1]!r}, this version ends at {migrations[-1].name!r})",
+                f"(it ends at {last!r}, this version at {names[-1]!r})",
                 hint="upgrade mgl, or set MGL_HOME to another folder",
             )
-        for migration in migrations[len(applied) :]:
+        for migration in migrations[0 if last is None else names.index(last) + 1 :]:
             for statement in migration.statements:
                 connection.execute(statement)
             connection.execute("INSERT INTO migrations (name) VALUES (?)", (migration.name,))
 
 
-def _find_applied(connection: sqlite3.Connection) -> list[str]:
+def _find_last(connection: sqlite3.Connection) -> str | None:
+    """The last migration that was applied; None for a new database."""
     exists = connection.execute(
         "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migrations'"
     ).fetchone()
     if exists is None:
-        return []
-    rows = connection.execute("SELECT name FROM migrations ORDER BY number")
-    return [name for (name,) in rows]
+        return None
+    row = connection.execute("SELECT name FROM migrations ORDER BY number DESC LIMIT 1").fetchone()
+    return None if row is None else str(row[0])

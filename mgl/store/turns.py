@@ -10,7 +10,7 @@ import sqlite3
 from datetime import datetime
 
 from mgl.errors import StoreConflict, StoreError
-from mgl.store import rows
+from mgl.store import records
 from mgl.types import CONVERSATION, Conversation, Document, Turn
 
 _COLUMNS = "id, speaker, text, time, session"
@@ -22,9 +22,9 @@ def put_conversation(connection: sqlite3.Connection, conversation: Conversation)
         conversation.id, conversation.name, "", (), CONVERSATION, conversation.notes
     )
     connection.execute(
-        f"""INSERT INTO documents ({rows.DOCUMENT_COLUMNS})
-        VALUES ({rows.placeholders(rows.DOCUMENT_COLUMNS)}) ON CONFLICT (id) DO NOTHING""",
-        rows.document_row(document),
+        f"""INSERT INTO documents ({records.DOCUMENT_COLUMNS})
+        VALUES ({records.placeholders(records.DOCUMENT_COLUMNS)}) ON CONFLICT (id) DO NOTHING""",
+        records.document_row(document),
     )
     there = connection.execute(
         f"SELECT {_COLUMNS}, redacted FROM turns WHERE document_id = ? ORDER BY number",
@@ -56,7 +56,7 @@ def append(connection: sqlite3.Connection, document_id: str, number: int, turn: 
     if there == number:
         inserted = connection.execute(
             f"""INSERT INTO turns (document_id, number, {_COLUMNS})
-            VALUES (?, ?, {rows.placeholders(_COLUMNS)}) ON CONFLICT DO NOTHING""",
+            VALUES (?, ?, {records.placeholders(_COLUMNS)}) ON CONFLICT DO NOTHING""",
             (document_id, number, *_row(turn)),
         ).rowcount
     if not inserted:
@@ -70,12 +70,12 @@ def append(connection: sqlite3.Connection, document_id: str, number: int, turn: 
 def conversation(connection: sqlite3.Connection, identity: str) -> Conversation | None:
     """The conversation of this id with all its turns, or None."""
     found = connection.execute(
-        f"SELECT {rows.DOCUMENT_COLUMNS} FROM documents WHERE id = ? AND media_type = ?",
+        f"SELECT {records.DOCUMENT_COLUMNS} FROM documents WHERE id = ? AND media_type = ?",
         (identity, CONVERSATION),
     ).fetchone()
     if found is None:
         return None
-    document = rows.document_from_row(found)
+    document = records.document_from_row(found)
     return Conversation(
         document.id, document.name, tuple(turns(connection, identity)), document.notes
     )
@@ -100,22 +100,22 @@ def turns(connection: sqlite3.Connection, document_id: str, *, since: int = 0) -
     return [_turn(row) for row in found]
 
 
-def _row(turn: Turn) -> rows.Row:
+def _row(turn: Turn) -> records.Row:
     return (
-        rows.pack(turn.id),
-        rows.pack(turn.speaker),
-        rows.pack(turn.text),
+        records.pack(turn.id),
+        records.pack(turn.speaker),
+        records.pack(turn.text),
         None if turn.time is None else turn.time.isoformat(),
-        None if turn.session is None else rows.pack(turn.session),
+        None if turn.session is None else records.pack(turn.session),
     )
 
 
-def _turn(row: rows.Row) -> Turn:
+def _turn(row: records.Row) -> Turn:
     identity, speaker, text, time, session = row
     return Turn(
-        rows.unpack(identity),
-        rows.unpack(speaker),
-        rows.unpack(text),
+        records.unpack(identity),
+        records.unpack(speaker),
+        records.unpack(text),
         None if time is None else datetime.fromisoformat(time),
-        None if session is None else rows.unpack(session),
+        None if session is None else records.unpack(session),
     )

@@ -9,7 +9,7 @@ import pytest
 from mgl.llm.base import Completion, Message, Request, TokenUsage
 from mgl.llm.calls import CallRecord
 from mgl.store import Store
-from mgl.store.pace import Pace
+from mgl.store.calls import Pace
 
 DONE = Completion("Paris", "stop", TokenUsage(100, 10))
 DAY = "2026-01-01T10:00:"
