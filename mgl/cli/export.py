@@ -35,8 +35,7 @@ def export(
     the Hypergraph Interchange Format.
     """
     from mgl.errors import UsageError
-    from mgl.web.export import to_graphml, to_html, to_json
-    from mgl.web.hypergraph import to_hif, write_hgdb
+    from mgl.web.export import to_graphml, to_hif, to_html, to_json, write_hgdb
 
     with open_lab() as lab:
         found = lab.memory(source, memory)

@@ -10,7 +10,7 @@ its record (``mgl.serving.records``) and passed to ``report``.
 
 A supervisor stops on SIGTERM, SIGINT or SIGHUP, or on ``request_stop``, which leaves a file that it
 reads. If the supervisor itself is killed, the server lives on and is found by the token that its
-processes carry (``mgl.serving.processes``).
+processes carry (``mgl.serving.records``).
 """
 
 from __future__ import annotations
@@ -43,14 +43,15 @@ from mgl.serving.logs import (
     open_log,
 )
 from mgl.serving.plan import LaunchPlan
-from mgl.serving.processes import end_processes, token_environment
 from mgl.serving.records import (
     ServerRecord,
+    end_processes,
     list_running,
     lock_port,
     read_record,
     remove_record,
     stop_file,
+    token_environment,
     write_record,
 )
 

@@ -1,4 +1,4 @@
-"""A graph as JSON, as GraphML and as a page: what ``mgl export`` writes.
+"""A graph as JSON, GraphML, a page or a hypergraph (HIF): what ``mgl export`` writes.
 
     >>> from mgl.types import Document
     >>> document = Document.from_text("a.txt", "x")
@@ -6,19 +6,23 @@
     >>> json.loads(to_json(view))["nodes"]
     []
 
-All three depend on the view alone, whatever the order of its nodes and edges, and raise ValueError
+All depend on the view alone, whatever the order of its nodes and edges, and raise ValueError
 for a view that contradicts itself (an id twice, an edge to nowhere, a span outside the document).
 Elements that a step took away are there with that step (``gone``). The document's text is in the
-page; JSON and GraphML have only the quotes of nodes and edges.
+page; JSON and GraphML have only the quotes of nodes and edges, a hypergraph none.
 """
 
 from __future__ import annotations
 
 import io
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
+from mgl.errors import ResourceError
+from mgl.memories.hypergraph import make_hypergraph
 from mgl.memories.results import answer_json
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.types import Answer, Document, Section
@@ -26,7 +30,7 @@ from mgl.web.arrange import arrange, optional_fields
 from mgl.web.escape import json_text, xml_text
 from mgl.web.page import to_html
 
-__all__ = ["FORMAT", "to_graphml", "to_html", "to_json"]
+__all__ = ["FORMAT", "to_graphml", "to_hif", "to_html", "to_json", "write_hgdb"]
 
 FORMAT: Final = "mgl-graph/1"
 
@@ -154,3 +158,45 @@ def _distinct(ids: Iterable[str]) -> Mapping[str, str]:
         taken.add(name)
         names[each] = name
     return names
+
+
+def to_hif(view: GraphView) -> str:
+    """Write the hypergraph as JSON in the Hypergraph Interchange Format; ValueError as exports."""
+    return json_text(_hypergraph(view).to_hif())
+
+
+def write_hgdb(view: GraphView, path: Path) -> None:
+    """Write hypergraph-db's own file, a pickle of plain values; ResourceError where it cannot."""
+    if not _hypergraph(view).save(path):
+        raise ResourceError(f"cannot write {path}", hint="name a file in a writable folder")
+
+
+def _hypergraph(view: GraphView) -> Any:
+    """The hypergraph as the last step left it, with the names of data that the library shows.
+
+    A point is a hyperedge over its entities, any other edge one over its two ends. The library
+    knows a hyperedge by its vertices: what is said of the same ones is said by one, under ``ids``
+    and in ``summary``.
+    """
+    now = arrange(view)
+    now = now.at(now.length)
+    points = {node.id: node for node in now.nodes if node.hyperedge}
+    held: dict[str, set[str]] = defaultdict(set)
+    said: dict[frozenset[str], list[tuple[str, str]]] = defaultdict(list)
+    for edge in now.edges:
+        if edge.source in points:
+            held[edge.source].add(edge.target)
+        else:
+            said[frozenset((edge.source, edge.target))].append((edge.id, edge.relation))
+    for point, joined in held.items():
+        said[frozenset(joined)].append((point, points[point].content))
+    vertices = {
+        node.id: {"name": node.label, "entity_type": node.kind, "description": node.content}
+        for node in now.nodes
+        if not node.hyperedge
+    }
+    edges = []
+    for ends, each in said.items():
+        ids, texts = zip(*each, strict=True)
+        edges.append((ends, {"id": ids[0], "ids": list(ids), "summary": "\n".join(texts)}))
+    return make_hypergraph(vertices, edges)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from mgl.serving import processes, records
+from mgl.serving import records
 from mgl.serving.records import ServerRecord
 from tests.cli.conftest import Mgl
 from tests.cli.test_interrupted import hear_ctrl_c
@@ -87,7 +87,7 @@ def start(mgl_home: Path, tmp_path: Path, weights: Path, port: int) -> Iterator[
     ]:
         if record.supervisor_pid != os.getpid():
             os.kill(record.supervisor_pid, signal.SIGKILL)
-        processes.end_processes(record.token, patience_s=0.0)
+        records.end_processes(record.token, patience_s=0.0)
 
 
 def foreground(words: Start, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
@@ -203,7 +203,7 @@ def test_in_the_foreground_until_ctrl_c(
     assert "tiny: loading weights 50%\n" in stderr
     assert stderr.endswith("stopped\n")
     assert record.api_key not in stdout + stderr
-    assert processes.find_processes(record.token) == []
+    assert records.find_processes(record.token) == []
 
 
 def test_a_terminal_has_one_line_that_is_written_over(
@@ -250,7 +250,7 @@ def test_left_running_it_is_shown_found_given_adapters_and_stopped(
     assert len(records.list_running(mgl_home)) == 1
     stopped = mgl("serve", "stop")
     assert stopped.stdout == f"stopped tiny on port {port}\n"
-    assert processes.find_processes(record.token) == []
+    assert records.find_processes(record.token) == []
     assert "no server runs" in mgl("serve", "status").stdout
     assert "no server runs" in mgl("serve", "stop").stdout
 
@@ -294,12 +294,12 @@ def test_ctrl_c_while_a_detached_server_starts_stops_it(
     monkeypatch.setenv("FAKE_OPTIONS", "--load-s 60")
     process = foreground((*start, "--detach"))
     wait_for(lambda: records.read_record(mgl_home, port) is not None)
-    wait_for(lambda: bool(processes.find_processes(_record(mgl_home, port).token)))
+    wait_for(lambda: bool(records.find_processes(_record(mgl_home, port).token)))
     token = _record(mgl_home, port).token
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert process.returncode == 130
-    assert processes.find_processes(token) == []
+    assert records.find_processes(token) == []
     assert records.list_running(mgl_home) == records.find_leftovers(mgl_home) == []
 
 
@@ -328,7 +328,7 @@ def test_a_server_that_lost_its_supervisor(
     assert refused.exit_code == 2
     assert f"`mgl serve stop --port {port}`" in refused.stderr
     assert mgl("serve", "stop").stdout == f"stopped tiny on port {port}\n"
-    assert processes.find_processes(record.token) == []
+    assert records.find_processes(record.token) == []
     assert mgl("serve", "status").stderr == ""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mgl.serving import processes, records
+from mgl.serving import records
 from mgl.serving.plan import LaunchPlan
 
 FAKE = Path(__file__).with_name("fake_vllm.py")
@@ -57,4 +57,4 @@ def _nothing_left(mgl_home: Path) -> Iterator[None]:
         *records.list_running(mgl_home),
         *(left.record for left in records.find_leftovers(mgl_home)),
     ]:
-        processes.end_processes(record.token, patience_s=0.0)
+        records.end_processes(record.token, patience_s=0.0)

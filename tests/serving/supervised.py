@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from mgl.serving import processes, records
+from mgl.serving import records
 from mgl.serving.plan import LaunchPlan
 from mgl.serving.records import ServerRecord
 
@@ -58,7 +58,7 @@ class Supervised:
         if (record := records.read_record(self.home, self.port)) is not None:
             self.process.kill()
             self.process.wait()
-            processes.end_processes(record.token, patience_s=0.0)
+            records.end_processes(record.token, patience_s=0.0)
         else:
             self.process.kill()
         self.process.communicate()

@@ -31,7 +31,7 @@ from mgl.memories.base import Tools
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
 from mgl.models.profiles import load_profile
 from mgl.observer import SilentObserver
-from mgl.serving import adapters, processes, records
+from mgl.serving import adapters, records
 from mgl.serving.probe import probe
 from mgl.serving.records import ServerRecord, find_server
 from mgl.store import Store
@@ -204,7 +204,7 @@ async def test_a_build_goes_on_when_its_server_is_back(
         while len(store.chunks_done(memory.id)) < 2:
             assert not build.done()
             await asyncio.sleep(0.05)
-        for process in await asyncio.to_thread(processes.find_processes, record.token):
+        for process in await asyncio.to_thread(records.find_processes, record.token):
             if "EngineCore" in " ".join([*process.cmdline(), process.name()]):
                 process.send_signal(signal.SIGKILL)
                 killed += 1

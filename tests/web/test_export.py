@@ -13,8 +13,7 @@ import pytest
 from mgl.errors import ResourceError
 from mgl.memories.view import GraphView
 from mgl.types import Document, Span
-from mgl.web.export import FORMAT, to_graphml, to_html, to_json
-from mgl.web.hypergraph import to_hif, write_hgdb
+from mgl.web.export import FORMAT, to_graphml, to_hif, to_html, to_json, write_hgdb
 
 
 def test_the_order_in_a_view_makes_no_difference(view: GraphView) -> None:
