@@ -1,4 +1,4 @@
-"""``mgl eval``: run a benchmark, resume a run, verify its scores, replay, retry or pack it."""
+"""``mgl eval``: run a benchmark; resume, verify, replay, retry, pack or export a run."""
 
 from __future__ import annotations
 
@@ -346,7 +346,7 @@ def pack(
     A packed run replays on any machine, and after its calls were deleted here.
     """
     from mgl.evaluation.runs.folder import PACKED
-    from mgl.evaluation.runs.packing import PackingStore
+    from mgl.evaluation.runs.lifecycle import PackingStore
 
     scratch = folder / f".{PACKED}.new"
     scratch.unlink(missing_ok=True)
@@ -358,6 +358,22 @@ def pack(
     print_replay(found, folder, as_json)
     scratch.replace(folder / PACKED)
     say(f"packed into {folder / PACKED}: {(folder / PACKED).stat().st_size / 1e6:,.1f} MB")
+
+
+@app.command("export")
+def export(
+    folder: Run,
+    inspect: Annotated[
+        Path,
+        typer.Option("--inspect", metavar="DIR", help="Write logs of Inspect into this folder."),
+    ],
+) -> None:
+    """Write a run as logs that Inspect's viewer opens, one a method."""
+    from mgl.evaluation.inspect_log import write_inspect_logs
+
+    for path in write_inspect_logs(folder, inspect):
+        typer.echo(str(path))
+    say(f"open them with `inspect view --log-dir {inspect}` (pip install inspect-ai)")
 
 
 @contextmanager

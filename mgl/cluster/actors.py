@@ -29,6 +29,7 @@ from mgl.evaluation.runs.units import (
     Ask,
     Build,
     LocalExecutor,
+    execute_here,
     remove_store,
 )
 from mgl.lab.model import ModelChoice
@@ -109,15 +110,19 @@ class Worker:
     """The actor that works on units, several at once, each in a thread of its own.
 
     ``home`` is the name of the actor ``Home``; the worker's model must have the same ``facts`` as
-    the run's. Its methods are those of ``mgl.evaluation.runs.units``.
+    the run's, and its calls belong to ``owner``. Its methods are those of
+    ``mgl.evaluation.runs.units``.
     """
 
-    def __init__(self, home: str, choice: ModelChoice, facts: ModelFacts) -> None:
+    def __init__(
+        self, home: str, choice: ModelChoice, facts: ModelFacts, owner: str | None
+    ) -> None:
         import ray
 
         self._ray, self._home = ray, ray.get_actor(home)
         self._choice = choice
         self._facts = facts
+        self._owner = owner
         self._lock = Lock()
         self._stack = ExitStack()
         self._place: Workplace | None = None
@@ -136,15 +141,21 @@ class Worker:
         finally:
             remove_store(path)
 
-    def answer(self, work: Ask, base: bytes | None, keep: bool) -> tuple[Record, bytes | None]:
-        """Answer over the store whose bytes are given; with those of the item's own to ``keep``."""
+    def answer(self, ask: Ask, base: bytes | None, keep: bool) -> tuple[Record, bytes | None]:
+        """Answer over the store whose bytes are given; with those of the item's own, if it has a
+        store and they are to ``keep``."""
         path, shared = self._new_path(), self._new_path()
+        if base is not None:
+            shared.write_bytes(base)
+            ask = replace(ask, base=shared)
+
+        async def answer(place: Workplace) -> Record:
+            with execute_here(place) as executor:
+                return await executor.answer(ask, path)
+
         try:
-            if base is not None:
-                shared.write_bytes(base)
-                work = replace(work, base=shared)
-            record = self._run(lambda place: LocalExecutor(place).answer(work, path))
-            return record, path.read_bytes() if keep else None
+            record = self._run(answer)
+            return record, path.read_bytes() if keep and path.exists() else None
         finally:
             remove_store(path)
             remove_store(shared)
@@ -168,6 +179,7 @@ class Worker:
             opened.enter_context(store)
             observer = _Messenger(self._home, WORKER)
             place = opened.enter_context(Workplace(shipped.home(), store, self._choice, observer))
+            place.owner = self._owner
             if place.facts != self._facts:
                 raise UsageError(
                     f"{self._facts.profile} is not the same model on {socket.gethostname()}: "

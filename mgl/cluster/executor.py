@@ -73,7 +73,8 @@ def shard(
             )
         home, name = _start_home(ray, database)
         own = [urls[number % len(urls)] if urls else None for number in range(count)]
-        workers = _start_workers(ray, name, choice(facts.profile), facts, own, concurrency)
+        options = choice(facts.profile), facts, place.owner
+        workers = _start_workers(ray, name, options, own, concurrency)
         try:
             _wait_ready(ray, workers)
             observer.note(f"{count} workers of a Ray cluster")
@@ -100,12 +101,13 @@ def _start_home(ray: Any, database: Path) -> tuple[Any, str]:
 def _start_workers(
     ray: Any,
     home: str,
-    choice: ModelChoice,
-    facts: ModelFacts,
+    options: tuple[ModelChoice, ModelFacts, str | None],
     urls: Sequence[str | None],
     concurrency: int,
 ) -> list[Any]:
-    """Start one worker per URL, or None for a server that it finds itself."""
+    """Start one worker per URL, or None for a server that it finds itself; ``options`` are those
+    of ``Worker``."""
+    choice, facts, owner = options
     actor = ray.remote(Worker).options(
         num_cpus=1,
         max_concurrency=concurrency,
@@ -120,7 +122,7 @@ def _start_workers(
         reranker=facts.reranker,
     )
     choices = [choice if url is None else replace(choice, base_url=url) for url in urls]
-    return [actor.remote(home, one, facts) for one in choices]
+    return [actor.remote(home, one, facts, owner) for one in choices]
 
 
 def _wait_ready(ray: Any, workers: Sequence[Any]) -> None:
@@ -153,22 +155,22 @@ class _Sharded:
         _write_store(path, stored)
         return record
 
-    async def answer(self, work: Ask, path: Path) -> Record:
-        base = None if work.base is None else self._ship(work.base)
+    async def answer(self, ask: Ask, path: Path) -> Record:
+        base = None if ask.base is None else self._ship(ask.base)
         record: Record
-        record, stored = await self._send("answer", replace(work, base=None), base, self._keep)
+        record, stored = await self._send("answer", ask, base, self._keep)
         if stored is not None:
             _write_store(path, stored)
         return record
 
     def _ship(self, base: Path) -> Any:
         """Put a base store into the cluster's object store, once for all of its questions."""
-        shipped = self._bases.get(base)
-        if shipped is None:
-            for gone in [path for path in self._bases if not path.exists()]:
-                del self._bases[gone]
-            shipped = self._bases[base] = self._ray.put(base.read_bytes())
-        return shipped
+        if base not in self._bases:
+            self._bases[base] = self._ray.put(base.read_bytes())
+        return self._bases[base]
+
+    def release(self, base: Path) -> None:
+        self._bases.pop(base, None)
 
     async def judge(self, record: Record, seat: Seat) -> VerdictRecord:
         verdict: VerdictRecord = await self._send("judge", record, seat)

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from mgl.benchmarks.base import Item
 from mgl.errors import InputError, UsageError
@@ -31,7 +31,6 @@ __all__ = [
     "BuildRecord",
     "JsonLines",
     "Key",
-    "Outcome",
     "PairKey",
     "PairRecord",
     "Record",
@@ -124,6 +123,12 @@ class Record:
         return self.method, self.item["id"], self.repeat
 
     @property
+    def name(self) -> str:
+        """What a reader is told of it."""
+        again = f" ({self.repeat})" if self.repeat else ""
+        return f"{self.method}: {self.item['id']}{again}"
+
+    @property
     def failed(self) -> bool:
         return bool(self.reason)
 
@@ -162,6 +167,10 @@ class BuildRecord:
     reason: str = ""
     took: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        return f"{self.method}: {self.source}"
+
 
 @dataclass(frozen=True)
 class PairRecord:
@@ -178,6 +187,10 @@ class PairRecord:
     forth: VerdictRecord
     back: VerdictRecord
 
+    @property
+    def name(self) -> str:
+        return f"{self.one} beside {self.other}, by {self.model}: {self.item}"
+
 
 @dataclass(frozen=True, slots=True)
 class Answered:
@@ -192,31 +205,29 @@ class Answered:
 
     @classmethod
     def of(cls, record: Record) -> Answered:
-        ratio = record.memory.get("compaction_ratio")
-        read_all = record.memory.get("read_all", False)
-        return cls(record.answer, tuple(record.retrieved), tuple(record.citations), ratio, read_all)
+        facts = record.memory
+        return cls(
+            record.answer,
+            record.retrieved,
+            record.citations,
+            facts.get("compaction_ratio"),
+            facts.get("read_all", False),
+        )
+
+
+_ITEM, _BUILD, _RECORD = TypeAdapter(Item), TypeAdapter(BuildRecord), TypeAdapter(Record)
+_PAIR, _VERDICT = TypeAdapter(PairRecord), TypeAdapter(VerdictRecord)
 
 
 def item_to_json(item: Item) -> dict[str, Any]:
-    """Return a benchmark's item as plain JSON values, without a short form and an empty judge
-    prompt."""
-    asked_at = item.question.asked_at
-    value = asdict(item)
-    value["question"]["asked_at"] = None if asked_at is None else asked_at.isoformat()
-    if item.question.form == "short":
-        del value["question"]["form"]
-    if not item.judge_prompt:
-        del value["judge_prompt"]
-    value["labels"] = dict(item.labels)
+    """Return a benchmark's item as plain JSON values."""
+    value: dict[str, Any] = _ITEM.dump_python(item, mode="json")
     return value
 
 
 def item_from_json(value: Mapping[str, Any]) -> Item:
     """Read an item back; ValidationError if the values are not an item's."""
     return _ITEM.validate_python(value)
-
-
-_ITEM = TypeAdapter(Item)
 
 
 class JsonLines:
@@ -237,12 +248,9 @@ class JsonLines:
         self._length = data.rfind(b"\n") + 1
         for number, line in enumerate(data[: self._length].split(b"\n")[:-1], start=1):
             try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
+                self._take({**json.loads(line)})
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
                 raise self.fault(number) from error
-            if not isinstance(row, dict):
-                raise self.fault(number)
-            self.rows.append(row)
 
     def fault(self, number: int) -> InputError:
         """Return the error that line ``number``, from 1, is not what belongs here."""
@@ -262,13 +270,17 @@ class JsonLines:
                 f"cannot write {self.path}: {error}", hint="make room, or name another file"
             ) from error
         self._length += len(line)
-        self.rows.append(json.loads(line))
+        self._take(json.loads(line))
+
+    def _take(self, row: dict[str, Any]) -> None:
+        """Keep a row; ValueError, TypeError or KeyError if it does not belong here."""
+        self.rows.append(row)
 
 
-class RunLog:
+class RunLog(JsonLines):
     """The records of a run: in memory by their keys, and in the file as they come.
 
-    ``labelled`` are the answers that people have judged, by their ids.
+    ``labelled`` are the answers that people have judged, by their ids; ``rows`` stays empty.
     """
 
     def __init__(self, path: Path) -> None:
@@ -278,84 +290,69 @@ class RunLog:
         self.labelled: dict[str, Record] = {}
         self.builds: dict[tuple[str, str], BuildRecord] = {}
         self.pairs: dict[PairKey, PairRecord] = {}
-        self._lines = JsonLines(path)
-        rows, self._lines.rows = self._lines.rows, []
-        for number, row in enumerate(rows, start=1):
-            try:
-                self._take(row)
-            except (ValidationError, KeyError, TypeError) as error:
-                raise self._lines.fault(number) from error
+        super().__init__(path)
 
     def add_answer(self, record: Record) -> None:
         """Keep an answer without its verdicts, which are lines of their own."""
-        plain = {name: value for name, value in vars(record).items() if name != "verdicts"}
+        values = {**vars(record), "kind": "answer"}
+        del values["verdicts"]
         if record.method != LABELLED:
             if record.item["id"] not in self.items:
-                self._add("item", record.item)
-            plain["item"] = record.item["id"]
-        self._add("answer", plain)
+                self.add({"kind": "item", **record.item})
+            values["item"] = record.item["id"]
+        self.add(values)
 
-    def add_verdict(self, record: Record, judge: str, verdict: VerdictRecord) -> Record:
-        """Keep a verdict on an answer; return the answer with it."""
-        self._add("verdict", {**_name(record), "judge": judge, **asdict(verdict)})
-        return self._find(*record.key)
+    def add_verdict(self, record: Record, judge: str, verdict: VerdictRecord) -> None:
+        """Keep a verdict on an answer."""
+        self.add({"kind": "verdict", **_name_answer(record), "judge": judge, **asdict(verdict)})
 
     def add_scores(self, record: Record, scores: Mapping[str, float]) -> None:
         """Keep scores that were computed after the answer."""
-        self._add("scores", {**_name(record), "scores": scores})
+        self.add({"kind": "scores", **_name_answer(record), "scores": scores})
 
     def add_build(self, record: BuildRecord) -> None:
-        self._add("build", vars(record))
+        self.add({"kind": "build", **vars(record)})
 
     def add_pair(self, record: PairRecord) -> None:
-        self._add("pair", vars(record))
+        self.add({"kind": "pair", **vars(record)})
 
     def lines(self) -> dict[str, bytes]:
-        """What a replay must give again, by the name of what it is: all but ``took``."""
+        """Return what a replay has to repeat, each item, build, answer and pair by a name for
+        readers. That is all of a record but ``took``."""
         found: dict[str, Any] = {f"question {id}": item for id, item in self.items.items()}
-        for build in self.builds.values():
-            found[f"{build.method}: {build.source}"] = build
-        for record in (*self.answers.values(), *self.labelled.values()):
-            again = f" ({record.repeat})" if record.repeat else ""
-            found[f"{record.method}: {record.item['id']}{again}"] = record
-        for pair in self.pairs.values():
-            found[f"{pair.one} beside {pair.other}, by {pair.model}: {pair.item}"] = pair
-        return {name: encode_row(_without_took(_plain(one))) for name, one in found.items()}
+        records = (self.builds, self.answers, self.labelled, self.pairs)
+        found |= {one.name: asdict(one) for kind in records for one in kind.values()}
+        return {
+            name: json.dumps(_without_took(one), sort_keys=True).encode()
+            for name, one in found.items()
+        }
 
-    def _add(self, kind: str, values: Mapping[str, Any]) -> None:
-        row = {"kind": kind, **_plain(values)}
-        self._lines.add(row)
-        self._lines.rows.clear()
-        self._take(row)
-
-    def _take(self, row: Mapping[str, Any]) -> None:
-        values = {name: value for name, value in row.items() if name != "kind"}
-        kind = row["kind"]
+    def _take(self, row: dict[str, Any]) -> None:
+        kind = row.pop("kind")
         if kind == "item":
-            self.items[values["id"]] = values
+            self.items[row["id"]] = item_to_json(item_from_json(row))
         elif kind == "build":
-            build = _BUILD.validate_python(values)
+            build = _BUILD.validate_python(row)
             self.builds[build.method, build.source] = build
-        elif kind == "answer":
-            if values["method"] != LABELLED:  # which has items of its own
-                values["item"] = self.items[values["item"]]
-            self._put(_RECORD.validate_python(values))
         elif kind == "pair":
-            pair = _PAIR.validate_python(values)
+            pair = _PAIR.validate_python(row)
             self.pairs[pair.item, pair.one, pair.other, pair.model] = pair
+        elif kind == "answer":
+            if row["method"] != LABELLED:  # which has items of its own
+                row["item"] = self.items[row["item"]]
+            self._put(_RECORD.validate_python(row))
         else:
-            record = self._find(*(values.pop(name) for name in ("method", "item", "repeat")))
+            method, item, repeat = (row.pop(name) for name in ("method", "item", "repeat"))
+            is_labelled = method == LABELLED
+            record = self.labelled[item] if is_labelled else self.answers[method, item, repeat]
             if kind == "verdict":
-                judge = values.pop("judge")
-                verdict = _VERDICT.validate_python(values)
+                judge = row.pop("judge")
+                verdict = _VERDICT.validate_python(row)
                 self._put(replace(record, verdicts={**record.verdicts, judge: verdict}))
             elif kind == "scores":
-                self._put(replace(record, scores={**record.scores, **values["scores"]}))
+                self._put(replace(record, scores={**record.scores, **row["scores"]}))
             else:
                 raise KeyError(kind)
-
-    def _find(self, method: str, item: str, repeat: int) -> Record:
-        return self.labelled[item] if method == LABELLED else self.answers[method, item, repeat]
 
     def _put(self, record: Record) -> None:
         if record.method == LABELLED:
@@ -364,38 +361,22 @@ class RunLog:
             self.answers[record.key] = record
 
 
-def _name(record: Record) -> dict[str, Any]:
+def _name_answer(record: Record) -> dict[str, Any]:
     return dict(zip(("method", "item", "repeat"), record.key, strict=True))
-
-
-def _plain(value: Any) -> Any:
-    """Turn records into the values that JSON gives back."""
-    if hasattr(value, "__dataclass_fields__"):
-        return _plain(asdict(value))
-    if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _without_took(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {name: _without_took(one) for name, one in value.items() if name != "took"}
-        if "verdicts" in kept:  # in whatever order they came
-            kept["verdicts"] = dict(sorted(kept["verdicts"].items()))
-        return kept
+        return {name: _without_took(one) for name, one in value.items() if name != "took"}
     return value
-
-
-_RECORD, _BUILD = TypeAdapter(Record), TypeAdapter(BuildRecord)
-_PAIR, _VERDICT = TypeAdapter(PairRecord), TypeAdapter(VerdictRecord)
 
 
 def encode_row(row: Mapping[str, Any]) -> bytes:
     """Encode a row; lone surrogates, which UTF-8 cannot hold, are escaped."""
     try:
-        return (json.dumps(row, ensure_ascii=False) + "\n").encode()
+        return (json.dumps(row, ensure_ascii=False, default=asdict) + "\n").encode()
     except UnicodeEncodeError:
-        return (json.dumps(row) + "\n").encode()
+        return (json.dumps(row, default=asdict) + "\n").encode()
 
 
 def scratch_path(path: Path) -> Path:

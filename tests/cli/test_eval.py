@@ -144,7 +144,8 @@ def test_judges_are_held_against_people_and_compare_pairs(
     log = RunLog(out / "records.jsonl")
     pairs = log.pairs
     assert 0 < len(pairs) <= 2, "one item has no gold answer"
-    assert f"verdicts: {6 + 1 + 2 * len(pairs)} of {6 + 1 + 2 * len(pairs)}" in ran.stderr
+    count = 6 + 1 + len(pairs)
+    assert f"verdicts: {count} of {count}" in ran.stderr
     (labelled,) = log.labelled.values()
     assert list(labelled.verdicts) == ["correctness"]
     verified, replayed = mgl("eval", "verify", out), mgl("eval", "replay", out)

@@ -22,8 +22,11 @@ from mgl.evaluation.records import Record, item_to_json
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.units import execute_here
 from mgl.lab.model import ModelChoice
-from mgl.lab.workplace import Workplaces
+from mgl.lab.workplace import DATABASE, Workplaces
+from mgl.models import shipped
 from mgl.observer import SilentObserver
+from mgl.store import Store
+from mgl.store.calls import RUN
 from tests.cli.server import Server, serving
 from tests.cluster.conftest import SERVED, Mgl, arguments
 from tests.evaluation.trial import TINY, result, rows
@@ -59,7 +62,9 @@ def test_a_sharded_run_gives_the_bytes_of_a_run_in_one_process(
     assert "builds: 3 of 3" in ran.stderr
     assert "probing the server" in ran.stderr, "what workers say is passed on"
     assert [one.executor for one in Manifest.read(out).sessions] == ["ray"]
-    assert len(list((out / "work").glob("*.sqlite"))) == 21
+    assert len(list((out / "work").glob("*.sqlite"))) == 12
+    with Store.open(shipped.home() / DATABASE) as store:
+        assert store.calls(f"{RUN}{out}"), "a deletion leaves what a run owns"
 
     replayed = mgl("eval", "replay", out)
     assert replayed.exit_code == 0, replayed.stderr

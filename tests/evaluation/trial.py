@@ -24,10 +24,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from mgl.benchmarks.base import About, Dataset, Item
 from mgl.errors import EngineRejected, EngineTimeout, EngineUnavailable, EngineUnusable, InputError
 from mgl.evaluation.records import RunLog
+from mgl.evaluation.runs.due import list_keys
 from mgl.evaluation.runs.lifecycle import Replay, replay_run, resume_run, start_run
 from mgl.evaluation.runs.manifest import Arguments, Manifest
 from mgl.evaluation.runs.plan import Plan, plan_run, reopen_plan
-from mgl.evaluation.runs.runner import Execution, list_keys
+from mgl.evaluation.runs.runner import Execution
 from mgl.lab.model import ModelChoice
 from mgl.lab.workplace import Workplace
 from mgl.llm.base import Completion, Engine, Request, TokenUsage
@@ -219,7 +220,6 @@ class Trial:
     def open(self, profile: str) -> Iterator[Workplace]:
         with Store.open(self.home / "mgl.sqlite") as store:
             choice = ModelChoice(profile=profile)
-            known = choice.load_profile(self.home)
             place = Workplace(self.home, store, choice, self.observer)
             engine = Knowing(f"fake/{profile}", self.heard, self.pause)
             engine.mends = self.mends
@@ -227,7 +227,6 @@ class Trial:
             async def start() -> Engine:
                 return self.engines.setdefault(profile, engine)
 
-            place.__dict__["profile"] = known  # found in the loop, it would wait for itself
             place.__dict__["facts"] = self.facts(profile)
             place.__dict__["engine"] = DeferredEngine(
                 start,

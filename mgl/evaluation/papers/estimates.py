@@ -25,7 +25,7 @@ from mgl.evaluation.records import BuildRecord, Record
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import MANIFEST, Manifest, Method
 from mgl.models import shipped
-from mgl.store.pace import Pace
+from mgl.store.calls import Pace
 
 __all__ = [
     "Cost",

@@ -81,9 +81,14 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One item with what each method said: label, ``right``, ``wrong``, ``failed`` or ``unsure``,
-    the answer, its scores and verdicts, and texts of what it read. ``kind`` is ``split`` if the
-    methods differ, else what they all are; ``evidence`` the passages that hold the answer."""
+    """One item of the benchmark, and what came of it.
+
+    ``answers`` has an entry a method: its label, its answer with scores and verdicts, the passages
+    that it read, and whether it is ``right``, ``wrong``, ``unsure`` (its score is missing) or
+    ``failed``. ``kind`` is ``right``, ``wrong`` or ``unsure`` if that holds for all methods, and
+    ``split`` if some are right and others wrong. ``evidence`` has the passages that hold the
+    answer.
+    """
 
     id: str
     text: str

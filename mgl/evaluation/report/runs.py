@@ -17,9 +17,9 @@ from typing import Any
 
 from mgl.errors import InputError
 from mgl.evaluation.records import BuildRecord, PairRecord, Record
+from mgl.evaluation.runs.due import list_keys
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import Manifest, Method
-from mgl.evaluation.runs.runner import list_keys
 
 __all__ = ["Group", "Series", "StoredRun", "group_runs", "read_run"]
 

@@ -40,20 +40,19 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path) -> RunFolder:
         """Make the folder of a new run; UsageError if the path holds something already."""
-        if (path / MANIFEST).exists():
-            raise UsageError(
-                f"{path} already holds a run",
-                hint=f"resume it with `mgl eval resume {path}`, or name another --out",
-            )
         try:
             path.mkdir(parents=True, exist_ok=True)
-            leftovers = {_LOCK, scratch_path(path / MANIFEST).name}
-            empty = all(file.name in leftovers for file in path.iterdir())
+            held = {file.name for file in path.iterdir()}
         except OSError as error:
             raise UsageError(
                 f"{path} cannot be a run's folder: {error.strerror}", hint="name another --out"
             ) from error
-        if not empty:
+        if MANIFEST in held:
+            raise UsageError(
+                f"{path} already holds a run",
+                hint=f"resume it with `mgl eval resume {path}`, or name another --out",
+            )
+        if held - {_LOCK, scratch_path(path / MANIFEST).name}:
             raise UsageError(f"{path} is not empty", hint="name another --out")
         return cls(path)
 

@@ -14,15 +14,16 @@ answered for another. A packed run has the calls that a replay needs in its own 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, Self
 
 from mgl import registry
 from mgl.errors import InputError, MglError, ResourceError, UsageError
 from mgl.evaluation.judges.judging import JUDGES
-from mgl.evaluation.records import Record, item_from_json
+from mgl.evaluation.records import Answered, Record, RunLog, item_from_json
+from mgl.evaluation.runs.due import due_answers, due_bertscores, due_pairs, due_verdicts, list_keys
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import Manifest, Session, utc_now
 from mgl.evaluation.runs.plan import Plan
@@ -32,21 +33,22 @@ from mgl.evaluation.runs.provenance import (
     find_prompts,
     installed_packages,
 )
-from mgl.evaluation.runs.runner import (
-    Execution,
-    Runner,
-    list_keys,
-    missing_bertscores,
-    pairs_to_compare,
-)
-from mgl.evaluation.runs.units import grade, missing_seats
+from mgl.evaluation.runs.runner import Execution, Runner
 from mgl.evaluation.scorers.bertscore import bertscore_names, bertscores, bertscores_among
+from mgl.evaluation.scorers.registry import score_answer
+from mgl.llm.calls import CallRecord
 from mgl.llm.engines.recorded import FAILURES
 from mgl.retrieval.matching import TokenMatcher
+from mgl.store import Store
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = [
     "TOLERANCE",
     "Difference",
+    "PackingStore",
     "Replay",
     "replay_run",
     "resume_run",
@@ -79,46 +81,39 @@ def resume_run(plan: Plan, path: Path, execution: Execution) -> Manifest:
     noted. Other prompts are a UsageError: half of the run would be made with each.
     """
     with RunFolder(path).lock():
-        folder = RunFolder(path)
-        plan = replace(plan, manifest=plan.manifest.with_sessions_of(path))
-        last = plan.manifest.sessions[-1] if plan.manifest.sessions else None
+        folder, manifest = RunFolder(path), Manifest.read(path)  # as they are under the lock
+        plan = replace(plan, manifest=manifest)
+        last = manifest.sessions[-1] if manifest.sessions else None
         if last is not None and describe_code() != last.code:
             execution.observer.note(
                 f"the last session of this run was made with other code: {last.code}"
             )
-        if plan.manifest.ended is not None and not execution.retry:
-            return plan.manifest
-        if last is not None:
-            _refuse_other_prompts(last, find_prompts(_parts_with_prompts(plan)))
+        if manifest.ended is not None and not execution.retry:
+            return manifest
+        prompts = _find_prompts(manifest)
+        known = {} if last is None else last.prompts
+        if changed := [name for name in known if prompts.get(name) != known[name]]:
+            raise UsageError(
+                f"prompts have changed since the last session: {', '.join(changed)}",
+                hint="resume with the code that started the run, or start another (--out)",
+            )
         if execution.retry:
             failed = sum(record.failed for record in folder.log.answers.values())
             execution.observer.note(f"retrying {failed} failed items")
         return _run_session(plan, folder, execution)
 
 
-def _parts_with_prompts(plan: Plan) -> list[object]:
-    manifest = plan.manifest
-    return [
-        *(registry.load("memory", method.memory) for method in manifest.methods),
-        registry.load("benchmark", manifest.arguments.benchmark),
-        *(JUDGES[seat.judge] for seat in manifest.panel),
-    ]
-
-
-def _refuse_other_prompts(last: Session, current: Mapping[str, str]) -> None:
-    changed = [name for name, known in last.prompts.items() if current.get(name) != known]
-    if changed:
-        raise UsageError(
-            f"prompts have changed since the last session: {', '.join(changed)}",
-            hint="resume with the code that started the run, or start another (--out)",
-        )
+def _find_prompts(manifest: Manifest) -> dict[str, str]:
+    memories = (registry.load("memory", method.memory) for method in manifest.methods)
+    benchmark = registry.load("benchmark", manifest.arguments.benchmark)
+    return find_prompts([*memories, benchmark, *(JUDGES[seat.judge] for seat in manifest.panel)])
 
 
 def _run_session(plan: Plan, folder: RunFolder, execution: Execution) -> Manifest:
     session = Session(
         code=describe_code(),
         packages=installed_packages(),
-        prompts=find_prompts(_parts_with_prompts(plan)),
+        prompts=_find_prompts(plan.manifest),
         machine=describe_machine(),
         concurrency=execution.concurrency,
         executor=execution.executor,
@@ -164,70 +159,53 @@ def verify_run(path: Path, match: TokenMatcher | None = None) -> list[Difference
     ``match`` computes BERTScores again, which are trusted without it; UsageError if it is of
     another model than the run's.
     """
-    manifest, folder = Manifest.read(path), RunFolder(path)
+    manifest, log = Manifest.read(path), RunFolder(path).log
     own = bertscores_among(manifest.scorers)
     if match is not None and own != bertscore_names(match.model_id):
         raise UsageError(
             f"the run has {', '.join(own) or 'no BERTScore'}, not those of {match.model_id}",
             hint="give the model of the run",
         )
-    found = [Difference(*each) for each in _find_missing(manifest, folder)]
-    for record in folder.log.answers.values():
-        name = _name(record)
-        found += [Difference(name, *each) for each in _verify_record(manifest, record)]
-        if match is not None:
-            found += [Difference(name, *each) for each in _verify_bertscores(record, match)]
-    return found
+    foreign = log.answers.keys() - set(list_keys(manifest))
+    found = [
+        Difference(log.answers[key].name, "record", "one", "no item of the run")
+        for key in sorted(foreign)
+    ]
+    for record in log.answers.values():
+        found += _verify_scores(record, manifest.scorers, match)
+    return found if manifest.ended is None else [*found, *_list_missing(manifest, log)]
 
 
-def _name(record: Record) -> str:
-    method, item, repeat = record.key
-    return f"{method}: {item}" + (f" ({repeat})" if repeat else "")
+def _verify_scores(
+    record: Record, scorers: Sequence[str], match: TokenMatcher | None
+) -> Iterator[Difference]:
+    recorded = dict(record.scores)
+    by_model = {name: recorded.pop(name) for name in bertscores_among(record.scores)}
+    item = item_from_json(record.item)
+    again = {} if record.failed else score_answer(scorers, item, Answered.of(record))
+    for name in sorted({*recorded, *again}):
+        if recorded.get(name) != again.get(name):
+            yield Difference(record.name, name, str(recorded.get(name)), str(again.get(name)))
+    if match is not None and by_model:
+        for name, value in bertscores(match, record.answer, item.golds).items():
+            known = by_model.get(name)
+            if known is not None and abs(known - value) > TOLERANCE:
+                yield Difference(record.name, name, str(known), str(value))
 
 
-def _find_missing(manifest: Manifest, folder: RunFolder) -> Iterator[tuple[str, str, str, str]]:
-    """What a complete run lacks, and records that belong to none of its items."""
-    log, keys = folder.log, list_keys(manifest)
-    for key in sorted(log.answers.keys() - set(keys)):
-        yield _name(log.answers[key]), "record", "one", "no item of the run"
-    if manifest.ended is None:
-        return
-    for method, item, repeat in keys:
-        if (method, item, repeat) not in log.answers:
-            yield f"{method}: {item}", "record", "none", "an item of the run"
-    for item, one, other, model in pairs_to_compare(manifest, log.answers):
-        if (item, one, other, model) not in log.pairs:
-            yield f"{one} beside {other}: {item}", f"preference of {model}", "none", "due"
-    once = [seat for seat in manifest.panel if not seat.repeat]
-    for record in log.labelled.values():
-        for seat in missing_seats(record, once):
-            yield _name(record), f"verdict of {seat.key}", "none", "due"
+def _list_missing(manifest: Manifest, log: RunLog) -> Iterator[Difference]:
+    """List what a complete run lacks."""
+    for method, item, _ in due_answers(manifest, log):
+        yield Difference(f"{method}: {item}", "record", "none", "an item of the run")
+    for item, one, other, model in due_pairs(manifest, log):
+        yield Difference(f"{one} beside {other}: {item}", f"preference of {model}", "none", "due")
+    for record, seat in due_verdicts(manifest, log):
+        yield Difference(record.name, f"verdict of {seat.key}", "none", "due")
+    for record, names in due_bertscores(manifest.scorers, log):
+        yield from (Difference(record.name, name, "none", "due") for name in names)
 
 
-def _verify_record(manifest: Manifest, record: Record) -> Iterator[tuple[str, str, str]]:
-    again = {} if record.failed else grade(record, manifest.scorers).scores
-    for name in sorted({*record.scores, *again}):
-        recorded, computed = record.scores.get(name), again.get(name)
-        if recorded != computed:
-            yield name, str(recorded), str(computed)
-    if manifest.ended is not None:
-        for seat in missing_seats(record, manifest.panel):
-            yield f"verdict of {seat.key}", "none", "due"
-        for name in missing_bertscores(record, manifest.scorers):
-            yield name, "none", "due"
-
-
-def _verify_bertscores(record: Record, match: TokenMatcher) -> Iterator[tuple[str, str, str]]:
-    if record.failed:
-        return
-    scores = bertscores(match, record.answer, item_from_json(record.item).golds)
-    for name, value in scores.items():
-        recorded = record.scores.get(name)
-        if recorded is not None and abs(recorded - value) > TOLERANCE:
-            yield name, str(recorded), str(value)
-
-
-# Replay
+# Replay and pack
 
 
 @dataclass(frozen=True)
@@ -261,3 +239,45 @@ def replay_run(plan: Plan, path: Path, execution: Execution) -> Replay:
         tuple(name for name in differing if name not in failed),
         tuple(name for name in differing if name in failed),
     )
+
+
+class PackingStore(Store):
+    """A new store that copies into itself what is read from another.
+
+    A replay over it copies just what replaying the run takes: calls, token counts and vectors.
+    """
+
+    _from: Store
+
+    @classmethod
+    def over(cls, source: Store, path: Path) -> Self:
+        """Open a store at ``path`` that copies from ``source``."""
+        store = cls.open(path)
+        store._from = source
+        return store
+
+    def find_call(self, key: str) -> CallRecord | None:
+        return self._copy(super().find_call(key), self._from.find_call(key))
+
+    def find_failure(self, key: str) -> CallRecord | None:
+        return self._copy(super().find_failure(key), self._from.find_failure(key))
+
+    def _copy(self, own: CallRecord | None, found: CallRecord | None) -> CallRecord | None:
+        if own is None and found is not None:
+            self.add_call(found, None)
+        return own or found
+
+    def token_counts(self, model_id: str, texts: Sequence[str]) -> list[int | None]:
+        counts = self._from.token_counts(model_id, texts)
+        known = zip(texts, counts, strict=True)
+        self.put_token_counts(model_id, {text: n for text, n in known if n is not None})
+        return counts
+
+    def vectors(self, model_id: str, texts: Sequence[str]) -> list[NDArray[np.float32] | None]:
+        import numpy as np
+
+        found = self._from.vectors(model_id, texts)
+        known = [(text, one) for text, one in zip(texts, found, strict=True) if one is not None]
+        if known:
+            self.put_vectors(model_id, [text for text, _ in known], np.stack([v for _, v in known]))
+        return found

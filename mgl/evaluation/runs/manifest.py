@@ -174,11 +174,6 @@ class Manifest(_Strict):
                 hint="restore the file, or start a new run",
             ) from error
 
-    def with_sessions_of(self, folder: Path) -> Self:
-        """Take over what another process has written of sessions since this was read."""
-        current = Manifest.read(folder)
-        return self.model_copy(update={"sessions": current.sessions, "ended": current.ended})
-
     def write(self, folder: Path) -> None:
         """Write the manifest into a run's folder, replacing the one there."""
         replace_file(folder / MANIFEST, (self.model_dump_json(indent=1) + "\n").encode())

@@ -58,33 +58,37 @@ def plan_run(arguments: Arguments, open_model: OpenModel) -> Plan:
     fit the others, InputError for data that cannot be read.
     """
     benchmark: Benchmark = registry.load("benchmark", arguments.benchmark)
-    models = {name: _model_facts(name, open_model) for name in dict.fromkeys(arguments.models)}
-    if not models:
+    if not arguments.models:
         raise UsageError("there is no model to evaluate", hint="for instance: --model smollm2-135m")
+    judged_by = _find_judges(arguments, benchmark)
+    profiles = (*arguments.models, *(one.model for one in judged_by))
+    models = {name: _read_facts(name, open_model) for name in dict.fromkeys(profiles)}
     settings = read_settings(arguments.settings)
     made_with = _find_parameters(benchmark, arguments.data, settings)
     methods = list_methods(
         arguments.memories,
         settings,
-        {name: one.preset for name, one in models.items()},
-        of_benchmark=() if made_with is None else _spellings(benchmark, made_with),
+        {name: models[name].preset for name in arguments.models},
+        of_benchmark=[
+            one for name in made_with or () for one in (name, f"{benchmark.name}.{name}")
+        ],
     )
     _check_sources(benchmark, methods)
     scorers = tuple(dict.fromkeys((*benchmark.scorers, *arguments.scorers)))
     find_scorers(scorers)
-    judges = _find_judges(arguments, benchmark)
-    for _, name in judges:
-        models.setdefault(name, _model_facts(name, open_model))
+    if arguments.bertscore is not None:
+        with open_model(arguments.models[0]) as place:
+            scorers += bertscore_names(place.matcher(arguments.bertscore).model_id)
     labelled = _read_labelled(arguments)
     dataset = _read_dataset(benchmark, arguments, made_with, open_model)
     items = take_items(arguments, dataset)
-    _check_official(judges, items)
+    _check_official(judged_by, items)
     manifest = Manifest(
         arguments=arguments,
         reads=benchmark.reads,
-        scorers=(*scorers, *_find_bertscores(arguments, open_model)),
+        scorers=scorers,
         headline="",
-        judged_by=tuple(JudgedBy(judge=name, model=by) for name, by in judges),
+        judged_by=judged_by,
         labels_sha256=labelled.sha256,
         methods=tuple(methods),
         models=models,
@@ -97,22 +101,8 @@ def plan_run(arguments: Arguments, open_model: OpenModel) -> Plan:
         ),
         started=utc_now(),
     )
-    headline = _find_headline(manifest)
-    manifest = manifest.model_copy(update={"headline": headline})
+    manifest = manifest.model_copy(update={"headline": _find_headline(manifest)})
     return Plan(manifest, dataset, tuple(items), labelled.answers)
-
-
-def _find_headline(manifest: Manifest) -> str:
-    """What methods are compared by: what was asked for, else the first judge or scorer."""
-    known = (*manifest.judges, *manifest.scorers)
-    keys = {seat.judge: seat.key for seat in reversed(manifest.panel) if not seat.repeat}
-    wanted = manifest.arguments.headline
-    wanted = keys.get(wanted or "", wanted)
-    if not known or wanted not in (None, *known):
-        raise UsageError(
-            f"this run has no score {wanted!r} to compare by", hint=f"it has {', '.join(known)}"
-        )
-    return wanted or known[0]
 
 
 def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = None) -> Plan:
@@ -127,12 +117,16 @@ def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = N
         place = find_data(benchmark.about) or place
     arguments = manifest.arguments.model_copy(update={"data": place})
     dataset = _read_dataset(benchmark, arguments, manifest.dataset.made_with, open_model)
-    for name in sorted(manifest.dataset.sha256.keys() | dataset.sha256.keys()):
-        if manifest.dataset.sha256.get(name) != dataset.sha256.get(name):
-            raise _changed_file(f"{name} of {place or arguments.benchmark}")
     labelled = _read_labelled(arguments)
-    if labelled.sha256 != manifest.labels_sha256:
-        raise _changed_file(str(arguments.judge_labels))
+    before = {**manifest.dataset.sha256, "the labelled answers": manifest.labels_sha256}
+    now = {**dataset.sha256, "the labelled answers": labelled.sha256}
+    for name in sorted(before.keys() | now.keys()):
+        if before.get(name) != now.get(name):
+            raise InputError(
+                f"{name} of {place or arguments.benchmark} changed since the run was started (its "
+                "hash differs)",
+                hint="restore that file, or start a new run",
+            )
     by_id = {item.id: item for item in dataset.items}
     if not by_id.keys() >= set(manifest.dataset.items):
         raise InputError(
@@ -143,24 +137,22 @@ def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = N
     return Plan(manifest, dataset, items, labelled.answers)
 
 
-def _changed_file(file: str) -> InputError:
-    return InputError(
-        f"{file} has changed since the run was started (its hash differs)",
-        hint="restore that file, or start a new run",
-    )
-
-
-def _model_facts(name: str, open_model: OpenModel) -> ModelFacts:
-    with open_model(name) as place:
+def _read_facts(profile: str, open_model: OpenModel) -> ModelFacts:
+    with open_model(profile) as place:
         return place.facts
 
 
-def _find_bertscores(arguments: Arguments, open_model: OpenModel) -> tuple[str, ...]:
-    """The names of the scores by BERTScore's model, if one is asked for."""
-    if arguments.bertscore is None:
-        return ()
-    with open_model(arguments.models[0]) as place:
-        return bertscore_names(place.matcher(arguments.bertscore).model_id)
+def _find_headline(manifest: Manifest) -> str:
+    """What methods are compared by: what was asked for, else the first judge or scorer."""
+    known = (*manifest.judges, *manifest.scorers)
+    keys = {seat.judge: seat.key for seat in reversed(manifest.panel) if not seat.repeat}
+    wanted = manifest.arguments.headline or next(iter(known), None)
+    wanted = keys.get(wanted or "", wanted)
+    if wanted is None or wanted not in known:
+        raise UsageError(
+            f"this run has no score {wanted!r} to compare by", hint=f"it has {', '.join(known)}"
+        )
+    return wanted
 
 
 # Datasets
@@ -174,7 +166,7 @@ def is_generated(benchmark: Benchmark) -> bool:
 def _find_parameters(
     benchmark: Benchmark, data: Path | None, settings: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """The parameters to generate a dataset with, None if it is read from files."""
+    """Find the parameters to generate a dataset with; None if it is read from files."""
     if data is not None:
         return None
     if not is_generated(benchmark):
@@ -184,11 +176,6 @@ def _find_parameters(
     given = {name: settings[name] for name in settings if name in maker.Config.model_fields}
     own = {name[len(prefix) :]: settings[name] for name in settings if name.startswith(prefix)}
     return configure(benchmark.name, maker, {**given, **own}, lambda: "").model_dump(mode="json")
-
-
-def _spellings(benchmark: Benchmark, parameters: Mapping[str, Any]) -> set[str]:
-    """The names by which a benchmark's parameters may be set."""
-    return {*parameters, *(f"{benchmark.name}.{name}" for name in parameters)}
 
 
 def _read_dataset(
@@ -210,6 +197,12 @@ def _read_dataset(
             return made
 
         return place.run(generate)
+
+
+def _read_labelled(arguments: Arguments) -> LabelledSet:
+    if arguments.judge_labels is None:
+        return LabelledSet((), None)
+    return read_labelled(arguments.judge_labels)
 
 
 def take_items(arguments: Arguments, dataset: Dataset) -> list[Item]:
@@ -244,67 +237,48 @@ def list_methods(
     A label is the memory's, with ``@model`` if there are several models. UsageError for a memory
     that is unknown or named twice, and for a setting that its memory does not have.
     """
-    labels = _read_labels(memories)
+    names: dict[str, str] = {}
+    for written in memories:
+        label, _, name = (part.strip() for part in written.partition("="))
+        if not label or label in names:
+            raise UsageError(
+                f"{written!r} is no further memory", hint="for instance: --memory gam,other=gam"
+            )
+        names[label] = name or label
+    if not names:
+        raise UsageError("there is no memory to evaluate", hint="for instance: --memory gam,turns")
     kinds: dict[str, MemoryKind] = {
-        label: registry.load("memory", name) for label, name in labels.items()
+        label: registry.load("memory", name) for label, name in names.items()
     }
     given = _assign_settings(kinds, settings, of_benchmark)
-    found = []
+    methods = []
     for model, preset in presets.items():
         for label, kind in kinds.items():
             config = configure(label, kind, given[label], lambda preset=preset: preset)  # type: ignore[misc]
             shown = label if len(presets) == 1 else f"{label}@{model}"
             values = config.model_dump(mode="json")
-            found.append(Method(shown, labels[label], model, given[label], values))
-    return found
-
-
-def _read_labels(memories: Sequence[str]) -> dict[str, str]:
-    """The name of each memory by its label."""
-    labels: dict[str, str] = {}
-    for written in memories:
-        label, _, name = (part.strip() for part in written.partition("="))
-        if not label:
-            raise UsageError(
-                f"{written!r} names no memory", hint="for instance: --memory gam,turns"
-            )
-        if label in labels:
-            raise UsageError(
-                f"there are two memories {label!r}",
-                hint=f"give one of them another label: --memory other={name or label}",
-            )
-        labels[label] = name or label
-    if not labels:
-        raise UsageError("there is no memory to evaluate", hint="for instance: --memory gam,turns")
-    return labels
+            methods.append(Method(shown, names[label], model, given[label], values))
+    return methods
 
 
 def _assign_settings(
     kinds: Mapping[str, MemoryKind], settings: Mapping[str, Any], of_benchmark: Collection[str]
 ) -> dict[str, dict[str, Any]]:
-    """The settings of each label: those of every memory that has the option, then its own."""
+    """Assign settings to labels: those of every memory that has the option, then its own."""
     given: dict[str, dict[str, Any]] = {label: {} for label in kinds}
-    own = {name: value for name, value in settings.items() if "." in name}
-    for name in settings.keys() - own.keys():
-        takers = [label for label, kind in kinds.items() if name in kind.Config.model_fields]
-        if not takers and name not in of_benchmark:
+    for written in sorted(settings, key=lambda name: ("." in name, name)):
+        label, _, option = written.rpartition(".")
+        takers = [one for one, kind in kinds.items() if option in kind.Config.model_fields]
+        if label:  # what it cannot take is for its configuration to say
+            takers = [label] if label in kinds else []
+        if not takers and written not in of_benchmark:
             options = sorted({one for kind in kinds.values() for one in kind.Config.model_fields})
             raise UsageError(
-                f"none of {', '.join(kinds)} has an option {name!r}",
-                hint=f"their options are {', '.join(options)}",
+                f"no memory of this run takes {written!r}",
+                hint=f"evaluated are {', '.join(kinds)}; their options are {', '.join(options)}",
             )
-        for label in takers:
-            given[label][name] = settings[name]
-    for name, value in own.items():
-        label, _, option = name.rpartition(".")
-        if name in of_benchmark:
-            continue
-        if label not in given:
-            raise UsageError(
-                f"{name!r} sets an option of {label!r}, which this run does not evaluate",
-                hint=f"evaluated are: {', '.join(given)}",
-            )
-        given[label][option] = value
+        for taker in takers:
+            given[taker][option] = settings[written]
     return {label: dict(sorted(own.items())) for label, own in given.items()}
 
 
@@ -322,50 +296,41 @@ def _check_sources(benchmark: Benchmark, methods: Sequence[Method]) -> None:
 # Judges
 
 
-def _find_judges(arguments: Arguments, benchmark: Benchmark) -> list[tuple[str, str]]:
-    """The judges asked for, the first first, each with its model's profile."""
-    found = [_read_judge(one, benchmark) for one in arguments.judges]
-    checks = arguments.judge_repeats or arguments.judge_pairs or arguments.judge_labels
-    if checks and not found:
+def _find_judges(arguments: Arguments, benchmark: Benchmark) -> tuple[JudgedBy, ...]:
+    """Find the judges that were asked for, the first first, each with its model's profile."""
+    found = tuple(_read_judge(one, benchmark) for one in arguments.judges)
+    if not found and (arguments.judge_repeats or arguments.judge_pairs or arguments.judge_labels):
         raise UsageError("there is no judge to check", hint="give --judge PROFILE, too")
     if arguments.judge_pairs and len(arguments.memories) * len(arguments.models) < 2:
         raise UsageError(
             "one method has no pairs of answers", hint="compare two, or leave out --judge-pairs"
         )
-    if twice := sorted({f"{name}={by}" for name, by in found if found.count((name, by)) > 1}):
+    if len(set(found)) < len(found):
         raise UsageError(
-            f"{', '.join(twice)} judges twice",
+            f"a judge is named twice: {', '.join(arguments.judges)}",
             hint="name each judge once; --judge-repeats N asks it again",
         )
     return found
 
 
-def _read_judge(written: str, benchmark: Benchmark) -> tuple[str, str]:
-    """The judge of ``PROFILE``, which is the benchmark's own, or of ``JUDGE=PROFILE``."""
+def _read_judge(written: str, benchmark: Benchmark) -> JudgedBy:
+    """Read the judge of ``PROFILE``, which is the benchmark's own, or of ``JUDGE=PROFILE``."""
     given, _, profile = written.rpartition("=")
     name = given or benchmark.judge
-    if name is None:
-        raise UsageError(
-            f"no judge is known for {benchmark.name}",
-            hint=f"leave out --judge, or name one: JUDGE={profile}",
-        )
     if name not in JUDGES:
-        raise UsageError(f"there is no judge {name!r}", hint=f"known are: {', '.join(JUDGES)}")
-    return name, profile
+        raise UsageError(
+            f"there is no judge {name!r}" if name else f"no judge is known for {benchmark.name}",
+            hint=f"leave out --judge, or name one, JUDGE={profile}: {', '.join(JUDGES)}",
+        )
+    return JudgedBy(judge=name, model=profile)
 
 
-def _check_official(judges: Sequence[tuple[str, str]], items: Sequence[Item]) -> None:
+def _check_official(judged_by: Sequence[JudgedBy], items: Sequence[Item]) -> None:
     """UsageError for an official judge whose prompts are not beside the data."""
-    for name, _ in judges:
-        if JUDGES[name].official and not any(item.judge_prompt for item in items):
+    for one in judged_by:
+        if JUDGES[one.judge].official and not any(item.judge_prompt for item in items):
             raise UsageError(
-                f"the prompts of the judge {name} are not beside the data",
-                hint=f"put {JUDGES[name].source} there, or judge by the benchmark's own: "
+                f"the prompts of the judge {one.judge} are not beside the data",
+                hint=f"put {JUDGES[one.judge].source} there, or judge by the benchmark's own: "
                 "--judge PROFILE",
             )
-
-
-def _read_labelled(arguments: Arguments) -> LabelledSet:
-    if arguments.judge_labels is None:
-        return LabelledSet((), None)
-    return read_labelled(arguments.judge_labels)

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -22,29 +23,41 @@ from mgl.prompt import Prompt, hashes
 
 __all__ = ["describe_code", "describe_machine", "find_prompts", "installed_packages"]
 
+_GIT = ("git", "status", "--porcelain=v2", "--branch")
 _GIT_SECONDS = 30.0
 
 
 def describe_code() -> dict[str, Any]:
     """Describe mgl: its version and, in a checkout, the commit and whether it was changed."""
     folder = Path(mgl.__file__).parent.parent
-    made: dict[str, Any] = {"version": _version("mgl"), "commit": None, "dirty": None}
+    code: dict[str, Any] = {"version": _versions(["mgl"]).get("mgl"), "commit": None, "dirty": None}
     if (folder / ".git").exists():
-        commit = _git(folder, "rev-parse", "HEAD")
-        changed = _git(folder, "status", "--porcelain")
-        made |= {"commit": commit, "dirty": None if changed is None else bool(changed)}
-    return made
+        with suppress(OSError, subprocess.SubprocessError):
+            done = subprocess.run(
+                _GIT, cwd=folder, capture_output=True, check=True, timeout=_GIT_SECONDS
+            )
+            head, *lines = done.stdout.decode(errors="replace").splitlines()
+            dirty = any(not line.startswith("#") for line in lines)
+            code |= {"commit": head.removeprefix("# branch.oid "), "dirty": dirty}
+    return code
 
 
 def installed_packages() -> dict[str, str]:
     """List the installed versions of what mgl depends on, extras included."""
-    try:
+    asked: list[str] = []
+    with suppress(PackageNotFoundError):
         asked = requires("mgl") or []
-    except PackageNotFoundError:
-        asked = []
-    names = sorted({re.split(r"[^A-Za-z0-9._-]", one, maxsplit=1)[0].lower() for one in asked})
-    versions = {name: _version(name) for name in names}
-    return {name: found for name, found in versions.items() if found is not None}
+    return _versions(
+        sorted({re.split(r"[^A-Za-z0-9._-]", one, maxsplit=1)[0].lower() for one in asked})
+    )
+
+
+def _versions(distributions: Iterable[str]) -> dict[str, str]:
+    found = {}
+    for name in distributions:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def describe_machine() -> dict[str, Any]:
@@ -103,26 +116,3 @@ def _home(value: object) -> str:
     if type(value) is FunctionType or issubclass(type(value), type):
         return str(value.__module__)
     return ""
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=_GIT_SECONDS,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from mgl import registry
 from mgl.benchmarks.base import Dataset, Item
@@ -31,6 +32,7 @@ from mgl.memories.base import MemoryKind, Tools
 from mgl.memories.options import configure
 from mgl.observer import Observer
 from mgl.store import Store
+from mgl.types import Source
 
 __all__ = ["RETRIEVING", "WITHOUT_MODEL", "OpenTools", "retrieve_evidence"]
 
@@ -69,27 +71,26 @@ async def retrieve_evidence(
             asked.setdefault(item.source, []).append(item)
     if not asked:
         raise UsageError("no item names its evidence", hint="take locomo or longmemeval-s")
-    found: dict[str, dict[str, tuple[str, ...]]] = {method.label: {} for method in methods}
+    shares: dict[str, list[tuple[Item, dict[int, float]]]] = {one.label: [] for one in methods}
     with TemporaryDirectory(prefix="mgl-retrieve-") as scratch:
-        for number, (source, own) in enumerate(asked.items()):
+        for number, (name, own) in enumerate(asked.items()):
             observer.progress("sources", number, len(asked))
+            source = dataset.sources[name]()
             for method in methods:
                 path = Path(scratch) / f"{number}-{method.label}.sqlite"
-                found[method.label] |= await _ask(method, own, dataset, source, tools, path)
+                shares[method.label] += await _ask(method, own, source, tools, path)
         observer.progress("sources", len(asked), len(asked))
-    every = [item for own in asked.values() for item in own]
-    return {label: _measure(every, answered) for label, answered in found.items()}
+    return {label: _measure(own) for label, own in shares.items()}
 
 
 async def _ask(
-    method: Method, items: Sequence[Item], dataset: Dataset, name: str, tools: OpenTools, path: Path
-) -> dict[str, tuple[str, ...]]:
-    """What a method returns for each item, the best first."""
+    method: Method, items: Sequence[Item], source: Source, tools: OpenTools, path: Path
+) -> list[tuple[Item, dict[int, float]]]:
+    """Ask each item of one source; its recall at each cutoff."""
     kind: MemoryKind = registry.load("memory", method.memory)
     given = {**WITHOUT_MODEL.get(method.memory, {}), **method.settings}
     config = configure(method.label, kind, given, lambda: "small")
-    source, found = dataset.sources[name](), {}
-    read = source_as_read(source, kind)
+    read, found = source_as_read(source, kind), []
     with Store.open(path) as store:
         own = tools(_Mute(method.label), kind, store)
         memory = kind(own, read, (), config)
@@ -98,29 +99,23 @@ async def _ask(
         for item in items:
             if kind.per_question:
                 memory = kind(own, read, (item.question,), config)
-            reply = await memory.answer(item.question)
-            found[item.id] = list_retrieved(reply, source, read)
+            returned = list_retrieved(await memory.answer(item.question), source, read)
+            ranked = {k: rank_evidence(returned, item.evidence, k).share for k in CUTOFFS}
+            found.append((item, ranked))
     return found
 
 
-def _measure(items: Sequence[Item], found: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    measured: dict[str, Any] = {}
-    for k in CUTOFFS:
-        values = [rank_evidence(found[item.id], item.evidence, k).share for item in items]
-        parts = {"all": range(len(items))} | {
-            category: [n for n, item in enumerate(items) if item.category == category]
-            for category in dict.fromkeys(item.category for item in items)
-        }
-        measured[f"recall@{k}"] = {
-            part: _interval([values[n] for n in own], [items[n].source for n in own])
-            for part, own in parts.items()
-        }
+def _measure(shares: Sequence[tuple[Item, Mapping[int, float]]]) -> dict[str, Any]:
+    """Average the recall at each cutoff, of all items and by category, with its interval."""
+    parts = {"all": shares}
+    for category in dict.fromkeys(item.category for item, _ in shares):
+        parts[category] = [one for one in shares if one[0].category == category]
+    measured: dict[str, Any] = {f"recall@{k}": {} for k in CUTOFFS}
+    for (name, own), k in product(parts.items(), CUTOFFS):
+        found = mean_interval([share[k] for _, share in own], [item.source for item, _ in own])
+        interval = {"value": found.mean, "low": found.low, "high": found.high, "n": found.n}
+        measured[f"recall@{k}"][name] = interval
     return measured
-
-
-def _interval(values: Sequence[float], sources: Sequence[str]) -> dict[str, float]:
-    interval = mean_interval(values, sources)
-    return {"value": interval.mean, "low": interval.low, "high": interval.high, "n": interval.n}
 
 
 class _Mute(Client):
@@ -133,14 +128,14 @@ class _Mute(Client):
 
     async def complete(self, *arguments: Any, stage: str = "", **named: Any) -> Reply[Any]:
         if stage != "answer":
-            raise UsageError(
-                f"{self._label} asks a model for more than the answer ({stage})",
-                hint="leave it out of --memory, or --set options with which it reads by rules",
-            )
+            self._refuse(stage)
         reply = await super().complete(*arguments, stage=stage, **named)
         return replace(reply, seconds=0.0)
 
     async def probability_of_yes(self, *_: Any, stage: str = "") -> float:
+        self._refuse(stage)
+
+    def _refuse(self, stage: str) -> NoReturn:
         raise UsageError(
             f"{self._label} asks a model for more than the answer ({stage})",
             hint="leave it out of --memory, or --set options with which it reads by rules",

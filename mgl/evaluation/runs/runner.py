@@ -2,35 +2,34 @@
 
     >>> Runner(plan, folder, execution).run()     # doctest: +SKIP
 
-Models run one after the other; methods and items of one model concurrently. Each result is in the
-folder before the next thing starts, and what is there is not done again, so that running again
-resumes a run that was ended at any moment. Calls are replayed from the home's log, so that what was
-in flight is not paid twice.
+Models run one after the other, the units of one model concurrently. Each result is in the folder
+before the next unit starts, and what is there is not done again, so that running again resumes a
+run that was ended at any moment. Calls are replayed from the home's log, so that what was in flight
+is not paid twice.
 
 A memory that does not depend on the question is built once per source, in a store of its own, and
-each item is answered over a copy (``mgl.evaluation.runs.units``). Judges are asked for the panel's
-verdicts on every answer; for its verdicts on answers that people have judged, once each; and which
-of two methods' answers to an item is better, in both orders.
+asked there or in a copy. Judges are asked for the panel's verdicts on every answer; for its
+verdicts on answers that people have judged, once each; and which of two methods' answers to an item
+is better, in both orders.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import combinations
-from typing import Final
+from pathlib import Path
+from typing import TypeVar
 
 from mgl import registry
-from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
 from mgl.evaluation.judges.panel import LabelledAnswer, Seat
 from mgl.evaluation.records import (
     LABELLED,
     PEOPLE,
+    Answered,
+    BuildRecord,
     Key,
     PairKey,
     PairRecord,
@@ -38,8 +37,9 @@ from mgl.evaluation.records import (
     item_from_json,
     item_to_json,
 )
+from mgl.evaluation.runs.due import due_answers, due_bertscores, due_pairs, due_verdicts, list_keys
 from mgl.evaluation.runs.folder import RunFolder
-from mgl.evaluation.runs.manifest import ExecutorName, Manifest, Method
+from mgl.evaluation.runs.manifest import ExecutorName
 from mgl.evaluation.runs.plan import Plan
 from mgl.evaluation.runs.units import (
     Ask,
@@ -48,21 +48,21 @@ from mgl.evaluation.runs.units import (
     OpenExecutor,
     OpenModel,
     execute_here,
-    grade,
-    missing_seats,
     remove_store,
+    source_as_read,
 )
 from mgl.evaluation.scorers.bertscore import bertscore_names, bertscores, bertscores_among
+from mgl.evaluation.scorers.registry import score_answer
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import MemoryKind
 from mgl.observer import SILENT, Observer
-from mgl.types import Question
 
-__all__ = ["Execution", "Runner", "list_keys", "missing_bertscores", "pairs_to_compare"]
+__all__ = ["Execution", "Runner"]
 
-SHOWN: Final = 8  # builds that report their own progress, if there are no more than these
+SHOWN = 8
+"""Builds report their own progress if there are no more than these."""
 
-Work = Callable[[], Awaitable[None]]
+UnitT = TypeVar("UnitT")
 
 
 @dataclass(frozen=True)
@@ -87,29 +87,34 @@ class Runner:
         self._folder = folder
         self._log = folder.log
         self._execution = execution
-        self._observer = execution.observer
+        self._methods = {method.label: method for method in plan.manifest.methods}
+        self._items = {item.id: item for item in plan.items}
         self._source = lru_cache(maxsize=execution.concurrency)(
             lambda name: plan.dataset.sources[name]()
         )
-        self._kinds: dict[str, MemoryKind] = {
-            method.memory: registry.load("memory", method.memory)
-            for method in self._manifest.methods
-        }
-        self._building: dict[tuple[str, str], asyncio.Future[None]] = {}
 
     def run(self) -> None:
         """Do what is not done yet. Raises what would fail every item alike."""
+        retry = self._execution.retry
         for model in self._manifest.arguments.models:
-            if self._open_items(model):
-                self._work_at(model, self._answer_all)
+            keys = due_answers(self._manifest, self._log, retry=retry)
+            if own := [key for key in keys if self._methods[key[0]].model == model]:
+                self._work_at(model, partial(self._answer_all, own))
+        for one in self._plan.labelled:
+            if one.item.id not in self._log.labelled:
+                self._log.add_answer(_record_label(one))
+        verdicts = due_verdicts(self._manifest, self._log, retry=retry)
+        pairs = due_pairs(self._manifest, self._log, retry=retry)
         for model in dict.fromkeys(seat.model for seat in self._manifest.panel):
-            if self._verdicts_due(model) or self._pairs_due(model):
-                self._work_at(model, self._judge_all)
+            seats = [(record, seat) for record, seat in verdicts if seat.model == model]
+            compared = [key for key in pairs if key[-1] == model]
+            if seats or compared:
+                self._work_at(model, partial(self._judge_all, seats, compared))
         self._add_bertscores()
         if not self._execution.keep:
             self._folder.remove_stores()
 
-    def _work_at(self, model: str, work: Callable[[Executor, str], Awaitable[None]]) -> None:
+    def _work_at(self, model: str, work: Callable[[Executor], Awaitable[None]]) -> None:
         known = self._manifest.models[model]
         with self._execution.open_model(model) as place:
             if place.facts.model_id != known.model_id:
@@ -127,227 +132,152 @@ class Runner:
             with self._execution.execute(place) as executor:
 
                 async def do_work() -> None:
-                    await work(executor, model)
+                    await work(executor)
 
                 place.run(do_work)
 
-    async def _each(self, units: Iterable[Work]) -> None:
-        await for_each(units, lambda unit: unit(), at_once=self._execution.concurrency)
-
     # Answers
 
-    async def _answer_all(self, executor: Executor, model: str) -> None:
-        """Work on every build that is needed, then on every item, which waits for its build."""
-        todo = self._open_items(model)
-        needed = dict.fromkeys(
-            (method.label, item.source) for method, item, _ in todo if self._is_shared(method)
-        )
-        loop = asyncio.get_running_loop()
-        self._building = {key: loop.create_future() for key in needed}
-        self._waiting = Counter((method.label, item.source) for method, item, _ in todo)
-        self._builds = _Progress(self._observer, "builds", 0, len(needed))
-        methods = {method.label: method for method, _, _ in todo}
-        units: list[Work] = [
-            partial(self._build, executor, methods[label], source) for label, source in needed
-        ]
-        units += [partial(self._answer, executor, *one) for one in todo]
-        total = sum(1 for label, _, _ in list_keys(self._manifest) if self._model(label) == model)
-        self._items = _Progress(self._observer, f"items, {model}", total - len(todo), total)
-        await self._each(units)
+    async def _answer_all(self, keys: Sequence[Key], executor: Executor) -> None:
+        """Answer source by source, so that few sources and stores are open at once."""
+        sources = dict.fromkeys(item.source for item in self._plan.items)
+        groups: dict[tuple[str, str], list[Key]] = {
+            (source, label): [] for source in sources for label in self._methods
+        }
+        for key in keys:
+            groups[self._items[key[1]].source, key[0]].append(key)
+        todo = {group: own for group, own in groups.items() if own}
+        model = self._methods[keys[0][0]].model
+        total = sum(self._methods[label].model == model for label, *_ in list_keys(self._manifest))
+        shared = sum(self._is_shared(label) for _, label in todo)
+        observer = self._execution.observer
+        self._slots = asyncio.Semaphore(self._execution.concurrency)
+        self._builds = _Progress(observer, "builds", shared)
+        self._answers = _Progress(observer, f"items, {model}", total, total - len(keys))
+        await self._each(todo.items(), lambda one: self._answer_group(*one[0], one[1], executor))
 
-    async def _build(self, executor: Executor, method: Method, source: str) -> None:
-        key = method.label, source
-        path = self._folder.store_path("build", *key)
-        known = self._log.builds.get(key)
-        if known is None or (self._execution.retry if known.reason else not path.exists()):
+    async def _answer_group(
+        self, name: str, label: str, keys: Sequence[Key], executor: Executor
+    ) -> None:
+        """Answer the items of one source by one method, after the build that they share."""
+        source, kind = self._source(name), self._kind(label)
+        asked = [item.question for item in self._plan.items if item.source == name]
+        every = tuple({question.text: question for question in asked}.values())
+        questions = every if kind.question_aware else ()
+        memory = Build(self._methods[label], name, source, source_as_read(source, kind), questions)
+        base = self._folder.store_path("build", label, name)
+        built = await self._build(memory, base, executor) if self._is_shared(label) else None
+
+        async def answer(key: Key) -> None:
+            self._log.add_answer(await self._answer(key, memory, built, base, executor))
+            self._answers.advance()
+
+        await self._each(keys, answer)
+        executor.release(base)
+        if not self._execution.keep:
+            remove_store(base)
+
+    async def _build(self, memory: Build, path: Path, executor: Executor) -> BuildRecord:
+        """Build a memory, unless its store is there; one that was recorded stays as it was."""
+        label, name = memory.method.label, memory.name
+        known = self._log.builds.get((label, name))
+        if known is None or not self._is_settled(known, path):
             observer: Observer = SILENT
-            if len(self._building) <= SHOWN:
-                observer = _Prefixed(self._observer, f"{method.label}, {source}")
-            questions = self._questions_of(method, source)
-            unit = Build(method, source, self._source(source), questions)
-            self._log.add_build(await executor.build(unit, path, observer))
+            if self._builds.total <= SHOWN:
+                observer = _Prefixed(self._execution.observer, f"{label}, {name}")
+            async with self._slots:
+                made = await executor.build(memory, path, observer)
+            if known is None or known.reason:
+                self._log.add_build(known := made)
         self._builds.advance()
-        self._building[key].set_result(None)
+        return known
 
-    async def _answer(self, executor: Executor, method: Method, item: Item, repeat: int) -> None:
-        base, failure, key = None, "", (method.label, item.source)
-        if self._is_shared(method):
-            await self._building[key]
-            base = self._folder.store_path("build", *key)
-            failure = self._log.builds[key].reason
-        if failure:
-            reason = f"its memory could not be built: {failure}"
-            self._log.add_answer(Record(method.label, item_to_json(item), repeat, reason))
-        else:
-            path = self._folder.store_path("item", method.label, item.id, repeat)
-            own = self._kinds[method.memory].per_question or not self._is_shared(method)
-            questions = (item.question,) if own else self._questions_of(method, item.source)
-            unit = Ask(method, item, self._source(item.source), questions, base, repeat)
-            record = await executor.answer(unit, path)
-            self._log.add_answer(grade(record, self._manifest.scorers))
-            if not self._execution.keep:
-                remove_store(path)
-        self._waiting[key] -= 1
-        if not self._waiting[key] and not self._execution.keep:
-            remove_store(self._folder.store_path("build", *key))
-        self._items.advance()
+    def _is_settled(self, built: BuildRecord, path: Path) -> bool:
+        """Whether a build has its store, or failed and is not tried again."""
+        return not self._execution.retry if built.reason else path.exists()
 
-    def _open_items(self, model: str) -> list[tuple[Method, Item, int]]:
-        """What a model has not answered, source by source."""
-        by_source: dict[str, list[Item]] = {}
-        for item in self._plan.items:
-            by_source.setdefault(item.source, []).append(item)
-        return [
-            (method, item, repeat)
-            for items in by_source.values()
-            for method in self._manifest.methods
-            if method.model == model
-            for item in items
-            for repeat in range(self._manifest.arguments.repeats)
-            if self._is_open((method.label, item.id, repeat))
-        ]
+    async def _answer(
+        self, key: Key, memory: Build, built: BuildRecord | None, base: Path, executor: Executor
+    ) -> Record:
+        label, id, repeat = key
+        item = self._items[id]
+        if built is not None and built.reason:
+            reason = f"its memory could not be built: {built.reason}"
+            return Record(label, item_to_json(item), repeat, reason)
+        if built is None or memory.kind.per_question:
+            memory = replace(memory, questions=(item.question,))
+        ask = Ask(memory, item, repeat)
+        if built is not None:
+            ask = replace(ask, base=base, facts=built.memory)
+        path = self._folder.store_path("item", *key)
+        async with self._slots:
+            record = await executor.answer(ask, path)
+        if not self._execution.keep:
+            remove_store(path)
+        if record.failed:
+            return record
+        scores = score_answer(self._manifest.scorers, item, Answered.of(record))
+        return replace(record, scores=scores)
 
-    def _is_open(self, key: Key) -> bool:
-        known = self._log.answers.get(key)
-        return known is None or (known.failed and self._execution.retry)
+    async def _each(self, units: Iterable[UnitT], work: Callable[[UnitT], Awaitable[None]]) -> None:
+        await for_each(units, work, at_once=self._execution.concurrency)
 
-    def _model(self, label: str) -> str:
-        return next(method.model for method in self._manifest.methods if method.label == label)
+    def _kind(self, label: str) -> MemoryKind:
+        kind: MemoryKind = registry.load("memory", self._methods[label].memory)
+        return kind
 
-    def _is_shared(self, method: Method) -> bool:
+    def _is_shared(self, label: str) -> bool:
         """Whether items of one source share what is built."""
         at_once = self._manifest.arguments.questions == "all"
-        return at_once or not self._kinds[method.memory].question_aware
-
-    def _questions_of(self, method: Method, source: str) -> tuple[Question, ...]:
-        """What a shared memory is built for."""
-        if not self._kinds[method.memory].question_aware:
-            return ()
-        asked = [item.question for item in self._plan.items if item.source == source]
-        return tuple({question.text: question for question in asked}.values())
+        return at_once or not self._kind(label).question_aware
 
     # Verdicts
 
-    async def _judge_all(self, executor: Executor, model: str) -> None:
-        verdicts, pairs = self._verdicts_due(model), self._pairs_due(model)
-        total = sum(len(seats) for _, seats in verdicts) + 2 * len(pairs)
-        progress = _Progress(self._observer, "verdicts", 0, total)
-        await self._each(
-            [
-                *(partial(self._judge, *one, executor, progress) for one in verdicts),
-                *(partial(self._compare, *one, model, executor, progress) for one in pairs),
-            ]
-        )
-
-    async def _judge(
-        self, record: Record, seats: list[Seat], executor: Executor, progress: _Progress
+    async def _judge_all(
+        self,
+        verdicts: Sequence[tuple[Record, Seat]],
+        pairs: Sequence[PairKey],
+        executor: Executor,
     ) -> None:
-        """Keep each verdict before the next on the same answer is asked for."""
-        if record.method == LABELLED and record.item["id"] not in self._log.labelled:
-            self._log.add_answer(record)
-        for seat in seats:
-            verdict = await executor.judge(record, seat)
-            record = self._log.add_verdict(record, seat.key, verdict)
+        total = len(verdicts) + len(pairs)
+        progress = _Progress(self._execution.observer, "verdicts", total)
+
+        async def judge(unit: tuple[Record, Seat]) -> None:
+            record, seat = unit
+            self._log.add_verdict(record, seat.key, await executor.judge(record, seat))
             progress.advance()
 
-    async def _compare(
-        self, one: Record, other: Record, model: str, executor: Executor, progress: _Progress
-    ) -> None:
-        verdicts = []
-        for first, second in ((one, other), (other, one)):
-            verdicts.append(await executor.compare(first, second))
+        async def compare(key: PairKey) -> None:
+            item, one, other, model = key
+            first, second = (self._log.answers[label, item, 0] for label in (one, other))
+            forth = await executor.compare(first, second)
+            back = await executor.compare(second, first)
+            self._log.add_pair(PairRecord(item, one, other, model, forth, back))
             progress.advance()
-        self._log.add_pair(PairRecord(one.item["id"], one.method, other.method, model, *verdicts))
 
-    def _verdicts_due(self, model: str) -> list[tuple[Record, list[Seat]]]:
-        """Answers in the order of methods and items, then those that people have judged."""
-        own = [seat for seat in self._manifest.panel if seat.model == model]
-        keys = [key for key in list_keys(self._manifest) if key in self._log.answers]
-        due = [(record, own) for record in map(self._log.answers.__getitem__, keys)]
-        once = [seat for seat in own if not seat.repeat]
-        due += [
-            (self._log.labelled.get(one.item.id) or _record_label(one), once)
-            for one in self._plan.labelled
-        ]
-        found = [
-            (record, missing_seats(record, seats, retry=self._execution.retry))
-            for record, seats in due
-        ]
-        return [(record, seats) for record, seats in found if seats]
-
-    def _pairs_due(self, model: str) -> list[tuple[Record, Record]]:
-        answers, known = self._log.answers, self._log.pairs
-        found = []
-        for item, one, other, by in pairs_to_compare(self._manifest, answers):
-            pair = known.get((item, one, other, by))
-            failed = pair is not None and (pair.forth.failed or pair.back.failed)
-            if by == model and (pair is None or (failed and self._execution.retry)):
-                found.append((answers[one, item, 0], answers[other, item, 0]))
-        return found
+        await self._each(verdicts, judge)
+        await self._each(pairs, compare)
 
     def _add_bertscores(self) -> None:
         """Give every answer its scores by the run's model. Pairs of texts computed before are in
         the home's store, so that a replay needs no weights."""
-        manifest, names = self._manifest, bertscores_among(self._manifest.scorers)
-        todo = [one for one in self._log.answers.values() if missing_bertscores(one, names)]
-        written = manifest.arguments.bertscore
-        if written is None or not todo:
+        arguments, names = self._manifest.arguments, bertscores_among(self._manifest.scorers)
+        due = due_bertscores(names, self._log)
+        if arguments.bertscore is None or not due:
             return
-        with self._execution.open_model(manifest.arguments.models[0]) as place:
-            match = place.matcher(written)
+        with self._execution.open_model(arguments.models[0]) as place:
+            match = place.matcher(arguments.bertscore)
             if bertscore_names(match.model_id) != names:
                 raise UsageError(
-                    f"the run was started with {names[-1]}, but {written} is now {match.model_id}",
+                    f"the run was started with {names[-1]}, but {arguments.bertscore} is now "
+                    f"{match.model_id}",
                     hint="restore that model, or start a new run",
                 )
-            progress = _Progress(self._observer, "BERTScores", 0, len(todo))
-            for record in todo:
+            progress = _Progress(self._execution.observer, "BERTScores", len(due))
+            for record, _ in due:
                 golds = item_from_json(record.item).golds
                 self._log.add_scores(record, bertscores(match, record.answer, golds))
                 progress.advance()
-
-
-def list_keys(manifest: Manifest) -> list[Key]:
-    """List every answer of a run, in the order of methods and items."""
-    return [
-        (method.label, item, repeat)
-        for method in manifest.methods
-        for item in manifest.dataset.items
-        for repeat in range(manifest.arguments.repeats)
-    ]
-
-
-def pairs_to_compare(manifest: Manifest, answers: Mapping[Key, Record]) -> list[PairKey]:
-    """Sample the pairs of answers that each judging model compares, by the run's seed.
-
-    Eligible are two methods' answers to one item that differ in more than case and have something
-    to judge by.
-    """
-    labels = [method.label for method in manifest.methods]
-    found = [
-        (item, one, other)
-        for item in manifest.dataset.items
-        for one, other in combinations(labels, 2)
-        if _is_comparable(answers.get((one, item, 0)), answers.get((other, item, 0)))
-    ]
-    count = min(manifest.arguments.judge_pairs, len(found))
-    sampled = random.Random(manifest.arguments.seed).sample(range(len(found)), count)
-    models = dict.fromkeys(seat.model for seat in manifest.panel)
-    return [(*found[place], model) for place in sorted(sampled) for model in models]
-
-
-def missing_bertscores(record: Record, scorers: Iterable[str]) -> list[str]:
-    """List the BERTScores that an answer lacks."""
-    if record.failed or not record.item["golds"]:
-        return []
-    return [name for name in bertscores_among(scorers) if name not in record.scores]
-
-
-def _is_comparable(one: Record | None, other: Record | None) -> bool:
-    if one is None or other is None or one.failed or other.failed:
-        return False
-    reference = one.item["golds"] or one.item.get("passage")
-    return bool(reference) and one.answer.strip().casefold() != other.answer.strip().casefold()
 
 
 def _record_label(one: LabelledAnswer) -> Record:
@@ -358,14 +288,14 @@ def _record_label(one: LabelledAnswer) -> Record:
 class _Progress:
     """Reports a stage's progress to an observer, one step at a time."""
 
-    def __init__(self, observer: Observer, stage: str, done: int, total: int) -> None:
+    def __init__(self, observer: Observer, stage: str, total: int, done: int = 0) -> None:
         self._observer, self._stage = observer, stage
-        self._done, self._total = done, total
+        self.total, self._done = total, done
         observer.progress(stage, done, total)
 
     def advance(self) -> None:
         self._done += 1
-        self._observer.progress(self._stage, self._done, self._total)
+        self._observer.progress(self._stage, self._done, self.total)
 
 
 class _Prefixed:

@@ -1,6 +1,6 @@
 """One unit of a run's work: build a memory that items share, answer an item, or judge an answer.
 
-    >>> record = await LocalExecutor(place).answer(work, path)       # doctest: +SKIP
+    >>> record = await LocalExecutor(place).answer(ask, path)       # doctest: +SKIP
 
 A unit is a value (``Build``, ``Ask``); besides it takes a model's workplace and a path for a store
 of its own. So its result does not depend on what else is done, or was done before, and an
@@ -11,23 +11,16 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Collection,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Final, Protocol, TypeVar
 
 from mgl import registry
 from mgl.benchmarks.base import Item
-from mgl.errors import EngineError, EngineUnavailable, EngineUnusable, InputError, MglError
+from mgl.errors import EngineError, EngineUnavailable, EngineUnusable, InputError
 from mgl.evaluation.judges.judging import JUDGES, prefer
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import (
@@ -40,8 +33,6 @@ from mgl.evaluation.records import (
     item_to_json,
 )
 from mgl.evaluation.runs.manifest import Method
-from mgl.evaluation.scorers.bertscore import bertscores_among
-from mgl.evaluation.scorers.registry import score_answer
 from mgl.llm.client import Client
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import Memory, MemoryKind, Tools
@@ -49,16 +40,7 @@ from mgl.memories.results import Stats, citation_json
 from mgl.observer import SILENT, Observer
 from mgl.retrieval.matching import TokenMatcher
 from mgl.store import Store
-from mgl.types import (
-    Answer,
-    Conversation,
-    Document,
-    Question,
-    Source,
-    Span,
-    StageUsage,
-    Usage,
-)
+from mgl.types import Answer, Conversation, Document, Question, Source, Span, Usage
 
 __all__ = [
     "Ask",
@@ -70,9 +52,7 @@ __all__ = [
     "Workplace",
     "execute_here",
     "flush",
-    "grade",
     "list_retrieved",
-    "missing_seats",
     "remove_store",
     "source_as_read",
 ]
@@ -83,7 +63,12 @@ REPEAT_SEED: Final = 10_000
 
 
 class Workplace(Protocol):
-    """One model, its tools, and the loop they work in (``mgl.lab.workplace.Workplace``)."""
+    """One model, its tools, and the loop they work in (``mgl.lab.workplace.Workplace``).
+
+    ``owner`` is the run that its calls belong to, if any.
+    """
+
+    owner: str | None
 
     @property
     def facts(self) -> ModelFacts: ...
@@ -109,27 +94,46 @@ OpenModel = Callable[[str], AbstractContextManager[Workplace]]
 
 @dataclass(frozen=True)
 class Build:
-    """A memory that items share. ``source`` is as the benchmark has it; ``questions`` are those the
-    memory is built for, empty if it is built for all."""
+    """A memory of the source called ``name``, as the benchmark has it and as the memory ``read``s
+    it; ``questions`` are those that it is built for, empty if it is built for all."""
 
     method: Method
     name: str
     source: Source
+    read: Source
     questions: tuple[Question, ...]
+
+    @property
+    def kind(self) -> MemoryKind:
+        kind: MemoryKind = registry.load("memory", self.method.memory)
+        return kind
+
+    def open(self, place: Workplace, llm: Client, store: Store, observer: Observer) -> Memory:
+        tools = place.tools(llm, self.kind, store, observer)
+        config = self.kind.Config.model_validate(self.method.config)
+        return self.kind(tools, self.read, self.questions, config)
 
 
 @dataclass(frozen=True)
 class Ask:
-    """An item for one method. ``base`` is the store of the shared memory, None if nothing is
-    shared; ``questions`` are those the memory is, or will be, built for. A ``repeat`` above 0
-    samples with other seeds."""
+    """An item for a memory. A ``repeat`` above 0 samples with other seeds.
 
-    method: Method
+    ``base`` is the store of the memory that items share, None if nothing is shared, and ``facts``
+    what its build recorded of it.
+    """
+
+    memory: Build
     item: Item
-    source: Source
-    questions: tuple[Question, ...]
-    base: Path | None
     repeat: int = 0
+    base: Path | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def shared(self) -> Path | None:
+        """The base, if it is asked in place. A memory that keeps something of a question is asked
+        in a copy, so that the next item does not find it."""
+        kind = self.memory.kind
+        return None if kind.per_question or kind.question_aware else self.base
 
 
 class Executor(Protocol):
@@ -140,15 +144,69 @@ class Executor(Protocol):
 
     async def build(self, work: Build, path: Path, observer: Observer) -> BuildRecord: ...
 
-    async def answer(self, work: Ask, path: Path) -> Record: ...
+    async def answer(self, ask: Ask, path: Path) -> Record: ...
 
     async def judge(self, record: Record, seat: Seat) -> VerdictRecord: ...
 
     async def compare(self, first: Record, second: Record) -> VerdictRecord: ...
 
+    def release(self, base: Path) -> None:
+        """Let go of the store of a build: no more is asked of it."""
+        ...
+
 
 OpenExecutor = Callable[[Workplace], AbstractContextManager[Executor]]
 """Opens an executor that works with the workplace's model."""
+
+
+class _Attempt:
+    """Work with a client of its own: its cost, and the ``reason`` why it failed, empty if not.
+
+    A failure of the model's replies ends the ``with``. What would fail everything else as well
+    is raised: no engine, one that refuses everything, a full disk, an option that cannot work.
+    """
+
+    def __init__(self, place: Workplace) -> None:
+        self.llm = place.client()
+        self.reason = ""
+        self._began = time.monotonic()
+
+    def __enter__(self) -> _Attempt:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> bool:
+        fails_all = isinstance(error, EngineUnavailable | EngineUnusable)
+        if fails_all or not isinstance(error, EngineError | InputError):
+            return False
+        self.reason = f"{type(error).__name__}: {error.message}"
+        return True
+
+    @property
+    def usage(self) -> dict[str, Spent]:
+        """Completions by stage, issued or replayed alike, so that a replay records the same."""
+        return {
+            stage: Spent(used.completions, used.input_tokens, used.output_tokens)
+            for stage, used in sorted(self.llm.usage().items())
+            if used.completions
+        }
+
+    @property
+    def took(self) -> dict[str, Any]:
+        """The time now, seconds by the wall and of the engine, and calls by their outcome."""
+        usage = self.llm.usage()
+        total = Usage(usage).total
+        return {
+            "at": round(time.time(), 1),
+            "stages": {stage: round(used.seconds, 3) for stage, used in sorted(usage.items())},
+            "wall_s": round(time.monotonic() - self._began, 3),
+            "engine_s": round(total.seconds, 3),
+            "calls": total.calls,
+            "replayed": total.replayed,
+            "failed": total.failed,
+            "cached_tokens": total.cached_tokens,
+        }
 
 
 class LocalExecutor:
@@ -156,146 +214,110 @@ class LocalExecutor:
 
     def __init__(self, place: Workplace) -> None:
         self._place = place
+        self._bases: dict[Path, Store] = {}
 
     async def build(self, work: Build, path: Path, observer: Observer) -> BuildRecord:
-        """Build a memory in a new store, which appears at ``path`` only once it is complete.
-
-        A failure of the model's replies is recorded; what would fail everything else as well is
-        raised: no engine, one that refuses everything, a full disk, an option that cannot work.
-        """
-        llm, began = self._place.client(), time.monotonic()
-        label, name = work.method.label, work.name
-        remove_store(path)
+        """Build a memory in a new store, which appears at ``path`` only once it is complete."""
         unfinished = path.with_suffix(".begun")
-        remove_store(unfinished)
-        with Store.open(unfinished) as store:
-            try:
-                memory = _open_memory(self._place, llm, work, _as_read(work), store, observer)
-                await memory.build()
-                if isinstance(work.source, Conversation):
-                    await flush(memory)
-            except (EngineUnavailable, EngineUnusable):
-                raise
-            except (EngineError, InputError) as error:
-                record = BuildRecord(label, name, reason=_describe(error))
-            else:
-                usage, facts = _spent(llm.usage()), _describe_memory(memory, store)
-                if isinstance(work.source, Conversation):
-                    facts["sessions"] = len({turn.session for turn in work.source.turns})
-                record = BuildRecord(label, name, usage=usage, memory=facts)
-        unfinished.replace(path)
-        return replace(record, took=_time(llm, began))
-
-    async def answer(self, work: Ask, path: Path) -> Record:
-        """Answer an item, not graded yet, over a copy of its base, in a new store at ``path``;
-        errors as for a build."""
-        llm, began = self._place.client(), time.monotonic()
-        llm.shift_seeds(REPEAT_SEED * work.repeat)
-        label, item, read = work.method.label, item_to_json(work.item), _as_read(work)
         remove_store(path)
-        if work.base is not None:
-            shutil.copyfile(work.base, path)
-        with Store.open(path) as store:
-            try:
-                memory = _open_memory(self._place, llm, work, read, store, SILENT)
-                reply = await memory.answer(work.item.question)
-            except (EngineUnavailable, EngineUnusable):
-                raise
-            except (EngineError, InputError) as error:
-                record = Record(label, item, work.repeat, _describe(error))
-            else:
-                retrieved = list_retrieved(reply, work.source, read)
-                facts = _describe_memory(memory, store, reply)
-                facts |= {"read_all": True} if _has_read_all(work.source, retrieved) else {}
-                record = Record(
-                    method=label,
-                    item=item,
-                    repeat=work.repeat,
-                    answer=reply.text,
-                    confidence=reply.confidence,
-                    citations=_list_citations(reply, read),
-                    usage=_spent(llm.usage()),
-                    memory=facts,
-                    retrieved=retrieved,
-                    trace=reply.trace,
-                )
-        return replace(record, took=_time(llm, began))
+        remove_store(unfinished)
+        record, sessions = BuildRecord(work.method.label, work.name), {}
+        with Store.open(unfinished) as store, _Attempt(self._place) as attempt:
+            memory = work.open(self._place, attempt.llm, store, observer)
+            await memory.build()
+            if isinstance(work.source, Conversation):
+                await flush(memory)
+                sessions = {"sessions": len({turn.session for turn in work.source.turns})}
+            facts = _describe_memory(memory, store) | sessions
+            record = replace(record, usage=attempt.usage, memory=facts)
+        unfinished.replace(path)
+        return replace(record, reason=attempt.reason, took=attempt.took)
+
+    async def answer(self, ask: Ask, path: Path) -> Record:
+        """Answer an item, not graded yet; what is built for it alone is in a store at ``path``."""
+        source, read = ask.memory.source, ask.memory.read
+        record = Record(ask.memory.method.label, item_to_json(ask.item), ask.repeat)
+        with self._open_store(ask, path) as store, _Attempt(self._place) as attempt:
+            attempt.llm.shift_seeds(REPEAT_SEED * ask.repeat)
+            memory = ask.memory.open(self._place, attempt.llm, store, SILENT)
+            reply = await memory.answer(ask.item.question)
+            retrieved = list_retrieved(reply, source, read)
+            facts = {
+                **(ask.facts if ask.shared else _describe_memory(memory, store)),
+                "marks": list(reply.marks),
+                "compaction_ratio": reply.compaction_ratio,
+            }
+            if _has_read_all(source, retrieved):
+                facts["read_all"] = True
+            record = replace(
+                record,
+                answer=reply.text,
+                confidence=reply.confidence,
+                citations=_list_citations(reply, read),
+                usage=attempt.usage,
+                memory=facts,
+                retrieved=retrieved,
+                trace=reply.trace,
+            )
+        return replace(record, reason=attempt.reason, took=attempt.took)
 
     async def judge(self, record: Record, seat: Seat) -> VerdictRecord:
-        """Ask a judge for its verdict, which has a reason, and no score, if the model gave none.
-
-        EngineUnavailable or EngineUnusable if there is no model to ask.
-        """
-        llm, began = self._place.client(), time.monotonic()
-        judge, item = JUDGES[seat.judge], item_from_json(record.item)
-        verdict = await _record_verdict(
-            judge.judge(llm, item, Answered.of(record), sampling=seat.sampling), llm
+        """Ask a judge for its verdict, which has a reason, and no score, if the model gave none."""
+        judge, item = JUDGES[seat.judge].judge, item_from_json(record.item)
+        return await self._decide(
+            lambda llm: judge(llm, item, Answered.of(record), sampling=seat.sampling)
         )
-        return replace(verdict, took=_time(llm, began))
 
     async def compare(self, first: Record, second: Record) -> VerdictRecord:
-        """Ask which of two answers to one item is better; errors as ``judge``."""
-        llm, began = self._place.client(), time.monotonic()
+        """Ask which of two answers to one item is better."""
         item = item_from_json(first.item)
-        verdict = await _record_verdict(prefer(llm, item, first.answer, second.answer), llm)
-        return replace(verdict, took=_time(llm, began))
+        return await self._decide(lambda llm: prefer(llm, item, first.answer, second.answer))
+
+    async def _decide(
+        self, ask: Callable[[Client], Coroutine[Any, Any, VerdictRecord]]
+    ) -> VerdictRecord:
+        verdict = VerdictRecord(None, "")
+        with _Attempt(self._place) as attempt:
+            verdict = await ask(attempt.llm)
+            verdict = replace(verdict, usage=attempt.usage)
+        return replace(verdict, reason=attempt.reason or verdict.reason, took=attempt.took)
+
+    def release(self, base: Path) -> None:
+        if base in self._bases:
+            self._bases.pop(base).close()
+
+    def close(self) -> None:
+        for base in list(self._bases):
+            self.release(base)
+
+    @contextmanager
+    def _open_store(self, ask: Ask, path: Path) -> Iterator[Store]:
+        if ask.shared is not None:
+            if ask.shared not in self._bases:
+                self._bases[ask.shared] = Store.open(ask.shared)
+            yield self._bases[ask.shared]
+            return
+        remove_store(path)
+        if ask.base is not None:
+            shutil.copyfile(ask.base, path)
+        with Store.open(path) as store:
+            yield store
 
 
 @contextmanager
 def execute_here(place: Workplace) -> Iterator[Executor]:
     """Open an executor in this process."""
-    yield LocalExecutor(place)
-
-
-async def _record_verdict(asking: Awaitable[VerdictRecord], llm: Client) -> VerdictRecord:
+    executor = LocalExecutor(place)
     try:
-        verdict = await asking
-    except (EngineUnavailable, EngineUnusable):
-        raise
-    except EngineError as error:
-        return VerdictRecord(None, "", _describe(error))
-    return replace(verdict, usage=_spent(llm.usage()))
-
-
-def grade(record: Record, scorers: Iterable[str]) -> Record:
-    """Score an answer; what failed has no scores, and what a model computed is kept as it is."""
-    if record.failed:
-        return record
-    names = list(scorers)
-    scores = score_answer(names, item_from_json(record.item), Answered.of(record))
-    by_model = {
-        name: record.scores[name] for name in bertscores_among(names) if name in record.scores
-    }
-    return replace(record, scores={**scores, **by_model})
-
-
-def missing_seats(record: Record, panel: Iterable[Seat], *, retry: bool = False) -> list[Seat]:
-    """List the verdicts still to be asked for; none if there is no answer. With ``retry`` those
-    that a judge failed to give are asked for again."""
-    if record.failed:
-        return []
-    known = {key for key, verdict in record.verdicts.items() if not (retry and verdict.failed)}
-    return [seat for seat in panel if seat.key not in known]
+        yield executor
+    finally:
+        executor.close()
 
 
 def remove_store(path: Path) -> None:
     """Remove a store with the files that SQLite leaves beside it, if they exist."""
     for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
         path.with_name(name).unlink(missing_ok=True)
-
-
-def _open_memory(
-    place: Workplace,
-    llm: Client,
-    work: Build | Ask,
-    read: Source,
-    store: Store,
-    observer: Observer,
-) -> Memory:
-    kind: MemoryKind = registry.load("memory", work.method.memory)
-    tools = place.tools(llm, kind, store, observer)
-    config = kind.Config.model_validate(work.method.config)
-    return kind(tools, read, work.questions, config)
 
 
 def source_as_read(source: Source, kind: MemoryKind) -> Source:
@@ -307,10 +329,6 @@ def source_as_read(source: Source, kind: MemoryKind) -> Source:
     return source
 
 
-def _as_read(work: Build | Ask) -> Source:
-    return source_as_read(work.source, registry.load("memory", work.method.memory))
-
-
 async def flush(memory: Memory) -> None:
     """Let a memory of turns take in what it holds back: the conversation has ended."""
     flush = getattr(memory, "flush", None)
@@ -319,13 +337,13 @@ async def flush(memory: Memory) -> None:
 
 
 def list_retrieved(reply: Answer, source: Source, read: Source) -> tuple[str, ...]:
-    """What an answer was made from: of a conversation its turns, read as a document or not."""
+    """List what an answer was made from: of a conversation its turns, read as a document or not."""
     if isinstance(source, Conversation) and isinstance(read, Document):
         return source.ids_at(Span.at(read.id, place) for place in reply.retrieved)
     return reply.retrieved
 
 
-def _has_read_all(source: Source, retrieved: Collection[str]) -> bool:
+def _has_read_all(source: Source, retrieved: tuple[str, ...]) -> bool:
     if not isinstance(source, Conversation):
         return False
     return {turn.id for turn in source.turns if turn.text} <= {*retrieved}
@@ -343,7 +361,7 @@ def _list_citations(reply: Answer, source: Source) -> tuple[Mapping[str, Any], .
     )
 
 
-def _describe_memory(memory: Memory, store: Store, reply: Answer | None = None) -> dict[str, Any]:
+def _describe_memory(memory: Memory, store: Store) -> dict[str, Any]:
     view, record = memory.view(), store.memory(memory.id)
     last = view.at(view.length)
     hyperedges = {node.id for node in last.nodes if node.hyperedge}
@@ -352,36 +370,4 @@ def _describe_memory(memory: Memory, store: Store, reply: Answer | None = None) 
     if hyperedges:
         joined = sum(edge.source in hyperedges for edge in last.edges)
         facts |= {"hyperedges": len(hyperedges), "hyperedge_nodes": joined}
-    if reply is not None:
-        facts |= {"marks": list(reply.marks), "compaction_ratio": reply.compaction_ratio}
     return facts
-
-
-def _describe(error: MglError) -> str:
-    """An error as a record keeps it: its class and message, without the hint."""
-    return f"{type(error).__name__}: {error.message}"
-
-
-def _spent(usage: Mapping[str, StageUsage]) -> dict[str, Spent]:
-    """Completions by stage, issued or replayed alike, so that a replay records the same."""
-    return {
-        stage: Spent(used.completions, used.input_tokens, used.output_tokens)
-        for stage, used in sorted(usage.items())
-        if used.completions
-    }
-
-
-def _time(llm: Client, began: float) -> dict[str, Any]:
-    """The time now, wall seconds since ``began``, the engine's, and calls by their outcome."""
-    usage = llm.usage()
-    total = Usage(usage).total
-    return {
-        "at": round(time.time(), 1),
-        "stages": {stage: round(used.seconds, 3) for stage, used in sorted(usage.items())},
-        "wall_s": round(time.monotonic() - began, 3),
-        "engine_s": round(total.seconds, 3),
-        "calls": total.calls,
-        "replayed": total.replayed,
-        "failed": total.failed,
-        "cached_tokens": total.cached_tokens,
-    }

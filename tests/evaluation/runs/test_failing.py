@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -112,3 +113,18 @@ def test_trying_again_is_gone_on_with_after_an_interruption(trial: Trial, tmp_pa
     trial.mends.add(REFUSED)
     trial.resume(out, retry_failed=True)
     assert [row["outcome"] for row in rows(out)] == ["scored", "scored"]
+
+
+def test_a_memory_built_again_keeps_the_record_of_its_first_build(
+    trial: Trial, tmp_path: Path
+) -> None:
+    trial.data = write_data(tmp_path / "tiny.json", {"east": ["Cathay", GONE]})
+    out = tmp_path / "run"
+    with pytest.raises(EngineUnavailable):
+        trial.run(out, concurrency=1)
+    first = builds(out)
+    assert first[0]["took"]
+    rmtree(out / "work")
+    trial.mends.add(GONE)
+    assert trial.resume(out).ended is not None
+    assert builds(out) == first

@@ -10,9 +10,8 @@ import pytest
 
 from mgl.errors import EngineUnavailable, InputError
 from mgl.evaluation.runs.folder import PACKED
-from mgl.evaluation.runs.lifecycle import Replay
+from mgl.evaluation.runs.lifecycle import PackingStore, Replay
 from mgl.evaluation.runs.manifest import Manifest
-from mgl.evaluation.runs.packing import PackingStore
 from mgl.store import Store
 from tests.evaluation.trial import (
     REFUSED,

@@ -140,6 +140,15 @@ def test_conversations_are_read_by_their_turns_or_as_a_text(trial: Trial, tmp_pa
         assert found <= {"D0", "D1", "D2"}
 
 
+def test_a_memory_that_asking_does_not_change_is_asked_in_place(
+    trial: Trial, tmp_path: Path
+) -> None:
+    out = trial.run(tmp_path / "run", keep=True)
+    assert len(rows(out)) == 9
+    assert len(list((out / "work").glob("build-*.sqlite"))) == 3
+    assert not list((out / "work").glob("item-*.sqlite"))
+
+
 def test_an_item_may_be_asked_again_with_other_seeds(trial: Trial, tmp_path: Path) -> None:
     out = trial.run(tmp_path / "run", limit=2, repeats=3)
     assert [row["repeat"] for row in rows(out)] == [0, 1, 2] * 2

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Simulate how often a nominal 95% interval holds the true mean, and a test sees what is not there.
 
-    python scripts/bench/coverage.py [--draws 2000]
+    python scripts/bench/intervals.py [--draws 2000]
 
 Scores are 0 or 1 (mean 0.6) or F1-like (beta); the questions of a conversation share a part of
 their chance, by the intra-class correlation. Conversations are ten of 154 questions, or of the
