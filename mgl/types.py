@@ -190,12 +190,17 @@ class Conversation:
 
     @cached_property
     def transcript(self) -> Document:
-        """All turns as one text, a line each; its sections are the sessions."""
+        """All turns as one text, a line each.
+
+        Its sections are the sessions, or the days of turns that belong to none.
+        """
         sections: list[Section] = []
         position = 0
         for turn in self.turns:
             end = position + len(turn.line) + 1
             label = turn.session
+            if label is None and turn.time is not None:
+                label = f"{turn.time:%Y-%m-%d}"
             if sections and sections[-1].label == label:
                 sections[-1] = replace(sections[-1], end=end)
             elif label is not None:
@@ -263,13 +268,15 @@ class Question:
     """A question as it is put to a memory; by whom and when, where a conversation needs it.
 
     ``form`` is that of the answer that is wanted. HGMem and the baselines give either about a
-    document; every other answer is short.
+    document; every other answer is short. ``options`` are the only answers that there are, as they
+    are to be written: every memory's reply is held to them.
     """
 
     text: str
     asked_at: datetime | None = None
     asker: str | None = None
     form: AnswerForm = "short"
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

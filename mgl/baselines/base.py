@@ -183,18 +183,17 @@ class Baseline(SourceMemory[Any]):
         """The call that answers, the same for all baselines; of a conversation it cites excerpts.
 
         ``read`` is where the excerpts stand, the best first where something ranks them; else their
-        own spans. Without excerpts a conversation does not mention what was asked.
+        own spans. Without excerpts a conversation does not mention what was asked, unless the
+        answer must be one of the question's options.
         """
         tokens = await self.source_tokens()
         texts = [excerpt.text for excerpt in excerpts]
         if not isinstance(self._source, Conversation):
-            reply = await answer_from_passages(
-                self._tools.llm, texts, question.text, form=question.form
-            )
+            reply = await answer_from_passages(self._tools.llm, texts, question)
             ratio = reply.input_tokens / tokens if tokens else None
             answer = Answer(question.text, reply.text, "low", (), tuple(trace), tuple(marks), ratio)
             return replace(answer, retrieved=self._name_passages(excerpts, read))
-        if not texts:
+        if not texts and not question.options:
             return Answer(question.text, UNMENTIONED, "low", (), tuple(trace), tuple(marks))
         with self._showing([excerpt.span for excerpt in excerpts]):
             answer = await answer_from_lines(

@@ -46,12 +46,13 @@ from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
 from mgl.benchmarks.files import DataFile, first_fault, hash_files, open_file
 from mgl.errors import InputError
 from mgl.text.gathering import Gathering
-from mgl.types import Conversation, Question
+from mgl.types import Conversation, Question, Turn
 
 __all__ = [
     "AGENTS",
     "LONGDIALQA",
     "LONGDIALQA_CHOICE",
+    "REPLIES",
     "Drawn",
     "Line",
     "Scene",
@@ -63,6 +64,7 @@ AGENTS: Final = MappingProxyType({"friends": "Ross", "bigbang": "Sheldon", "theo
 """The character who is asked, by the series' name in the release."""
 
 _LETTERS: Final = "ABCDE"
+REPLIES: Final = tuple(f"({letter})" for letter in _LETTERS)
 _UNKNOWN: Final = "I don't know."
 _HINT: Final = "take friends_dialsim.pickle, bigbang_ or theoffice_ of DialSim's release"
 
@@ -140,7 +142,7 @@ def _item(source: str, found: Drawn, placed: _Placed, series: str, choice: bool)
     return Item(
         source,
         source,
-        Question(text, placed.time, found.asker),
+        Question(text, placed.time, found.asker, options=REPLIES if choice else ()),
         golds,
         found.kind,
         choices=found.options if choice else (),
@@ -156,14 +158,9 @@ def _history(series: str, scenes: Sequence[_Placed], count: int, at: int) -> Con
             turns.note(placed.name, f"date {placed.date[:40]!r} is not understood: left out")
         said = placed.lines[: at + 1] if place == count else placed.lines
         for number, line in enumerate(said, start=1):
-            turns.add(
-                f"{placed.name}, line {number}",
-                text=line.text,
-                speaker=line.speaker,
-                time=placed.time,
-                session=placed.name,
-                fallback_id=f"{placed.name}:{number}",
-            )
+            id = f"{placed.name}:{number}"
+            turn = Turn(id, line.speaker, line.text, placed.time, placed.name)
+            turns.add(f"{placed.name}, line {number}", turn)
     return turns.conversation()
 
 

@@ -26,7 +26,7 @@ from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
 from mgl.benchmarks.files import hash_files, open_file, refuse_duplicates
 from mgl.types import Document, Question, Source
 
-__all__ = ["CODE", "LONGBENCH_V2"]
+__all__ = ["CODE", "LONGBENCH_V2", "OPTIONS"]
 
 CODE: Final = "Code Repository Understanding"
 """The domain whose questions are about code."""
@@ -35,6 +35,7 @@ QUESTION: Final = (
     "{question}\n(A) {a}\n(B) {b}\n(C) {c}\n(D) {d}\n"
     'One of the four is right. Reply: "The correct answer is (X)", where X is its letter.'
 )
+OPTIONS: Final = tuple(f"The correct answer is ({letter})" for letter in "ABCD")
 
 
 class _Row(BaseModel):
@@ -75,7 +76,7 @@ def _item(row: _Row, source: str) -> Item:
     return Item(
         id=row.id,
         source=source,
-        question=Question(put),
+        question=Question(put, options=OPTIONS),
         golds=(row.answer,),
         category=row.domain,
         choices=(row.a, row.b, row.c, row.d),

@@ -29,7 +29,7 @@ from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
 from mgl.benchmarks.files import gold_texts, hash_files, open_file, refuse_duplicates
 from mgl.benchmarks.official import ABSTENTION, find_judge_prompts
 from mgl.text.gathering import Gathering
-from mgl.types import Conversation, Question
+from mgl.types import Conversation, Question, Turn
 
 __all__ = ["LONGMEMEVAL"]
 
@@ -114,15 +114,9 @@ def _conversation(row: _Row) -> Conversation:
         time = _moment(date)
         if time is None:
             turns.note(f"session {number}", f"date {date[:40]!r} is not understood: left out")
-        for order, turn in enumerate(session, start=1):
-            turns.add(
-                f"session {number}, turn {order}",
-                text=turn.content or "",
-                speaker=turn.role,
-                time=time,
-                session=str(number),
-                fallback_id=f"S{number}:{order}",
-            )
+        for order, said in enumerate(session, start=1):
+            turn = Turn(f"S{number}:{order}", said.role, said.content or "", time, str(number))
+            turns.add(f"session {number}, turn {order}", turn)
     return turns.conversation()
 
 

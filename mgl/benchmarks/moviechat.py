@@ -29,7 +29,7 @@ from mgl.benchmarks.files import DataFile, gold_texts, hash_files, open_file, re
 from mgl.errors import InputError
 from mgl.text.gathering import Gathering
 from mgl.text.sentences import sentence_spans
-from mgl.types import Conversation, Question
+from mgl.types import Conversation, Question, Turn
 
 __all__ = ["MOVIECHAT"]
 
@@ -116,14 +116,15 @@ def _from_stream(name: str, file: DataFile) -> Conversation:
     rows = file.rows(_Caption, hint='each line is {"time": seconds, "text": "…"}')
     for number, row in enumerate(sorted(rows, key=lambda row: row.time), start=1):
         if row.text.strip():
-            turns.add(f"{name}:{number}", text=f"[{_clock(row.time)}] {row.text.strip()}")
+            said = f"[{_clock(row.time)}] {row.text.strip()}"
+            turns.add(f"{name}:{number}", Turn("", "", said))
     return turns.conversation()
 
 
 def _from_caption(name: str, caption: str) -> Conversation:
     turns = Gathering(name)
     for number, (start, end) in enumerate(sentence_spans(caption), start=1):
-        turns.add(f"{name}:{number}", text=caption[start:end])
+        turns.add(f"{name}:{number}", Turn("", "", caption[start:end]))
     return turns.conversation()
 
 

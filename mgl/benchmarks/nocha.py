@@ -29,7 +29,7 @@ from mgl.errors import InputError
 from mgl.text.reading import read_text
 from mgl.types import Document, Question
 
-__all__ = ["NOCHA"]
+__all__ = ["NOCHA", "OPTIONS"]
 
 QUESTION: Final = (
     "Answer TRUE if the statement is true, otherwise answer FALSE.\n"
@@ -37,7 +37,7 @@ QUESTION: Final = (
     "[Question]: Based on the context provided, is the above statement TRUE or FALSE?"
 )
 """How HGMem puts a claim (Table 6), with our line breaks."""
-
+OPTIONS: Final = ("TRUE", "FALSE")
 
 _Text = Annotated[str, StringConstraints(pattern=r"\S")]
 _TEXTS: Final = TypeAdapter(Annotated[dict[str, _Text], Field(min_length=1)])
@@ -72,9 +72,9 @@ def _read(folder: Path) -> Dataset:
                 Item(
                     f"{name}/{index}/{str(claim.type).lower()}",
                     name,
-                    Question(QUESTION.format(claim=claim.claim)),
+                    Question(QUESTION.format(claim=claim.claim), options=OPTIONS),
                     (str(claim.type).upper(),),
-                    choices=("TRUE", "FALSE"),
+                    choices=OPTIONS,
                     pair=f"{name}/{index}",
                     labels={"claim": str(claim.type).lower()},
                 )

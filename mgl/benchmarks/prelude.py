@@ -31,14 +31,15 @@ from mgl.errors import InputError, UsageError
 from mgl.text.reading import read_document, strip_gutenberg
 from mgl.types import Document, Question, Source
 
-__all__ = ["LABELS", "PRELUDE"]
+__all__ = ["LABELS", "OPTIONS", "PRELUDE"]
 
 LABELS: Final = ("Consistent", "Contradict")
+OPTIONS: Final = ("CONSISTENT", "CONTRADICT")
 QUESTION: Final = (
     "The following story tells what {char} lived through before {book} begins.\n"
     "[Story]: {story}\n"
     "[Question]: Is this story consistent with the book, or does it contradict it? "
-    "Give the answer in a tag: <answer>CONSISTENT</answer> or <answer>CONTRADICT</answer>"
+    "Answer CONSISTENT or CONTRADICT."
 )
 FILES: Final = ("prelude.jsonl", "prelude.json", "public.parquet", "all.parquet", "subset.parquet")
 
@@ -78,7 +79,8 @@ def _read(path: Path) -> Dataset:
             id=id,
             source=row.book_name,
             question=Question(
-                QUESTION.format(char=row.char, book=row.book_name, story=row.content)
+                QUESTION.format(char=row.char, book=row.book_name, story=row.content),
+                options=OPTIONS,
             ),
             golds=(row.label,),
             category=row.book_name,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import Kind, ModelChoice, open_lab, takes_model
+from mgl.cli.options import Kind, ModelChoice, takes_model
 from mgl.cli.output import clean, print_answer, print_nodes, say
 from mgl.errors import MglError
 from mgl.types import Turn
@@ -43,8 +43,11 @@ def chat(
     Each line is stored before it is answered, and each reply lists the earlier turns it uses.
     Leaving (/quit, Ctrl-D, Ctrl-C) loses nothing: the same command continues.
     """
+    from mgl.cli.progress import open_observer
+    from mgl.lab import Lab
+
     background = ThreadPoolExecutor(1)
-    with open_lab(choice) as lab:
+    with open_observer() as observer, Lab.open(choice, observer=observer) as lab:
         talk = lab.talk(name, memory=memory, **options)
         say(f"{name}: {len(talk.memory.conversation.turns)} turns so far; {COMMANDS}")
         session = datetime.now().astimezone().isoformat(timespec="seconds")
@@ -52,6 +55,7 @@ def chat(
         settling: Future[None] | None = None
         while (line := _read_line(speaker)) is not None and line != "/quit":
             failed = None
+            observer.resume()
             try:
                 if settling is not None:
                     settling.result()
@@ -61,7 +65,8 @@ def chat(
                 now = datetime.now().astimezone()
                 turn = Turn(_new_id(talk), speaker, line, now, session)
                 pieces: list[str] = []
-                answer = talk.reply(turn, persona=persona, write=_print_pieces(pieces)).answer
+                write = _print_pieces(pieces, observer.hush)
+                answer = talk.reply(turn, persona=persona, write=write).answer
                 if pieces:
                     typer.echo("")
                 print_answer(answer, talk.memory.conversation, is_said=bool(pieces))
@@ -70,6 +75,8 @@ def chat(
                 failed, settling = error, None
                 say(f"error: {error.message}")
                 say(f"hint: {error.hint}; what you said is kept")
+            finally:
+                observer.hush()  # nothing is drawn over the prompt
         background.shutdown(wait=False)  # the next turn does what is still due
     if failed is not None:
         raise typer.Exit(failed.exit_code)
@@ -85,11 +92,13 @@ def _read_line(speaker: str) -> str | None:
     return None
 
 
-def _print_pieces(pieces: list[str]) -> Callable[[str], None]:
-    """Make what prints the pieces of a reply as they come, and keeps them."""
+def _print_pieces(pieces: list[str], hush: Callable[[], None]) -> Callable[[str], None]:
+    """Make what prints the pieces of a reply as they come, and keeps them; ``hush`` silences the
+    progress, which would be written over them."""
 
     def write(piece: str) -> None:
         if piece:
+            hush()
             pieces.append(piece)
             typer.echo(clean(piece), nl=False)
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -23,7 +23,7 @@ from mgl.llm.concurrency import Portal
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind, Tools
 from mgl.models import shipped
-from mgl.models.files import compute_sha256
+from mgl.models.files import compute_sha256, hold_lock
 from mgl.observer import Observer
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, YES_NO
 from mgl.store import Store
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from mgl.retrieval.base import Embedder, Reranker
     from mgl.retrieval.matching import TokenMatcher
     from mgl.retrieval.models import Source
-    from mgl.store.calls import StoreCallLog
-    from mgl.store.pace import Pace
+    from mgl.store.calls import Pace, StoreCallLog
 
 __all__ = ["DATABASE", "OwnModels", "Workplace", "Workplaces"]
 
@@ -83,8 +82,10 @@ class Workplace:
         self._closing = ExitStack()
 
     def __enter__(self) -> Self:
-        try:
-            _ = self.engine  # made here, as its own loop cannot wait for itself
+        try:  # what waits for the loop is made here, as the loop cannot wait for itself
+            if self._recorded is None and self._own.engine is None:
+                _ = self.profile
+            _ = self.engine
         except BaseException:
             self.close()
             raise
@@ -111,20 +112,10 @@ class Workplace:
 
         What it did is in the store then, so that doing it again costs nothing.
         """
-        from filelock import FileLock, Timeout
-
-        folder = self._home / "locks"
-        folder.mkdir(exist_ok=True)
-        lock = FileLock(folder / f"{work}.lock")
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            self._observer.note("another process is doing the same: waiting for its result")
-            lock.acquire()
-        try:
+        say = cache(self._observer.note)  # once, however often the lock is found taken
+        waiting = "another process is doing the same: waiting for its result"
+        with hold_lock(self._home / "locks" / f"{work}.lock", lambda: say(waiting)):
             yield
-        finally:
-            lock.release()
 
     @cached_property
     def profile(self) -> ModelProfile:

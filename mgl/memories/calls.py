@@ -1,6 +1,7 @@
 """The calls that memories and baselines share, one call each.
 
 - ``answer_from_passages`` answers a question about a document from passages of it,
+- ``answer_field`` is the field of a reply that answers, in every memory,
 - ``extract_claim`` says in a sentence what a passage tells, and how surely it tells it,
 - ``summarize`` shortens a text within a token budget.
 
@@ -13,16 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, create_model
 
 from mgl.errors import ContextOverflow, ReplyInvalid
 from mgl.llm.base import LLM, Sampling
-from mgl.llm.constraints import max_chars
+from mgl.llm.constraints import max_chars, one_of
 from mgl.llm.prompting import available_tokens, reader_messages, shorten
 from mgl.prompt import Prompt, one_line
-from mgl.types import AnswerForm
+from mgl.types import AnswerForm, Question
 
 __all__ = [
     "ANSWER_TOKENS",
@@ -31,13 +32,16 @@ __all__ = [
     "LONG_PASSAGE_ANSWER",
     "OPEN_QUESTION",
     "PASSAGE_ANSWER",
+    "PASSAGE_CHOICE",
     "SUPPORTED",
     "Claim",
     "Note",
     "PassageAnswer",
+    "answer_field",
     "answer_from_passages",
     "check_room",
     "extract_claim",
+    "list_options",
     "summarize",
 ]
 
@@ -64,6 +68,17 @@ LONG_PASSAGE_ANSWER = Prompt(
     variables=("passages", "question"),
 )
 
+PASSAGE_CHOICE = Prompt(
+    "reading.choice",
+    source="ours",
+    text=(
+        "{passages}\n\nQuestion: {question}\n"
+        "Answer the question, using only the text above, with one of these, as it is written: "
+        '{options}.\n\n{"answer": "..."}'
+    ),
+    variables=("passages", "question", "options"),
+)
+
 _PROMPTS: Final[Mapping[AnswerForm, Prompt]] = {
     "short": PASSAGE_ANSWER,
     "long": LONG_PASSAGE_ANSWER,
@@ -79,21 +94,44 @@ class PassageAnswer:
 
 
 async def answer_from_passages(
-    llm: LLM,
-    passages: Sequence[str],
-    question: str,
-    *,
-    form: AnswerForm = "short",
-    stage: str = "answer",
+    llm: LLM, passages: Sequence[str], question: Question
 ) -> PassageAnswer:
-    """An answer from numbered passages; what LLM.complete raises."""
+    """An answer from numbered passages, one of the question's options if it has any; what
+    LLM.complete raises."""
     body = "\n\n".join(f"[{number}] {one_line(text)}" for number, text in enumerate(passages, 1))
+    asked = {"passages": body, "question": question.text}
+    sampling = Sampling(max_tokens=ANSWER_TOKENS[question.form])
+    if question.options:
+        prompt = PASSAGE_CHOICE.render(**asked, options=list_options(question))
+        schema = create_model("choice", __base__=_Chosen, answer=(answer_field(question, 0), ...))
+        chosen = await llm.complete(
+            reader_messages(prompt), schema, sampling=sampling, stage="answer"
+        )
+        return PassageAnswer(chosen.parsed.answer, chosen.usage.input_tokens)
     reply = await llm.complete(
-        reader_messages(_PROMPTS[form].render(passages=body, question=question)),
-        sampling=Sampling(max_tokens=ANSWER_TOKENS[form]),
-        stage=stage,
+        reader_messages(_PROMPTS[question.form].render(**asked)), sampling=sampling, stage="answer"
     )
     return PassageAnswer(one_line(reply.text), reply.usage.input_tokens)
+
+
+class _Chosen(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    answer: str
+
+
+def answer_field(question: Question, chars: int) -> Any:
+    """The type of the field of a reply that answers: one of the question's options, or, if it has
+    none, a text of about so many characters at most."""
+    if question.options:
+        return one_of(question.options)
+    stripped = StringConstraints(strip_whitespace=True, min_length=1)
+    return Annotated[str, stripped, max_chars(chars)]
+
+
+def list_options(question: Question) -> str:
+    """The options of a question as a prompt names them."""
+    return ", ".join(f'"{option}"' for option in question.options)
 
 
 CLAIM_TOKENS = 60

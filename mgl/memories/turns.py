@@ -3,10 +3,10 @@
     answer = await answer_from_turns(llm, talk, show_turns(talk.turns, [3, 7]), question)
 
 The prompts are ours and the same for every method. They show when the question is asked and by
-whom, where that is known. The form of an answer follows its question: a few words, everything of a
-kind, a suggestion that suits the asker, or a paragraph. Memories come before the question, so that
-calls about them share an engine's prefix cache; the numbers of what is cited come before the
-answer, so that it stands on something.
+whom, where that is known. The form of an answer follows its question: one of its options, a few
+words, everything of a kind, a suggestion that suits the asker, or a paragraph. Memories come before
+the question, so that calls about them share an engine's prefix cache; the numbers of what is cited
+come before the answer, so that it stands on something.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from mgl.llm.base import LLM, Message, Sampling
-from mgl.llm.constraints import index_set, max_chars, number
+from mgl.llm.constraints import index_set, number
 from mgl.llm.prompting import fit_texts
+from mgl.memories.calls import answer_field, list_options
 from mgl.prompt import Prompt
 from mgl.text.groups import format_turn
 from mgl.types import Answer, Citation, Conversation, Question, Turn
@@ -171,6 +172,8 @@ _LIST: Final = re.compile(
 
 def find_form(question: Question) -> Form:
     """The form of answer that a question asks for: as it says itself, else by its words."""
+    if question.options:
+        return Form(f"with one of these, as it is written: {list_options(question)}.", 16)
     text = question.text.strip()
     last = re.split(r"(?<=[.!]) ", text)[-1]
     if question.form == "long" or _PARAGRAPH.search(text):
@@ -202,11 +205,12 @@ async def answer_from_turns(
     *,
     sampling: Sampling,
 ) -> Answer:
-    """An answer from memories; where there are none, that the conversation does not mention it.
+    """An answer from memories; where there are none, that the conversation does not mention it,
+    unless the answer must be one of the question's options.
 
     Raises what LLM.complete raises.
     """
-    if not memories:
+    if not memories and not question.options:
         return Answer(question.text, UNMENTIONED, "low", ())
     lines = _cite_shown(conversation, memories)
     answer, _ = await _ask(llm, lines, (), *_phrase(question, TURN_ANSWER, sampling))
@@ -243,7 +247,8 @@ async def reply_to_turn(
     lines = _cite_shown(conversation, memories)
     temperature = max(sampling.temperature, REPLY_TEMPERATURE)
     sampling = replace(sampling, max_tokens=tokens, temperature=temperature)
-    answer, _ = await _ask(llm, lines, messages, render, sampling, tokens * TOKEN_CHARS)
+    field = answer_field(Question(last.text), tokens * TOKEN_CHARS)
+    answer, _ = await _ask(llm, lines, messages, render, sampling, field)
     return replace(answer, question=last.text)
 
 
@@ -285,13 +290,13 @@ async def answer_from_lines(
 
 def _phrase(
     question: Question, prompt: Prompt, sampling: Sampling
-) -> tuple[Callable[..., str], Sampling, int]:
-    """How a question is asked: what renders the prompt, the sampling, and the characters at most
-    of an answer of its form."""
+) -> tuple[Callable[..., str], Sampling, Any]:
+    """How a question is asked: what renders the prompt, the sampling, and the type of its
+    answer."""
     form = find_form(question)
     given = {name: text for name, text in ask_lines(question).items() if name in prompt.variables}
     sampling = replace(sampling, max_tokens=max(sampling.max_tokens, form.tokens))
-    return partial(prompt.render, **given), sampling, form.chars
+    return partial(prompt.render, **given), sampling, answer_field(question, form.chars)
 
 
 async def _ask(
@@ -300,7 +305,7 @@ async def _ask(
     messages: Sequence[Message],
     render: Callable[..., str],
     sampling: Sampling,
-    most_chars: int,
+    answer_type: Any,
 ) -> tuple[Answer, int]:
     """Make the call, and return the answer with the tokens that the call read.
 
@@ -308,12 +313,11 @@ async def _ask(
     """
     kept = await fit_texts(llm, [text for text, _ in lines], reserve=sampling.max_tokens)
     shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(kept, 1))
-    text = StringConstraints(strip_whitespace=True, min_length=1)
     schema = create_model(
         "answer",
         __base__=_Said,
         memories=(_citable(len(lines)), ...),
-        answer=(Annotated[str, text, max_chars(most_chars)], ...),
+        answer=(answer_type, ...),
     )
     first = Message("system" if messages else "user", render(memories=shown))
     reply = await llm.complete([first, *messages], schema, sampling=sampling, stage="answer")

@@ -11,7 +11,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
@@ -30,7 +30,8 @@ _MODEL_FILES = frozenset({".bin", ".jinja", ".json", ".model", ".pt", ".safetens
 def hold_lock(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold a lock file, which one process has at a time and the system frees if that one dies.
 
-    ``on_wait`` is called each time the lock is found taken; what it raises ends the waiting.
+    ``on_wait`` is called each time the lock is found taken; what it raises ends the waiting. The
+    file is removed at the end; that of a process that died stays, and the next one takes it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
@@ -45,7 +46,18 @@ def hold_lock(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterato
     try:
         yield
     finally:
-        lock.release()
+        release_lock(lock)
+
+
+def release_lock(lock: FileLock) -> None:
+    """Remove the file of a lock that is held, and release it.
+
+    Who waits for it sees, once it is had, that the file has no name any more, and makes another
+    (filelock, from 3.24). Where an open file cannot be removed, it stays.
+    """
+    with suppress(OSError):
+        Path(lock.lock_file).unlink()
+    lock.release()
 
 
 class _Checked(BaseModel):

@@ -25,7 +25,7 @@ from mgl.errors import InputError, describe_fault
 from mgl.text.encoding import decode
 from mgl.text.gathering import Gathering
 from mgl.text.reading import read_bytes
-from mgl.types import Conversation
+from mgl.types import Conversation, Turn
 
 __all__ = [
     "looks_like_chatgpt",
@@ -91,15 +91,11 @@ def _add_line(turns: Gathering, line: str, number: int) -> None:
     time = parse_time(given := fields.get("time"))
     if time is None and given not in (None, ""):
         turns.note(place, f"time {str(given)[:40]!r} is not understood: read without a time")
-    turns.add(
-        place,
-        text=text,
-        speaker=_label(turns, place, fields, "speaker") or "",
-        time=time,
-        session=_label(turns, place, fields, "session"),
-        id=_label(turns, place, fields, "id"),
-        fallback_id=f"L{number}",
+    speaker, session, id = (
+        _label(turns, place, fields, key) for key in ("speaker", "session", "id")
     )
+    turn = Turn(id or "", speaker or "", text, time, session)
+    turns.add(place, turn, fallback_id=f"L{number}")
 
 
 def _label(turns: Gathering, place: str, fields: Mapping[str, object], key: str) -> str | None:
@@ -156,15 +152,10 @@ def _add_locomo_turn(
     parts = [_string(fields.get("text"))]
     if caption := _string(fields.get("blip_caption")):
         parts.append(f"[image: {caption}]")
-    turns.add(
-        place,
-        text=" ".join(part for part in parts if part),
-        speaker=_string(fields.get("speaker")),
-        time=time,
-        session=str(session),
-        id=_string(fields.get("dia_id")) or None,
-        fallback_id=f"D{session}:{order}",
-    )
+    text = " ".join(part for part in parts if part)
+    id, speaker = _string(fields.get("dia_id")), _string(fields.get("speaker"))
+    turn = Turn(id, speaker, text, time, str(session))
+    turns.add(place, turn, fallback_id=f"D{session}:{order}")
 
 
 def _string(value: object) -> str:
@@ -325,13 +316,9 @@ def read_chatgpt(item: object, name: str) -> Conversation:
         if (reason := _find_reason_to_skip(message)) is not None:
             left[reason] += 1
             continue
-        turns.add(
-            f"message {node_id}",
-            text=_text(message.content.parts),
-            speaker=message.author.role,
-            time=parse_time(message.create_time),
-            id=message.id or node_id,
-        )
+        text, time = _text(message.content.parts), parse_time(message.create_time)
+        turn = Turn(message.id or node_id, message.author.role, text, time)
+        turns.add(f"message {node_id}", turn)
     for reason, number in sorted(left.items()):
         turns.note("left out", f"{number} messages ({reason})")
     beside = sum(node.message is not None for node in export.mapping.values()) - sum(

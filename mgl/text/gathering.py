@@ -1,8 +1,8 @@
 """Turns as a file gives them, made into a valid Conversation.
 
     >>> turns = Gathering("talk")
-    >>> turns.add("line 1", text="Hi.", speaker="Ann")
-    >>> turns.add("line 2", text="  ")
+    >>> turns.add("line 1", Turn("", "Ann", "Hi."))
+    >>> turns.add("line 2", Turn("", "Bo", "  "))
     >>> turns.conversation().notes
     ('line 2: no text: left out',)
 
@@ -48,30 +48,20 @@ class Gathering:
         self._notes: list[str] = []
         self._unsaid = 0
 
-    def add(
-        self,
-        place: str,
-        *,
-        text: str,
-        speaker: str = "",
-        time: datetime | None = None,
-        session: str | None = None,
-        id: str | None = None,
-        fallback_id: str | None = None,
-    ) -> None:
-        """Add what was read at a place of the file (``line 7``).
+    def add(self, place: str, turn: Turn, *, fallback_id: str = "") -> None:
+        """Add a turn as it stands at a place of the file (``line 7``), its id "" if it has none.
 
         ``fallback_id`` is the id of a turn without one; by default the place itself.
         """
-        cleaned, damaged = _NO_TEXT.subn("\ufffd", text)
+        cleaned, damaged = _NO_TEXT.subn("\ufffd", turn.text)
         if damaged:
             self.note(place, f"{damaged} invalid characters replaced by U+FFFD")
         if not cleaned.strip():
             self.note(place, "no text: left out")
             return
-        name, own = _NO_TEXT.sub("\ufffd", speaker).strip(), (id or "").strip()
-        turn = Turn(own or fallback_id or place, name, cleaned, time, session)
-        self._turns.append((place, bool(own), turn))
+        name, own = _NO_TEXT.sub("\ufffd", turn.speaker).strip(), turn.id.strip()
+        kept = replace(turn, id=own or fallback_id or place, speaker=name, text=cleaned)
+        self._turns.append((place, bool(own), kept))
 
     def note(self, place: str, message: str) -> None:
         """Note what was decided, or left out, at a place of the file."""

@@ -71,7 +71,7 @@ def test_an_open_question_names_who_is_asked_by_whom_and_when(tmp_path: Path) ->
         "You are Ross. On September 22, 1994, Joey asks you: Who won?"
     )
     assert (known.question.asker, known.question.asked_at) == ("Joey", datetime(1994, 9, 22))
-    assert (known.golds, known.choices) == (("Bo",), ())
+    assert (known.golds, known.choices, known.question.options) == (("Bo",), (), ())
     assert (known.category, known.labels) == ("past", {"series": "friends", "level": "hard"})
     assert (unknown.golds, unknown.question.asked_at) == (("I don't know.",), None)
 
@@ -81,6 +81,7 @@ def test_a_choice_is_put_with_its_letters(tmp_path: Path) -> None:
     assert "\n(A) Ann\n(B) Bo\n(C) Cy\n(D) Di\n(E) I do not remember.\n" in known.question.text
     assert (known.golds, unknown.golds) == (("B",), ("E",))
     assert known.choices == tuple(OPTIONS)
+    assert known.question.options == ("(A)", "(B)", "(C)", "(D)", "(E)")
 
 
 @pytest.mark.parametrize("choice", [False, True])

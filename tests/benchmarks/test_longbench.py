@@ -37,6 +37,7 @@ def test_an_item_with_its_choices(tmp_path: Path) -> None:
     assert other.question.text.startswith("What is {a}?\n(A) Ann\n")
     assert item.question.text.startswith("Who did it?\n(A) Ann\n(B) Bo\n(C) Cy\n(D) Di\n")
     assert (item.golds, item.choices) == (("C",), ("Ann", "Bo", "Cy", "Di"))
+    assert item.question.options[2] == "The correct answer is (C)"
     assert item.category == "Single-Document QA"
     assert item.labels == {"sub_domain": "Detective", "difficulty": "hard", "length": "medium"}
     assert item.source == other.source

@@ -70,6 +70,7 @@ def test_a_pair_is_linked_by_book_and_index(tmp_path: Path) -> None:
         "sun/7/true",
         "sun/7/false",
     ]
+    assert {item.question.options for item in dataset.items} == {("TRUE", "FALSE")}
     assert len({(item.source, item.category, item.pair) for item in dataset.items}) == 3
     assert list(dataset.sources) == ["rain", "sun"]
     assert text_of(dataset, "sun") == "It shone."

@@ -35,6 +35,7 @@ def test_a_story_and_its_label(tmp_path: Path) -> None:
     assert "[Story]: Ann grew up in {Rome}.\n" in first.question.text
     assert (first.golds, second.golds) == (("Contradict",), ("Consistent",))
     assert first.choices == ("Consistent", "Contradict")
+    assert first.question.options == second.question.options == ("CONSISTENT", "CONTRADICT")
     assert (first.id, second.id) == ("0", "1")
     assert "Oslo" in dataset.sources["Rain"]().text  # type: ignore[union-attr]
     assert set(dataset.sha256) == {"prelude.jsonl", "Rain.txt"}

@@ -10,6 +10,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from mgl.cli.app import app
+from mgl.cli.progress import LineObserver
+from mgl.lab.talk import Talk
+from mgl.types import Turn
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 
@@ -348,6 +351,25 @@ def test_a_chat_continues_with_its_memory(
     assert len(turns) == len({turn["id"] for turn in turns}) == 18
     (listed,) = json.loads(mgl("list", "--json").stdout)
     assert listed["memory"] == memory
+
+
+def test_progress_is_silent_while_a_reply_streams_and_a_line_is_typed(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+    whole = Talk.reply
+
+    def reply(talk: Talk, turn: Turn, **named: Any) -> Any:
+        heard.append("asked")
+        named["write"]("As it ")
+        heard.append("streamed")
+        return whole(talk, turn, **named)
+
+    monkeypatch.setattr(Talk, "reply", reply)
+    for name in ("hush", "resume"):
+        monkeypatch.setattr(LineObserver, name, lambda _, name=name: heard.append(name))
+    assert chat(server, "Hello").exit_code == 0
+    assert heard == ["resume", "asked", "hush", "streamed", "hush"]
 
 
 def test_a_failing_model_loses_no_line(mgl: Mgl, server: Server) -> None:

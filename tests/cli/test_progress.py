@@ -20,6 +20,12 @@ with open_observer() as hears:
         hears.progress("build", done, 4)
         time.sleep(0.15)
     hears.note("after [bold]")
+    hears.hush()
+    hears.progress("while text streams", 1, 4)
+    time.sleep(0.15)
+    print("streamed")
+    hears.resume()
+    hears.progress("next", 1, 4)
 """
 
 
@@ -57,6 +63,21 @@ def test_a_resumed_stage_is_judged_by_its_own_pace(
     assert "about 80 s left" in capsys.readouterr().err
 
 
+def test_a_stage_that_starts_over_is_estimated_anew(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    hears = progress.LineObserver()
+    for done in (0, 10):
+        hears.progress("reply", done, 100)
+        now[0] += 1000
+    for done in (0, 10):
+        hears.progress("reply", done, 100)
+        now[0] += 20
+    assert "about 180 s left" in capsys.readouterr().err
+
+
 def test_a_terminal_gets_a_bar_with_the_time_left_and_stdout_stays_clean() -> None:
     controller, terminal = pty.openpty()
     done = subprocess.Popen(
@@ -78,9 +99,24 @@ def test_a_terminal_gets_a_bar_with_the_time_left_and_stdout_stays_clean() -> No
         drawn += part
     os.close(controller)
     assert done.returncode == 0
-    assert stdout == b"BarObserver\n"
-    for expected in (b"before", b"build", b"4/4", b"0:00:0", b"left", b"after [bold]"):
+    assert stdout == b"BarObserver\nstreamed\n"
+    for expected in (b"before", b"build", b"4/4", b"0:00:0", b"left", b"after [bold]", b"next"):
         assert expected in drawn
+    assert b"while text streams" not in drawn
+    assert b"build" not in drawn[drawn.index(b"next") :], "a bar that was wiped is not drawn again"
+
+
+def test_no_line_is_printed_while_text_streams(capsys: pytest.CaptureFixture[str]) -> None:
+    hears = progress.LineObserver()
+    hears.progress("reply written (tokens)", 1, 100)
+    hears.hush()
+    hears.progress("reply written (tokens)", 100, 100)
+    hears.resume()
+    hears.progress("build", 1, 4)
+    assert capsys.readouterr().err.splitlines() == [
+        "reply written (tokens): 1 of 100",
+        "build: 1 of 4",
+    ]
 
 
 def test_json_survives_what_the_terminal_cannot_show(

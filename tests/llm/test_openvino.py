@@ -37,7 +37,9 @@ async def engine(smollm2_weights: Path, converted_weights: Path) -> AsyncIterato
     await made.aclose()
 
 
-async def test_an_engine_with_real_weights(engine: OpenVinoEngine) -> None:
+async def test_an_engine_with_real_weights(
+    engine: OpenVinoEngine, capfd: pytest.CaptureFixture[str]
+) -> None:
     """One test, because loading the model is most of its time."""
     log = MemoryCallLog()
     llm = Client(engine, log, Policy(timeout_s=300, max_retries=0, repair_attempts=3))
@@ -98,9 +100,17 @@ async def test_an_engine_with_real_weights(engine: OpenVinoEngine) -> None:
         await engine.generate(greedy)
     assert (await engine.generate(greedy)).text
 
+    # Closing ends what is in flight, and leaves nothing in the pipeline's cache.
+    tale = Request((Message("user", "Tell a very long story."),), sampling=Sampling(max_tokens=900))
+    capfd.readouterr()
+    endless = asyncio.create_task(engine.generate(tale))
+    await asyncio.sleep(1)
     await engine.aclose()
     with pytest.raises(EngineUnusable):
+        await endless
+    with pytest.raises(EngineUnusable):
         await engine.generate(greedy)
+    assert "leaked" not in capfd.readouterr().err
 
 
 class _Broken:

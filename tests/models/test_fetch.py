@@ -44,7 +44,7 @@ def own_file(home: Path) -> Path:
 
 
 def leftovers(home: Path) -> set[str]:
-    return {path.name for path in own_file(home).parent.iterdir()} - {FILENAME, ".lock"}
+    return {path.name for path in own_file(home).parent.iterdir()} - {FILENAME}
 
 
 def test_places_are_looked_at_in_order(mgl_home: Path, tmp_path: Path) -> None:

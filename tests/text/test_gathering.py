@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.text.gathering import MAX_NOTES, Gathering
-from mgl.types import Conversation
+from mgl.types import Conversation, Turn
 
 NOON = datetime(2023, 5, 8, 12)
 times = st.none() | st.sampled_from(
@@ -30,15 +30,8 @@ lines = st.lists(
 def gathered(rows: list[tuple]) -> Conversation:
     turns = Gathering("talk")
     for number, (text, speaker, time, session, id) in enumerate(rows, start=1):
-        turns.add(
-            f"line {number}",
-            text=text,
-            speaker=speaker,
-            time=time,
-            session=session,
-            id=id,
-            fallback_id=f"L{number}",
-        )
+        turn = Turn(id or "", speaker, text, time, session)
+        turns.add(f"line {number}", turn, fallback_id=f"L{number}")
     return turns.conversation()
 
 
@@ -108,7 +101,7 @@ class TestOrder:
 
 def test_characters_that_are_none_are_replaced() -> None:
     turns = Gathering("talk")
-    turns.add("line 1", text="a\0b\ud83dc", speaker="An\ud800n")
+    turns.add("line 1", Turn("", "An\ud800n", "a\0b\ud83dc"))
     [turn] = turns.conversation().turns
     assert (turn.text, turn.speaker) == ("a\ufffdb\ufffdc", "An\ufffdn")
     assert turns.notes == ("line 1: 2 invalid characters replaced by U+FFFD",)

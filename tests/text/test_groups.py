@@ -12,8 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.errors import UsageError
-from mgl.text.groups import format_span, format_turn, session_groups, turn_groups
-from mgl.types import Conversation, Turn
+from mgl.text.groups import (
+    format_span,
+    format_turn,
+    session_groups,
+    show_span,
+    turn_groups,
+)
+from mgl.types import Conversation, Span, Turn
 
 MAY = datetime(2023, 5, 8, 9)
 TURN = st.tuples(
@@ -82,6 +88,13 @@ async def test_sessions_are_groups() -> None:
     groups = await session_groups(source, words)
     assert [list(source.turns_at(group.span)) for group in groups] == [[0, 1, 2], [3, 4, 5], [6]]
     assert groups[2].text == format_turn(source.turns[6])
+
+
+def test_a_transcript_without_sessions_shows_each_day() -> None:
+    said = [("1", MAY), ("2", MAY.replace(hour=10)), ("3", MAY.replace(month=6))]
+    source = Conversation.from_turns("talk", [Turn(n, "Ann", "rain", at) for n, at in said])
+    shown = show_span(source.transcript, Span(source.id, 0, len(source.transcript.text)))
+    assert re.findall(r"\(\w+, (.+?)\)", shown) == ["08 May 2023", "08 June 2023"]
 
 
 async def test_nothing_said_is_no_group() -> None:

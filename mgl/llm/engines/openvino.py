@@ -17,6 +17,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -174,12 +175,22 @@ class OpenVinoEngine:
                 running = self._step(running)
                 continue
             if job is None:
-                for left in running:
-                    _fail(left, EngineUnusable("the engine was closed", hint="run it again"))
+                self._unload(running)
                 return
             numbers += 1
             if self._admit(job, numbers):
                 running.append(job)
+
+    def _unload(self, running: list[_Job]) -> None:
+        """Fail the unfinished jobs and free the pipeline, which must hold no request by then."""
+        for job in running:
+            job.handle.cancel()
+            job.handle = None
+            _fail(job, EngineUnusable("the engine was closed", hint="run it again"))
+        if running:
+            with suppress(Exception):
+                self._pipeline.step()  # releases the cache of cancelled requests
+        del self._pipeline
 
     def _admit(self, job: _Job, number: int) -> bool:
         if job.cancelled.is_set():

@@ -11,15 +11,15 @@ in the order of the text.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeVar
+from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, create_model
+from pydantic import BaseModel, ConfigDict, create_model
 
-from mgl.llm.constraints import index_set, max_chars
+from mgl.llm.constraints import index_set
 from mgl.llm.prompting import SYSTEM, take_leading
-from mgl.memories.calls import CLAIM, SUPPORTED
+from mgl.memories.calls import CLAIM, SUPPORTED, answer_field, list_options
 from mgl.memories.hgmem import prompts
 from mgl.memories.hgmem.ask import PaperAsker, show_memory
 from mgl.memories.hgmem.config import HgMemConfig
@@ -45,7 +45,7 @@ from mgl.memories.propose import Proposal, propose, recover
 from mgl.observer import Observer
 from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord
-from mgl.types import AnswerForm
+from mgl.types import Question
 
 __all__ = ["Loop", "has_failed", "is_finished", "writing_prompts"]
 
@@ -58,16 +58,18 @@ TOKEN_CHARS = 4
 FRAME_TOKENS, NUMBER_TOKENS = 24, 3  # of the JSON around a long answer, and for each source
 PROMPT_TOKENS = 500  # of an answer's prompt, with the numbers before the sources
 _HOPS = {"paper": 1, "released_code": 2}
-_ANSWERS: Final[Mapping[AnswerForm, Prompt]] = {
-    "short": prompts.ANSWER,
-    "long": prompts.LONG_ANSWER,
-}
 
 
-def writing_prompts(config: HgMemConfig, form: AnswerForm) -> tuple[Prompt, ...]:
-    """The prompts that decide what stands in the log of a question, its answer in this form
-    included; those of the graph are the graph's."""
-    answer = _ANSWERS[form]
+def _answer_prompt(question: Question) -> Prompt:
+    if question.options:
+        return prompts.CHOICE_ANSWER
+    return prompts.LONG_ANSWER if question.form == "long" else prompts.ANSWER
+
+
+def writing_prompts(config: HgMemConfig, question: Question) -> tuple[Prompt, ...]:
+    """The prompts that decide what stands in the log of a question, its answer included; those of
+    the graph are the graph's."""
+    answer = _answer_prompt(question)
     if config.preset == "small":
         return (SYSTEM, CLAIM, SUPPORTED, prompts.SUFFICIENT, prompts.FOLLOW_UP, answer)
     asked = [answer]
@@ -303,10 +305,11 @@ class Loop:
         best = best[: len(fitting)]
         read = sorted(best)
         lines = [f"[{at}] {one_line(chunks[number].text)}" for at, number in enumerate(read, 1)]
-        prompt = _ANSWERS[question.form].render(
-            memory=points, sources="\n".join(lines), query=question.text
-        )
-        schema = _answer_schema(len(read), question.form, config)
+        asked = {"memory": points, "sources": "\n".join(lines), "query": question.text}
+        if question.options:
+            asked["options"] = list_options(question)
+        prompt = _answer_prompt(question).render(**asked)
+        schema = _answer_schema(len(read), question, config)
         sampling = config.sampling(draft.step)
         said = await propose(llm, prompt, schema, sampling=sampling, stage="answer")
         if said.reply is None:
@@ -325,13 +328,12 @@ class _Said(BaseModel):
     answer: str
 
 
-def _answer_schema(sources: int, form: AnswerForm, config: HgMemConfig) -> type[_Said]:
+def _answer_schema(sources: int, question: Question, config: HgMemConfig) -> type[_Said]:
     """A long answer has what the reply's tokens leave, and never less than a short one."""
     chars = ANSWER_CHARS
-    if form == "long":
+    if question.form == "long":
         left = config.reply_tokens - FRAME_TOKENS - NUMBER_TOKENS * sources
         chars = max(chars, TOKEN_CHARS * left)
-    stripped = StringConstraints(strip_whitespace=True, min_length=1)
-    text: Any = Annotated[str, stripped, max_chars(chars)]
     cited = index_set(max(1, sources), first=1)
-    return create_model("answer", __base__=_Said, sources=(cited, ...), answer=(text, ...))
+    answer = answer_field(question, chars)
+    return create_model("answer", __base__=_Said, sources=(cited, ...), answer=(answer, ...))

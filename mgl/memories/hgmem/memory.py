@@ -115,7 +115,7 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
         """
         check_question(question)
         mine = self._question
-        if mine is None or (question.text, question.form) != (mine.text, mine.form):
+        if mine is None or _as_asked(question) != _as_asked(mine):
             own = HgMem(self._tools, self._source, [question], self._config, graph=self._graph)
             return await own.answer(question)
         await self.build()
@@ -150,18 +150,25 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
         return self._view(drawn.nodes, drawn.edges, steps=steps, answers=answers)
 
     def _writing_prompts(self) -> Sequence[Prompt]:
-        return () if self._question is None else writing_prompts(self._config, self._question.form)
+        return () if self._question is None else writing_prompts(self._config, self._question)
 
     def _scope(self) -> dict[str, Any]:
-        return {
+        scope = {
             "document": self._source.id,
             "graph": self._graph.id,
             "questions": [question.text for question in self._questions],
             "embedder": self._tools.required_embedder.model_id,
         }
+        options = () if self._question is None else self._question.options
+        return {**scope, "options": options} if options else scope
 
     def _cite(self, number: int, memory: Memory) -> Citation:
         """A chunk, under the first entity of the memory that is tied to it, or its own number."""
         tied = (vertex.id for vertex in memory.vertices.values() if number in vertex.chunks)
         span = self._graph.chunks()[number].span
         return self._document.cite(next(tied, f"chunk-{number}"), span)
+
+
+def _as_asked(question: Question) -> tuple[object, ...]:
+    """What of a question decides its answer: a document's depends on neither asker nor time."""
+    return question.text, question.form, question.options

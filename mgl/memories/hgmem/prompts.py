@@ -11,6 +11,7 @@ from mgl.prompt import Prompt
 
 __all__ = [
     "ANSWER",
+    "CHOICE_ANSWER",
     "CONCERNS",
     "CONCERNS_JSON",
     "EVOLVE",
@@ -121,7 +122,7 @@ SUBQUERY_JSON = _for_json(
 )
 
 
-def _answer(name: str, source: str, how: str) -> Prompt:
+def _answer(name: str, source: str, how: str, *variables: str) -> Prompt:
     return Prompt(
         name,
         source,
@@ -135,25 +136,34 @@ Sources: parts of the document, each with its number.
 
 Query: {{query}}
 
-First name the numbers of the sources that the answer stands on, then answer {how}. If neither \
-memory nor sources answer it, say so.
+First name the numbers of the sources that the answer stands on, then answer {how}
 
 {{"sources": [numbers], "answer": "..."}}""",
-        ("memory", "sources", "query"),
+        ("memory", "sources", "query", *variables),
     )
+
+
+_ELSE = " If neither memory nor sources answer it, say so."
 
 
 ANSWER = _answer(
     "hgmem.answer",
     "ours: HGMem §3.6 says what the answer is given, and prints no prompt",
-    "in as few words as you can",
+    f"in as few words as you can.{_ELSE}",
 )
 
 LONG_ANSWER = _answer(
     "hgmem.long_answer",
     "ours: hgmem.answer for a question that wants a long answer",
     "in full: everything that memory and sources tell about the query, from every side, with names "
-    "and particulars, in plain prose",
+    f"and particulars, in plain prose.{_ELSE}",
+)
+
+CHOICE_ANSWER = _answer(
+    "hgmem.choice_answer",
+    "ours: hgmem.answer for a question that has options",
+    "with one of these, as it is written: {options}.",
+    "options",
 )
 
 SUFFICIENT = Prompt(

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSche
 
 from mgl.errors import ContextOverflow
 from mgl.llm.base import Message, Reply, Sampling, ToolCall
-from mgl.llm.constraints import max_chars
+from mgl.memories.calls import answer_field
 from mgl.memories.mindgraph.prompts import ACTIONS, ANSWER, TOO_LARGE
 from mgl.memories.mindgraph.state import Graph, Node, serialise
 from mgl.memories.mindgraph.tools import NATIVE_TOOLS, GraphTools, cite_nodes
@@ -158,16 +158,19 @@ class GraphReader:
         start, end = text.find("{"), text.rfind("}")
         if 0 <= start < end:
             try:
-                return _Final.model_validate_json(text[start : end + 1])
+                final = _Final.model_validate_json(text[start : end + 1])
             except ValidationError:
                 self.trace.append("final output was not the JSON asked for")
+            else:
+                if not self.question.options or final.answer in self.question.options:
+                    return final
+                self.trace.append("the answer was none of the question's options")
         return await self._ask_final("Give your final output as the JSON asked for.")
 
     async def _ask_final(self, how: str) -> _Final:
         """The final output, from as much of the rounds as there is room for."""
         self._messages.append(Message("user", how))
-        nodes, most = [node.id for node in self.tools.graph.nodes], self.tools.config.answer_tokens
-        reply = await self._complete(_final_schema(nodes, most), is_last=True)
+        reply = await self._complete(self._final_schema(), is_last=True)
         return _Final.model_validate(reply.parsed.model_dump())
 
     async def _complete(
@@ -238,8 +241,7 @@ class GraphReader:
         """A final output, a node to look up that was not yet, or a summary."""
         nodes = [node.id for node in self.tools.graph.nodes]
         answer: Any = Literal["answer"]
-        most = self.tools.config.answer_tokens
-        actions: list[Any] = [_final_schema(nodes, most, action=(answer, ...))]
+        actions: list[Any] = [self._final_schema(action=(answer, ...))]
         if unread := tuple(node_id for node_id in nodes if node_id not in self.looked_up):
             name: Any = Literal["lookup_source"]
             ids: Any = Literal[unread]
@@ -253,6 +255,21 @@ class GraphReader:
         if len(actions) > 1:
             step = Annotated[step, Field(discriminator="action")]
         return create_model("step", __base__=_Object, step=(step, ...))
+
+    def _final_schema(self, **fields: Any) -> type[BaseModel]:
+        """The final output over the graph's nodes; ``fields`` come before its own."""
+        nodes = [node.id for node in self.tools.graph.nodes]
+        ids: Any = Annotated[str, WithJsonSchema({"type": "string", "enum": nodes})]
+        most = Field(json_schema_extra={"maxItems": min(MAX_CITED, len(nodes))})
+        answer = answer_field(self.question, 3 * self.tools.config.answer_tokens)
+        return create_model(
+            "final",
+            __base__=_Object,
+            **fields,
+            cited_nodes=(list[ids] if nodes else list[str], most),
+            answer=(answer, ...),
+            confidence=(Confidence, ...),
+        )
 
 
 class _Object(BaseModel):
@@ -276,18 +293,3 @@ class _Final(BaseModel):
     cited_nodes: list[str] = []
     answer: Annotated[str, Field(min_length=1)]
     confidence: Confidence
-
-
-def _final_schema(node_ids: Sequence[str], tokens: int, **fields: Any) -> type[BaseModel]:
-    """The final output over these nodes, of so many tokens; ``fields`` come before its own."""
-    ids: Any = Annotated[str, WithJsonSchema({"type": "string", "enum": list(node_ids)})]
-    most = Field(json_schema_extra={"maxItems": min(MAX_CITED, len(node_ids))})
-    text = Annotated[str, Field(min_length=1), max_chars(3 * tokens)]
-    return create_model(
-        "final",
-        __base__=_Object,
-        **fields,
-        cited_nodes=(list[ids] if node_ids else list[str], most),
-        answer=(text, ...),
-        confidence=(Confidence, ...),
-    )

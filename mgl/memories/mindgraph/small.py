@@ -36,7 +36,6 @@ from mgl.memories.calls import (
     CLAIM_WITHOUT_QUESTION,
     OPEN_QUESTION,
     SUPPORTED,
-    PassageAnswer,
     answer_from_passages,
     extract_claim,
 )
@@ -308,22 +307,28 @@ async def answer_from_claims(
     record: MemoryRecord,
     passage_chars: int,
 ) -> Answer:
-    """Answer each part of a question from the best claim's passage; ``support`` is P(Yes) by claim
-    id, ``record`` the memory's."""
-    read: list[tuple[Node, Span, PassageAnswer]] = []
+    """Answer each part of a question from the best claim's passage, or the whole with one of its
+    options from all these passages; ``support`` is P(Yes) by claim id, ``record`` the memory's."""
+    read: list[tuple[Node, Span, str]] = []
     for part in split_question(question.text):
         for node in _rank_claims(graph, support, record.questions, part)[:1]:
-            span = passage_around(document, node.span, passage_chars)
-            reply = await answer_from_passages(tools.llm, [show_span(document, span)], part)
-            read.append((node, span, reply))
+            read.append((node, passage_around(document, node.span, passage_chars), part))
+    shown = [show_span(document, span) for _, span, _ in read]
+    if question.options:
+        replies = [await answer_from_passages(tools.llm, shown, question)]
+    else:
+        replies = [
+            await answer_from_passages(tools.llm, [text], Question(part))
+            for text, (_, _, part) in zip(shown, read, strict=True)
+        ]
     confirmed = bool(read) and all(support[node.id] >= CONFIRMED for node, _, _ in read)
     return Answer(
         question=question.text,
-        text=" ".join(reply.text for _, _, reply in read) or NOT_FOUND,
+        text=" ".join(reply.text for reply in replies) or NOT_FOUND,
         confidence="medium" if confirmed else "low",
         citations=cite_nodes(document, list(dict.fromkeys(node for node, _, _ in read))),
         trace=tuple(f"lookup_source(node_id={node.id!r})" for node, _, _ in read),
-        compaction_ratio=sum(reply.input_tokens for _, _, reply in read) / record.tokens,
+        compaction_ratio=sum(reply.input_tokens for reply in replies) / record.tokens,
         retrieved=tuple(dict.fromkeys(span.place for _, span, _ in read)),
     )
 

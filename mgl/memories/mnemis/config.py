@@ -44,7 +44,7 @@ class MnemisConfig(PresetConfig):
         "most_entities": 8,
         "most_facts": 6,
         "described": "doubling",
-        "fact_likeness": 0.85,
+        "fact_likeness": 0.8,
         "grouping": "likeness",
         "selecting": "names",
     }

@@ -47,7 +47,7 @@ from mgl.memories.mnemis.hierarchy import (
 )
 from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.ingest import Intake, ModelIntake
-from mgl.memories.mnemis.prompts import ANSWER, writing_prompts
+from mgl.memories.mnemis.prompts import ANSWER, CHOICE_ANSWER, writing_prompts
 from mgl.memories.mnemis.retrieval import Item, Reading, find
 from mgl.memories.mnemis.small.terms import TermIntake
 from mgl.memories.mnemis.state import Entity, Episode, State
@@ -331,12 +331,12 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         state = self._log.state
         items = self._list_items(reading, document)
         answer = Answer(question.text, NOTHING, "low", ())
-        if items:
+        if items or question.options:
             answer = await answer_from_lines(
                 self._tools.llm,
                 [(item.text, [_cite(document, item)] if item.mentions else ()) for item in items],
                 question,
-                ANSWER,
+                CHOICE_ANSWER if question.options else ANSWER,
                 self._sampling(),
             )
         places = dict.fromkeys(mention.span.place for mention in reading.rank_mentions(items))

@@ -378,20 +378,35 @@ to {most} of them, the most helpful first.
     variables=("nodes", "query", "most"),
 )
 
-ANSWER = Prompt(
+
+def _answer(name: str, source: str, how: str, *variables: str) -> Prompt:
+    return Prompt(
+        name,
+        source,
+        f"""What is known from a document, each with its number:
+
+{{memories}}
+
+Question: {{question}}
+
+First name the numbers of what answers the question, then answer {how}
+
+{{"memories": [numbers], "answer": "..."}}""",
+        ("memories", "question", *variables),
+    )
+
+
+ANSWER = _answer(
     "mnemis.answer",
-    source="ours: §2.3 says what the answer is given, and prints no prompt",
-    text="""What is known from a document, each with its number:
+    "ours: §2.3 says what the answer is given, and prints no prompt",
+    "in as few words as you can. If nothing answers it, say that the document does not tell.",
+)
 
-{memories}
-
-Question: {question}
-
-First name the numbers of what answers the question, then answer in as few words as you can. If \
-nothing answers it, say that the document does not tell.
-
-{"memories": [numbers], "answer": "..."}""",
-    variables=("memories", "question"),
+CHOICE_ANSWER = _answer(
+    "mnemis.choice_answer",
+    "ours: mnemis.answer for a question that has options",
+    "{form}",
+    "form",
 )
 
 

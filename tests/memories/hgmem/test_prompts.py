@@ -18,6 +18,7 @@ PINNED = {
 }
 PINNED_OURS = {
     "ANSWER": "bc9f95eb97c7bae2",
+    "CHOICE_ANSWER": "ab2b221e7f055f9e",
     "CONCERNS_JSON": "d012f41de8969951",
     "EVOLVE_JSON": "1ffbbf2e09f53d6a",
     "FOLLOW_UP": "3343a58eb57c543e",
