@@ -1,0 +1,221 @@
+"""Adapters: small weights trained for one task, each a folder with a record of its training.
+
+    adapter = find_adapter("turns", home())
+    adapter.identity                                # 'turns@3f1c0a9d2b41'
+    merge_encoder(adapter, base_folder, target)     # a model folder like the base's
+
+An adapter lies in ``MGL_HOME/adapters/NAME`` or ships with mgl, in ``models/adapters/NAME``. Its
+identity has the hash of its files, so another training under the same name is another model. The
+manifest names the sources (documents and conversations) that it learnt from: evaluation refuses
+those.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mgl.errors import ResourceError, UsageError, describe_fault
+from mgl.models.files import compute_sha256
+from mgl.models.shipped import data_dirs, require_space, suggest
+
+__all__ = [
+    "ADAPTERS",
+    "Adapter",
+    "AdapterKind",
+    "Manifest",
+    "find_adapter",
+    "list_adapters",
+    "merge_encoder",
+    "write_adapter",
+]
+
+ADAPTERS: Final = "adapters"
+MANIFEST: Final = "manifest.json"
+LORA: Final = "adapter_model.safetensors"
+LORA_CONFIG: Final = "adapter_config.json"
+
+AdapterKind = Literal["retriever", "ranker", "boundary"]
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_LORA_KEY: Final = re.compile(r"(?:base_model\.model\.)?(.+)\.lora_A\.weight")
+
+
+class Manifest(BaseModel):
+    """What an adapter is and what it learnt from.
+
+    ``base`` is the model profile that it changes, ``base_sha256`` the hash of that one's weights;
+    both are empty where it changes none. ``sources`` are the ids of the documents and conversations
+    whose questions it was trained on; ``adapted_to`` those whose text it was trained on, without
+    their questions. ``rows`` counts its data by where they came from, ``metrics`` has what was
+    measured on rows that it was not trained on.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: AdapterKind
+    base: str = ""
+    base_sha256: str = ""
+    licence: str
+    sources: tuple[str, ...] = ()
+    adapted_to: tuple[str, ...] = ()
+    rows: Mapping[str, int] = Field(default_factory=dict)
+    settings: Mapping[str, Any] = Field(default_factory=dict)
+    metrics: Mapping[str, float] = Field(default_factory=dict)
+    files: Mapping[str, str] = Field(description="sha256 of each file, by its name")
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    name: str
+    folder: Path
+    manifest: Manifest
+
+    @property
+    def identity(self) -> str:
+        """Its name and a hash of its files."""
+        hashes = " ".join(f"{name} {sha}" for name, sha in sorted(self.manifest.files.items()))
+        return f"{self.name}@{hashlib.sha256(hashes.encode()).hexdigest()[:12]}"
+
+    def file(self, name: str) -> Path:
+        """Return a file of it; ResourceError if its hash is not the manifest's."""
+        path, known = self.folder / name, self.manifest.files.get(name)
+        if known is None or not path.is_file() or compute_sha256(path) != known:
+            raise ResourceError(
+                f"{path} is not the file that the adapter's manifest describes",
+                hint=f"train {self.name} again, or restore its folder",
+            )
+        return path
+
+
+def find_adapter(name: str, home: Path, kind: AdapterKind | None = None) -> Adapter:
+    """Find an adapter by its name, of a ``kind`` if that is given.
+
+    UsageError if there is none, ResourceError if its manifest cannot be read.
+    """
+    for folder in _folders(home):
+        if folder.name == name:
+            adapter = _read(folder)
+            if kind in (None, adapter.manifest.kind):
+                return adapter
+            raise UsageError(
+                f"{name} is an adapter of kind {adapter.manifest.kind}, not {kind}",
+                hint="list the adapters with `mgl train list`",
+            )
+    names = sorted({folder.name for folder in _folders(home)})
+    raise UsageError(
+        f"there is no adapter called {name!r}",
+        hint=f"{suggest(name, names)}there are: {', '.join(names) or 'none yet'}",
+    )
+
+
+def list_adapters(home: Path) -> list[Adapter]:
+    """List the adapters of the home and those that ship, by name; the home's come first."""
+    found: dict[str, Path] = {}
+    for folder in _folders(home):
+        found.setdefault(folder.name, folder)
+    return [_read(folder) for _, folder in sorted(found.items())]
+
+
+def write_adapter(
+    name: str, home: Path, manifest: Mapping[str, Any], files: Iterable[Path]
+) -> Adapter:
+    """Copy files into a new adapter's folder and write their manifest, all or nothing.
+
+    One of that name is replaced. UsageError for a name that is no file name, ResourceError if the
+    disk is full.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot be an adapter's name",
+            hint="use lower-case letters, digits, dots, dashes",
+        )
+    target, given = home / ADAPTERS / name, list(files)
+    scratch = target.with_name(f".{name}.new")
+    require_space(home, sum(path.stat().st_size for path in given))
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    for path in given:
+        shutil.copyfile(path, scratch / path.name)
+    hashes = {path.name: compute_sha256(path) for path in given}
+    written = Manifest.model_validate({**manifest, "files": hashes})
+    (scratch / MANIFEST).write_text(written.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    shutil.rmtree(target, ignore_errors=True)
+    scratch.replace(target)
+    return Adapter(name, target, written)
+
+
+def merge_encoder(adapter: Adapter, base: Path, target: Path) -> Path:
+    """Write the model folder of an encoder with a LoRA merged into its weights, once.
+
+    Each weight W becomes W + (alpha / r) · B · A (Hu et al., LoRA, ICLR 2022). Returns ``target``,
+    which gets its name once it is complete. ResourceError if the base is not the one that the
+    adapter was trained on, or lacks a weight that the adapter changes.
+    """
+    if (target / "model.safetensors").is_file():
+        return target
+    from safetensors.numpy import load_file, save_file
+
+    weights = base / "model.safetensors"
+    if not weights.is_file() or compute_sha256(weights) != adapter.manifest.base_sha256:
+        raise ResourceError(
+            f"{adapter.name} was trained on other weights than those in {base}",
+            hint=f"fetch them with `mgl models get {adapter.manifest.base}`",
+        )
+    config = json.loads(adapter.file(LORA_CONFIG).read_text(encoding="utf-8"))
+    lora = load_file(adapter.file(LORA))
+    merged = load_file(weights)
+    for key in lora:
+        if match := _LORA_KEY.fullmatch(key):
+            name = f"{match[1]}.weight"
+            if name not in merged:
+                raise ResourceError(
+                    f"{adapter.name} changes {name}, which {base} does not have",
+                    hint="train the adapter again on that model",
+                )
+            grown = _grow(lora[key], lora[key.replace("lora_A", "lora_B")])
+            merged[name] = merged[name] + np.float32(config["lora_alpha"] / config["r"]) * grown
+    require_space(target.parent, weights.stat().st_size)
+    scratch = target.with_name(f".{target.name}.new")
+    shutil.rmtree(scratch, ignore_errors=True)
+    shutil.copytree(base, scratch, ignore=shutil.ignore_patterns("model.safetensors"))
+    save_file(merged, scratch / "model.safetensors", metadata={"format": "pt"})
+    shutil.rmtree(target, ignore_errors=True)
+    scratch.replace(target)
+    return target
+
+
+def _grow(down: NDArray[Any], up: NDArray[Any]) -> NDArray[np.float32]:
+    return up.astype(np.float32) @ down.astype(np.float32)
+
+
+def _folders(home: Path) -> Iterable[Path]:
+    places = [home / ADAPTERS, *(place / ADAPTERS for place in data_dirs("models", home=home))]
+    for place in places:
+        if place.is_dir():
+            yield from (path.parent for path in sorted(place.glob(f"*/{MANIFEST}")))
+
+
+def _read(folder: Path) -> Adapter:
+    path = folder / MANIFEST
+    try:
+        manifest = Manifest.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        fault = str(error)
+        if isinstance(error, ValidationError):
+            fault = describe_fault(dict(error.errors()[0]), "the manifest")
+        raise ResourceError(
+            f"the adapter's manifest {path} cannot be read: {fault}",
+            hint=f"train {folder.name} again, or remove its folder",
+        ) from error
+    return Adapter(folder.name, folder, manifest)

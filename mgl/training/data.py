@@ -1,0 +1,252 @@
+"""What models are trained on: rows of JSON lines, each with its source, its licence and its split.
+
+    pairs, _ = collect(["longmemeval-s", "hotpotqa"], folder, hold_out=())
+    train, development = split(pairs)
+
+A ``Pair`` is a question and a text that holds evidence for it. A ``Dialogue`` is a conversation
+with the places where its topic changes. Rows of one source never fall on both sides of a split,
+which is made by the hash of the source before anything is built from it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from mgl import registry
+from mgl.benchmarks.base import Benchmark
+from mgl.errors import InputError, UsageError, describe_fault
+from mgl.models.shipped import suggest
+from mgl.types import Conversation, Document
+
+__all__ = [
+    "CORPORA",
+    "DEVELOPMENT",
+    "Dialogue",
+    "Pair",
+    "Row",
+    "collect",
+    "describe_rows",
+    "is_development",
+    "read_rows",
+    "split",
+    "write_rows",
+]
+
+DEVELOPMENT: Final = 10
+"""One source of so many is kept for development."""
+
+MOST_NEGATIVES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A question, a text that helps to answer it, and texts of the same source that do not.
+
+    ``source`` is the id of the document or conversation, ``corpus`` where it came from.
+    """
+
+    question: str
+    positive: str
+    negatives: tuple[str, ...]
+    source: str
+    corpus: str
+    licence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """Lines of a conversation; ``shifts`` are the places of those that begin a topic, never 0."""
+
+    lines: tuple[str, ...]
+    shifts: tuple[int, ...]
+    source: str
+    corpus: str
+    licence: str
+
+
+Row = Pair | Dialogue
+RowT = TypeVar("RowT", Pair, Dialogue)
+
+
+Reader = Callable[[Path, Collection[str]], Iterable[Row]]
+"""Reads a file or folder, but for the sources of some names."""
+
+
+def collect(names: Sequence[str], folder: Path, hold_out: Collection[str] = ()) -> list[Row]:
+    """Read the rows of some corpora, each row once, without those of held-out sources.
+
+    ``hold_out`` are a benchmark's names of sources (``conv-26``). UsageError for a corpus that is
+    unknown, or not in the folder; InputError for files that are not what they should be.
+    """
+    rows: dict[Row, None] = {}
+    for name in names:
+        if name not in CORPORA:
+            raise UsageError(
+                f"there is no corpus called {name!r}",
+                hint=f"{suggest(name, CORPORA)}there are: {', '.join(CORPORA)}",
+            )
+        part, read = CORPORA[name]
+        if not (folder / part).exists():
+            raise UsageError(
+                f"{folder / part} is not there", hint="name the folder of the data with --data"
+            )
+        rows.update(dict.fromkeys(read(folder / part, hold_out)))
+    return list(rows)
+
+
+def is_development(source: str) -> bool:
+    """Whether a source is kept for development: one of ``DEVELOPMENT``, by its hash."""
+    return int(Document.from_text("", source).id[:8], 16) % DEVELOPMENT == 0
+
+
+def split(rows: Iterable[RowT]) -> tuple[list[RowT], list[RowT]]:
+    """Part rows into those to train on and those of the development sources."""
+    train: list[RowT] = []
+    development: list[RowT] = []
+    for row in rows:
+        (development if is_development(row.source) else train).append(row)
+    return train, development
+
+
+def describe_rows(rows: Sequence[Row]) -> dict[str, Any]:
+    """Count rows: in all, by corpus, by licence, the sources and those kept for development."""
+    sources = {row.source for row in rows}
+    return {
+        "rows": len(rows),
+        "sources": len(sources),
+        "development_sources": sum(map(is_development, sources)),
+        "by_corpus": dict(Counter(row.corpus for row in rows)),
+        "by_licence": dict(Counter(row.licence for row in rows)),
+    }
+
+
+def write_rows(rows: Iterable[Row], path: Path) -> None:
+    """Write rows as JSON lines; what was there is replaced."""
+    lines = (json.dumps(asdict(row), ensure_ascii=False) for row in rows)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", errors="replace")
+
+
+def read_rows(path: Path, kind: type[RowT]) -> list[RowT]:
+    """Read the rows of a file; InputError, with the line, for one of another kind."""
+    adapter = TypeAdapter(kind)
+    rows: list[RowT] = []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path} cannot be read: {error}", hint="give a file of `mgl train data`"
+        ) from error
+    for number, line in enumerate(lines, 1):
+        try:
+            rows.append(adapter.validate_json(line))
+        except ValidationError as error:
+            fault = describe_fault(dict(error.errors()[0]), "the row")
+            raise InputError(
+                f"{path}, line {number}, is no {kind.__name__.lower()}: {fault}",
+                hint="make the file with `mgl train data`",
+            ) from error
+    if not rows:
+        raise InputError(f"{path} has no rows", hint="make it with `mgl train data`")
+    return rows
+
+
+# Corpora
+
+
+def _read_locomo(path: Path, hold_out: Collection[str]) -> Iterator[Pair]:
+    return _of_benchmark("locomo", "CC BY-NC 4.0", path, hold_out)
+
+
+def _read_longmemeval(path: Path, hold_out: Collection[str]) -> Iterator[Pair]:
+    return _of_benchmark("longmemeval-s", "MIT", path, hold_out)
+
+
+def _of_benchmark(name: str, licence: str, path: Path, hold_out: Collection[str]) -> Iterator[Pair]:
+    """Yield a pair for each turn of evidence, as its line; of a session without marked turns, all.
+
+    Turns of evidence that a benchmark gives without a haystack have no negatives.
+    """
+    benchmark: Benchmark = registry.load("benchmark", name)
+    dataset = benchmark.read(path)
+    talks: dict[str, Conversation] = {}
+    for item in dataset.items:
+        if item.source in hold_out:
+            continue
+        if item.source not in talks:
+            source = dataset.sources[item.source]()
+            assert isinstance(source, Conversation)
+            talks = {item.source: source}
+        talk = talks[item.source]
+        lines = {turn.id: turn.line for turn in talk.turns if turn.text}
+        found = {
+            turn
+            for turn in lines
+            for evidence in item.evidence
+            if turn == evidence or turn.startswith(f"{evidence}:")
+        }
+        for turn in sorted(found):
+            yield Pair(item.question.text, lines[turn], (), talk.id, name, licence)
+
+
+def _read_hotpotqa(path: Path, _: Collection[str]) -> Iterator[Pair]:
+    """Yield both gold paragraphs of each question, in either form of its files."""
+    for file in sorted(path.glob("hotpotqa*.json*")):
+        text = file.read_text(encoding="utf-8")
+        rows = map(json.loads, text.splitlines()) if file.suffix == ".jsonl" else json.loads(text)
+        for row in rows:
+            if "contexts" in row:
+                gold = {each["title"] for each in row["contexts"] if each["is_supporting"]}
+                paragraphs = {each["title"]: each["paragraph_text"] for each in row["contexts"]}
+                question = row["question_text"]
+            else:
+                gold = {title for title, _ in row["supporting_facts"]}
+                paragraphs = {title: "".join(said) for title, said in row["context"]}
+                question = row["question"]
+            yield from _of_paragraphs(question, paragraphs, gold, "hotpotqa", "CC BY-SA 4.0")
+
+
+def _read_musique(path: Path, _: Collection[str]) -> Iterator[Pair]:
+    """Yield the gold paragraphs of each question."""
+    for file in sorted(path.glob("musique*.json")):
+        for row in json.loads(file.read_text(encoding="utf-8")):
+            paragraphs = {each["title"]: each["paragraph_text"] for each in row["paragraphs"]}
+            gold = {each["title"] for each in row["paragraphs"] if each["is_supporting"]}
+            yield from _of_paragraphs(row["question"], paragraphs, gold, "musique", "CC BY 4.0")
+
+
+def _of_paragraphs(
+    question: str, paragraphs: Mapping[str, str], gold: Collection[str], corpus: str, licence: str
+) -> Iterator[Pair]:
+    texts = {title: f"{title}: {text}" for title, text in paragraphs.items()}
+    source = Document.from_text("", "\n".join(texts.values())).id
+    negatives = tuple(text for title, text in texts.items() if title not in gold)[:MOST_NEGATIVES]
+    for title in texts:
+        if title in gold:
+            yield Pair(question, texts[title], negatives, source, corpus, licence)
+
+
+def _read_tiage(path: Path, _: Collection[str]) -> Iterator[Dialogue]:
+    """Yield each chat with the turns that people labelled as the beginning of a topic."""
+    for file in sorted(path.glob("*.json")):
+        for said in json.loads(file.read_text(encoding="utf-8")).values():
+            lines = tuple(text for text, _ in said)
+            shifts = tuple(place for place, (_, label) in enumerate(said) if label == "1")
+            source = Document.from_text("", "\n".join(lines)).id
+            yield Dialogue(lines, shifts, source, f"tiage-{file.stem}", "MIT")
+
+
+CORPORA: Final[Mapping[str, tuple[str, Reader]]] = {
+    "longmemeval-s": ("longmemeval", _read_longmemeval),
+    "hotpotqa": ("multihop", _read_hotpotqa),
+    "musique": ("multihop", _read_musique),
+    "locomo": ("locomo", _read_locomo),
+    "tiage": ("tiage", _read_tiage),
+}
+"""Human labels that mgl reads: where each lies in the data folder, and its reader."""
