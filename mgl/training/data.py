@@ -165,13 +165,18 @@ def _read_locomo(path: Path, hold_out: Collection[str]) -> Iterator[Pair]:
 
 
 def _read_longmemeval(path: Path, hold_out: Collection[str]) -> Iterator[Pair]:
-    return _of_benchmark("longmemeval-s", "MIT", path, hold_out)
+    """Yield marked turns of haystacks; in files ``evidence*.json`` every turn is evidence."""
+    for file in sorted(path.glob("*.json")):
+        is_all = file.name.startswith("evidence")
+        yield from _of_benchmark("longmemeval-s", "MIT", file, hold_out, is_all=is_all)
 
 
-def _of_benchmark(name: str, licence: str, path: Path, hold_out: Collection[str]) -> Iterator[Pair]:
-    """Yield a pair for each turn of evidence, as its line; of a session without marked turns, all.
+def _of_benchmark(
+    name: str, licence: str, path: Path, hold_out: Collection[str], *, is_all: bool = False
+) -> Iterator[Pair]:
+    """Yield a pair for each turn of evidence, as its line, or for all turns of evidence sessions.
 
-    Turns of evidence that a benchmark gives without a haystack have no negatives.
+    With ``is_all`` the sources hold evidence alone.
     """
     benchmark: Benchmark = registry.load("benchmark", name)
     dataset = benchmark.read(path)
@@ -191,6 +196,8 @@ def _of_benchmark(name: str, licence: str, path: Path, hold_out: Collection[str]
             for evidence in item.evidence
             if turn == evidence or turn.startswith(f"{evidence}:")
         }
+        if is_all:
+            found = {*lines}
         for turn in sorted(found):
             yield Pair(item.question.text, lines[turn], (), talk.id, name, licence)
 

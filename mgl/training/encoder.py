@@ -1,0 +1,95 @@
+"""An encoder with a LoRA in its layers: what the retriever and the boundary detector train."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mgl.errors import UsageError, install_hint
+from mgl.models.adapters import LORA, LORA_CONFIG
+from mgl.retrieval.computing import choose_device, load_model, to_utf8
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["LoraEncoder"]
+
+LAYERS: Final = ("query", "key", "value", "dense")
+"""The linear layers of a BERT encoder."""
+
+
+class LoraEncoder:
+    """Texts, or pairs of them, to the mean of their last hidden states: shape (n, dims).
+
+    ``rank`` is that of the update of each linear layer; its factor is 2 (alpha = 2 · rank).
+    Texts longer than ``max_tokens`` are truncated. Raises UsageError without the extra
+    ``mgl[training]``, ResourceError where the folder does not load.
+    """
+
+    def __init__(self, folder: Path, *, rank: int, max_tokens: int) -> None:
+        with load_model(folder):
+            from transformers import AutoModel, AutoTokenizer
+
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            self._model: Any = AutoModel.from_pretrained(folder, local_files_only=True)
+        try:
+            from peft import LoraConfig, inject_adapter_in_model
+        except ImportError as error:
+            raise UsageError(
+                "training needs the package peft, which is not installed",
+                hint=install_hint("training"),
+            ) from error
+        config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=list(LAYERS))
+        inject_adapter_in_model(config, self._model)
+        self._model.eval().to(choose_device())
+        for name, each in self._model.named_parameters():
+            each.requires_grad_("lora_" in name)
+        self._rank, self._max_tokens = rank, max_tokens
+
+    @property
+    def dims(self) -> int:
+        return int(self._model.config.hidden_size)
+
+    def parameters(self) -> dict[str, torch.nn.Parameter]:
+        """The weights of the LoRA, by name."""
+        return {name: each for name, each in self._model.named_parameters() if each.requires_grad}
+
+    def encode(self, texts: Sequence[str], after: Sequence[str] | None = None) -> torch.Tensor:
+        """Encode texts, or pairs of a text and what comes ``after`` it."""
+        given = (to_utf8(texts),) if after is None else (to_utf8(texts), to_utf8(after))
+        batch = self._tokenizer(
+            *given,
+            padding=True,
+            truncation=True,
+            max_length=self._max_tokens,
+            return_tensors="pt",
+        ).to(self._model.device)
+        states = self._model(**batch).last_hidden_state
+        mask = batch["attention_mask"].unsqueeze(-1).to(states.dtype)
+        mean: torch.Tensor = (states * mask).sum(1) / mask.sum(1)
+        return mean
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write the LoRA as PEFT does, in float16: weights and configuration."""
+        import torch
+        from safetensors.torch import save_file
+
+        weights = {
+            f"base_model.model.{name.replace('.default', '')}": each.detach()
+            .to(torch.float16)
+            .cpu()
+            for name, each in self.parameters().items()
+        }
+        config = {
+            "peft_type": "LORA",
+            "task_type": "FEATURE_EXTRACTION",
+            "r": self._rank,
+            "lora_alpha": 2 * self._rank,
+            "target_modules": list(LAYERS),
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file({name: each.contiguous() for name, each in weights.items()}, folder / LORA)
+        (folder / LORA_CONFIG).write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+        return [folder / LORA, folder / LORA_CONFIG]

@@ -1,0 +1,232 @@
+"""The loop that all torch trainers share: steps, checkpoints, early stopping, progress.
+
+    history = fit(task, Schedule(epochs=3), work_folder, observer)
+
+Whatever ends a run, the same command goes on from the last checkpoint to the same weights: batches
+are drawn by seed and epoch, and nothing else is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+from mgl.errors import InputError, ResourceError
+from mgl.models.shipped import require_space
+from mgl.observer import Observer
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Epoch", "Fitted", "Schedule", "Task", "autocast", "fit"]
+
+WARM_UP: Final = 0.1
+EVERY: Final = 20
+"""Steps between two checkpoints."""
+
+BatchT = TypeVar("BatchT")
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """``rate`` is the highest learning rate, reached after a tenth of the steps; it falls to 0.
+
+    Training ends before its ``epochs`` once ``patience`` of them in a row have been no better on
+    the development rows. The weights of the best epoch are kept.
+    """
+
+    epochs: int = 3
+    batch: int = 32
+    rate: float = 1e-3
+    patience: int = 2
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """The mean ``loss`` of an epoch, and the task's ``metric`` after it, higher is better."""
+
+    loss: float
+    metric: float
+
+
+@dataclass(slots=True)
+class Fitted:
+    """How training went: ``before`` is the metric before the first step."""
+
+    before: float
+    epochs: list[Epoch] = field(default_factory=list)
+    best: int = -1
+    seconds: float = 0.0
+
+    @property
+    def after(self) -> float:
+        """The metric of the weights that were kept."""
+        return self.epochs[self.best].metric if self.best >= 0 else self.before
+
+
+class Task(Protocol[BatchT]):
+    """What is trained: its parameters, its batches, its loss and its metric."""
+
+    def parameters(self) -> dict[str, torch.nn.Parameter]: ...
+
+    def batches(self, epoch: int) -> Sequence[BatchT]:
+        """Draw the batches of an epoch, the same whenever it is asked."""
+        ...
+
+    def loss(self, batch: BatchT) -> torch.Tensor: ...
+
+    def evaluate(self) -> float:
+        """Measure on the development rows; higher is better."""
+        ...
+
+
+def fit(task: Task[BatchT], schedule: Schedule, work: Path, observer: Observer) -> Fitted:
+    """Train a task's parameters in place, and leave the best of its epochs in them.
+
+    Goes on from the checkpoint in ``work``, if there is one, and leaves one there. InputError where
+    the loss is not finite, ResourceError where the disk is full.
+    """
+    run = _Run(task, schedule, work)
+    run.start()
+    observer.progress("steps", run.step, run.total)
+    while run.step < run.total and not run.is_settled:
+        began = time.monotonic()
+        run.advance()
+        run.fitted.seconds += time.monotonic() - began
+        observer.progress("steps", run.step, run.total)
+        if run.step % EVERY == 0 or run.step % run.length == 0:
+            run.save()
+    run.restore_best()
+    return run.fitted
+
+
+def autocast() -> AbstractContextManager[Any]:
+    """Compute in bfloat16 where this machine does that faster, else as the weights are."""
+    import torch
+
+    from mgl.retrieval.computing import choose_device, choose_dtype
+
+    enabled = choose_dtype(None) == "bfloat16"
+    context: AbstractContextManager[Any] = torch.autocast(
+        choose_device(), dtype=torch.bfloat16, enabled=enabled
+    )
+    return context
+
+
+class _Run(Generic[BatchT]):
+    def __init__(self, task: Task[BatchT], schedule: Schedule, work: Path) -> None:
+        import torch
+
+        torch.manual_seed(schedule.seed)
+        self._task, self._schedule = task, schedule
+        self._file = work / "checkpoint.pt"
+        self._parameters = task.parameters()
+        self._optimizer = torch.optim.AdamW(self._parameters.values(), lr=schedule.rate)
+        self.length = len(task.batches(0))
+        self.total = self.length * schedule.epochs
+        self.step = 0
+        self.fitted = Fitted(float("nan"))
+        self._losses: list[float] = []
+        self._best: dict[str, Any] = {}
+
+    @property
+    def is_settled(self) -> bool:
+        done = len(self.fitted.epochs)
+        return done > 0 and done - 1 - self.fitted.best >= self._schedule.patience
+
+    def start(self) -> None:
+        import torch
+
+        if not self._file.is_file():
+            self.fitted = Fitted(self._task.evaluate())
+            self._best = self._values()
+            return
+        kept = torch.load(self._file, weights_only=True)
+        if kept["total"] != self.total:
+            raise InputError(
+                f"{self._file} is of a run with other rows or settings",
+                hint="remove that folder, or give the data and settings of then",
+            )
+        self._put(kept["values"])
+        self._optimizer.load_state_dict(kept["optimizer"])
+        self.step, self._losses, self._best = kept["step"], kept["losses"], kept["best"]
+        epochs = [Epoch(*each) for each in kept["epochs"]]
+        self.fitted = Fitted(kept["before"], epochs, kept["best_epoch"], kept["seconds"])
+
+    def advance(self) -> None:
+        """Take one step, and at the end of an epoch measure."""
+        import torch
+
+        epoch, place = divmod(self.step, self.length)
+        share = self._share()
+        for group in self._optimizer.param_groups:
+            group["lr"] = self._schedule.rate * share
+        with autocast():
+            loss = self._task.loss(self._task.batches(epoch)[place])
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise InputError(
+                f"the loss is not a number at step {self.step + 1}",
+                hint="train at a lower --rate; the last checkpoint is kept",
+            )
+        self._optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self._parameters.values(), 1.0)
+        self._optimizer.step()
+        self.step += 1
+        self._losses.append(value)
+        if self.step % self.length == 0:
+            metric = self._task.evaluate()
+            if metric > self.fitted.after:
+                self.fitted.best, self._best = epoch, self._values()
+            self.fitted.epochs.append(Epoch(sum(self._losses) / len(self._losses), metric))
+            self._losses = []
+
+    def save(self) -> None:
+        import torch
+
+        fitted = self.fitted
+        kept = {
+            "total": self.total,
+            "step": self.step,
+            "values": self._values(),
+            "optimizer": self._optimizer.state_dict(),
+            "losses": self._losses,
+            "best": self._best,
+            "best_epoch": fitted.best,
+            "before": fitted.before,
+            "epochs": [(each.loss, each.metric) for each in fitted.epochs],
+            "seconds": fitted.seconds,
+        }
+        scratch = self._file.with_suffix(".new")
+        require_space(self._file.parent, 4 * sum(each.nbytes for each in self._best.values()))
+        try:
+            torch.save(kept, scratch)
+        except (OSError, RuntimeError) as error:
+            raise ResourceError(
+                f"the checkpoint {scratch} cannot be written: {error}", hint="make room there"
+            ) from error
+        scratch.replace(self._file)
+
+    def restore_best(self) -> None:
+        self._put(self._best)
+
+    def _share(self) -> float:
+        """The share of the highest rate: rising over the warm-up, then falling to 0."""
+        rising = max(1, round(WARM_UP * self.total))
+        if self.step < rising:
+            return (self.step + 1) / rising
+        return (self.total - self.step) / max(1, self.total - rising)
+
+    def _values(self) -> dict[str, Any]:
+        return {name: each.detach().clone() for name, each in self._parameters.items()}
+
+    def _put(self, values: dict[str, Any]) -> None:
+        for name, each in self._parameters.items():
+            each.data.copy_(values[name])
