@@ -53,7 +53,9 @@ def reproduce(
     judge: Annotated[
         str | None,
         typer.Option(
-            "--judge", metavar="PROFILE", help="Judge with this model, where the table is judged."
+            "--judge",
+            metavar="[JUDGE=]PROFILE",
+            help="Model that judges; JUDGE= takes another judge than the table's.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -94,11 +96,14 @@ def reproduce(
             )
         at = chosen or made.models[:1]
         runs = [run for run in made.runs if only in ("", run.name)]
+        variant, _, judge = (judge or "").rpartition("=")
+        if variant:
+            runs = [run.judged_by(variant) if run.judges else run for run in runs]
         seen = [(run, outlooks.of(run, at, limit=limit, seed=seed)) for run in runs]
         if dry_run:
             print_plan(suite, asked, seen, at, as_json)
             return
-        if judge is None and any(run.judges for run in runs):
+        if not judge and any(run.judges for run in runs):
             raise UsageError(
                 f"{entry} is judged, and no judge is named: a model should not judge itself unseen",
                 hint=f"add --judge PROFILE (--judge {at[0]} for the model itself)",
@@ -108,7 +113,9 @@ def reproduce(
         with work.open(places) as execution:
             for run, outlook in possible:
                 given = None if outlook.data is None else outlook.data.absolute()
-                arguments = build_arguments(run, given, at, limit=limit, seed=seed, judge=judge)
+                arguments = build_arguments(
+                    run, given, at, limit=limit, seed=seed, judge=judge or None
+                )
                 place = folder / run.name if run.name else folder
                 say(f"{entry}: {run.benchmark}, in {place}")
                 cost = add_costs([*outlook.costs.values()])

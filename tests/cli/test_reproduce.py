@@ -173,6 +173,23 @@ def test_no_model_judges_itself_unasked(mgl: Mgl, server: Server) -> None:
     assert done.exit_code == 0, done.stderr
 
 
+def test_an_official_judge_needs_its_script_and_a_variant_is_named(
+    mgl: Mgl, server: Server, mgl_home: Path, paper: Path
+) -> None:
+    suite = mgl_home / "eval" / "suites" / "atlas.yaml"
+    suite.write_text(SUITE.replace("judges: [correctness]", "judges: [locomo_mem0]"))
+    command = ("reproduce", "atlas/table5", "--base-url", server.url, "--judge")
+    refused = mgl(*command, SERVED)
+    assert (refused.exit_code, server.seen) == (3, [])
+    assert "the judge locomo_mem0" in refused.stderr
+    assert "--judge locomo=PROFILE" in refused.stderr
+    done = mgl(*command, f"locomo={SERVED}")
+    assert done.exit_code == 0, done.stderr
+    folder = paper / "runs" / f"atlas-table5-{SERVED}"
+    assert json.loads((folder / "manifest.json").read_text())["headline"] == "locomo"
+    assert mgl(*command, f"nobody={SERVED}").exit_code == 2
+
+
 def test_a_table_is_made_with_the_papers_numbers_beside_it_and_then_its_cost_is_known(
     mgl: Mgl, server: Server, paper: Path
 ) -> None:

@@ -38,6 +38,8 @@ def _locomo(folder: Path) -> None:
         {"question": "Where did Bo go?", "answer": "Rome", "category": 1, "evidence": ["D1:2"]},
     ]
     _json(folder / "locomo10.json", [{"sample_id": "c", "conversation": talk, "qa": asked}])
+    prompt = "Label {question}: {gold_answer}, {generated_answer}"
+    (folder / "llm_judge.py").write_text(f"ACCURACY_PROMPT = {prompt!r}")
 
 
 def _longdialqa(folder: Path) -> None:
@@ -73,6 +75,9 @@ def _longmemeval(folder: Path) -> None:
     _json(
         folder / "longmemeval_s.json",
         [row("one", "single-session-user"), row("two", "multi-session")],
+    )
+    (folder / "evaluate_qa.py").write_text(
+        "if task in ['single-session-user', 'multi-session']:\n    template = 'Same? {} {} {}'\n"
     )
 
 

@@ -32,7 +32,7 @@ script beside the benchmark's files (``mgl.benchmarks.official``).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -120,13 +120,18 @@ Ask = Callable[[LLM, Item, Answered, Sampling], Awaitable[VerdictRecord]]
 @dataclass(frozen=True, slots=True)
 class Judge:
     """``prompts`` are all that it may use; a run keeps their hashes. An ``official`` one asks what
-    its benchmark's script asks."""
+    its benchmark's script asks; ``variant_of`` names the official one that it asks instead of."""
 
     name: str
     source: str
     prompts: tuple[Prompt, ...]
     ask: Ask
     official: bool = False
+    variant_of: str = ""
+
+    def has_prompts(self, items: Iterable[Item]) -> bool:
+        """Whether what it asks is at hand: an official one's script lies beside the data."""
+        return not self.official or any(item.judge_prompt for item in items)
 
     async def judge(
         self, llm: LLM, item: Item, answered: Answered, *, sampling: Sampling = JUDGING
@@ -319,13 +324,13 @@ async def _citation_support(asking: Asking) -> VerdictRecord:
     return VerdictRecord(sum(scores) / len(scores), replies, reason)
 
 
-def _judge(name: str, source: str, ask: _Ask, *own: Prompt, official: bool = False) -> Judge:
+def _judge(name: str, source: str, ask: _Ask, *own: Prompt, **more: Any) -> Judge:
     async def ask_with(
         llm: LLM, item: Item, answered: Answered, sampling: Sampling
     ) -> VerdictRecord:
         return await ask(Asking(llm, item, answered, sampling))
 
-    return Judge(name, source, own, ask_with, official)
+    return Judge(name, source, own, ask_with, **more)
 
 
 def _list_judges() -> Iterator[Judge]:
@@ -342,9 +347,11 @@ def _list_judges() -> Iterator[Judge]:
     yield _judge("entailment", after, _decide_by(p.ENTAILMENT), p.ENTAILMENT)
     yield _judge("correctness", "ours", _decide_by(p.CORRECTNESS), p.CORRECTNESS)
     yield _judge("moviechat", "ours", _decide_by(p.FILM), p.FILM)
-    yield _judge("locomo", "ours", _locomo, p.TALK, p.ABSTENTION)
+    ours = partial(_judge, variant_of="locomo_mem0")
+    yield ours("locomo", "ours", _locomo, p.TALK, p.ABSTENTION)
     types = tuple(dict.fromkeys(_TYPES.values()))
-    yield _judge("longmemeval", "ours, by question type", _longmemeval, *types, p.ABSTENTION)
+    ours = partial(_judge, variant_of="longmemeval_official")
+    yield ours("longmemeval", "ours, by question type", _longmemeval, *types, p.ABSTENTION)
     yield _judge("dialsim", "ours", _dialsim, p.DIALOGUE)
     yield _judge("choice", "ours", _choice, p.CHOSEN)
     yield _judge("citation_support", "ours", _citation_support, p.SUPPORT)

@@ -53,7 +53,10 @@ def put_beside(
     """Put every method of a group beside the printed numbers that are of its rows."""
     group = frame.group
     made = {name: str(value) for name, value in (group.manifest.dataset.made_with or {}).items()}
-    by_name = {metric.printed: metric for metric in frame.metrics.values()}
+    official_last = sorted(
+        frame.metrics.values(), key=lambda metric: metric.judge == metric.printed
+    )
+    by_name = {metric.printed: metric for metric in official_last}
     alike: dict[tuple[str, Metric, tuple[tuple[str, str], ...], str], list[Cell]] = {}
     for cell in cells:
         metric = by_name.get(cell.scorer or "") or _find_staged(cell)

@@ -12,6 +12,7 @@ from mgl.benchmarks.base import Item
 from mgl.benchmarks.drawing import sample, select
 from mgl.benchmarks.files import find_data
 from mgl.errors import MglError
+from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.papers.estimates import Cost, Estimator, Size
 from mgl.evaluation.papers.suites import Run
 from mgl.evaluation.runs.manifest import Arguments, Method
@@ -115,6 +116,14 @@ class Outlooks:
         if isinstance(items, Lack):
             lacks.append(items)
             return place, None
+        lacks += [
+            Lack(
+                f"the prompts of the judge {name}",
+                f"put {JUDGES[name].source} beside {place}, or judge by ours: {_variants_of(name)}",
+            )
+            for name in run.judges
+            if not JUDGES[name].has_prompts(items)
+        ]
         try:
             chosen = select(items, labels=run.labels)
             return place, sample(chosen, limit=smaller_limit(run, limit), seed=seed)
@@ -166,6 +175,11 @@ def build_arguments(
         headline=None if unjudged else run.compared_by,
         judges=judges,
     )
+
+
+def _variants_of(official: str) -> str:
+    names = (name for name, judge in JUDGES.items() if judge.variant_of == official)
+    return ", ".join(f"--judge {name}=PROFILE" for name in names)
 
 
 def smaller_limit(run: Run, limit: int | None) -> int | None:

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mgl import registry
 from mgl.errors import InputError, UsageError
+from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.papers.references import Cell
 from mgl.evaluation.runs.manifest import Method as RunMethod
 from mgl.memories.base import MemoryKind
@@ -83,6 +84,13 @@ class Run(_Strict):
     def compared_by(self) -> str:
         """Its headline metric."""
         return self.headline or (*self.judges, *self.scorers)[0]
+
+    def judged_by(self, name: str) -> Run:
+        """Return the run with one other judge in place of its own; UsageError for an unknown."""
+        if name not in JUDGES:
+            raise UsageError(f"there is no judge {name!r}", hint=f"take one of {', '.join(JUDGES)}")
+        headline = self.headline if self.compared_by in self.scorers else name
+        return self.model_copy(update={"judges": (name,), "headline": headline})
 
     @property
     def memories(self) -> tuple[str, ...]:

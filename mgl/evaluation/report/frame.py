@@ -61,21 +61,17 @@ class Metric:
 
     @property
     def printed(self) -> str:
-        """What ``eval/references`` calls it; an official judge by its benchmark, as ours."""
-        if _is_official(self.judge):
-            return self.judge.rpartition("_")[0]
-        return self.judge or self.name
+        """What ``eval/references`` calls it: a variant of an official judge by that one's name."""
+        known = JUDGES.get(self.judge)
+        return (known.variant_of if known else "") or self.judge or self.name
 
     @property
     def shown(self) -> str:
         """Its name for readers."""
         if not self.judge:
             return self.name.replace("_", " ")
-        return f"{'official ' if _is_official(self.judge) else ''}judge {self.name}"
-
-
-def _is_official(judge: str) -> bool:
-    return judge in JUDGES and JUDGES[judge].official
+        official = self.judge in JUDGES and JUDGES[self.judge].official
+        return f"{'official ' if official else ''}judge {self.name}"
 
 
 COSTS: Final = {

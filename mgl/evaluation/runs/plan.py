@@ -328,7 +328,7 @@ def _read_judge(written: str, benchmark: Benchmark) -> JudgedBy:
 def _check_official(judged_by: Sequence[JudgedBy], items: Sequence[Item]) -> None:
     """UsageError for an official judge whose prompts are not beside the data."""
     for one in judged_by:
-        if JUDGES[one.judge].official and not any(item.judge_prompt for item in items):
+        if not JUDGES[one.judge].has_prompts(items):
             raise UsageError(
                 f"the prompts of the judge {one.judge} are not beside the data",
                 hint=f"put {JUDGES[one.judge].source} there, or judge by the benchmark's own: "

@@ -9,6 +9,7 @@ import pytest
 
 from mgl import registry
 from mgl.errors import InputError, UsageError
+from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.papers.outlook import build_arguments, smaller_limit
 from mgl.evaluation.papers.references import load_references
 from mgl.evaluation.papers.suites import Entry, Rows, Run, Suite, find_entry, load_suites
@@ -73,6 +74,25 @@ def test_every_row_of_the_paper_is_made_or_left_out_with_a_reason(suite: Suite, 
     assert one.same_as is not None or made <= rows
 
 
+def test_what_a_figure_draws_and_is_not_made_is_said() -> None:
+    assert any("LightRAG" in note for note in SUITES["hgmem"].entry("figure3").notes)
+
+
+def test_mnemis_is_judged_as_in_the_paper_and_by_another_judge_if_one_is_named() -> None:
+    """The paper: every score is a verdict by the benchmark's own prompt."""
+    runs = [run for one in SUITES["mnemis"].entries for run in one.runs]
+    official = {"locomo": ("locomo_mem0",), "longmemeval-s": ("longmemeval_official",)}
+    for run in runs:
+        assert run.judges == official[run.benchmark]
+        assert all(JUDGES[name].official for name in run.judges)
+    other = runs[0].judged_by("locomo")
+    assert (other.judges, other.compared_by) == (("locomo",), "locomo")
+    scored = runs[0].model_copy(update={"scorers": ("f1_squad",), "headline": "f1_squad"})
+    assert scored.judged_by("locomo").compared_by == "f1_squad"
+    with pytest.raises(UsageError):
+        scored.judged_by("nobody")
+
+
 @pytest.mark.parametrize(("suite", "one"), ENTRIES)
 def test_models_are_profiles_that_ship(suite: Suite, one: Entry) -> None:
     del suite
@@ -111,7 +131,8 @@ def test_what_is_measured_is_what_the_benchmark_measures(run: Run) -> None:
         pytest.skip(f"no benchmark {run.benchmark} is registered")
     benchmark: Any = registry.load("benchmark", run.benchmark)
     assert set(run.scorers) <= set(benchmark.scorers)
-    assert not run.judges or benchmark.judge in run.judges
+    own = JUDGES.get(benchmark.judge)
+    assert not run.judges or (own and (own.variant_of or own.name) in run.judges)
     if run.parameters:
         benchmark.Config.model_validate(run.parameters)
     for method in run.methods:

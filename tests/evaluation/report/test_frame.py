@@ -36,6 +36,16 @@ def test_what_failed_counts_0_and_what_is_missing_is_left_out_with_bounds(tmp_pa
     assert frame.headline.name == "locomo"
 
 
+def test_an_unreadable_verdict_is_in_no_difference(tmp_path: Path) -> None:
+    """As a 0 it put the first method ahead, whose verdicts are the same wherever both are read."""
+    items = [item(f"q{n}") for n in range(12)]
+    said = {"a": [Said({}, 1.0)] * 12, "b": [Said({}, 1.0)] * 4 + [Said({}, None)] * 8}
+    folder = write_run(tmp_path / "run", [method("a"), method("b")], items, said, judge="locomo")
+    (found,) = compare_methods(read_frame(folder))
+    assert (found.found.difference.mean, found.found.difference.n) == (0, 4)
+    assert not found.differs
+
+
 def test_a_part_of_the_items_and_the_mean_of_parts(tmp_path: Path) -> None:
     said = {"a": [RIGHT, WRONG, RIGHT, WRONG]}
     frame = read_frame(write_run(tmp_path / "run", [method("a")], ITEMS, said))

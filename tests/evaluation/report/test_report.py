@@ -13,7 +13,7 @@ import pytest
 from mgl.evaluation.papers.references import load_references
 from mgl.evaluation.papers.suites import load_suites
 from mgl.evaluation.records import BuildRecord, Spent
-from mgl.evaluation.report.data import Report, Table
+from mgl.evaluation.report.data import Plot, Report, Table
 from mgl.evaluation.report.report import make_report
 from mgl.evaluation.report.runs import read_run
 from mgl.evaluation.report.writers import to_csv, to_html, to_markdown
@@ -74,6 +74,27 @@ def test_ours_stand_beside_what_is_printed_of_the_same_row(tmp_path: Path) -> No
     assert [(row[2].text, row[3].text) for row in staged] == [
         ("500.0 tokens", "932.36 (model not said)")
     ]
+
+
+@pytest.mark.parametrize(
+    ("judge", "shown"),
+    [("locomo_mem0", "official judge locomo_mem0"), ("locomo", "judge locomo")],
+)
+def test_the_judge_is_plotted_and_set_beside_the_paper_and_says_whose_it_is(
+    tmp_path: Path, judge: str, shown: str
+) -> None:
+    """Mnemis' Figure 3 and Table 1 are of verdicts, not of the benchmark's first scorer."""
+    items = [item(f"q{n}", CATEGORIES[n % 4], f"conv-{n % 6}") for n in range(24)]
+    scorer = "f1_locomo_official"
+    said = {label: [Said({scorer: 0.3}, n % 2) for n in range(24)] for label in ("k-5", "mnemis")}
+    methods = [method("k-5", "mnemis", k=5), method("mnemis", k=10)]
+    folder = write_run(tmp_path / "run", methods, items, said, scorers=(scorer,), judge=judge)
+    report = made(folder)
+    beside = [row for row in tables(report)["Beside the papers"].rows if row[0].text == "mnemis"]
+    assert (beside[0][1].text, beside[0][2].text) == (shown, "50.0")
+    assert "89.8" in beside[0][3].text
+    plots = {one.name: one.svg for one in report.chapters[0].blocks if isinstance(one, Plot)}
+    assert f"{shown}, %" in plots["locomo-mnemis-k"]
 
 
 def test_every_number_is_a_line_of_the_csv(tmp_path: Path) -> None:
