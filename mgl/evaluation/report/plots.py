@@ -110,9 +110,9 @@ def _plot_against(frame: Frame, cost: str, name: str) -> Plot | None:
             drawing.bars(place, label, [times * own.interval.mean], [score])
         ends = [times * one.interval.mean for _, one, _ in points]
         drawing.axes.set_xlim(min(ends) / _MARGIN, max(ends) * _MARGIN)
-        drawing.axes.set_xscale("log")
+        drawing.axes.set_xscale("log", subs=())
+        drawing.axes.xaxis.get_major_locator().set_params(subs=(1, 2, 5))
         drawing.axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-        drawing.axes.xaxis.set_minor_formatter(lambda _value, _place: "")
     after = "After MindGraph Fig. 3. " if cost == "compaction_ratio" else ""
     about = f"{after}Up and to the left is better. Bars are 95% intervals."
     return drawing.plot(f"Score against {metric.shown}", about)
