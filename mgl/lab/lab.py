@@ -375,16 +375,21 @@ class Lab:
         return _Plan(name, kind, config, source)
 
     def _plan_record(self, record: MemoryRecord, options: Mapping[str, Any]) -> _Plan:
-        """Plan to open a stored memory; one of a document with other options is another memory."""
+        """Plan to open a stored memory; one of a document with other options is another memory.
+
+        Options of an earlier version that its kind no longer has are left out.
+        """
         kind: MemoryKind = registry.load("memory", record.kind)
+        known = kind.Config.model_fields
+        stored = {name: value for name, value in record.config.items() if name in known}
         given = {name: value for name, value in options.items() if value is not None}
         is_talk = self._store.count_turns(record.document_id) is not None
         load = self._store.conversation if is_talk else self._store.document
         source: Source = load(record.document_id)
         if not given:
-            config = kind.Config.model_validate(record.config)
+            config = kind.Config.model_validate(stored)
         else:
-            kept = _keep_options(kind, record.config, given)
+            kept = _keep_options(kind, stored, given)
             kind, config = self._configure(record.kind, {**kept, **given})
         return _Plan(record.kind, kind, config, source, record if is_talk or not given else None)
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
@@ -117,6 +119,18 @@ def test_a_memory_is_asked_by_its_id(server: Server, book: Path) -> None:
         assert other.memory_id != built.memory_id
         with pytest.raises(InputError):
             lab.ask("nothing-of-this-name", QUESTION)
+
+
+def test_a_memory_is_opened_though_one_of_its_options_was_removed(
+    server: Server, book: Path
+) -> None:
+    with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
+        built = lab.build(book, chunk_tokens=24)
+        with closing(sqlite3.connect(lab._store.path)) as connection:
+            connection.execute("""UPDATE memories SET config = json_set(config, '$.gone', 7)""")
+            connection.commit()
+        assert lab.ask(built.memory_id, QUESTION).memory_id == built.memory_id
+        assert lab.ask(built.memory_id, QUESTION, chunk_tokens=48).memory_id != built.memory_id
 
 
 def test_what_cannot_work_is_refused_before_anything_is_done(book: Path) -> None:

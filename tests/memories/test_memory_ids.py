@@ -39,7 +39,6 @@ ENDS = (("Ann", "Bo"), ("Carl", "Dora"))
 STORY = Document.from_text("tale.txt", TALE)
 CASES: list[tuple[str, dict[str, Any], Source, int]] = [
     ("graph", {**LITTLE}, BOOK, 0),
-    ("graph", {**LITTLE, "gleanings": 1, "description_tokens": 16}, BOOK, 0),
     ("graph", {**LITTLE, "extraction": "terms"}, BOOK, 0),
     ("hgmem", {**LITTLE, "floor": -1.0}, BOOK, 1),
     ("hgmem", {**LITTLE, "floor": -1.0, "compat": "released_code"}, BOOK, 1),
@@ -65,7 +64,6 @@ CASES: list[tuple[str, dict[str, Any], Source, int]] = [
     ("direct", {}, TALK, 0),
 ]
 SELDOM = {
-    "graph.describe",
     "hgmem.answer",
     "hgmem.follow_up",
     "hgmem.merge",

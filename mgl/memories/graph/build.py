@@ -1,9 +1,8 @@
 """Reading a document into the log of its graph: many chunks at once, each a step of its own.
 
-Source: HGMem §4.2, which leaves the extraction to LightRAG. The steps 0 to n - 1 are the chunks;
-step n holds the descriptions that were summarised, and is written last. A chunk whose reply
-cannot be used, or comes too late, is read once more when all others are through, then logged as
-failed: it never stops the document. A chunk in which nothing is found is no failure.
+Source: HGMem §4.2, which leaves the extraction to LightRAG. A chunk whose reply cannot be used, or
+comes too late, is read once more when all others are through, then logged as failed: it never stops
+the document. A chunk in which nothing is found is no failure.
 
 A failed chunk of a finished graph can be read again: it is then a step behind all others, so that
 the log keeps its rows, and what it says has the place in the graph that it would have had.
@@ -11,50 +10,33 @@ the log keeps its rows, and what it says has the place in the graph that it woul
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from mgl.llm.base import Message, Sampling
 from mgl.llm.concurrency import for_each
-from mgl.llm.prompting import fit_texts, take_leading
 from mgl.memories.base import Tools
 from mgl.memories.graph.config import GraphConfig
-from mgl.memories.graph.edits import (
-    Description,
-    Extraction,
-    Passage,
-    Rows,
-    description_row,
-    description_schema,
-    extraction_schema,
-)
-from mgl.memories.graph.prompts import DESCRIBE, EXTRACT, GLEAN
-from mgl.memories.graph.state import Kind, gather, join_descriptions
+from mgl.memories.graph.edits import ENTITY_TYPES, Extraction, Passage, Rows, extraction_schema
+from mgl.memories.graph.prompts import EXTRACT
 from mgl.memories.graph.terms import find_terms, put_terms, terms_between
 from mgl.memories.propose import FAILURES, Proposal, propose
-from mgl.prompt import Prompt, one_line
+from mgl.prompt import one_line
 from mgl.store import EditRecord
 from mgl.types import Chunk, Document
 
-__all__ = ["Estimate", "GraphBuilder", "build_messages", "writing_prompts"]
+__all__ = ["Estimate", "GraphBuilder", "build_messages"]
 
 STAGE: Final = "extract"
+REPLY_TOKENS: Final = 1024
 # Beyond the seeds of the client's own repairs, and warm, since greedy decoding repeats itself.
 _AGAIN_SEED, _AGAIN_TEMPERATURE = 1000, 0.3
-_JSON_TOKENS = 16
 
 
-def writing_prompts(config: GraphConfig) -> tuple[Prompt, ...]:
-    """The prompts that decide what stands in a graph of this configuration."""
-    if config.extraction == "terms":
-        return ()
-    return (EXTRACT, DESCRIBE, GLEAN) if config.gleanings else (EXTRACT, DESCRIBE)
-
-
-def build_messages(passage: Passage, config: GraphConfig) -> list[Message]:
+def build_messages(passage: Passage) -> list[Message]:
     """The prompt that asks what a passage, of one sentence at least, tells of."""
-    types = ", ".join(config.entity_types)
+    types = ", ".join(ENTITY_TYPES)
     return [Message("user", EXTRACT.render(entity_types=types, text=passage.number_sentences()))]
 
 
@@ -63,10 +45,9 @@ class Estimate:
     """What is still to be done: calls, tokens and wall time.
 
     ``chunks`` is all that the document has, ``done`` how many of them are in the log.
-    ``input_tokens`` are those of the prompts, chat template included; with gleanings they are
-    what these read at least. ``output_tokens`` and ``seconds`` are estimated from ``measured``
-    calls that this model made for graphs on this machine, and None where it made none.
-    Summaries of long descriptions come on top.
+    ``input_tokens`` are those of the prompts, chat template included. ``output_tokens`` and
+    ``seconds`` are estimated from ``measured`` calls that this model made for graphs on this
+    machine, and None where it made none.
     """
 
     chunks: int
@@ -92,8 +73,6 @@ class GraphBuilder:
         self._memory_id = memory_id
         self._document = document
         self._config = config
-
-    # Chunks
 
     async def read_chunks(self, chunks: Sequence[Chunk]) -> None:
         """Read the chunks that the log does not hold yet."""
@@ -155,33 +134,25 @@ class GraphBuilder:
         rows = Rows(Passage.of(self._document, chunk))
         if (problem := await self._extract(rows, time)) is not None:
             self._tools.observer.note(f"chunk {chunk.index} {what}: {problem.problem}")
-            rows.fail("reply", problem)
+            rows.fail(problem)
         return rows
 
     async def _extract(self, rows: Rows, time: int = 0) -> Proposal[Extraction] | None:
-        """Ask what a passage tells of, and put it into its rows; the proposal where there was no
-        reply. A gleaning that fails is a row. Each ``time`` after the first is warm, with a seed
-        of its own."""
-        passage, config = rows.passage, self._config
+        """Ask what a passage tells of and put it into its rows; the proposal where no reply could
+        be used. Each ``time`` after the first is warm, with a seed of its own."""
+        passage = rows.passage
         if not passage.sentences:
             return None
-        warm = max(config.temperature, _AGAIN_TEMPERATURE) if time else config.temperature
-        seed = config.seed + time * _AGAIN_SEED
-        sampling = Sampling(warm, max_tokens=config.extraction_tokens, seed=seed)
-        messages, schema = build_messages(passage, config), _schema(passage, config)
-        for gleaning in range(config.gleanings + 1):
-            said = await propose(
-                self._tools.llm, messages, schema, sampling=sampling, stage=STAGE, forgive=FAILURES
-            )
-            if said.reply is None:
-                if not gleaning:
-                    return said
-                rows.fail("gleaning", said)
-                return None
-            rows.take(said.reply, said.call_key)
-            if not (said.reply.entities or said.reply.relations):
-                return None
-            messages += [Message("assistant", said.text), Message("user", GLEAN.text)]
+        sampling = Sampling(
+            _AGAIN_TEMPERATURE if time else 0.0, max_tokens=REPLY_TOKENS, seed=time * _AGAIN_SEED
+        )
+        messages, schema = build_messages(passage), extraction_schema(len(passage.sentences))
+        said = await propose(
+            self._tools.llm, messages, schema, sampling=sampling, stage=STAGE, forgive=FAILURES
+        )
+        if said.reply is None:
+            return said
+        rows.take(said.reply, said.call_key)
         return None
 
     def _read_terms(self, missing: Sequence[Chunk], total: int) -> None:
@@ -194,67 +165,6 @@ class GraphBuilder:
             self._append(chunk.index, rows.rows)
             self._tools.observer.progress("terms", chunk.index + 1, total)
 
-    # Descriptions
-
-    async def describe(
-        self, step: int, *, among: Collection[tuple[Kind, str]] | None = None
-    ) -> None:
-        """Shorten the descriptions, or some ``among`` them, that are longer than
-        ``description_tokens``; one step of the log.
-
-        The model summarises what is said; without one, its first sentences are kept. A summary
-        that fails leaves the several in their place; the log says so.
-        """
-        tools, most = self._tools, self._config.description_tokens
-        gathered = gather(tools.store.edits(self._memory_id))
-        several = {
-            key: said for key, said in gathered.several().items() if among is None or key in among
-        }
-        counts = await tools.llm.count_tokens(list(map(join_descriptions, several.values())))
-        long = [key for key, tokens in zip(several, counts, strict=True) if tokens > most]
-        rows: dict[tuple[Kind, str], EditRecord] = {}
-        if long:
-            tools.observer.progress("describe", 0, len(long))
-
-        async def describe(key: tuple[Kind, str]) -> None:
-            of, identity = key
-            if self._config.extraction == "terms":
-                kept = await take_leading(tools.llm, several[key], most) or several[key][:1]
-                rows[key] = description_row(step, of, identity, join_descriptions(kept))
-            else:
-                name = gathered.name(of, identity)
-                said = await self._summarise(name, several[key])
-                if said.reply is None:
-                    tools.observer.note(f"the description of {name} stays long: {said.problem}")
-                    rows[key] = description_row(step, of, identity, None, said.reason)
-                else:
-                    text = one_line(said.reply.description)
-                    rows[key] = description_row(step, of, identity, text, key=said.call_key)
-            tools.observer.progress("describe", len(rows), len(long))
-
-        await for_each(long, describe, at_once=self._config.in_flight)
-        self._append(step, [rows[key] for key in long])
-
-    async def _summarise(self, name: str, said: Sequence[str]) -> Proposal[Description]:
-        llm, config = self._tools.llm, self._config
-        budget = config.description_tokens + _JSON_TOKENS
-        shown = await fit_texts(llm, said, reserve=budget)
-        prompt = DESCRIBE.render(
-            name=name,
-            descriptions="\n".join(f"- {text}" for text in shown),
-            words=str(config.description_tokens // 2),
-        )
-        return await propose(
-            llm,
-            prompt,
-            description_schema(config.description_tokens),
-            sampling=Sampling(config.temperature, max_tokens=budget, seed=config.seed),
-            stage="describe",
-            forgive=FAILURES,
-        )
-
-    # Cost
-
     async def estimate(self, chunks: Sequence[Chunk]) -> Estimate:
         """The cost of the chunks that the log does not hold yet; it counts tokens, and makes no
         call."""
@@ -265,10 +175,9 @@ class GraphBuilder:
             nonlocal calls, tokens, counted
             passage = Passage.of(self._document, chunk)
             if passage.sentences and config.extraction == "model":
-                messages, schema = build_messages(passage, config), _schema(passage, config)
-                prompt = await llm.count_prompt_tokens(messages, schema)
-                calls += config.gleanings + 1
-                tokens += prompt * (config.gleanings + 1)
+                schema = extraction_schema(len(passage.sentences))
+                tokens += await llm.count_prompt_tokens(build_messages(passage), schema)
+                calls += 1
             counted += 1
             self._tools.observer.progress("count", counted, len(missing))
 
@@ -286,10 +195,3 @@ class GraphBuilder:
 
     def _append(self, step: int, rows: Sequence[EditRecord]) -> None:
         self._tools.store.append_edits(self._memory_id, step, rows)
-
-
-def _schema(passage: Passage, config: GraphConfig) -> type[Extraction]:
-    sentences = len(passage.sentences)
-    return extraction_schema(
-        sentences, config.entity_types, config.most_entities, config.most_relations
-    )

@@ -14,10 +14,10 @@ OVERLAP_TOKENS: Final = 50
 class GraphConfig(BaseModel):
     """What decides an entity graph, and ``in_flight``, which decides its pace alone.
 
-    A method that uses the graph extends it with fields of its own. It leaves these as they
-    are, defaults included: a graph is shared by all that agree on them. ``extraction`` says who
-    finds entities and relations: the ``model``, chunk by chunk, or code, which knows ``terms``
-    alone (``mgl.memories.graph.terms``) and leaves gleanings, types and reply budgets unused.
+    A method that uses the graph extends it with fields of its own, and leaves these and their
+    defaults as they are: all that agree on them share one graph. ``extraction`` says who finds
+    entities and relations: the ``model``, chunk by chunk, or code, which knows ``terms`` alone
+    (``mgl.memories.graph.terms``).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -30,25 +30,7 @@ class GraphConfig(BaseModel):
         description="tokens that a chunk shares with the one before, at most (§4.2); where smaller "
         "chunks are asked for, a quarter of them",
     )
-    gleanings: int = Field(
-        0, ge=0, le=3, description="further calls a chunk that ask for what was missed; ours"
-    )
-    entity_types: tuple[str, ...] = Field(
-        ("person", "group", "place", "object", "event", "concept"),
-        min_length=1,
-        description="what an entity may be; the paper prints none",
-    )
-    most_entities: int = Field(10, ge=1, description="entities a reply may hold; ours")
-    most_relations: int = Field(8, ge=1, description="relations a reply may hold; ours")
-    description_tokens: int = Field(
-        300, ge=16, description="above which merged descriptions are summarised; ours"
-    )
-    extraction_tokens: int = Field(
-        1024, ge=64, description="reply budget of an extraction call; ours"
-    )
     in_flight: int = Field(256, ge=1, description="chunks that are read at once, at most; ours")
-    temperature: float = Field(0.0, ge=0.0, description="of the graph's calls; ours")
-    seed: int = 0
 
     @model_validator(mode="before")
     @classmethod
@@ -61,10 +43,6 @@ class GraphConfig(BaseModel):
     def _check(self) -> Self:
         if self.overlap_tokens >= self.chunk_tokens:
             raise ValueError("overlap_tokens must be less than chunk_tokens")
-        if any(not kind.strip() or kind != kind.strip() for kind in self.entity_types):
-            raise ValueError("an entity type needs a name without white space around it")
-        if len(set(self.entity_types)) < len(self.entity_types):
-            raise ValueError("entity_types names one twice")
         return self
 
     @classmethod

@@ -15,7 +15,7 @@ from functools import cache
 from textwrap import shorten
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, create_model
 
 from mgl.llm.constraints import max_chars, number, one_of, several
 from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, entity_key, mentions
@@ -28,19 +28,22 @@ from mgl.text.groups import mark_days
 from mgl.types import Chunk, Document, Span
 
 __all__ = [
+    "ENTITY_TYPES",
     "UNKNOWN",
-    "Description",
     "Extraction",
     "Passage",
     "Rows",
-    "description_row",
-    "description_schema",
     "extraction_schema",
 ]
+
+ENTITY_TYPES: Final = ("person", "group", "place", "object", "event", "concept")
+"""What an entity may be; the paper prints none."""
 
 UNKNOWN: Final = "unknown"
 """The type of an entity that is only named as the end of a relation."""
 
+MOST_ENTITIES, MOST_RELATIONS = 10, 8
+"""So many of each a reply may hold."""
 DECODED_NAME_CHARS, DESCRIPTION_CHARS = 60, 160
 MOST_DESCRIPTION_CHARS: Final = 1000
 SHOWN_CHARS: Final = 200
@@ -57,16 +60,8 @@ class Extraction(_Proposal):
     relations: list[Any]
 
 
-class Description(_Proposal):
-    """One description made of several."""
-
-    description: Annotated[str, Field(min_length=1)]
-
-
 @cache
-def extraction_schema(
-    sentences: int, types: tuple[str, ...], most_entities: int, most_relations: int
-) -> type[Extraction]:
+def extraction_schema(sentences: int) -> type[Extraction]:
     """The schema of a reply on a passage of ``sentences`` sentences."""
     name = Annotated[str, max_chars(DECODED_NAME_CHARS)]
     text = Annotated[str, max_chars(DESCRIPTION_CHARS)]
@@ -76,7 +71,7 @@ def extraction_schema(
         __base__=_Proposal,
         src=(src, ...),
         name=(name, ...),
-        type=(one_of(types), ...),
+        type=(one_of(ENTITY_TYPES), ...),
         description=(text, ...),
     )
     relation = create_model(
@@ -90,16 +85,9 @@ def extraction_schema(
     return create_model(
         "extraction",
         __base__=Extraction,
-        entities=(several(entity, most_entities), ...),
-        relations=(several(relation, most_relations), ...),
+        entities=(several(entity, MOST_ENTITIES), ...),
+        relations=(several(relation, MOST_RELATIONS), ...),
     )
-
-
-@cache
-def description_schema(tokens: int) -> type[Description]:
-    """The schema of a description of about ``tokens`` tokens."""
-    text = Annotated[str, Field(min_length=1), max_chars(4 * tokens)]
-    return create_model("description", __base__=Description, description=(text, ...))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +127,9 @@ class Rows:
         for proposal in reply.relations:
             self.relation(proposal.model_dump(), call_key)
 
-    def fail(self, op: str, proposal: Proposal[Extraction]) -> None:
-        """Add that a reply could not be had: ``reply`` for the chunk's, ``gleaning`` for more."""
-        self._add(op, {"error": proposal.problem}, rejected=proposal.reason)
+    def fail(self, proposal: Proposal[Extraction]) -> None:
+        """Add that no reply could be used."""
+        self._add("reply", {"error": proposal.problem}, rejected=proposal.reason)
 
     def as_step(self, step: int) -> list[EditRecord]:
         """The rows of a chunk that was read once more, as a step behind all chunks: the first says
@@ -196,21 +184,6 @@ class Rows:
         reason = rejected or repaired
         index = self.chunk.index
         self.rows.append(EditRecord(index, op, payload, outcome, reason, span, call_key=call_key))
-
-
-def description_row(
-    step: int,
-    of: str,
-    identity: str,
-    text: str | None,
-    reason: str | None = None,
-    *,
-    key: str | None = None,
-) -> EditRecord:
-    """The row of a description made of several; rejected, and the several stay, without one."""
-    payload = {"of": of, "id": identity, "description": text or ""}
-    outcome: EditOutcome = "rejected" if text is None else "applied"
-    return EditRecord(step, "describe", payload, outcome, reason, call_key=key)
 
 
 def _check_name(said: str) -> tuple[str, str | None]:

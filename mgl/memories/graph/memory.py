@@ -11,20 +11,20 @@ Source: HGMem §3.1 and §4.2, offline graph construction. One graph of a docume
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from mgl.errors import UsageError
 from mgl.memories.base import SourceMemory, Tools
-from mgl.memories.graph.build import Estimate, GraphBuilder, writing_prompts
+from mgl.memories.graph.build import Estimate, GraphBuilder
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.index import GraphIndex
-from mgl.memories.graph.state import Entity, EntityGraph, Kind, Relation, fold, gather
-from mgl.memories.log import count_failures, find_read_again
+from mgl.memories.graph.prompts import EXTRACT
+from mgl.memories.graph.state import Entity, EntityGraph, Relation, fold
+from mgl.memories.log import count_failures
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
-from mgl.store import EditRecord, MemoryRecord, Store
+from mgl.store import Store
 from mgl.text import window_document
 from mgl.text.groups import show_span
 from mgl.types import Answer, Chunk, Question, Source
@@ -73,12 +73,11 @@ class DocumentGraph(SourceMemory[GraphConfig]):
         tokens = await self._tools.llm.count_tokens(parts) if chunks else []
         store.put_memory(self._record(chunks=len(chunks), tokens=sum(tokens)))
         await self._builder.read_chunks(chunks)
-        await self._builder.describe(len(chunks))
 
     def is_built(self) -> bool:
-        """Whether every chunk, and the step behind the last, is in the log."""
+        """Whether every chunk is in the log."""
         record = self._tools.store.find_memory(self.id)
-        return record is not None and len(self._tools.store.chunks_done(self.id)) > record.chunks
+        return record is not None and len(self._tools.store.chunks_done(self.id)) >= record.chunks
 
     async def retry_failed(self) -> None:
         """Build what is missing, then read the chunks that failed once more.
@@ -87,14 +86,9 @@ class DocumentGraph(SourceMemory[GraphConfig]):
         LLM.complete raises, but for the failures of one chunk.
         """
         await self.build()
-        store = self._tools.store
-        failures = count_failures(store.edits(self.id))
+        failures = count_failures(self._tools.store.edits(self.id))
         self._tools.observer.note(f"{len(failures)} failed chunks are read again")
-        if failures:
-            await self._builder.read_failed(self.chunks(), failures)
-        steps = store.steps(self.id)
-        if stale := _find_stale(store.edits(self.id), steps, self._record().chunks):
-            await self._builder.describe(steps, among=stale)
+        await self._builder.read_failed(self.chunks(), failures)
         self._finished = self._index = None
 
     def graph(self) -> EntityGraph:
@@ -146,15 +140,8 @@ class DocumentGraph(SourceMemory[GraphConfig]):
         edges = [edge(relation) for relation in graph.relations.values()]
         return self._view(nodes, edges, steps=self._record().chunks, answers=answers)
 
-    def _recorded_config(self) -> dict[str, Any]:
-        return _dump_recorded(self._config)
-
     def _writing_prompts(self) -> tuple[Prompt, ...]:
-        return writing_prompts(self._config)
-
-    def _record(self, *, chunks: int = 0, tokens: int = 0) -> MemoryRecord:
-        record = super()._record(chunks=chunks, tokens=tokens)
-        return replace(record, config=self._recorded_config())
+        return () if self._config.extraction == "terms" else (EXTRACT,)
 
     def _read(self) -> tuple[EntityGraph, tuple[Chunk, ...]]:
         """Graph and chunks of the log, kept once it is finished."""
@@ -176,29 +163,16 @@ class DocumentGraph(SourceMemory[GraphConfig]):
         return await window_document(self._document, size, overlap, self._tools.llm.count_tokens)
 
 
-def _find_stale(rows: Sequence[EditRecord], steps: int, chunks: int) -> set[tuple[Kind, str]]:
-    """The entities and relations that chunks read once more tell of, since descriptions were last
-    seen to. ``steps`` is how many the log has, ``chunks`` how many of them are the build's."""
-    again = find_read_again(rows)
-    last = max(step for step in range(chunks, steps) if step not in again)
-    found = gather(row for row in rows if row.chunk in again and row.chunk > last)
-    return {key for key, _ in found.all()}
-
-
 def find_graph_before(store: Store, identity: str, config: GraphConfig) -> str | None:
-    """Find the graph that a stored memory was built with: of those of its document,
-    its model and this configuration, whatever prompts they were built with, the newest that was
-    begun before it. None where there is none."""
+    """Find the graph that a stored memory was built with: of those of its document, its model and
+    this configuration, whatever prompts they were built with, the newest that was begun before it.
+    None where there is none. The pace, and options of an earlier version, make no difference."""
     records = store.memories()
     place = next(place for place, record in enumerate(records) if record.id == identity)
-    own, wanted = records[place], _dump_recorded(GraphConfig.of(config))
+    own, wanted = records[place], GraphConfig.of(config).model_dump(mode="json")
     for record in records[place + 1 :]:
-        of = record.kind, record.document_id, record.model_id, record.config
+        built = {name: record.config.get(name) for name in wanted} | {"in_flight": config.in_flight}
+        of = record.kind, record.document_id, record.model_id, built
         if of == (DocumentGraph.kind, own.document_id, own.model_id, wanted):
             return record.id
     return None
-
-
-def _dump_recorded(config: GraphConfig) -> dict[str, Any]:
-    """A configuration without what decides the pace alone."""
-    return config.model_dump(mode="json", exclude={"in_flight"})

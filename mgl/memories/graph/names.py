@@ -47,8 +47,7 @@ def entity_key(name: str) -> str:
     Compatibility forms (NFKC), case, quotes, brackets, white space, punctuation at the ends and
     leading articles are levelled. The key of a key is the key itself.
     """
-    words = unicodedata.normalize("NFKC", _visible(_fold_case(name)).translate(_KEY_TABLE)).split()
-    key = " ".join(words).strip(_EDGES)
+    key = _level(name).strip(_EDGES)
     while (parts := key.split(" ", 1))[0] in _ARTICLES and len(parts) > 1:
         key = parts[1].strip(_EDGES)
     if not _WORD.search(key):
@@ -72,15 +71,15 @@ def mentions(name: str, text: str) -> bool:
     key = entity_key(name)
     if not key:
         return False
-    held = " ".join(
-        unicodedata.normalize("NFKC", _visible(_fold_case(text)).translate(_KEY_TABLE)).split()
-    )
     before, after = (r"(?<!\w)", r"(?!\w)") if key.isascii() else ("", "")
-    return re.search(f"{before}{re.escape(key)}{after}", held) is not None
+    return re.search(f"{before}{re.escape(key)}{after}", _level(text)) is not None
 
 
-def _fold_case(text: str) -> str:
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+def _level(text: str) -> str:
+    """A text without what is levelled, its words with one space between them."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    plain = unicodedata.normalize("NFKC", _visible(folded).translate(_KEY_TABLE))
+    return " ".join(plain.split())
 
 
 def _visible(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The prompts of the entity graph: ours, in the manner of LightRAG, which the paper uses (§4.2).
+"""The prompt of the entity graph: ours, in the manner of LightRAG, which the paper uses (§4.2).
 
 What stays the same stands before what changes, so that a server reads the instructions once. An
 item names its sentence before it says anything.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mgl.prompt import Prompt
 
-__all__ = ["DESCRIBE", "EXTRACT", "GLEAN"]
+__all__ = ["EXTRACT"]
 
 EXTRACT = Prompt(
     "graph.extract",
@@ -33,26 +33,4 @@ Say only what the text says. A list stays empty where there is nothing to list.
 The text:
 {text}""",
     variables=("entity_types", "text"),
-)
-
-GLEAN = Prompt(
-    "graph.glean",
-    source="ours",
-    text="""Entities or relations of that text may be missing from your lists. List those that \
-are missing, in the same form, and none that you have listed. Where none is missing, leave both \
-lists empty.""",
-)
-
-DESCRIBE = Prompt(
-    "graph.describe",
-    source="ours",
-    text="""Different parts of one text say this about {name}:
-
-{descriptions}
-
-Write one description of {name}, in at most {words} words, that keeps what they say and says \
-nothing twice.
-
-{"description": "..."}""",
-    variables=("name", "descriptions", "words"),
 )

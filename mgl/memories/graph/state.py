@@ -4,10 +4,9 @@ Source: HGMem §3.1. Nodes are entities, edges are undirected relations, and eac
 chunks that it was extracted from, with the very sentences. The graph is ``fold``ed from the rows of
 its log and never changes: what a question adds is kept beside it.
 
-Rows of one key are one entity: its mentions joined, its different descriptions joined, its name
-the spelling that is written most often, its type the one that is said most often (``UNKNOWN``
-only where nothing else is); of equals the first in the text. A ``describe`` row stands in place
-of the joined description; the last of a key holds, also where it says that the summary failed.
+Rows of one key are one entity: its mentions joined; its different descriptions joined, the first
+``DESCRIPTION_CHARS`` of them; its name the spelling that is written most often; its type the one
+that is said most often (``UNKNOWN`` only where nothing else is); of equals the first in the text.
 
 Chunks are folded in the order of the text, whatever the order in which they were read; one that
 was read once more, after it had failed, at its place.
@@ -16,12 +15,12 @@ was read once more, after it had failed, at its place.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Literal
+from typing import Final
 
 from mgl.memories.graph.edits import UNKNOWN
 from mgl.memories.graph.names import entity_key
@@ -32,15 +31,14 @@ from mgl.types import Span
 __all__ = [
     "Entity",
     "EntityGraph",
-    "Gathered",
-    "Kind",
     "Mention",
     "Relation",
     "fold",
-    "gather",
-    "join_descriptions",
     "relation_id",
 ]
+
+DESCRIPTION_CHARS: Final = 2000
+"""So long a joined description may be; prompts show its first ``entity_tokens``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +118,6 @@ class EntityGraph:
         return {end: tuple(relations) for end, relations in found.items()}
 
 
-Kind = Literal["entity", "relation"]
-
-
 @dataclass(slots=True)
 class _Said:
     """All that is said of one entity or relation; counters keep the order of the first."""
@@ -143,86 +138,50 @@ class _Said:
         return tuple(sorted(self.mentions, key=lambda each: (each.chunk, each.span)))
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """What a log says of each entity and relation, before it is made one."""
-
-    entities: defaultdict[str, _Said]
-    relations: defaultdict[str, _Said]
-    described: dict[tuple[Kind, str], str]
-
-    def all(self) -> Iterator[tuple[tuple[Kind, str], _Said]]:
-        """What is said of each entity, then of each relation."""
-        yield from ((("entity", identity), of) for identity, of in self.entities.items())
-        yield from ((("relation", identity), of) for identity, of in self.relations.items())
-
-    def several(self) -> dict[tuple[Kind, str], list[str]]:
-        """The different descriptions, in the order of the text, of each that has more than one."""
-        return {key: list(of.texts) for key, of in self.all() if len(of.texts) > 1}
-
-    def name(self, kind: Kind, identity: str) -> str:
-        """What an entity, or the two of a relation, are called."""
-        ends = [identity] if kind == "entity" else identity.split("|")
-        return " and ".join(self.entities[end].names.most_common(1)[0][0] for end in ends)
-
-    def graph(self) -> EntityGraph:
-        """The graph that all of it makes."""
-        entities, relations = {}, {}
-        for identity, of in self.entities.items():
-            kinds = [kind for kind, _ in of.types.most_common() if kind != UNKNOWN]
-            entities[identity] = Entity(
-                identity,
-                name=self.name("entity", identity),
-                type=kinds[0] if kinds else UNKNOWN,
-                description=self._description("entity", identity, of),
-                mentions=of.in_order,
-            )
-        for identity, of in self.relations.items():
-            source, target = identity.split("|")
-            text = self._description("relation", identity, of)
-            relations[identity] = Relation(identity, source, target, text, of.in_order)
-        return EntityGraph(MappingProxyType(entities), MappingProxyType(relations))
-
-    def _description(self, kind: Kind, identity: str, of: _Said) -> str:
-        return self.described.get((kind, identity)) or join_descriptions(of.texts)
-
-
 def fold(rows: Iterable[EditRecord]) -> EntityGraph:
-    """The graph that a log stands for."""
-    return gather(rows).graph()
-
-
-def gather(rows: Iterable[EditRecord]) -> Gathered:
-    """What rows say, those of one key together; rejected ones say nothing."""
-    found = Gathered(defaultdict(_Said), defaultdict(_Said), {})
+    """The graph that a log stands for; rejected rows say nothing."""
+    entities, relations = defaultdict[str, _Said](_Said), defaultdict[str, _Said](_Said)
     key_of, rows = cache(entity_key), list(rows)
     again = find_read_again(rows)
     placed = ((again.get(row.chunk, row.chunk), row) for row in rows)
     for chunk, row in sorted(placed, key=itemgetter(0)):
         said = row.payload
         if row.outcome == "rejected":
-            if row.op == "describe":
-                found.described.pop((said["of"], said["id"]), None)
             continue
-        match row.op:
-            case "entity":
-                of = found.entities[key_of(said["name"])]
-                of.mention(row, chunk)
-                of.names[said["name"]] += 1
-                of.types[said["type"]] += 1
-            case "relation":
-                identity = relation_id(key_of(said["source"]), key_of(said["target"]))
-                found.relations[identity].mention(row, chunk)
-            case "describe":
-                found.described[said["of"], said["id"]] = said["description"]
-    return found
+        if row.op == "entity":
+            of = entities[key_of(said["name"])]
+            of.mention(row, chunk)
+            of.names[said["name"]] += 1
+            of.types[said["type"]] += 1
+        elif row.op == "relation":
+            identity = relation_id(key_of(said["source"]), key_of(said["target"]))
+            relations[identity].mention(row, chunk)
+    return EntityGraph(
+        MappingProxyType({each: _make_entity(each, of) for each, of in entities.items()}),
+        MappingProxyType({each: _make_relation(each, of) for each, of in relations.items()}),
+    )
 
 
-def join_descriptions(texts: Iterable[str]) -> str:
-    """Descriptions as one text: each ends as a sentence where another follows."""
-    *before, last = list(texts) or [""]
-    ended = (text if text[-1] in ".!?…。" else f"{text}." for text in before)
-    return " ".join((*ended, last))
+def _make_entity(identity: str, of: _Said) -> Entity:
+    kinds = [kind for kind, _ in of.types.most_common() if kind != UNKNOWN]
+    name, kind = of.names.most_common(1)[0][0], kinds[0] if kinds else UNKNOWN
+    return Entity(identity, name, kind, _join_descriptions(of.texts), of.in_order)
+
+
+def _make_relation(identity: str, of: _Said) -> Relation:
+    source, target = identity.split("|")
+    return Relation(identity, source, target, _join_descriptions(of.texts), of.in_order)
+
+
+def _join_descriptions(texts: Iterable[str]) -> str:
+    """The first descriptions as one text: each ends as a sentence where another follows."""
+    joined = ""
+    for text in texts:
+        ended = joined if not joined or joined[-1] in ".!?…。" else f"{joined}."
+        if joined and len(ended) + 1 + len(text) > DESCRIPTION_CHARS:
+            break
+        joined = f"{ended} {text}" if ended else text
+    return joined
 
 
 def _chunks(mentions: tuple[Mention, ...]) -> tuple[int, ...]:

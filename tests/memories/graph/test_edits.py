@@ -17,7 +17,7 @@ from tests.memories.graph.conftest import entity, found, relation
 TEXT = 'Ann met Bo in Rome. "The Ring" was lost.'
 DOCUMENT = Document.from_text("t", TEXT)
 PASSAGE = Passage.of(DOCUMENT, Chunk(4, DOCUMENT.span(0, len(TEXT)), TEXT, 11))
-SCHEMA = extraction_schema(2, ("person", "place"), 10, 8)
+SCHEMA = extraction_schema(2)
 
 
 def taken(*entities: Any, relations: tuple[Any, ...] = ()) -> list[EditRecord]:
@@ -96,13 +96,6 @@ def test_relations_that_join_no_two_entities_are_refused(
     rows = taken(entity("Ann"), relations=(relation(source, target),))
     assert [(row.op, row.reason) for row in rows] == [("entity", None), ("relation", reason)]
     assert not fold(rows).relations
-
-
-def test_a_second_reply_may_name_what_the_first_found() -> None:
-    rows = Rows(PASSAGE)
-    rows.take(SCHEMA.model_validate(found([entity("Cyd")])), "one")
-    rows.take(SCHEMA.model_validate(found([], [relation("Cyd", "Ann")])), "two")
-    assert list(fold(rows.rows).relations) == ["ann|cyd"]
 
 
 @given(st.lists(st.tuples(st.text(max_size=30), st.text(max_size=30)), max_size=8))

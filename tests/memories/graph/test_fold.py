@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.memories.graph.edits import UNKNOWN, description_row
-from mgl.memories.graph.state import fold, gather
+from mgl.memories.graph.edits import UNKNOWN
+from mgl.memories.graph.state import fold
 from mgl.store import EditRecord
 from mgl.types import Span
 
@@ -56,16 +56,13 @@ def test_relations_are_undirected() -> None:
     assert one.chunks == (0, 5)
 
 
-def test_a_summary_stands_in_place_of_what_it_was_made_of() -> None:
-    rows = [
-        entity_row(0, "Ann", text="a"),
-        entity_row(1, "Ann", text="b"),
-        description_row(2, "entity", "ann", "Both."),
-    ]
-    assert fold(rows).entities["ann"].description == "Both."
-    failed = description_row(2, "entity", "ann", None, "timeout")
-    assert fold([*rows[:2], failed]).entities["ann"].description == "a. b"
-    assert gather(rows).several() == {("entity", "ann"): ["a", "b"]}
+def test_of_many_descriptions_the_first_are_kept() -> None:
+    texts = [f"{number} " + "x" * 600 for number in range(5)]
+    (ann,) = fold(
+        [entity_row(n, "Ann", text=text) for n, text in enumerate(texts)]
+    ).entities.values()
+    assert ann.description == ". ".join(texts[:3])
+    assert len(ann.mentions) == 5
 
 
 names = st.sampled_from(NAMES)

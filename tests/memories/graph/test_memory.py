@@ -9,7 +9,6 @@ import pytest
 from mgl.errors import EngineTimeout, EngineUnavailable, UsageError
 from mgl.llm.base import Request
 from mgl.memories.graph import DocumentGraph, GraphConfig
-from mgl.memories.graph.prompts import DESCRIBE, GLEAN
 from mgl.store import Store
 from mgl.types import Conversation, Question
 from tests.memories.graph.conftest import (
@@ -66,7 +65,7 @@ def test_the_id_hangs_on_what_decides_the_log(graph_of: Open) -> None:
     engine = Answering(lambda _: NOTHING)
     own = graph_of(TALE, engine).id
     assert graph_of(TALE, engine, in_flight=3).id == own
-    assert graph_of(TALE, engine, gleanings=1).id != own
+    assert graph_of(TALE, engine, chunk_tokens=30).id != own
     assert graph_of(TALE + "More.", engine).id != own
     assert graph_of(TALE, Answering(lambda _: NOTHING, model_id="other")).id != own
 
@@ -167,46 +166,6 @@ def test_an_interrupted_build_goes_on_and_pays_no_chunk_twice(graph_of: Open, at
     assert len(calls) == len(set(calls)) == len(second.chunks())
 
 
-def test_gleanings_ask_for_what_was_missed(graph_of: Open) -> None:
-    def reply(request: Request) -> object:
-        if request.messages[-1].content == GLEAN.text:
-            assert len(request.messages) == 3
-            return found([entity("Rome", kind="place")], [relation("Bo", "Rome")])
-        return PAIR
-
-    graph = built(graph_of("Ann met Bo in Rome.", Answering(reply), gleanings=1))
-    assert set(graph.graph().entities) == {"ann", "bo", "rome"}
-    assert set(graph.graph().relations) == {"ann|bo", "bo|rome"}
-
-
-def test_a_gleaning_that_fails_leaves_what_was_found(graph_of: Open, store: Store) -> None:
-    def reply(request: Request) -> object:
-        return "no JSON" if request.messages[-1].content == GLEAN.text else PAIR
-
-    graph = built(graph_of("Ann met Bo in Rome.", Answering(reply), gleanings=2))
-    assert set(graph.graph().entities) == {"ann", "bo"}
-    assert graph.find_failed() == ()
-    (row,) = [row for row in store.edits(graph.id) if row.op == "gleaning"]
-    assert (row.outcome, row.reason) == ("rejected", "reply_invalid")
-
-
-def test_long_descriptions_are_summarised_once(graph_of: Open, store: Store) -> None:
-    head = DESCRIBE.text.split("{name}")[0]
-    numbers = iter(range(1000))
-
-    def reply(request: Request) -> object:
-        if request.messages[0].content.startswith(head):
-            return {"description": "She is many\nthings."}
-        return found([entity("Ann", f"She is thing number {next(numbers)} of them all.")])
-
-    engine = Answering(reply)
-    graph = built(graph_of(TALE, engine, description_tokens=16))
-    assert graph.graph().entities["ann"].description == "She is many things."
-    assert sum(r.messages[0].content.startswith(head) for r in engine.requests) == 1
-    assert store.steps(graph.id) == store.memory(graph.id).chunks + 1
-    assert not [row for row in store.edits(graph.id) if row.op == "describe" and row.reason]
-
-
 def test_what_it_costs_is_told_without_a_call(graph_of: Open) -> None:
     engine = Answering(lambda _: PAIR)
     graph = graph_of(TALE, engine)
@@ -236,16 +195,7 @@ def test_a_graph_takes_no_question_and_no_conversation(graph_of: Open) -> None:
         asyncio.run(graph.answer(Question("Who?")))
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"chunk_tokens": 50, "overlap_tokens": 50},
-        {"entity_types": ()},
-        {"entity_types": ("person", "person")},
-        {"entity_types": (" ",)},
-        {"chunks": 3},
-    ],
-)
+@pytest.mark.parametrize("wrong", [{"chunk_tokens": 50, "overlap_tokens": 50}, {"chunks": 3}])
 def test_configurations_that_cannot_work_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"overlap|entity|extra|type"):
+    with pytest.raises(ValueError, match=r"overlap|extra"):
         GraphConfig.model_validate(wrong)

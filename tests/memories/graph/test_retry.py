@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from zlib import crc32
@@ -16,7 +17,6 @@ from hypothesis import strategies as st
 from mgl.errors import EngineUnavailable
 from mgl.llm.base import Request
 from mgl.memories.graph import DocumentGraph
-from mgl.memories.graph.prompts import DESCRIBE
 from mgl.memories.graph.state import fold
 from mgl.memories.log import count_failures, find_read_again
 from mgl.store import EditRecord, Store
@@ -27,11 +27,8 @@ Reply = Callable[[Request], Any]
 
 
 def told(request: Request) -> Any:
-    """Entities, and something of its own, of a chunk; a description where one is asked for."""
-    prompt = request.messages[0].content
-    if prompt.startswith(DESCRIBE.text.split("{name}")[0]):
-        return {"description": f"All of {len(prompt)} characters."}
-    text = prompt.split("The text:\n")[-1]
+    """Entities, and something of its own, of a chunk."""
+    text = request.messages[0].content.split("The text:\n")[-1]
     years = sorted(set(re.findall(r"\d", text))) or ["no"]
     said, bo = f"Of the years {', '.join(years)}, in words {crc32(text.encode())}.", f"Bo{years[0]}"
     return found([entity("Ann", said), entity(bo, said)], [relation("Ann", bo)])
@@ -57,13 +54,12 @@ def built(graph: DocumentGraph) -> DocumentGraph:
 def test_it_makes_the_graph_that_would_have_been(
     graph_of: Open, store: Store, years: str, at_once: int
 ) -> None:
-    long = {"description_tokens": 30}
-    whole = built(graph_of(TALE, Answering(told, model_id="whole"), **long))
-    graph = built(graph_of(TALE, Answering(failing(years)), in_flight=at_once, **long))
+    whole = built(graph_of(TALE, Answering(told, model_id="whole")))
+    graph = built(graph_of(TALE, Answering(failing(years)), in_flight=at_once))
     failed, before = graph.find_failed(), store.edits(graph.id)
     assert failed
     assert graph.graph() != whole.graph()
-    again = graph_of(TALE, Answering(told), in_flight=at_once, **long)
+    again = graph_of(TALE, Answering(told), in_flight=at_once)
     asyncio.run(again.retry_failed())
     assert again.find_failed() == ()
     assert again.is_built()
@@ -73,8 +69,8 @@ def test_it_makes_the_graph_that_would_have_been(
     assert rows[: len(before)] == before
     assert sorted(find_read_again(rows).values()) == list(failed)
     count = store.memory(graph.id).chunks
-    assert min(row.chunk for row in rows[len(before) :]) == count + 1
-    reopened = graph_of(TALE, Answering(failing("0-9")), **long)
+    assert min(row.chunk for row in rows[len(before) :]) == count
+    reopened = graph_of(TALE, Answering(failing("0-9")))
     assert reopened.graph() == whole.graph()
     assert reopened.view().nodes == again.view().nodes
 
@@ -103,47 +99,22 @@ def test_what_fails_again_is_recorded_again_and_each_try_is_another(
 
 
 def test_an_interrupted_retry_goes_on(graph_of: Open) -> None:
-    long = {"description_tokens": 30, "in_flight": 1}
-    whole = built(graph_of(TALE, Answering(told, model_id="whole"), **long))
-    failed = built(graph_of(TALE, Answering(failing("357")), **long)).find_failed()
-    read: list[str] = []
+    whole = built(graph_of(TALE, Answering(told, model_id="whole")))
+    failed = built(graph_of(TALE, Answering(failing("357")))).find_failed()
+    for _ in failed:
+        read: list[Request] = []
 
-    def dying(request: Request) -> Any:
-        text = request.messages[0].content
-        if text.startswith(DESCRIBE.text[:20]) or len(read) == 2:
-            raise EngineUnavailable("it died", hint="start it")
-        read.append(text)
-        return told(request)
+        def dying(request: Request, read: list[Request] = read) -> Any:
+            if read:
+                raise EngineUnavailable("it died", hint="start it")
+            read.append(request)
+            return told(request)
 
-    for _ in range(len(failed)):
-        graph = graph_of(TALE, Answering(dying), **long)
-        with pytest.raises(EngineUnavailable):
-            asyncio.run(graph.retry_failed())
-        read.clear()
-    assert graph.find_failed() == ()
-    assert graph.graph() != whole.graph()
-    engine = Answering(told)
-    last = graph_of(TALE, engine, **long)
-    asyncio.run(last.retry_failed())
-    assert last.graph() == whole.graph()
-    assert all(r.messages[0].content.startswith(DESCRIBE.text[:20]) for r in engine.requests)
-
-
-def test_a_description_that_cannot_be_had_leaves_all_that_is_said(graph_of: Open) -> None:
-    long = {"description_tokens": 30}
-    graph = built(graph_of(TALE, Answering(failing("3")), **long))
-    assert graph.graph().entities["ann"].description.startswith("All of")
-
-    def silent(request: Request) -> Any:
-        wanted = told(request)
-        return wanted if "entities" in wanted else "no JSON"
-
-    again = graph_of(TALE, Answering(silent), **long)
-    asyncio.run(again.retry_failed())
-    said = again.graph().entities["ann"].description
-    assert "Of the years" in said
-    assert not said.startswith("All of")
-    assert again.graph().entities["bo0"] == graph.graph().entities["bo0"]
+        with suppress(EngineUnavailable):
+            asyncio.run(graph_of(TALE, Answering(dying), in_flight=1).retry_failed())
+    idle = graph_of(TALE, Answering(failing("0-9")))
+    assert idle.find_failed() == ()
+    assert idle.graph() == whole.graph()
 
 
 @settings(deadline=None)
@@ -155,7 +126,7 @@ def test_a_chunk_that_is_read_again_has_its_place_in_the_text(
     late = data.draw(st.permutations(range(len(rows))))
     late = late[: data.draw(st.integers(0, len(rows)))]
     moved: list[EditRecord] = []
-    for step, chunk in enumerate(late, len(rows) + 1):
+    for step, chunk in enumerate(late, len(rows)):
         mark = EditRecord(step, "again", {"chunk": chunk}, "applied")
         moved += [mark, *(replace(row, chunk=step) for row in rows[chunk])]
     kept = [row for number, said in enumerate(rows) if number not in late for row in said]
