@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar
 
 from mgl import registry
 from mgl.errors import InputError
@@ -25,9 +25,7 @@ from mgl.text.groups import format_span
 from mgl.types import Turn
 
 __all__ = [
-    "Forgets",
     "Forgotten",
-    "Plan",
     "Redactor",
     "delete",
     "find_turn_numbers",
@@ -76,29 +74,6 @@ class Redactor(Protocol[EditT, SeenT]):
         ...
 
 
-@runtime_checkable
-class Forgets(Protocol):
-    """A kind of memory whose log goes on after a deletion."""
-
-    @property
-    def vocabulary(self) -> Vocabulary[Any, Any]: ...
-
-    def redactor(
-        self, config: Mapping[str, Any], gone: Gone, before: Any, /
-    ) -> Redactor[Any, Any]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Plan(Generic[StateT]):
-    """A log as a deletion leaves it, the states before and after, and the texts that went."""
-
-    rows: Sequence[EditRecord]
-    step: Sequence[EditRecord]
-    before: StateT
-    after: StateT
-    texts: Collection[str]
-
-
 def delete(store: Store, conversation_id: str, what: Redaction) -> bool:
     """Delete from a conversation and from all that its memories made of it.
 
@@ -109,9 +84,12 @@ def delete(store: Store, conversation_id: str, what: Redaction) -> bool:
 
 
 def plan_deletion(
-    kind: Forgets, config: Mapping[str, Any], step: int, log: Sequence[EditRecord], gone: Gone
-) -> Plan[Any]:
-    """Work out what a deletion makes of a log, without writing anything."""
+    kind: Any, config: Mapping[str, Any], step: int, log: Sequence[EditRecord], gone: Gone
+) -> tuple[Rewritten, Any]:
+    """Work out what a deletion makes of a log, and the state that it then leads to; writes nothing.
+
+    ``kind`` is a class of ``mgl.memories.talk.TalkMemory``.
+    """
     vocabulary = kind.vocabulary
     before = vocabulary.replay(log)
     redactor = kind.redactor(config, gone, before)
@@ -122,7 +100,7 @@ def plan_deletion(
     for edit in redactor.restore(left, after):
         draft.put(edit)
     texts = redactor.texts(before, gone.before) - redactor.texts(draft.state, gone.after)
-    return Plan(rows, draft.rows, before, draft.state, texts)
+    return Rewritten(rows, draft.rows, texts=texts), draft.state
 
 
 def find_turn_numbers(
@@ -147,10 +125,9 @@ def is_before(turn: Turn, time: datetime) -> bool:
 
 def _rewrite(memory: MemoryRecord, step: int, log: Sequence[EditRecord], gone: Gone) -> Rewritten:
     kind = registry.load("memory", memory.kind)
-    if isinstance(kind, Forgets):
-        plan = plan_deletion(kind, memory.config, step, log, gone)
-        return Rewritten(plan.rows, plan.step, texts=plan.texts)
-    lost = [row for row in log if gone.takes(row) or gone.is_told_in([row.payload, row.reason])]
+    if hasattr(kind, "redactor"):
+        return plan_deletion(kind, memory.config, step, log, gone)[0]
+    lost = [row for row in log if gone.takes(row)]
     source = replace(gone.source, turns=tuple(gone.before))
     spans = [row.span for row in log if row.span is not None and gone.touches(row)]
     texts = {format_span(source, span) for span in spans}
@@ -163,18 +140,13 @@ def _redact_row(
     row: EditRecord,
     gone: Gone,
 ) -> EditRecord:
-    if row.reason == FORGOTTEN:
+    if row.reason == FORGOTTEN or not gone.takes(row):
         return row
-    if not gone.takes(row) and not gone.is_told_in([row.payload, row.reason]):
-        return row
+    dropped = replace(row, payload={}, outcome="rejected", reason=FORGOTTEN)
     edit = vocabulary.edit(row)
     if edit is None:
-        dropped = row.outcome == "rejected"
-    else:
-        redacted = redactor.redact(edit)
-        if redacted is not None:
-            if redacted == edit:
-                return row
-            return replace(row, payload=vocabulary.record(row.chunk, redacted).payload)
-        dropped = True
-    return replace(row, payload={}, outcome="rejected", reason=FORGOTTEN) if dropped else row
+        return dropped if row.outcome == "rejected" else row
+    redacted = redactor.redact(edit)
+    if redacted is None:
+        return dropped
+    return replace(row, payload=vocabulary.record(row.chunk, redacted).payload)

@@ -33,7 +33,6 @@ __all__ = [
     "APPEND",
     "FORGET",
     "FORGOTTEN",
-    "MASK",
     "Draft",
     "Failed",
     "Log",
@@ -49,8 +48,7 @@ APPEND: Final = "append"
 """The op of a row that takes in a turn: ``{"turn": number}``."""
 
 FORGET: Final = "forget"
-MASK: Final = "mask"
-"""The ops of rows that delete turns, or parts of them: rows before it were rewritten."""
+"""The op of a row that deletes turns, or parts of them: rows before it were rewritten."""
 
 FORGOTTEN: Final = "forgotten"
 """The reason of a row that a deletion dropped: it is rejected, and holds nothing any more."""
@@ -243,8 +241,8 @@ class Draft(Generic[EditT, StateT]):
 class Log(Generic[EditT, StateT]):
     """``state`` and the ``step`` that comes next, as of the last time that it caught up.
 
-    Over a conversation ``turns`` are its turns as the store has them, and ``fates`` says which of
-    them were deleted or masked.
+    Over a conversation ``turns`` are its turns as the store has them, ``fates`` says which of them
+    were deleted or masked, and ``deletions`` grows with each deletion.
     """
 
     def __init__(
@@ -260,7 +258,7 @@ class Log(Generic[EditT, StateT]):
         self.fates: dict[int, Fate] = {}
         self.state: StateT = vocabulary.empty
         self.step = 0
-        self._deletions = 0
+        self.deletions = 0
         self._store = store
         self._source = source
         self._vocabulary = vocabulary
@@ -286,7 +284,7 @@ class Log(Generic[EditT, StateT]):
         steps = self._store.steps(self.identity)
         if steps > self.step:
             rows = self._store.edits(self.identity, since=self.step)
-            if any(row.op in (FORGET, MASK) for row in rows):
+            if any(row.op == FORGET for row in rows):
                 self.turns.clear()
                 self._ends.clear()
                 rows, self.state = self.rows, self._vocabulary.empty
@@ -297,9 +295,9 @@ class Log(Generic[EditT, StateT]):
 
     def _read_turns(self) -> None:
         deletions = self._store.count_deletions(self._source.id)  # before they are read
-        if deletions != self._deletions:
+        if deletions != self.deletions:
             self.turns.clear()
-            self._deletions = deletions
+            self.deletions = deletions
         since = len(self.turns)
         for turn in self._store.turns(self._source.id, since=since):
             self._numbers[turn.id] = len(self.turns)
@@ -334,7 +332,7 @@ class Log(Generic[EditT, StateT]):
         if not isinstance(self._source, Conversation):
             return nullcontext()
         shown = None if turns is None else frozenset(turns)
-        return showing(self._source.id, shown, since=self._deletions)
+        return showing(self._source.id, shown, since=self.deletions)
 
     def number(self, turn_id: str) -> int:
         """The number of the turn with this id; KeyError if there is none."""

@@ -19,8 +19,15 @@ from pydantic import BaseModel
 from mgl.errors import InputError, UsageError
 from mgl.llm.base import Sampling
 from mgl.memories.base import LogMemory
-from mgl.memories.deletion import Forgotten, delete, find_turn_numbers, is_before, plan_deletion
-from mgl.memories.log import FORGET, MASK, Log
+from mgl.memories.deletion import (
+    Forgotten,
+    Redactor,
+    delete,
+    find_turn_numbers,
+    is_before,
+    plan_deletion,
+)
+from mgl.memories.log import FORGET, Log
 from mgl.memories.turns import Shown, Voice, answer_from_turns, reply_to_turn
 from mgl.store.deletion import Gone, Redaction
 from mgl.types import Answer, Conversation, Document, Question, Turn
@@ -232,10 +239,9 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
                 self._delete(what)
                 after = log.state
             else:
-                kind: Any = type(self)
                 config = self._config.model_dump(mode="json")
                 lost = Gone(self._source.id, what, tuple(log.turns))
-                after = plan_deletion(kind, config, log.step, log.rows, lost).after
+                _, after = plan_deletion(type(self), config, log.step, log.rows, lost)
         removed = set(self._nodes(before)).difference(self._nodes(after))
         return Forgotten(
             ids,
@@ -254,6 +260,13 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             self._tools.observer.note(
                 "another process reads the store: what was deleted leaves its file when that ends"
             )
+
+    @classmethod
+    @abstractmethod
+    def redactor(
+        cls, config: Mapping[str, Any], gone: Gone, before: Any
+    ) -> Redactor[EditT, StateT]:
+        """What becomes of the log of a memory with this configuration when turns are deleted."""
 
     @abstractmethod
     def _nodes(self, state: StateT) -> Collection[str]:
@@ -281,11 +294,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
                 if number not in self._log.forgotten
             ],
             "forgotten": [talk.turns[number].id for number in sorted(self._log.forgotten)],
-            "deletions": [
-                {"step": row.chunk, "kind": row.op}
-                for row in self._log.rows
-                if row.op in (FORGET, MASK)
-            ],
+            "deletions": [row.chunk for row in self._log.rows if row.op == FORGET],
         }
 
     @asynccontextmanager

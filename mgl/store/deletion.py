@@ -93,10 +93,12 @@ class Gone:
         return frozenset(word for word in lost if not _NUMBER.fullmatch(word))
 
     def takes(self, row: EditRecord) -> bool:
-        """Whether a row is made of a deleted turn."""
+        """Whether a row is made of a deleted turn, or has a word that only they held."""
         if row.turns is not None:
-            return not self.turns.isdisjoint(row.turns)
-        return row.span is None or self.touches(row)
+            is_made_of = not self.turns.isdisjoint(row.turns)
+        else:
+            is_made_of = row.span is None or self.touches(row)
+        return is_made_of or self.is_told_in([row.payload, row.reason])
 
     def touches(self, row: EditRecord) -> bool:
         """Whether the span of a row lies in a deleted turn."""

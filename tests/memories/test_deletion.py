@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mgl import registry
 from mgl.errors import InputError, UsageError
-from mgl.memories.deletion import Forgets, delete, find_turn_numbers, is_before
+from mgl.memories.deletion import delete, find_turn_numbers, is_before
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.deletion import MASK, Redaction
 from mgl.types import Conversation, Turn
@@ -26,11 +25,6 @@ TALK = Conversation.from_turns("talk", TURNS)
 def store(tmp_path: Path) -> Iterator[Store]:
     with Store.open(tmp_path / "mgl.sqlite") as opened:
         yield opened
-
-
-@pytest.mark.parametrize("kind", ["gam", "mnemis"])
-def test_kinds_whose_logs_tell_of_turns_forget(kind: str) -> None:
-    assert isinstance(registry.load("memory", kind), Forgets)
 
 
 def test_a_kind_that_says_nothing_has_its_log_cut_where_it_lost_something(store: Store) -> None:

@@ -28,6 +28,8 @@ from mgl.memories.propose import propose
 from mgl.types import Turn
 
 BOUNDARY_TOKENS = 200
+CONTEXT_TURNS = 4  # earlier turns that are shown (E.3); the number is ours
+PAUSE = timedelta(minutes=60)  # §3.3 names pauses, and no length
 SHIFT = 2  # turns either way (C.3)
 _SHIFTS = [turns for turns in range(-SHIFT, SHIFT + 1) if turns]
 
@@ -135,8 +137,7 @@ def _break_between(before: Turn, turn: Turn, config: GamConfig) -> TriggerReason
         return "session_end"
     if config.cut_by == "session" or before.time is None or turn.time is None:
         return None
-    pause = timedelta(minutes=config.pause_minutes)
-    return "pause" if _gap(before.time, turn.time) > pause else None
+    return "pause" if _gap(before.time, turn.time) > PAUSE else None
 
 
 def _gap(before: datetime, time: datetime) -> timedelta:

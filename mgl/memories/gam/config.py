@@ -28,7 +28,6 @@ class GamConfig(PresetConfig):
     or its best ``event``. ``meaning`` is where P_sem comes from: a reranker (``rerank``, the
     paper's cross-encoder), the embedder's ``likeness`` on a fitted scale, or the words around a
     turn and its likeness (``context``, ``mgl.memories.gam.reading``).
-    A reranker that is slow (a language model's Yes or No) is given the ``judged`` likeliest alone.
     ``indicators`` are asked of the model (``prompt``, §4.1) or found by ``rules``.
     ``private`` says whether secrets and personal data are kept, or masked before a model sees them.
     """
@@ -43,10 +42,6 @@ class GamConfig(PresetConfig):
     partition: Literal["semantic", "session", "window", "turns"] = "semantic"
     without: Literal["tan", "epg", "ssm", "mfr"] | None = None
     buffer_tokens: int = Field(2048, ge=32, description="capacity of the buffer (§3.3)")
-    pause_minutes: float = Field(60, gt=0, description="a gap that is a pause; ours")
-    context_turns: int = Field(
-        4, ge=0, description="earlier turns that boundary detection is shown (E.3); the number ours"
-    )
     window_tokens: int = Field(256, ge=16, description="partition window: 256 or 512 (§4.4)")
     window_turns: int = Field(3, ge=1, description="partition turns: 3 or 5 (§4.4)")
     noise: float = Field(0.0, ge=0.0, le=1.0, description="η of Appendix C.3")
@@ -59,15 +54,7 @@ class GamConfig(PresetConfig):
     indicators: Literal["prompt", "rules"] = "prompt"
     anchoring: Literal["summary", "event"] = "summary"
     meaning: Literal["rerank", "likeness", "context"] = "rerank"
-    judged: int | None = Field(
-        None,
-        ge=1,
-        description="candidates that the reranker judges, the likeliest; None: all (§3.4)",
-    )
     anchors: int = Field(10, ge=1, description="k of Eq. 9 (Appendix D.2)")
-    neighbours: int | None = Field(
-        None, ge=0, description="topics that Eq. 9 adds, by the strongest links first; None: all"
-    )
     k: int = Field(10, ge=1, description="events that are read (Appendix D.2)")
     beta_time: float = Field(1.4, ge=1.0, description="§4.1")
     beta_role: float = Field(1.4, ge=1.0, description="§4.1")
@@ -85,8 +72,7 @@ class GamConfig(PresetConfig):
     @property
     def compares_turns(self) -> bool:
         """Whether reading likens single turns to the question."""
-        by_context = self.meaning == "context" or self.anchoring == "event"
-        return by_context or self.judged is not None or self.without == "mfr"
+        return self.meaning == "context" or self.anchoring == "event" or self.without == "mfr"
 
     def sampling(self, max_tokens: int) -> Sampling:
         """How a reply of so many tokens at most is drawn."""

@@ -11,11 +11,9 @@ twice); an utterance is telling where it holds what the topic speaks of much and
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import chain
-from math import log, sqrt
-from typing import Annotated, Literal
+from math import sqrt
+from typing import Annotated
 
 from pydantic import Field
 
@@ -27,7 +25,7 @@ from mgl.memories.gam.boundaries import Cut, Trigger
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.cues import mark_events
 from mgl.memories.gam.prompts import RELATION, SUMMARY, Reply
-from mgl.memories.gam.search import Search, search_text
+from mgl.memories.gam.search import Search, WordSpread, find_words, search_text
 from mgl.memories.gam.state import (
     Check,
     Consolidate,
@@ -43,8 +41,6 @@ from mgl.memories.log import Draft
 from mgl.memories.propose import Proposal, propose
 from mgl.prompt import one_line
 from mgl.types import Turn
-
-StopWords = Literal["en", "english_plus"]
 
 SUMMARY_TOKENS, RELATION_TOKENS = 260, 40
 KEYWORDS, KEYWORD_CHARS, SUMMARY_CHARS = 8, 40, 400
@@ -72,17 +68,10 @@ class Consolidator:
     """Turns the parts of a buffer into linked topics, on a draft of the next step."""
 
     def __init__(
-        self,
-        tools: Tools,
-        turns: Sequence[Turn],
-        search: Search,
-        spread: WordSpread,
-        config: GamConfig,
+        self, tools: Tools, turns: Sequence[Turn], search: Search, config: GamConfig
     ) -> None:
         self._tools, self._turns = tools, turns
-        self._search = search
-        self._spread = spread
-        self._config = config
+        self._search, self._config = search, config
 
     async def consolidate(self, draft: Draft[Edit, State], trigger: Trigger, cut: Cut) -> None:
         """Draft the topics that a cut of the buffer makes, and their links."""
@@ -110,8 +99,9 @@ class Consolidator:
     async def _describe(self, part: Sequence[int]) -> Proposal[Summary]:
         lines = [self._turns[number].line for number in part]
         if self._config.summaries == "extract":
-            self._spread.extend(self._turns, part[-1] + 1)
-            return Proposal("summary", extract_summary(lines, self._spread))
+            spread = self._search.spread
+            spread.extend(self._turns, part[-1] + 1)
+            return Proposal("summary", extract_summary(lines, spread))
         shown = await fit_texts(self._tools.llm, lines, reserve=SUMMARY_TOKENS)
         with showing_only(part):
             return await propose(
@@ -189,40 +179,11 @@ class Consolidator:
             )
 
 
-class WordSpread:
-    """In how many of the first turns each word occurs; it grows as turns come."""
-
-    def __init__(self) -> None:
-        self._turns = 0
-        self._spread: dict[StopWords, Counter[str]] = {"en": Counter(), "english_plus": Counter()}
-
-    def extend(self, turns: Sequence[Turn], count: int) -> None:
-        """Count the first ``count`` turns; fewer than before are counted anew."""
-        if count < self._turns:
-            self._turns = 0
-            for spread in self._spread.values():
-                spread.clear()
-        lines = [turn.line for turn in turns[self._turns : count]]
-        for stopwords, spread in self._spread.items():
-            spread.update(chain.from_iterable(map(set, _words(lines, stopwords))))
-        self._turns = count
-
-    def weigh(
-        self, bags: Sequence[Sequence[str]], stopwords: StopWords, rarity: int
-    ) -> dict[str, float]:
-        """How telling each word of some texts is: its count × log(1 + N / spread) ** rarity."""
-        spread = self._spread[stopwords]
-        return {
-            word: count * log(1 + self._turns / max(1, spread[word])) ** rarity
-            for word, count in Counter(chain.from_iterable(bags)).items()
-        }
-
-
 def extract_summary(lines: Sequence[str], spread: WordSpread) -> Summary:
     """Summary and keywords of some lines, without a model."""
-    keywords = spread.weigh(_words(lines, "english_plus"), "english_plus", 2)
+    keywords = spread.weigh(find_words(lines, "english_plus"), "english_plus", 2)
     best_words = sorted(keywords, key=lambda word: (-keywords[word], word))[:KEYWORDS]
-    bags = _words(lines, "en")
+    bags = find_words(lines, "en")
     weights = spread.weigh(bags, "en", 1)
     telling = [sum(weights[word] for word in set(bag)) / sqrt(1 + len(bag)) for bag in bags]
     best = sorted(range(len(lines)), key=lambda place: -telling[place])[:UTTERANCES]
@@ -230,12 +191,3 @@ def extract_summary(lines: Sequence[str], spread: WordSpread) -> Summary:
         one_line(lines[place])[:UTTERANCE_CHARACTERS].rstrip() for place in sorted(best)
     )
     return Summary.model_construct(keywords=best_words, summary=summary)
-
-
-def _words(lines: Sequence[str], stopwords: StopWords) -> list[list[str]]:
-    import bm25s
-
-    words: list[list[str]] = bm25s.tokenize(
-        list(lines), stopwords=stopwords, stemmer=None, return_ids=False, show_progress=False
-    )
-    return words

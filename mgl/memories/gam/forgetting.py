@@ -1,42 +1,34 @@
-"""What deletion leaves of a memory's log, and what filters would have deleted.
+"""What deletion leaves of a memory's log, and what is private and has to be masked.
 
-A deletion is a step of its own that names turns and, where parts of a turn are masked, characters;
-never words. Earlier rows keep what they say of numbers and lose the words that were made of the
-turns: replayed, they lead to the state that the deletion leads to.
+A deletion is a step of its own that names turns, never words. Earlier rows keep what they say of
+numbers and lose the words that were made of the turns: replayed, they lead to the state that the
+deletion leads to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mgl.memories.gam.reading import remove_names
-from mgl.memories.gam.state import Consolidate, Edit, Forget, Mask, Rewrite, State, raw_text
+from mgl.memories.gam.state import Consolidate, Edit, Forget, Rewrite, State, raw_text
 from mgl.store.deletion import MASK, Gone, Redaction, mask_text
 from mgl.types import Turn
 
-Filter = Callable[[Turn], Sequence[tuple[int, int]]]
-"""The characters of a turn's text that must not be remembered: ranges, ends exclusive."""
 
-
-def private_parts(turn: Turn) -> list[tuple[int, int]]:
-    """The filter for secrets and personal data (``mgl.text.private``)."""
+def find_private_parts(turns: Mapping[int, Turn]) -> Redaction:
+    """What to mask of turns (``mgl.text.private``); one of which nothing is left is forgotten."""
     from mgl.text.private import find_private
 
-    return [(part.start, part.end) for part in find_private(turn.text)]
-
-
-def apply_filters(filters: Sequence[Filter], turns: Mapping[int, Turn]) -> Redaction:
-    """What filters take from turns, by number; one of which nothing is left is forgotten."""
     forgotten: set[int] = set()
     parts: dict[int, tuple[tuple[int, int], ...]] = {}
     for number, turn in turns.items():
-        ranges = sorted({part for find in filters for part in find(turn)})
+        ranges = tuple((part.start, part.end) for part in find_private(turn.text))
         left = mask_text(turn.text, ranges)
         if left == turn.text:
             continue
         if left.replace(MASK, "").strip():
-            parts[number] = tuple(ranges)
+            parts[number] = ranges
         else:
             forgotten.add(number)
     return Redaction(frozenset(forgotten), parts)
@@ -70,9 +62,7 @@ class GamRedactor:
             if topic.summary and name in after.topics and not after.topics[name].summary
             if what.turns.isdisjoint(topic.turns)
         ]
-        masked = {turn: tuple(parts) for turn, parts in what.masked.items()}
-        masks: list[Edit] = [Mask(masked)] if masked else []
-        return [*masks, Forget(tuple(sorted(what.forgotten)), tuple(stale))]
+        return [Forget(tuple(sorted(what.forgotten)), tuple(stale), tuple(sorted(what.masked)))]
 
     def texts(self, state: State, turns: Sequence[Turn]) -> set[str]:
         """The topics as they are searched and linked, and the turns as they are asked about."""

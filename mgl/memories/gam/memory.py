@@ -14,7 +14,6 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cached_property
 from itertools import islice
 from textwrap import shorten
 from typing import Any
@@ -23,16 +22,11 @@ from mgl.errors import InputError
 from mgl.llm.base import Sampling
 from mgl.memories.base import Tools
 from mgl.memories.deletion import Forgotten
-from mgl.memories.gam.boundaries import Trigger, find_cut, next_trigger
+from mgl.memories.gam.boundaries import CONTEXT_TURNS, Trigger, find_cut, next_trigger
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.consolidate import Consolidator, WordSpread
+from mgl.memories.gam.consolidate import Consolidator
 from mgl.memories.gam.control import choose, freeze_topic, rewrite_topic, unlink_topics
-from mgl.memories.gam.forgetting import (
-    Filter,
-    GamRedactor,
-    apply_filters,
-    private_parts,
-)
+from mgl.memories.gam.forgetting import GamRedactor, find_private_parts
 from mgl.memories.gam.prompts import BOUNDARIES, CUES, RELATION, SUMMARY
 from mgl.memories.gam.reading import Reader, Reading, find_judge
 from mgl.memories.gam.search import Search
@@ -47,11 +41,7 @@ LABEL_CHARACTERS = 40
 
 
 class Gam(TalkMemory[GamConfig, Edit, State]):
-    """Groups the events of a conversation into linked topics.
-
-    ``filters`` find what must not be remembered: it is masked, for good, before a model is shown
-    the turn.
-    """
+    """Groups the events of a conversation into linked topics."""
 
     kind = "gam"
     reads = "conversation"
@@ -67,18 +57,15 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         config: GamConfig | None = None,
         *,
         identity: str | None = None,
-        filters: Sequence[Filter] = (),
     ) -> None:
         super().__init__(tools, source, questions, config, identity=identity)
         assert isinstance(source, Conversation)
         for turn in source.turns:
             if not turn.text.strip():
                 raise InputError(f"turn {turn.id!r} has no text", hint="leave it out")
-        private = (private_parts,) if self._config.private == "mask" else ()
-        self._filters: tuple[Filter, ...] = (*filters, *private)
-        self._filtered: set[int] = set()
+        self._masked_to = 0
         self._counts: dict[str, int] = {}
-        self._spread: tuple[int, WordSpread] = (0, WordSpread())
+        self._searches: tuple[int, Search] | None = None
 
     def _scope(self) -> dict[str, str]:
         return {"conversation": self._source.id}
@@ -148,7 +135,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             await self._consolidate(trigger)
 
     async def _consolidate(self, trigger: Trigger) -> None:
-        await self._filter(trigger.turns)
+        await self._mask_private()
         log = self._log
         kept = set(log.state.buffer)
         trigger = replace(trigger, turns=tuple(turn for turn in trigger.turns if turn in kept))
@@ -157,24 +144,22 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         with log.showing():
             draft, turns = log.draft(), log.turns
             earlier = (n for n in reversed(range(trigger.turns[0])) if n not in log.forgotten)
-            before = [*islice(earlier, self._config.context_turns)][::-1]
+            before = [*islice(earlier, CONTEXT_TURNS)][::-1]
             cut = await find_cut(self._tools.llm, trigger, turns, self._config, before=before)
             await self._consolidator().consolidate(draft, trigger, cut)
             if log.write(draft):
-                self._search.follow(log.state, log.turns)
-                await self._search.index_turns()
+                search = self._open_search()
+                search.follow(log.state, log.turns)
+                await search.index_turns()
 
     def _consolidator(self) -> Consolidator:
-        deleted = len(self._log.fates)
-        if self._spread[0] != deleted:  # words of turns that were deleted since count no more
-            self._spread = deleted, WordSpread()
-        return Consolidator(
-            self._tools, self._log.turns, self._search, self._spread[1], self._config
-        )
+        return Consolidator(self._tools, self._log.turns, self._open_search(), self._config)
 
-    @cached_property
-    def _search(self) -> Search:
-        return Search(self._tools, self.id, self._config)
+    def _open_search(self) -> Search:
+        """What the memory is searched by, made anew after a deletion."""
+        if self._searches is None or self._searches[0] != self._log.deletions:
+            self._searches = self._log.deletions, Search(self._tools, self.id, self._config)
+        return self._searches[1]
 
     def _stale_topic(self) -> Topic | None:
         """The first topic that waits for a summary and is not frozen."""
@@ -190,13 +175,15 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             self._counts.update(zip(missing, counts, strict=True))
         return sum(self._counts[line] for line in lines)
 
-    async def _filter(self, numbers: Sequence[int]) -> None:
-        """Mask what the filters find in turns that they have not seen."""
-        fresh = {n: self._log.turns[n] for n in numbers if n not in self._filtered}
-        if not self._filters or not fresh:
+    async def _mask_private(self) -> None:
+        """Mask, for good, what is private in turns that are in no topic yet."""
+        if self._config.private == "keep":
             return
-        what = await asyncio.to_thread(apply_filters, self._filters, fresh)
-        self._filtered.update(fresh)
+        state, turns = self._log.state, self._log.turns
+        numbers = [*state.buffer, *range(state.turns, len(turns))]
+        fresh = {number: turns[number] for number in numbers if number >= self._masked_to}
+        what = await asyncio.to_thread(find_private_parts, fresh)
+        self._masked_to = len(turns)
         if what.turns:
             self._delete(what)
 
@@ -206,14 +193,14 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         """The events that may answer a question, the best first; ``recent`` as for ``recall``.
 
         What is due is not done for a question: turns that wait for it are read as the buffer is.
-        But no model is shown what a filter takes.
+        But what is private and to be masked is masked before a model is shown it.
         """
         async with self._writer() as log:
-            await self._filter([*log.state.buffer, *range(log.state.turns, len(log.turns))])
+            await self._mask_private()
             waiting = range(log.state.turns, len(log.turns))
             buffer = (*log.state.buffer, *(n for n in waiting if n not in log.forgotten))
             state = replace(log.state, buffer=buffer, forgotten=log.forgotten)
-        reader = Reader(self._tools, state, log.turns, self._config, self._search)
+        reader = Reader(self._tools, state, log.turns, self._config, self._open_search())
         with log.showing():
             return await reader.read(question, recent=recent)
 
@@ -300,7 +287,6 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
 
     @classmethod
     def redactor(cls, config: Mapping[str, Any], gone: Gone, before: State) -> GamRedactor:
-        """What becomes of the log of such a memory when turns are deleted."""
         del config
         return GamRedactor(gone, before)
 

@@ -142,7 +142,7 @@ class Reader:
         with showing_only(recent[-1:]):
             implied = await find_implied(self._tools.llm, question, self._search.speakers, config)
         anchors = await self._anchors(question.text)
-        expanded = state.neighbours(anchors)[: config.neighbours]
+        expanded = state.neighbours(anchors)
         if config.without == "epg":
             best = await self._rank_topics(question.text, [*anchors, *expanded])
             return Reading((), tuple(anchors), tuple(expanded), 0, implied, topics=best)
@@ -177,14 +177,9 @@ class Reader:
             return await self._search.score_turns(question, numbers)
         if config.meaning == "context":
             return await self._in_context(question, numbers)
-        places = list(range(len(numbers)))
-        if config.judged is not None and config.judged < len(numbers):
-            alike = await self._search.score_turns(question, numbers)
-            places = [int(place) for place in np.argsort(-alike, kind="stable")[: config.judged]]
-        lines = [self._turns[numbers[place]].line for place in places]
-        chances = np.zeros(len(numbers))
-        chances[places] = await find_judge(self._tools, config).scores(question, lines)
-        return chances
+        lines = [self._turns[number].line for number in numbers]
+        chances = await find_judge(self._tools, config).scores(question, lines)
+        return chances.astype(np.float64)
 
     async def _rank_topics(self, question: str, names: Sequence[str]) -> tuple[str, ...]:
         """The ``k`` topics whose summaries mean most for a question, the best first."""

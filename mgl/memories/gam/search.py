@@ -1,16 +1,18 @@
 """What a GAM memory is searched by: indexes of its turns and topics that grow with its log.
 
-They are derived from the log and lie beside it in the store. A consolidation adds its turns, so a
-question adds what the buffer holds and no more. A deletion takes the rows of deleted turns out
-(``mgl.memories.deletion``).
+They are derived from the log. Those of turns lie beside it in the store: a consolidation adds its
+turns, so a question adds what the buffer holds and no more, and a deletion takes deleted turns out
+(``mgl.store.deletion``). Those of topics, which are few, are made anew by each process.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import takewhile
-from zlib import crc32
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain, takewhile
+from math import log
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +21,14 @@ from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.state import EMPTY, State, Topic, raw_text, topic_number
 from mgl.memories.table import Table
-from mgl.retrieval.base import Hit
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.retrieval.ranking import fuse_hits
 from mgl.retrieval.vectors import VectorIndex
 from mgl.types import Turn
 
 AROUND = 2  # turns on either side
-_TEXT_BITS = 32
 Scores = NDArray[np.float64]
+StopWords = Literal["en", "english_plus"]
 
 
 def search_text(topic: Topic, turns: Sequence[Turn]) -> str:
@@ -36,12 +37,16 @@ def search_text(topic: Topic, turns: Sequence[Turn]) -> str:
 
 
 class Search:
-    """The turns of a memory by words and by meaning, and its topics by meaning."""
+    """The turns of a memory by words and by meaning, and its topics by meaning.
+
+    It grows with the memory; after a deletion another is needed.
+    """
 
     def __init__(self, tools: Tools, name: str, config: GamConfig) -> None:
         """``name`` is that of the indexes in the store: the memory's id."""
         embedder = tools.required_embedder
         self.speakers: set[str] = set()
+        self.spread = WordSpread()
         self._config = config
         self._embedder = embedder
         self._state = EMPTY
@@ -49,8 +54,8 @@ class Search:
         self._known = 0
         self._words = LexicalIndex(tools.store, f"{name}/turns")
         self._lines = VectorIndex(embedder, tools.store, f"{name}/turns")
-        self._topics = VectorIndex(embedder, tools.store, f"{name}/topics")
-        self._keywords = LexicalIndex(tools.store, f"{name}/topics")
+        self._topics = VectorIndex(embedder)
+        self._keywords = LexicalIndex()
         self._indexed: Table[str, Topic] = Table()
         self._owned: Table[str, Topic] = Table()
         self._owners = np.zeros(0, dtype=np.int64)
@@ -106,9 +111,8 @@ class Search:
 
         def compare() -> list[str]:
             self._add_topics()
-            count = k + self._surplus()
-            rankings = [self._topics.search(query, count), self._keywords.search(query, count)]
-            return list(self._named(fuse_hits(rankings)))[:k]
+            rankings = [self._topics.search(query, k), self._keywords.search(query, k)]
+            return [f"t{hit.id}" for hit in fuse_hits(rankings)[:k]]
 
         return await asyncio.to_thread(compare)
 
@@ -117,7 +121,8 @@ class Search:
 
         def compare() -> Scores:
             self._add_topics()
-            return self._topics.scores(query, list(self._rows(names))).astype(np.float64)
+            numbers = [topic_number(name) for name in names]
+            return self._topics.scores(query, numbers).astype(np.float64)
 
         return await asyncio.to_thread(compare)
 
@@ -132,9 +137,8 @@ class Search:
         def compare() -> list[tuple[str, float]]:
             self._add_topics()
             vector = self._embedder.embed([text])[0]
-            hits = self._topics.search(vector, k + len(frozen) + self._surplus())
-            named = self._named(hits).items()
-            found = [(name, score) for name, score in named if name not in frozen]
+            hits = self._topics.search(vector, k + len(frozen))
+            found = [(f"t{hit.id}", hit.score) for hit in hits if f"t{hit.id}" not in frozen]
             if new:
                 cosines = self._embedder.embed(list(new.values())) @ vector
                 found += zip(new, cosines.tolist(), strict=True)
@@ -159,53 +163,21 @@ class Search:
         self._lines.extend({number: self._turns[number].line for number in missing})
 
     def _add_topics(self) -> None:
-        """Index what is new. A row is named by a topic and its text: one that changed is new."""
-        known = self._state.topics
-        changed = known.changes_since(self._indexed)
-        is_afresh = len(self._topics) != len(self._indexed) or changed is None
-        if is_afresh or any(name in self._indexed for name in changed or ()):
-            is_afresh, changed = True, list(known)
-        rows = self._rows(changed or ())
-        indexes: list[tuple[LexicalIndex | VectorIndex, dict[int, str]]] = [
-            (self._topics, {row: search_text(topic, self._turns) for row, topic in rows.items()})
-        ]
+        """Index the topics that are new or were rewritten."""
+        topics = self._state.topics
+        changed = [topics[name] for name in topics.changes_since(self._indexed) or ()]
+        texts = {topic_number(each.id): search_text(each, self._turns) for each in changed}
+        self._topics.extend(texts)
         if self._config.anchoring == "summary":
-            words = {row: " ".join(topic.keywords) for row, topic in rows.items()}
-            indexes.append((self._keywords, words))
-        for index, texts in indexes:
-            there = set(index.ids.tolist()) if is_afresh else set()
-            index.extend({row: text for row, text in texts.items() if row not in there})
-            index.remove(there.difference(rows))
-        self._indexed = known
-
-    def _surplus(self) -> int:
-        """How many rows are of topics that another process made, or of texts that changed."""
-        return max(0, len(self._topics) - len(self._state.topics))
-
-    def _named(self, hits: Sequence[Hit]) -> dict[str, float]:
-        """The score of each topic that was found, the best first."""
-        found: dict[str, float] = {}
-        for hit in hits:
-            if (name := f"t{hit.id >> _TEXT_BITS}") in self._state.topics:
-                found.setdefault(name, hit.score)
-        return found
-
-    def _rows(self, names: Iterable[str]) -> dict[int, Topic]:
-        """Topics by the ids that they have in the indexes."""
-        topics = [self._state.topics[name] for name in names]
-        texts = (" ".join([search_text(each, self._turns), *each.keywords]) for each in topics)
-        return {
-            topic_number(topic.id) << _TEXT_BITS | crc32(text.encode(errors="replace")): topic
-            for topic, text in zip(topics, texts, strict=True)
-        }
+            self._keywords.extend({topic_number(t.id): " ".join(t.keywords) for t in changed})
+        self._indexed = topics
 
     def _find_owners(self) -> NDArray[np.int64]:
         """The number of the topic that each turn belongs to, 0 for none."""
         topics = self._state.topics
         if len(self._owners) < len(self._turns):
             self._owners = np.pad(self._owners, (0, 2 * len(self._turns) - len(self._owners)))
-        changed = topics.changes_since(self._owned)
-        for name in topics if changed is None else changed:
+        for name in topics.changes_since(self._owned) or ():
             self._owners[list(topics[name].turns)] = topic_number(name)
         self._owned = topics
         return self._owners
@@ -220,3 +192,42 @@ def _find_missing(
     if len(index) + len(missing) + len(gone) == count:
         return missing[::-1]
     return sorted(set(range(count)).difference(gone, index.ids.tolist()))
+
+
+class WordSpread:
+    """In how many of the first turns each word occurs; it grows as turns come."""
+
+    def __init__(self) -> None:
+        self._turns = 0
+        self._spread: dict[StopWords, Counter[str]] = {"en": Counter(), "english_plus": Counter()}
+
+    def extend(self, turns: Sequence[Turn], count: int) -> None:
+        """Count the first ``count`` turns; fewer than before are counted anew."""
+        if count < self._turns:
+            self._turns = 0
+            for spread in self._spread.values():
+                spread.clear()
+        lines = [turn.line for turn in turns[self._turns : count]]
+        for stopwords, spread in self._spread.items():
+            spread.update(chain.from_iterable(map(set, find_words(lines, stopwords))))
+        self._turns = count
+
+    def weigh(
+        self, bags: Sequence[Sequence[str]], stopwords: StopWords, rarity: int
+    ) -> dict[str, float]:
+        """How telling each word of some texts is: its count × log(1 + N / spread) ** rarity."""
+        spread = self._spread[stopwords]
+        return {
+            word: count * log(1 + self._turns / max(1, spread[word])) ** rarity
+            for word, count in Counter(chain.from_iterable(bags)).items()
+        }
+
+
+def find_words(lines: Sequence[str], stopwords: StopWords) -> list[list[str]]:
+    """The words of each line, without stop words."""
+    import bm25s
+
+    words: list[list[str]] = bm25s.tokenize(
+        list(lines), stopwords=stopwords, stemmer=None, return_ids=False, show_progress=False
+    )
+    return words

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from mgl.memories.log import APPEND, FORGET, MASK, Vocabulary
+from mgl.memories.log import APPEND, FORGET, Vocabulary
 from mgl.memories.table import Table
 from mgl.text.times import TimeMention
 from mgl.types import Turn
@@ -109,27 +109,19 @@ class Freeze:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Turns are deleted: they leave the buffer and their topics, and what was made from them goes.
+    """Turns are deleted, and parts of those that are ``masked``; what was made of either goes.
 
-    A topic without turns goes with its edges; one that keeps some loses summary and keywords.
-    ``stale`` are further topics that lost theirs, for a word that only the turns had.
+    Deleted turns leave the buffer and their topics. A topic without turns goes with its edges; one
+    that keeps some, or has a masked turn, loses summary and keywords. ``stale`` are further topics
+    that lost theirs, for a word that only the turns had.
     """
 
     turns: tuple[int, ...]
     stale: tuple[str, ...] = ()
+    masked: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Mask:
-    """Character ranges of turns are deleted, and what was made from the turns goes.
-
-    A topic that holds one of them loses summary, keywords and what was known of that turn.
-    """
-
-    turns: Mapping[int, tuple[tuple[int, int], ...]]
-
-
-Edit = Append | Check | Consolidate | Link | Unlink | Rewrite | Freeze | Forget | Mask
+Edit = Append | Check | Consolidate | Link | Unlink | Rewrite | Freeze | Forget
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +205,9 @@ def apply(state: State, edit: Edit) -> State:
             return _with_topic(state, name, summary=summary, keywords=keywords)
         case Freeze(name, frozen):
             return _with_topic(state, name, frozen=frozen)
-        case Forget(turns, stale):
-            state = _drop_turns(state, frozenset(turns))
+        case Forget(turns, stale, masked):
+            state = _drop_turns(_drop_words(state, {*turns, *masked}), frozenset(turns))
             return replace(state, stale=state.stale.union(stale).intersection(state.topics))
-        case Mask(turns):
-            return _drop_words(state, turns.keys())
 
 
 def find_turns(state: State, edit: Edit) -> tuple[int, ...]:
@@ -240,7 +230,6 @@ VOCABULARY: Final = Vocabulary[Edit, State](
         "rewrite": Rewrite,
         "freeze": Freeze,
         FORGET: Forget,
-        MASK: Mask,
     },
     apply,
     EMPTY,
@@ -266,7 +255,8 @@ def _with_topic(state: State, name: str, **changes: object) -> State:
 
 
 def _drop_turns(state: State, gone: frozenset[int]) -> State:
-    state = _drop_words(state, gone)
+    if not gone:
+        return state
     left = {
         name: replace(topic, turns=tuple(turn for turn in topic.turns if turn not in gone))
         for name, topic in state.topics.items()

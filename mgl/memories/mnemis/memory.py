@@ -245,7 +245,6 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
 
     @classmethod
     def redactor(cls, config: Mapping[str, Any], gone: Gone, before: State) -> MnemisRedactor:
-        """What becomes of the log of such a memory when turns are deleted."""
         return MnemisRedactor(gone, before, MnemisConfig.model_validate(config).compression)
 
     def _nodes(self, state: State) -> Collection[str]:

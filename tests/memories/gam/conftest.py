@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Tools
 from mgl.memories.gam import Gam, GamConfig
-from mgl.memories.gam.forgetting import Filter
 from mgl.memories.gam.state import EMPTY, Edit, State, apply
 from mgl.observer import SilentObserver
 from mgl.retrieval.base import Reranker
@@ -45,7 +44,6 @@ def memory_of(store: Store) -> Open:
         engine: Engine | None = None,
         *,
         at: Store = store,
-        filters: Sequence[Filter] = (),
         reranker: Reranker | None = None,
         **config: object,
     ) -> Gam:
@@ -57,6 +55,6 @@ def memory_of(store: Store) -> Open:
             embedder=WordEmbedder(),
             reranker=reranker or WordReranker(),
         )
-        return Gam(tools, conversation, (), GamConfig.model_validate(config), filters=filters)
+        return Gam(tools, conversation, (), GamConfig.model_validate(config))
 
     return make

@@ -182,5 +182,5 @@ async def test_an_export_holds_all_of_it_as_json(memory_of: Open) -> None:
         ("t3", "t2"),
     }
     assert held["turns"][held["buffer"][0] - 1]["id"] == "late"
-    assert [gone["kind"] for gone in held["deletions"]] == ["forget"]
+    assert len(held["deletions"]) == 1
     assert "a b c" not in json.dumps(held)

@@ -1,4 +1,4 @@
-"""Deletion with everything made of it, and filters that run before a model sees a turn."""
+"""Deletion with everything made of it, and what is masked before a model sees a turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.gam import Gam
-from mgl.memories.gam.state import VOCABULARY, Forget, Mask, State
+from mgl.memories.gam.state import VOCABULARY, Forget, State
 from mgl.memories.talk import to_plain
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
@@ -80,7 +80,7 @@ async def test_a_turn_goes_from_all_that_was_made_of_it(memory_of: Open, store: 
     topic = memory.state.topics["t1"]
     assert (topic.turns, topic.summary, topic.keywords) == ((0, 2), "", ())
     assert len(memory.state.links) == 1
-    assert store.edits(memory.id)[-1].payload == {"turns": [1], "stale": []}
+    assert store.edits(memory.id)[-1].payload == {"turns": [1], "stale": [], "masked": []}
     assert left(store.path, [GONE, GONE[:20], GONE.split()[0]]) == []
     assert store.answers(memory.id) == []
     assert [v is None for v in store.vectors("e", lines)] == [False, True, False, False, False]
@@ -176,56 +176,47 @@ async def test_calls_in_flight_while_a_turn_is_forgotten_leave_nothing(
     assert left(store.path, [GONE, GONE[:20]]) == []
 
 
-def digits(turn: Turn) -> list[tuple[int, int]]:
-    """A filter: every digit."""
-    return [(place, place + 1) for place, char in enumerate(turn.text) if char.isdigit()]
-
-
-async def test_a_filter_runs_before_any_model_sees_the_turn(memory_of: Open, store: Store) -> None:
-    said = talk(["call me at 5550199", "5550199", "I will"], ["thanks a lot"])
+async def test_what_is_private_is_masked_before_any_model_sees_the_turn(
+    memory_of: Open, store: Store
+) -> None:
+    pytest.importorskip("detect_secrets")
+    mail = "ann.lee@example.org"
+    said = talk([f"write to {mail}", mail, "I will"], ["thanks a lot"])
+    kept = memory_of(said, engine(always([])), indicators="rules", partition="session")
+    await kept.build()
+    assert kept.conversation.turns == said.turns
     asked = engine(always([]))
-    memory = memory_of(said, asked, filters=[digits], indicators="rules", partition="session")
+    memory = memory_of(said, asked, private="mask", indicators="rules", partition="session")
     await memory.build()
     assert asked.requests
-    assert not any("5550199" in r.messages[-1].content for r in asked.requests)
-    assert any("call me at ·······" in r.messages[-1].content for r in asked.requests)
+    shown = [request.messages[-1].content for request in asked.requests]
+    assert not any(mail in prompt for prompt in shown)
+    assert any(f"write to {MASK * len(mail)}" in prompt for prompt in shown)
     assert memory.state.topics["t1"].turns == (0, 2)
     assert memory.state.forgotten == {1}
-    assert left(store.path, ["5550199"]) == []
-    said_so = [
-        e for row in store.edits(memory.id) if isinstance(e := VOCABULARY.edit(row), Mask | Forget)
-    ]
-    assert said_so == [Mask({0: tuple((n, n + 1) for n in range(11, 18))}), Forget((1,))]
-    assert memory.export()["deletions"][0]["kind"] == "mask"
+    assert left(store.path, [mail]) == []
+    edits = [VOCABULARY.edit(row) for row in store.edits(memory.id)]
+    assert Forget((1,), masked=(0,)) in edits
     check(memory, store)
     await memory.append(said.turns[0])
     assert memory.state.turns == 4
 
 
-async def test_a_filter_runs_before_the_buffer_is_read(memory_of: Open, store: Store) -> None:
-    def reply(request: Request) -> str:
-        assert "5550199" not in request.messages[-1].content
-        named = [1] if "What is Ann's number?" in request.messages[-1].content else []
-        return json.dumps({"memories": named, "answer": "I do not know"})
-
-    asked = ScriptedEngine([reply] * 2)
-    memory = memory_of(Conversation.named("t"), asked, filters=[digits], indicators="rules")
-    await memory.append(Turn("1", "Ann", "My number is 5550199, call me."))
-    await memory.answer(Question("What is Ann's number?"))
-    await memory.reply(Turn("2", "Ann", "5550199"), "assistant")
-    assert len(asked.requests) == 2
-    assert left(store.path, ["5550199"]) == []
-
-
-async def test_secrets_and_personal_data_are_masked_where_the_configuration_says_so(
+async def test_what_is_private_is_masked_before_the_buffer_is_read(
     memory_of: Open, store: Store
 ) -> None:
     pytest.importorskip("detect_secrets")
-    said = talk(["Write to ann.lee@example.org, please.", "Sure"], ["thanks a lot"])
-    kept = memory_of(said, engine(always([1])), indicators="rules")
-    await kept.build()
-    assert kept.conversation.turns == said.turns
-    masking = memory_of(said, engine(always([1])), indicators="rules", private="mask")
-    await masking.build()
-    assert masking.conversation.turns[0].text == f"Write to {MASK * 19}, please."
-    assert left(store.path, ["ann.lee@example.org"]) == []
+    mail = "ann.lee@example.org"
+
+    def reply(request: Request) -> str:
+        assert mail not in request.messages[-1].content
+        named = [1] if "What is Ann's address?" in request.messages[-1].content else []
+        return json.dumps({"memories": named, "answer": "I do not know"})
+
+    asked = ScriptedEngine([reply] * 2)
+    memory = memory_of(Conversation.named("t"), asked, private="mask", indicators="rules")
+    await memory.append(Turn("1", "Ann", f"My address is {mail}, write to me."))
+    await memory.answer(Question("What is Ann's address?"))
+    await memory.reply(Turn("2", "Ann", mail), "assistant")
+    assert len(asked.requests) == 2
+    assert left(store.path, [mail]) == []
