@@ -34,7 +34,7 @@ TIMEOUT_S: Final[Mapping[EngineName, float]] = {
     "transformers": 7200.0,
     "openai": 600.0,
 }
-CONCURRENCY: Final[Mapping[EngineName, int]] = {"openvino": 16, "transformers": 1, "openai": 16}
+CONCURRENCY: Final[Mapping[EngineName, int]] = {"openvino": 16, "transformers": 1, "openai": 32}
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ class Engine(Protocol):
 
     Raises the ``EngineError`` family and nothing else. ``model_id`` names weights and revision
     (it is part of the cache key). ``concurrency`` is how many requests it can usefully take at
-    once, as a guess before any is sent.
+    once.
     """
 
     @property
@@ -149,10 +149,6 @@ class Engine(Protocol):
 
     async def count_prompt_tokens(self, request: Request) -> int:
         """Count a request's input tokens as the engine sees it, chat template included."""
-        ...
-
-    async def count_waiting(self) -> int | None:
-        """How many requests wait in the server now, from any client; None if unknown."""
         ...
 
     async def aclose(self) -> None: ...

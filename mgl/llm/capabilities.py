@@ -12,13 +12,13 @@ server's URL, make, version and model, so that a server is probed once.
 
 from __future__ import annotations
 
-import json
-import os
-import tempfile
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Final, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from mgl.models.files import write_whole
 
 Verdict = Literal["honoured", "ignored", "refused", "failed", "answered"]
 
@@ -87,51 +87,40 @@ class Endpoint:
     capabilities: Capabilities | None = None
 
 
+_RECORDS: Final = TypeAdapter(dict[str, Capabilities])
+
+
 def load_capabilities(home: Path, base_url: str, server: str, model: str) -> Capabilities | None:
     """Load what was found before of this server and model, if anything was."""
-    found: Any = _read(_file(home)).get(_key(base_url, server, model))
-    try:
-        findings = tuple(Finding(**one) for one in found["findings"])
-        lists = {"formats": tuple(found["formats"]), "ignored": tuple(found["ignored"])}
-        return Capabilities(**{**found, **lists, "findings": findings})
-    except (KeyError, TypeError):
-        return None  # nothing, or written by another version
+    return _load(home).get(_key(base_url, server, model))
 
 
 def save_capabilities(home: Path, base_url: str, found: Capabilities) -> None:
     """Save what was found, in place of earlier findings for the same server and model."""
-    key = _key(base_url, found.server, found.model)
-    _write(_file(home), {**_read(_file(home)), key: asdict(found)})
+    _save(home, {**_load(home), _key(base_url, found.server, found.model): found})
 
 
 def forget_capabilities(home: Path, base_url: str) -> None:
     """Forget what was found at a URL, because another server is about to start there."""
-    found = _read(_file(home))
+    found = _load(home)
     left = {key: value for key, value in found.items() if not key.startswith(_key(base_url))}
     if left != found:
-        _write(_file(home), left)
-
-
-def _file(home: Path) -> Path:
-    return home / "servers" / "probed.json"
+        _save(home, left)
 
 
 def _key(base_url: str, *of: str) -> str:
     return " ".join([base_url.rstrip("/").removesuffix("/v1"), *of, ""])
 
 
-def _write(path: Path, value: Mapping[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".json")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1)
-    Path(name).replace(path)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """What the file holds; a missing or damaged file holds nothing, and is written anew."""
+def _load(home: Path) -> dict[str, Capabilities]:
+    """What the file holds; one that is missing or cannot be read costs new probes, no more."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return _RECORDS.validate_json((home / "servers" / "probed.json").read_bytes())
+    except (OSError, ValidationError):
         return {}
-    return value if isinstance(value, dict) else {}
+
+
+def _save(home: Path, records: dict[str, Capabilities]) -> None:
+    path = home / "servers" / "probed.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, _RECORDS.dump_json(records, indent=1))

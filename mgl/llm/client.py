@@ -39,7 +39,7 @@ from mgl.errors import (
 )
 from mgl.llm.base import Completion, Engine, Message, Reply, Request, Sampling, Tool
 from mgl.llm.calls import CallLog, CallRecord, Lineage, Outcome, call_key, note_lineage
-from mgl.llm.concurrency import Limiter, Retries, SharedCalls
+from mgl.llm.concurrency import Retries, SharedCalls
 from mgl.llm.replies import Verdict, invalid_reply, judge, resample, with_feedback
 from mgl.llm.schemas import json_schema
 from mgl.types import StageUsage
@@ -52,8 +52,8 @@ class Policy:
     ``timeout_s`` bounds one attempt in the engine. ``max_retries`` counts repeats after a retryable
     error, ``backoff_s`` is the first pause between them (it doubles, with jitter). ``outage_s`` is
     how long to wait for a server that answered before and is away. ``repair_attempts`` counts
-    repeats after an empty or invalid reply. ``concurrency`` None: as many calls at once as the
-    server takes without queueing.
+    repeats after an empty or invalid reply. ``concurrency`` is how many calls are sent at once;
+    None is the engine's own number.
     """
 
     timeout_s: float = 600.0
@@ -85,7 +85,7 @@ class _Running:
     """What belongs to one event loop."""
 
     loop: asyncio.AbstractEventLoop
-    slots: Limiter
+    slots: asyncio.Semaphore
     calls: SharedCalls[_Done] = field(default_factory=SharedCalls)
 
 
@@ -315,13 +315,8 @@ class Client:
     def _on_this_loop(self) -> _Running:
         loop = asyncio.get_running_loop()
         if self._running is None or self._running.loop is not loop:
-            fixed = self._policy.concurrency
-            slots = (
-                Limiter(fixed)
-                if fixed
-                else Limiter(self._engine.concurrency, waiting=self._engine.count_waiting)
-            )
-            self._running = _Running(loop, slots)
+            most = self._policy.concurrency or self._engine.concurrency
+            self._running = _Running(loop, asyncio.Semaphore(most))
         return self._running
 
     def _retries(self) -> Retries:

@@ -1,8 +1,4 @@
-"""Calls in flight: how many at once, shared, retried, and run from synchronous code.
-
-    limiter = Limiter(16, waiting=engine.count_waiting)
-    async with limiter:
-        completion = await engine.generate(request)
+"""Calls in flight: shared, retried, done side by side, and run from synchronous code.
 
 Nothing here bounds a call's time: ``mgl.llm.client`` sets the deadline.
 """
@@ -14,18 +10,14 @@ import logging
 import random
 import threading
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import wait
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Self, TypeVar
 
-from mgl.errors import EngineError, EngineLost, MglError
+from mgl.errors import EngineError, EngineLost
 
-START: Final = 4
-MOST: Final = 256
-POLL_SECONDS: Final = 1.0
 GRACE_S: Final = 0.6
 _LONGEST_PAUSE_S: Final = 5.0
 
@@ -33,100 +25,6 @@ Item = TypeVar("Item")
 ResultT = TypeVar("ResultT")
 
 _log = logging.getLogger(__name__)
-
-
-class Limiter:
-    """Slots for calls in flight: as many as the server takes without queueing. One event loop only.
-
-    If the server reports how many requests wait in it (``waiting``), the limit starts low and grows
-    by one with each call that finishes while every slot is taken: at most to its double from one
-    poll to the next, and by one a poll once a queue was seen. It holds while some wait, and shrinks
-    if some still wait at the next poll (one poll is not enough: a server that reads a long prompt
-    lets others wait for a moment). If nothing is reported the limit is ``default``: latencies
-    cannot tell a long reply from a queued one. Waiters are served in order, and one that is
-    cancelled leaves no slot taken.
-    """
-
-    def __init__(
-        self,
-        default: int,
-        *,
-        waiting: Callable[[], Awaitable[int | None]] | None = None,
-        most: int = MOST,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.limit = default if waiting is None else min(START, default)
-        self.taken = 0
-        self._default = default
-        self._most = max(most, default)
-        self._waiting = waiting
-        self._clock = clock
-        self._next_poll = clock()
-        self._queue: deque[asyncio.Future[None]] = deque()
-        self._reported = False
-        self._queue_seen = False
-        self._grows_to = 0
-
-    async def __aenter__(self) -> Self:
-        await self._poll()
-        turn = asyncio.get_running_loop().create_future()
-        self._queue.append(turn)
-        self._serve()
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.cancelled():
-                self._queue.remove(turn)
-            else:
-                self._release()
-            raise
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None and self.taken >= self.limit < self._grows_to:
-            self.limit += 1
-        self._release()
-
-    def _release(self) -> None:
-        self.taken -= 1
-        self._serve()
-
-    def _serve(self) -> None:
-        """Hand free slots to waiters, in order."""
-        for turn in list(self._queue):
-            if self.taken >= self.limit:
-                return
-            if not turn.done():
-                self.taken += 1
-                turn.set_result(None)
-                self._queue.remove(turn)
-
-    async def _poll(self) -> None:
-        """Ask how many requests wait, if it is time; one caller asks, the others go on."""
-        if self._waiting is None or self._clock() < self._next_poll:
-            return
-        self._next_poll = float("inf")
-        try:
-            queued = await self._waiting()
-        except MglError:
-            queued = None  # the call itself will meet and report whatever is wrong
-        finally:
-            self._next_poll = self._clock() + POLL_SECONDS
-        self._adapt(queued)
-        self._serve()
-
-    def _adapt(self, queued: int | None) -> None:
-        again = self._reported and self._grows_to == 0
-        self._grows_to = 0
-        if queued is None:
-            self.limit = self.limit if self._reported else self._default
-        elif queued:
-            self._queue_seen = True
-            if again and self.taken <= self.limit:  # else the last shrinking is still under way
-                self.limit -= min(queued, max(1, self.limit // 4), self.limit - 1)
-        else:
-            self._grows_to = min(self._most, self.limit + (1 if self._queue_seen else self.limit))
-        self._reported = self._reported or queued is not None
 
 
 @dataclass(slots=True, eq=False)

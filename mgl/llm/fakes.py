@@ -56,9 +56,6 @@ class _Fake:
     async def count_prompt_tokens(self, request: Request) -> int:
         return _prompt_tokens(request)
 
-    async def count_waiting(self) -> int | None:
-        return None
-
     async def aclose(self) -> None:
         pass
 

@@ -1,119 +1,65 @@
-"""Parse the common part of regular expressions into a grammar.
-
-It reads what JSON schemas use: literals, ``.``, classes with ranges and ``\\d \\w \\s``, groups,
-alternatives, ``? * + {m,n}``, and the anchors ``^`` and ``$`` at the two ends. A schema's pattern
-matches anywhere in the text, so a pattern without its anchors is rejected: it would leave open what
-surrounds the match.
+"""Compile the pattern of a JSON string: classes of characters in a row, each with a count.
 
     >>> from mgl.llm.grammar import to_regex
-    >>> to_regex(parse_pattern("^[a-z0-9_]{1,40}$"))
-    '[a-z0-9_]{1,40}'
+    >>> to_regex(compile_pattern("^[a-z][a-z0-9_]{0,39}$"))
+    '[a-z][a-z0-9_]{0,39}'
 
-Look-around, back references, lazy quantifiers and flags are not supported.
+Nothing else of regular expressions is read, and no class may hold what JSON writes with an escape
+(quotation marks, backslashes, control characters); a negated class leaves them out by itself.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import Final
 
 from mgl.errors import UsageError
-from mgl.llm.grammar import Choice, Class, Literal, Node, Repeat, Seq
+from mgl.llm.grammar import Class, Node, Repeat, Seq
 
 Ranges = tuple[tuple[int, int], ...]
 
-_SETS: dict[str, Ranges] = {
+ESCAPED: Final[Ranges] = ((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x7F, 0x7F))
+_SETS: Final[dict[str, Ranges]] = {
     "d": ((48, 57),),
     "w": ((48, 57), (65, 90), (95, 95), (97, 122)),
     "s": ((9, 10), (13, 13), (32, 32)),
+    "n": ((10, 10),),
+    "r": ((13, 13),),
+    "t": ((9, 9),),
 }
-_CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f"}
-_ONE = r"(\\[dwsnrtf\W]|[^\\\]])"
-_IN_CLASS = re.compile(rf"{_ONE}(?:-{_ONE})?", re.DOTALL)
-_ATOM = re.compile(
-    rf"\((?:\?:)?(?!\?)|\[(?P<not>\^?)(?P<class>(?:{_ONE})+)\]|\\[dwsnrtf\W]|[^\\^$*+?{{()|\[]",
-    re.DOTALL,
-)
-_COUNT = re.compile(r"([?*+])|\{(\d+)(,(\d*))?\}")
-_SIGNS: dict[str, tuple[int, int | None]] = {"?": (0, 1), "*": (0, None), "+": (1, None)}
+_ONE: Final = r"(\\[dwsnrt\W]|[^\\\]])"
+_RANGE: Final = re.compile(rf"{_ONE}(?:-{_ONE})?", re.DOTALL)
+_STEP: Final = re.compile(rf"\[(\^?)((?:{_ONE})+)\](?:\{{(\d+)(?:,(\d+))?\}})?", re.DOTALL)
 
 
-def parse_pattern(pattern: str) -> Node:
-    """Parse an anchored pattern; UsageError if it uses anything else."""
-    reader = _Reader(pattern[1:-1])
-    if pattern.startswith("^") and pattern.endswith("$"):
-        node = reader.read_choice()
-        if node is not None and reader.position == len(reader.text):
-            return node
-    raise UsageError(
-        f"the pattern {pattern!r} cannot be read at character {reader.position + 1}",
-        hint="use classes, groups, alternatives and counts between ^ and $, or an enum",
-    )
+def compile_pattern(pattern: str) -> Node:
+    """Compile an anchored pattern to a grammar; UsageError if it uses anything else."""
+    steps = list(_STEP.finditer(pattern))
+    if not steps or pattern != f"^{''.join(step[0] for step in steps)}$":
+        raise UsageError(
+            f"the pattern {pattern!r} is not a row of classes with counts",
+            hint="write it like ^[a-z][a-z0-9_]{0,39}$, or use an enum",
+        )
+    parts = tuple(_compile_step(step) for step in steps)
+    return parts[0] if len(parts) == 1 else Seq(parts)
 
 
-@dataclass(slots=True)
-class _Reader:
-    """Reads from ``position`` on; None if what is there is not supported."""
-
-    text: str
-    position: int = 0
-
-    def read_choice(self) -> Node | None:
-        options: list[Node] = []
-        while (option := self._read_sequence()) is not None:
-            options.append(option)
-            if not self._take("|"):
-                return options[0] if len(options) == 1 else Choice(tuple(options))
-        return None
-
-    def _read_sequence(self) -> Node | None:
-        parts: list[Node] = []
-        while self.position < len(self.text) and self.text[self.position] not in "|)":
-            atom = self._read_atom()
-            if atom is None:
-                return None
-            if count := self._match(_COUNT):
-                sign, low, comma, high = count.groups()
-                most = high if comma else low
-                atom = Repeat(atom, *(_SIGNS.get(sign) or (int(low), int(most) if most else None)))
-            parts.append(atom)
-        return parts[0] if len(parts) == 1 else Seq(tuple(parts))
-
-    def _read_atom(self) -> Node | None:
-        match = self._match(_ATOM)
-        if match is None:
-            return None
-        text = match.group()
-        if text.startswith("("):
-            inner = self.read_choice()
-            return inner if self._take(")") else None
-        if text.startswith("["):
-            ranges: list[tuple[int, int]] = []
-            for first, last in _IN_CLASS.findall(match["class"]):
-                found = _read_ranges(first)
-                ranges += [(found[0][0], _read_ranges(last)[0][1])] if last else found
-            return Class(tuple(ranges), bool(match["not"]))
-        if text == ".":
-            return Class(((10, 10),), negated=True)
-        ranges_of = _read_ranges(text)
-        is_single = len(ranges_of) == 1 and ranges_of[0][0] == ranges_of[0][1]
-        return Literal(chr(ranges_of[0][0])) if is_single else Class(ranges_of)
-
-    def _match(self, expected: re.Pattern[str]) -> re.Match[str] | None:
-        match = expected.match(self.text, self.position)
-        if match:
-            self.position = match.end()
-        return match
-
-    def _take(self, sign: str) -> bool:
-        found = self.text.startswith(sign, self.position)
-        self.position += found
-        return found
+def _compile_step(step: re.Match[str]) -> Node:
+    ranges: list[tuple[int, int]] = []
+    for first, last in _RANGE.findall(step[2]):
+        found = _ranges_of(first)
+        ranges += [(found[0][0], _ranges_of(last)[0][1])] if last else found
+    if not step[1] and any(low <= b and a <= high for low, high in ranges for a, b in ESCAPED):
+        raise UsageError(
+            f"the class {step[0]!r} holds characters that JSON escapes",
+            hint="leave quotation marks, backslashes and control characters out",
+        )
+    one = Class((*ESCAPED, *ranges), negated=True) if step[1] else Class(tuple(ranges))
+    return Repeat(one, int(step[4]), int(step[5] or step[4])) if step[4] else one
 
 
-def _read_ranges(text: str) -> Ranges:
+def _ranges_of(text: str) -> Ranges:
     """The code points of one character, or of one escape."""
-    if not text.startswith("\\"):
-        return ((ord(text), ord(text)),)
-    char = _CONTROLS.get(text[1], text[1])
-    return _SETS.get(text[1]) or ((ord(char), ord(char)),)
+    char = text[-1]
+    known = _SETS.get(char) if len(text) > 1 else None
+    return known or ((ord(char), ord(char)),)

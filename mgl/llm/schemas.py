@@ -13,18 +13,18 @@ small model pads with it until its budget is gone.
     ...                          "required": ["n"], "additionalProperties": False}))
     '\\\\{"n": (?:"a"|"b")\\\\}'
 
-It covers what pydantic makes of models: objects, arrays, tuples, mappings, unions, literals, enums,
-strings with lengths or anchored patterns, numbers with bounds. Everything else is refused:
-recursion, objects of any shape, ``not``, ``if``. ``uniqueItems`` and ``multipleOf`` are left to
-validation. Three keywords are ours: ``substring``, ``sentences`` (ranges of it, for notations that
-know no parts of a text) and ``increasing`` (``mgl.llm.constraints``).
+It covers what replies are declared with: objects with known fields, lists, unions, literals, enums,
+strings with lengths or patterns (``mgl.llm.patterns``), numbers with bounds. Everything else is
+refused: recursion, dictionaries, tuples. ``uniqueItems`` and ``multipleOf`` are left to validation.
+Three keywords are ours: ``substring``, ``sentences`` (ranges of it, for notations that know no
+parts of a text) and ``increasing`` (``mgl.llm.constraints``).
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -32,78 +32,71 @@ from pydantic import BaseModel
 from mgl.errors import UsageError
 from mgl.llm.base import Request
 from mgl.llm.grammar import DIGIT, Choice, Class, Literal, Node, Part, Repeat, Seq, Text, literals
-from mgl.llm.patterns import parse_pattern
+from mgl.llm.patterns import compile_pattern
 
-_LEFT_OUT = frozenset({"title", "default", "discriminator", "$defs"})
-_BY_NAME = frozenset({"properties"})  # keys of these are names, not keywords
-_PREFIX = "#/$defs/"
+Schema = Mapping[str, Any]
 
 OURS = frozenset({"increasing", "sentences", "substring"})
 """Keywords that only our own grammars read; ``mgl.llm.constraints`` sets them."""
+
+_LEFT_OUT = frozenset({"title", "default", "discriminator", "$defs"})
 
 
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Make the model's JSON schema, self-contained; UsageError if the model is recursive."""
     schema = model.model_json_schema()
-    inlined = _inline(schema, schema.get("$defs", {}), ())
-    assert isinstance(inlined, dict)
+    definitions = schema.get("$defs", {})
+
+    def inline(part: Schema) -> Schema:
+        while "$ref" in part:
+            siblings = {key: value for key, value in part.items() if key != "$ref"}
+            part = {**definitions[part["$ref"].removeprefix("#/$defs/")], **siblings}
+        return {key: value for key, value in part.items() if key not in _LEFT_OUT}
+
+    try:
+        inlined: dict[str, Any] = _rewrite(schema, inline)
+    except RecursionError:
+        raise UsageError(
+            f"the schema {model.__name__} contains itself",
+            hint="bound the depth: write out the levels as models of their own",
+        ) from None
     return inlined
 
 
-def plain(schema: Any) -> Any:
+def plain(schema: Schema) -> dict[str, Any]:
     """Remove our own keywords from a JSON schema, for engines that do not know them."""
-    if isinstance(schema, list):
-        return [plain(item) for item in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    if "sentences" in schema:
-        return {"enum": _sentences(schema)}
+
+    def leave_out(part: Schema) -> Schema:
+        if "sentences" in part:
+            return {"enum": _sentences(part)}
+        return {key: value for key, value in part.items() if key not in OURS}
+
+    rewritten: dict[str, Any] = _rewrite(schema, leave_out)
+    return rewritten
+
+
+def _rewrite(value: Any, change: Callable[[Schema], Schema]) -> Any:
+    """Change a schema and each schema within it, but no names of properties and no enums."""
+    if isinstance(value, list):
+        return [_rewrite(item, change) for item in value]
+    if not isinstance(value, Mapping):
+        return value
     return {
-        key: {name: plain(item) for name, item in value.items()}
-        if key in _BY_NAME
-        else value
+        key: {name: _rewrite(one, change) for name, one in item.items()}
+        if key == "properties"
+        else item
         if key in ("enum", "const")
-        else plain(value)
-        for key, value in schema.items()
-        if key not in OURS
+        else _rewrite(item, change)
+        for key, item in change(value).items()
     }
 
 
-def _sentences(schema: Mapping[str, Any]) -> list[str]:
+def _sentences(schema: Schema) -> list[str]:
     """The different sentences of a text that a quote may be taken from."""
     text, ranges = schema["substring"], schema.get("sentences", ())
     return list(dict.fromkeys(text[start:end] for start, end in ranges))
 
 
-def _inline(value: Any, definitions: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    if isinstance(value, list):
-        return [_inline(item, definitions, path) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if "$ref" in value:
-        name = str(value["$ref"]).removeprefix(_PREFIX)
-        if name in path:
-            raise UsageError(
-                f"the schema {name} contains itself",
-                hint="bound the depth: write out the levels as models of their own",
-            )
-        siblings = {key: item for key, item in value.items() if key != "$ref"}
-        target = _inline(definitions[name], definitions, (*path, name))
-        return {**target, **_inline(siblings, definitions, path)}
-    inlined = {}
-    for key, item in value.items():
-        if key in _BY_NAME:
-            inlined[key] = {name: _inline(one, definitions, path) for name, one in item.items()}
-        elif key in ("enum", "const"):
-            inlined[key] = item
-        elif key not in _LEFT_OUT:
-            inlined[key] = _inline(item, definitions, path)
-    return inlined
-
-
-Schema = Mapping[str, Any]
-
-_OUTSIDE = ((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x7F, 0x7F))  # never inside a JSON string
 _QUOTE = Literal('"')
 # The layout that models write by habit: a space after comma and colon, each object of a list on a
 # line of its own. Without it, a small model closes a list before its first item.
@@ -133,10 +126,7 @@ def compile_schema(schema: Schema) -> Node:
     for union in ("anyOf", "oneOf"):
         if union in schema:
             return _choice([compile_schema(option) for option in schema[union]])
-    kind = schema.get("type")
-    if isinstance(kind, list):
-        return _choice([compile_schema({**schema, "type": one}) for one in kind])
-    match kind:
+    match schema.get("type"):
         case "object":
             return _object(schema)
         case "array":
@@ -163,13 +153,10 @@ def _dump(value: Any) -> str:
 
 def _object(schema: Schema) -> Node:
     properties: Schema = schema.get("properties", {})
-    extra = schema.get("additionalProperties")
-    if not properties and isinstance(extra, Mapping):
-        return _dictionary(schema, extra)
-    if not properties and extra is not False:
+    if not properties and schema.get("additionalProperties") is not False:
         raise UsageError(
             "an object of any shape cannot be compiled to a grammar",
-            hint="declare its fields, or the type of its values",
+            hint="declare its fields; a list of objects can hold what a dictionary would",
         )
     required = frozenset(schema.get("required", ()))
     members = [
@@ -196,18 +183,8 @@ def _after(members: Sequence[tuple[Node, bool]]) -> list[Node]:
     return [pair if required else Repeat(pair, 0, 1) for pair, required in pairs]
 
 
-def _dictionary(schema: Schema, values: Schema) -> Node:
-    member = _concat(_string(schema.get("propertyNames", {})), Literal(KEY), compile_schema(values))
-    least, most = schema.get("minProperties", 0), schema.get("maxProperties")
-    return _concat(Literal("{"), _repeat(member, least, most), Literal("}"))
-
-
 def _array(schema: Schema) -> Node:
     opening, closing = Literal("["), Literal("]")
-    fixed = [compile_schema(item) for item in schema.get("prefixItems", ())]
-    if fixed:
-        pairs = [_concat(Literal(ITEM), item) for item in fixed[1:]]
-        return _concat(opening, fixed[0], *pairs, closing)
     most = schema.get("maxItems")
     if most == 0:
         return Literal("[]")
@@ -262,53 +239,11 @@ def _string(schema: Schema) -> Node:
         part = Part(schema["substring"], schema.get("maxLength"), sentences)
         return _concat(_QUOTE, part, _QUOTE)
     if "pattern" in schema:
-        return _concat(_QUOTE, _escape(parse_pattern(schema["pattern"])), _QUOTE)
+        return _concat(_QUOTE, compile_pattern(schema["pattern"]), _QUOTE)
     least, most = schema.get("minLength", 0), schema.get("maxLength")
     if most == 0:
         return Literal('""')
     return _concat(_QUOTE, Text(least, most), _QUOTE)
-
-
-def _escape(node: Node) -> Node:
-    """Rewrite a grammar of characters for the inside of a JSON string."""
-    match node:
-        case Literal(text):
-            return Literal(_dump(text)[1:-1])
-        case Class():
-            return _escape_class(node)
-        case Seq(parts):
-            return _concat(*(_escape(part) for part in parts))
-        case Choice(options):
-            return _choice([_escape(option) for option in options])
-        case Repeat(part, least, most):
-            return Repeat(_escape(part), least, most)
-        case Text() | Part():
-            return node
-
-
-def _escape_class(node: Class) -> Node:
-    escaped = [c for c in '"\\\n\r\t' if _contains(node, ord(c))]
-    letters: list[Node] = [Literal(_dump(c)[1:-1]) for c in escaped]
-    if node.negated:
-        return _choice([Class((*_OUTSIDE, *node.ranges), negated=True), *letters])
-    plain = tuple(piece for span in node.ranges for piece in _cut_escapes(span))
-    return _choice([*([Class(plain)] if plain else []), *letters])
-
-
-def _contains(node: Class, code: int) -> bool:
-    return any(low <= code <= high for low, high in node.ranges) is not node.negated
-
-
-def _cut_escapes(span: tuple[int, int]) -> list[tuple[int, int]]:
-    pieces = [(max(span[0], 0x20), span[1])]
-    for code in (0x22, 0x5C):
-        pieces = [
-            piece
-            for low, high in pieces
-            for piece in ((low, min(high, code - 1)), (max(low, code + 1), high))
-        ]
-        pieces = list(dict.fromkeys((low, high) for low, high in pieces if low <= high))
-    return pieces
 
 
 def _integer(schema: Schema) -> Node:

@@ -82,6 +82,13 @@ def has_sha256(path: Path, sha256: str) -> bool:
     return compute_sha256(path) == sha256
 
 
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that whoever reads it finds the old content or the new, never a part."""
+    scratch = path.with_name(f"{path.name}.{os.getpid()}")
+    scratch.write_bytes(content)
+    scratch.replace(path)
+
+
 class VerifiedFiles:
     """The files whose hash was checked before, in one JSON file."""
 
@@ -96,9 +103,7 @@ class VerifiedFiles:
         """Record that this file, in its present state, has this hash."""
         records = {**self._load(), str(path.resolve()): _state(path, sha256)}
         self._record.parent.mkdir(parents=True, exist_ok=True)
-        scratch = self._record.with_name(f"{self._record.name}.{os.getpid()}")
-        scratch.write_bytes(_RECORDS.dump_json(records, indent=1))
-        scratch.replace(self._record)
+        write_whole(self._record, _RECORDS.dump_json(records, indent=1))
 
     def _load(self) -> dict[str, _Checked]:
         try:

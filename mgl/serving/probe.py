@@ -35,10 +35,7 @@ from mgl.llm.engines.formats import (
     GBNF,
     JSON,
     LARK,
-    REGEX,
     RESPONSE_FORMAT,
-    SGLANG_EBNF,
-    SGLANG_REGEX,
     Format,
 )
 from mgl.llm.engines.server import Http, Kind, Server, identify, list_models, read_metrics
@@ -46,10 +43,8 @@ from mgl.llm.engines.wire import read_completion, write_body, write_tools
 from mgl.llm.replies import strip_thinking
 
 _BY_MAKE: Final[Mapping[Kind, tuple[Format, ...]]] = {
-    "vllm": (CHOICE, LARK, EBNF, JSON, REGEX, RESPONSE_FORMAT),
-    "sglang": (SGLANG_EBNF, SGLANG_REGEX, RESPONSE_FORMAT),
+    "vllm": (CHOICE, LARK, EBNF, JSON, RESPONSE_FORMAT),
     "llama.cpp": (GBNF, RESPONSE_FORMAT),
-    "llama-cpp-python": (GBNF, RESPONSE_FORMAT),
     "ollama": (RESPONSE_FORMAT,),
     "lm studio": (RESPONSE_FORMAT,),
     "unknown": FORMATS,
@@ -58,8 +53,7 @@ _BY_MAKE: Final[Mapping[Kind, tuple[Format, ...]]] = {
 CAPITAL: Final = "What is the capital of France? Answer in one plain sentence."
 LOOK_UP: Final = "Look up the word qibro with the tool, then tell me what it means."
 REPEATED: Final = " ".join(f"Line {n}: the river runs past the mill to the sea." for n in range(24))
-ENDLESS: Final = "on and " * 200_000
-QUESTIONS: Final = (CAPITAL, LOOK_UP, REPEATED, ENDLESS)
+QUESTIONS: Final = (CAPITAL, LOOK_UP, REPEATED)
 """All questions that a probe asks."""
 
 WORDS: Final = ("qibro", "zumtefa")
@@ -70,7 +64,6 @@ _AT_ONCE = 4
 _BUDGET = 48
 _THINKING_BUDGET = 2048
 _SAID = 100
-_CONTEXT_SIZE = re.compile(r"(?:context length is|context window of)\s+(\d+)")
 _HITS = re.compile(r"(prefix_cache_hits|cached_tokens)(_total)?$")
 
 _ONE_WORD = {"type": "string", "enum": list(WORDS)}
@@ -149,7 +142,7 @@ async def _probe(http: Http, server: Server) -> Capabilities:
         cached_tokens=cached,
         adapters=adapters,
         model=server.model,
-        context_tokens=server.context_tokens or await trials.find_context(),
+        context_tokens=server.context_tokens,
         findings=(control, *findings, *substring, *others),
     )
 
@@ -217,31 +210,14 @@ class _Trials:
 
         return await _run_trial("prefix-cache counters", ask)
 
-    async def find_context(self) -> int | None:
-        """Read the context off the refusal of a prompt that no model holds.
-
-        Only llama-cpp-python is asked, which refuses it at once: others might read it.
-        """
-        if self._server.kind != "llama-cpp-python":
-            return None
-        try:
-            await self._http.post(
-                "chat/completions", write_body(_make_request(ENDLESS), self._model)
-            )
-        except EngineError as error:
-            size = _CONTEXT_SIZE.search(error.message)
-            return int(size[1]) if size else None
-        return None
-
     async def try_adapters(self) -> Finding:
         async def ask() -> tuple[bool, str]:
             served = await list_models(self._http)
             loaded = [name for name, entry in served.items() if entry.get("parent")]
             if loaded:
                 return True, f"loaded: {', '.join(loaded)}"
-            at_root = self._server.kind == "sglang"
             try:
-                await self._http.post("/load_lora_adapter" if at_root else "load_lora_adapter", {})
+                await self._http.post("load_lora_adapter", {})
             except EngineError as error:
                 if "lora_name" in error.message:
                     return True, "none is loaded; it takes them while it runs"

@@ -77,7 +77,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """All rounds at one concurrency (None: adaptive; ``peak`` is the most seen in flight)."""
+    """All rounds at one concurrency (None: the engine's own), of which ``peak`` were seen."""
 
     concurrency: int | None
     peak: int
@@ -151,7 +151,7 @@ class Throughput:
     rounds: int = 2
 
     async def measure(self, concurrency: int | None) -> Level:
-        """Run all rounds at one concurrency (None: adaptive)."""
+        """Run all rounds at one concurrency (None: the engine's own)."""
         await self._warm_up(concurrency or self.engine.concurrency)
         runs: dict[str, list[Run]] = {"mgl": [], "ceiling": [], "constrained": []}
         builds: list[Built] = []

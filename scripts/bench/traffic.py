@@ -265,7 +265,7 @@ async def build_all(
     *,
     concurrency: int | None,
 ) -> Built:
-    """Build a memory per work, at most ``concurrency`` calls at once (None: adaptive)."""
+    """Build a memory per work, at most ``concurrency`` calls at once (None: the engine's own)."""
 
     async def start() -> Engine:
         return engine

@@ -52,8 +52,6 @@ class Report(Strict):
     below: Annotated[float, Field(ge=-3, le=-1)]
     number: Annotated[int, Field(gt=0)] | None
     free: int
-    pair: tuple[int, bool]
-    counts: Annotated[dict[str, Annotated[int, Field(ge=0, le=9)]], Field(max_length=3)]
     several: Literal["one", 2, None]
     last: list[str] = []
 
@@ -63,11 +61,6 @@ class Figures(Strict):
 
     share: Annotated[float, Field(ge=0, le=1)]
     number: Annotated[int, Field(gt=0)] | None
-    pair: tuple[int, bool]
-    counts: Annotated[
-        dict[Annotated[str, Field(max_length=12)], Annotated[int, Field(ge=0, le=9)]],
-        Field(max_length=3),
-    ]
     several: Literal["one", 2, None]
     names: Annotated[list[Annotated[str, Field(max_length=20)]], Field(max_length=3)] = []
 

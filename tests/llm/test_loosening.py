@@ -21,7 +21,7 @@ from tests.serving.makes import STRUCTURED, constraints
 
 ASK = [Message("user", "Who is it?")]
 GOOD = '{"answer":"Ann","sure":true}'
-CHOICE, LARK, EBNF, JSON, REGEX = STRUCTURED
+CHOICE, LARK, EBNF, JSON = STRUCTURED
 BAD_GRAMMAR = Answered(400, {"error": {"message": "Grammar error: 1(9): expected token"}})
 TIMED_OUT = Answered(
     500, {"error": {"message": "Regex compilation timed out after 5s. The pattern may be complex"}}
@@ -63,7 +63,7 @@ def of_ids(*ids: str) -> type[BaseModel]:
     return create_model("Chosen", id=(Literal[ids], ...))  # type: ignore[valid-type]
 
 
-@pytest.mark.parametrize("way", [LARK, EBNF, JSON, REGEX, "response_format"])
+@pytest.mark.parametrize("way", [LARK, EBNF, JSON, "response_format"])
 async def test_the_strongest_way_that_is_honoured_is_sent_alone(way: str) -> None:
     honoured = honouring("response_format", way)
     async with client_of(honoured, chat(GOOD)) as (llm, server, log):
@@ -82,17 +82,7 @@ async def test_a_grammar_that_is_refused_gives_way_to_what_is_looser() -> None:
         assert llm.usage()["build"].calls == 1
 
 
-async def test_what_was_given_up_for_a_schema_is_remembered() -> None:
-    replies = (BAD_GRAMMAR, chat(GOOD), chat(GOOD), chat('{"id": "a"}'))
-    async with client_of(honouring(LARK, JSON), *replies) as (llm, server, log):
-        await llm.complete(ASK, Answer)
-        await llm.complete([Message("user", "And who is that?")], Answer)
-        await llm.complete(ASK, of_ids("a", "b"))
-        assert sent(server) == [[LARK], [JSON], [JSON], [LARK]]
-        assert ways(log) == [(JSON, 1), (JSON, 1), (LARK, 0)]
-
-
-async def test_a_shape_that_keeps_failing_is_tried_no_more() -> None:
+async def test_a_shape_that_failed_is_tried_no_more() -> None:
     def answer(body: dict[str, Any]) -> Any:
         return chat('{"id": "x"}') if "response_format" in body else TIMED_OUT
 
@@ -101,18 +91,8 @@ async def test_a_shape_that_keeps_failing_is_tried_no_more() -> None:
     async with client_of(honoured, routes=routes) as (llm, server, log):
         for number in range(5):
             await llm.complete(ASK, of_ids("x", str(number)))
-        assert sent(server) == [[JSON], ["response_format"]] * 3 + [["response_format"]] * 2
+        assert sent(server) == [[JSON], *[["response_format"]] * 5]
         assert ways(log) == [("response_format", 1)] * 5
-
-
-INVALID = "1 validation error: {'type': 'literal_error', 'loc': ('body', 'response_format')}"
-
-
-async def test_a_field_that_a_server_does_not_know_is_given_up_whatever_its_status() -> None:
-    unknown = Answered(500, {"error": {"message": INVALID}})
-    async with client_of(honouring("response_format"), unknown, chat(GOOD)) as (llm, server, _):
-        await llm.complete(ASK, Answer)
-        assert sent(server) == [["response_format"], []]
 
 
 async def test_in_the_end_nothing_is_sent_and_the_reply_is_checked() -> None:

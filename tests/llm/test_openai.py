@@ -276,3 +276,18 @@ async def test_every_error_has_a_hint() -> None:
 async def test_a_server_that_tells_little_of_its_usage(usage: dict[str, Any] | None) -> None:
     async with client_of(OTHER, chat("hello", usage=usage)) as (llm, _, _):
         assert (await llm.complete(ASK)).usage.cached_tokens == 0
+
+
+def test_metrics_are_read_and_other_lines_skipped() -> None:
+    page = """\
+# HELP vllm:num_requests_running Number of requests in model execution batches.
+vllm:num_requests_running{engine="0",model_name="m"} 3.0
+vllm:prefix_cache_queries_total{engine="0"} 1.5e+03 1700000000
+python_info 1.0
+<html>
+"""
+    assert list(servers.read_metrics(page)) == [
+        ("vllm:num_requests_running", {"engine": "0", "model_name": "m"}, 3.0),
+        ("vllm:prefix_cache_queries_total", {"engine": "0"}, 1500.0),
+        ("python_info", {}, 1.0),
+    ]

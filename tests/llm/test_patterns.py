@@ -11,21 +11,15 @@ from hypothesis import strategies as st
 from mgl.errors import UsageError
 from mgl.llm.fakes import sample
 from mgl.llm.grammar import to_ebnf
-from mgl.llm.patterns import parse_pattern
+from mgl.llm.patterns import compile_pattern
 from mgl.llm.schemas import compile_schema
 from tests.llm.notation import pattern_of
 
 PATTERNS = [
     r"^[a-z0-9_]{1,40}$",
-    r"^n\d+$",
-    r"^(?:yes|no|may be)$",
-    r"^[^,;\]-]{2,}$",
-    r"^a?b*c+d{2}$",
-    r"^\w+(?: \w+){0,3}\.$",
-    r"^[A-Z][a-z]* said \"[a-z\"\\ ]{1,9}\"$",
-    r"^.{1,5}$",
-    r"^(a|b(c|d)){3}$",
-    r"^\(x\)\s\*$",
+    r"^[^,;\]-]{2,9}$",
+    r"^[^\s\"\\][^\t\n\r\"\\]{0,49}$",
+    r"^[A-Z][\w -]{3}[\d.]$",
 ]
 
 
@@ -43,21 +37,18 @@ def test_a_pattern_holds_within_a_json_string(pattern: str, seed: int) -> None:
     "pattern",
     [
         "unanchored",
-        "^open",
-        r"^(?=a)b$",
-        r"^(?P<n>a)$",
-        r"^a+?$",
-        r"^a**$",
-        r"^\bword$",
-        r"^(a$",
-        r"^a)$",
-        r"^[a$",
-        r"^a{x}$",
-        r"^*$",
-        r"^a\$",
+        "^[a]",
+        "[a]$",
+        "^$",
+        "^[a]b$",
+        "^[a]+$",
+        "^([a])$",
+        r"^\d$",
+        "^[a$",
+        '^["]$',
+        r"^[\s]$",
     ],
 )
 def test_a_pattern_that_says_more_is_refused(pattern: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_pattern(pattern)
-    assert pattern in caught.value.message.replace("\\\\", "\\")
+    with pytest.raises(UsageError):
+        compile_pattern(pattern)

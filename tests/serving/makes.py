@@ -22,7 +22,6 @@ STRUCTURED = (
     "structured_outputs.grammar (lark)",
     "structured_outputs.grammar (ebnf)",
     "structured_outputs.json",
-    "structured_outputs.regex",
 )
 _TRIED = {"word": WORDS[0], "note": "zum", "quote": WORDS[1]}
 
@@ -73,13 +72,13 @@ def constraints(body: Mapping[str, Any]) -> dict[str, Any]:
         if kind == "grammar":
             notation = "lark" if value.startswith("start: ") else "ebnf"
             found[f"structured_outputs.grammar ({notation})"] = value
-        elif kind in ("json", "regex", "choice"):
+        elif kind in ("json", "choice"):
             found[f"structured_outputs.{kind}"] = value
     if "response_format" in body:
         found["response_format"] = body["response_format"]["json_schema"]["schema"]
     if "grammar" in body:
         found["grammar (gbnf)"] = body["grammar"]
-    return found | {name: body[name] for name in ("ebnf", "regex") if name in body}
+    return found
 
 
 def obeying(constraint: Any) -> str:
@@ -121,17 +120,6 @@ OUTLINES = Make(
     _vllm("0.32.0"),
     obeys=(STRUCTURED[0], *STRUCTURED[3:], "response_format"),
     refuses=dict.fromkeys(STRUCTURED[1:3], "Outlines does not support grammar specifications"),
-    logprobs=True,
-)
-SGLANG = Make(
-    "sglang 0.5.6",
-    {
-        "/v1/models": models(max_model_len=4096, owned_by="sglang"),
-        "/get_server_info": {"version": "0.5.6"},
-        "/load_lora_adapter": Answered(422, {"detail": "lora_name: field required"}),
-    },
-    obeys=("ebnf", "regex", "response_format"),
-    tools=True,
     logprobs=True,
 )
 LLAMA = Make(

@@ -9,7 +9,7 @@ import pytest
 from mgl.errors import EngineUnavailable, EngineUnusable
 from mgl.lab import Lab, ModelChoice
 from mgl.llm.capabilities import Capabilities, Finding
-from mgl.serving.probe import ENDLESS, QUESTIONS, SUBSTRING, probe, probe_once
+from mgl.serving.probe import QUESTIONS, SUBSTRING, probe, probe_once
 from tests.cli.server import serving as serving_story
 from tests.cli.server import story
 from tests.llm.server import MODEL, Answered, Server, chat, models
@@ -20,7 +20,6 @@ from tests.serving.makes import (
     OLD_VLLM,
     OLLAMA,
     OUTLINES,
-    SGLANG,
     STRUCTURED,
     VLLM,
     Make,
@@ -44,12 +43,11 @@ def verdicts(honoured: Capabilities) -> dict[str, str]:
         (VLLM, (*STRUCTURED, "response_format"), ()),
         (OLD_VLLM, ("response_format",), STRUCTURED),
         (OUTLINES, (STRUCTURED[0], *STRUCTURED[3:], "response_format"), ()),
-        (SGLANG, ("ebnf", "regex", "response_format"), ()),
         (LLAMA, ("grammar (gbnf)", "response_format"), ()),
         (OLLAMA, ("response_format",), ()),
         (LM_STUDIO, ("response_format",), ()),
     ],
-    ids=["vllm", "old vllm", "outlines", "sglang", "llama.cpp", "ollama", "lm studio"],
+    ids=["vllm", "old vllm", "outlines", "llama.cpp", "ollama", "lm studio"],
 )
 async def test_each_make_is_known_and_what_it_honours_is_found(
     make: Make, ways: tuple[str, ...], ignored: tuple[str, ...]
@@ -61,20 +59,14 @@ async def test_each_make_is_known_and_what_it_honours_is_found(
     assert honoured.tools is (make.tools is True)
     assert honoured.logprobs is make.logprobs
     assert honoured.cached_tokens is make.cached
-    assert honoured.adapters is (make in (VLLM, OLD_VLLM, OUTLINES, SGLANG))
+    assert honoured.adapters is (make in (VLLM, OLD_VLLM, OUTLINES))
     assert honoured.is_complete
 
 
 async def test_a_server_that_ignores_every_constraint_is_told_as_such() -> None:
     honoured = await probed(IGNORANT)
     assert honoured.formats == ()
-    assert set(honoured.ignored) == {
-        *STRUCTURED,
-        "grammar (gbnf)",
-        "ebnf",
-        "regex",
-        "response_format",
-    }
+    assert set(honoured.ignored) == {*STRUCTURED, "grammar (gbnf)", "response_format"}
     assert honoured.warning is not None
     assert "silently ignored: structured_outputs.choice" in honoured.warning
     assert "\n" not in honoured.warning
@@ -124,7 +116,7 @@ async def test_the_probe_asks_nothing_but_its_questions() -> None:
     with running(IGNORANT) as server:
         await probe(server.url, None)
         asked = {body["messages"][-1]["content"] for body in server.bodies()}
-        assert asked == {*QUESTIONS} - {ENDLESS}, "what has no end is asked of one make alone"
+        assert asked == {*QUESTIONS}
         assert all(body["max_tokens"] <= 48 for body in server.bodies())
 
 

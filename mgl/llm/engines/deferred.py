@@ -31,36 +31,15 @@ class DeferredEngine:
         native_tools: bool,
         concurrency: int,
     ) -> None:
+        self.model_id = model_id
+        self.context_tokens = context_tokens
+        self.native_tools = native_tools
+        self.concurrency = concurrency
         self._start = start
         self._store = store
-        self._model_id = model_id
-        self._context_tokens = context_tokens
-        self._native_tools = native_tools
-        self._concurrency = concurrency
         self._engine: Engine | None = None
         self._starting = asyncio.Lock()
         self._counting = asyncio.Lock()
-
-    @property
-    def model_id(self) -> str:
-        return self._model_id
-
-    @property
-    def context_tokens(self) -> int:
-        return self._context_tokens
-
-    @property
-    def native_tools(self) -> bool:
-        return self._native_tools
-
-    @property
-    def concurrency(self) -> int:
-        return self._concurrency
-
-    @property
-    def started(self) -> bool:
-        """Whether the real engine is running."""
-        return self._engine is not None
 
     async def generate(self, request: Request) -> Completion:
         return await (await self._open()).generate(request)
@@ -84,9 +63,6 @@ class DeferredEngine:
             self._store.put_token_counts(self.model_id, {label: tokens})
         return tokens
 
-    async def count_waiting(self) -> int | None:
-        return await (await self._open()).count_waiting()
-
     async def aclose(self) -> None:
         if self._engine is not None:
             await self._engine.aclose()
@@ -96,5 +72,5 @@ class DeferredEngine:
         async with self._starting:
             if self._engine is None:
                 self._engine = await self._start()
-                self._context_tokens = min(self._context_tokens, self._engine.context_tokens)
+                self.context_tokens = min(self.context_tokens, self._engine.context_tokens)
             return self._engine

@@ -1,7 +1,7 @@
 """The formats in which servers take a constraint on a reply, the strongest first.
 
-vLLM has ``structured_outputs``, llama.cpp a ``grammar`` (GBNF), SGLang ``ebnf`` and ``regex``, and
-nearly all take ``response_format``. A format writes one constraint into the body of a request.
+vLLM has ``structured_outputs``, llama.cpp a ``grammar`` (GBNF), and nearly all servers take
+``response_format``. A format writes one constraint into the body of a request.
 
     >>> from mgl.llm.base import Request
     >>> CHOICE.write(Request((), choices=("Yes", "No")))
@@ -11,27 +11,22 @@ Our own grammars come first: they fix the layout that models write by habit. If 
 open (``response_format``), a small model pads with it until its budget is gone; if a server writes
 JSON without any (``structured_outputs.json``), a small model closes a list before its first item.
 Lark comes before the other grammars, because it bounds texts in tokens and forces parts of the
-source verbatim; the others bound words. A regular expression fixes the layout too, but bounds
-characters, which costs most to compile: it comes after JSON.
+source verbatim; the others bound words.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from mgl.llm.base import Request
 from mgl.llm.calls import content_hash
-from mgl.llm.grammar import Node, to_ebnf, to_lark, to_regex
+from mgl.llm.grammar import Node, to_ebnf, to_lark
 from mgl.llm.schemas import compile_request, plain
 
 CHOSEN: Final = "choice"
 """The field that holds the choice if choices are sent as a schema."""
-
-FAILURES_PER_SHAPE: Final = 3
-"""If this many schemas of one shape could not be compiled, no more of that shape are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +77,14 @@ def _response_format(request: Request) -> dict[str, Any]:
 LARK = Format("structured_outputs.grammar (lark)", lambda r: _vllm("grammar", to_lark(_tree(r))))
 EBNF = Format("structured_outputs.grammar (ebnf)", lambda r: _vllm("grammar", to_ebnf(_tree(r))))
 GBNF = Format("grammar (gbnf)", lambda r: {"grammar": to_ebnf(_tree(r))})
-SGLANG_EBNF = Format("ebnf", lambda r: {"ebnf": to_ebnf(_tree(r))})
 JSON = Format("structured_outputs.json", _json)
-REGEX = Format("structured_outputs.regex", lambda r: _vllm("regex", to_regex(_tree(r))))
-SGLANG_REGEX = Format("regex", lambda r: {"regex": to_regex(_tree(r))})
 RESPONSE_FORMAT = Format("response_format", _response_format, wraps=True)
 CHOICE = Format("structured_outputs.choice", lambda r: _vllm("choice", list(r.choices)))
 
 _BOTH = Format("structured_outputs.json", lambda r: {**_response_format(r), **_json(r)})
-_GRAMMARS = (LARK, EBNF, GBNF, SGLANG_EBNF)
-_REGEXES = (REGEX, SGLANG_REGEX)
 
-FOR_SCHEMAS: Final = (*_GRAMMARS, JSON, *_REGEXES, RESPONSE_FORMAT)
-FOR_CHOICES: Final = (CHOICE, *_GRAMMARS, *_REGEXES, RESPONSE_FORMAT)
+FOR_SCHEMAS: Final = (LARK, EBNF, GBNF, JSON, RESPONSE_FORMAT)
+FOR_CHOICES: Final = (CHOICE, LARK, EBNF, GBNF, RESPONSE_FORMAT)
 FORMATS: Final = (CHOICE, *FOR_SCHEMAS)
 
 
@@ -134,43 +124,15 @@ class Formats:
         return self.schemas if request.json_schema is not None and not request.tools else ()
 
 
-class FailedFormats:
-    """The formats that a server could not compile, by schema and by the schema's shape.
-
-    Schemas of one shape differ only in values (other ids in an enum, other bounds). Some servers
-    take seconds to refuse, so a shape that failed often enough is not tried again.
-    """
-
-    def __init__(self) -> None:
-        self._failed: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-
-    def add(self, one: Format, request: Request) -> None:
-        """Record that the format failed for this request's schema or choices."""
-        exact, shape = _hashes(request)
-        self._failed[one.name, shape].add(exact)
-
-    def contains(self, one: Format, request: Request) -> bool:
-        """Whether not to try the format for this request."""
-        if not self._failed:
-            return False
-        exact, shape = _hashes(request)
-        failed = self._failed.get((one.name, shape), set())
-        return exact in failed or len(failed) >= FAILURES_PER_SHAPE
+def shape_of(request: Request) -> str:
+    """Name the shape of a request's constraint: what it is but for its values (ids, bounds)."""
+    return "choices" if request.choices else content_hash(_strip_values(request.json_schema))
 
 
-def _hashes(request: Request) -> tuple[str, str]:
-    if request.choices:
-        return content_hash(list(request.choices)), "choices"
-    schema = dict(request.json_schema or {})
-    return content_hash(schema), content_hash(_shape(schema))
-
-
-def _shape(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            key: None if key in ("enum", "const", "substring", "sentences") else _shape(item)
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [_shape(item) for item in value]
-    return 0 if isinstance(value, int | float) else value
+def _strip_values(schema: Any) -> Any:
+    if isinstance(schema, Mapping):
+        values = ("enum", "const", "substring", "sentences")
+        return {key: key in values or _strip_values(item) for key, item in schema.items()}
+    if isinstance(schema, list):
+        return [_strip_values(item) for item in schema]
+    return 0 if isinstance(schema, int | float) else schema

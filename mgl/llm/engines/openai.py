@@ -3,8 +3,9 @@
 On connecting it asks the server what it is and finds the model in ``/v1/models``. Replies are
 constrained in the strongest format that the server was seen to obey. If it was not probed, in
 ``response_format``, and in ``structured_outputs`` if it is a vLLM that knows it (0.12 and later). A
-constraint that the server cannot compile is dropped for the next looser one, at last for none: the
-client validates every reply.
+constraint that the server cannot compile is dropped for the next looser one, at last for none, and
+not tried again for schemas of the same shape (some servers take seconds to refuse): the client
+validates every reply.
 
 Tokens are counted by the server's own tokenizer (``/tokenize`` of vLLM or llama.cpp). Without one
 they are *estimated* as one token for three bytes of UTF-8, which is more than models use for most
@@ -22,13 +23,12 @@ from typing import Any, ClassVar, Final, Self
 from mgl.errors import EngineError, EngineFailed, EngineRejected, UsageError
 from mgl.llm.base import Completion, Request
 from mgl.llm.capabilities import Endpoint
-from mgl.llm.engines.formats import FailedFormats, Format, Formats
+from mgl.llm.engines.formats import Format, Formats, shape_of
 from mgl.llm.engines.server import (
     PROBE_SECONDS,
     Http,
     Server,
     identify,
-    read_metrics,
     require_adapter,
 )
 from mgl.llm.engines.wire import (
@@ -44,14 +44,14 @@ from mgl.llm.progress import TokenProgress, find_listener
 from mgl.llm.replies import clean
 from mgl.models.profiles import ModelProfile
 
-CONCURRENCY: Final = 16
-_METRICS_SECONDS: Final = 2.0
+CONCURRENCY: Final = 32
+"""Servers queue what they cannot take at once; the wait counts in a call's time-out."""
 # The second shows an engine that died behind a server that still answers the first.
 _WITHOUT_PROMPT: Final = ("/v1/models", "/health")
 _STRUCTURED_SINCE: Final = (0, 12)
 _BYTES_PER_TOKEN: Final = 3
 # The makes that report the usage of a streamed reply.
-_COUNT_STREAMED: Final = ("vllm", "llama.cpp", "sglang", "ollama", "lm studio")
+_COUNT_STREAMED: Final = ("vllm", "llama.cpp", "ollama", "lm studio")
 
 
 class OpenAIEngine:
@@ -68,7 +68,7 @@ class OpenAIEngine:
         self._streams = server.kind in _COUNT_STREAMED
         self._progress: TokenProgress | None = None
         self._formats = formats
-        self._failed = FailedFormats()
+        self._failed: set[tuple[str, str]] = set()  # format and shape
         self.model_id = model_id
         self.native_tools = profile.native_tools
         own = profile.context_tokens
@@ -114,12 +114,12 @@ class OpenAIEngine:
             except ConstraintRefused:
                 if format_ is None:
                     raise
-                self._failed.add(format_, request)
+                self._failed.add((format_.name, shape_of(request)))
                 continue
             completion = read_completion(answer, request, format_)
             looser = self._formats.for_request(request)[loosened + 1 :]
             if format_ is not None and looser and _disobeys(completion, request):
-                self._failed.add(format_, request)
+                self._failed.add((format_.name, shape_of(request)))
             return replace(completion, loosened=loosened)
         raise AssertionError("the last body is sent without a constraint")
 
@@ -156,7 +156,7 @@ class OpenAIEngine:
         """The bodies to try, the strongest constraint first, each with how many were dropped."""
         formats = self._formats.for_request(request)
         for loosened, one in enumerate(formats):
-            if self._failed.contains(one, request):
+            if self._failed and (one.name, shape_of(request)) in self._failed:
                 continue
             try:
                 body = write_body(request, self._server.model, one)
@@ -164,14 +164,6 @@ class OpenAIEngine:
                 continue
             yield loosened, one, body
         yield len(formats), None, write_body(request, self._server.model)
-
-    async def count_waiting(self) -> int | None:
-        """How many requests wait in a vLLM server, by its own metrics; None for other servers."""
-        if self._server.kind != "vllm":
-            return None
-        page = await self._http.get_text("/metrics", _METRICS_SECONDS)
-        values = [v for name, _, v in read_metrics(page) if name == "vllm:num_requests_waiting"]
-        return round(sum(values)) if values else None
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         slots = asyncio.Semaphore(CONCURRENCY)

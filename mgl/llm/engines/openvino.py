@@ -135,9 +135,6 @@ class OpenVinoEngine:
         tokens: int = (await asyncio.to_thread(self._prompt, request)).shape[1]
         return tokens
 
-    async def count_waiting(self) -> int | None:
-        return None
-
     async def aclose(self) -> None:
         """Stop the worker; requests still in flight fail."""
         if not self._closed:

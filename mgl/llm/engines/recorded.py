@@ -104,9 +104,6 @@ class RecordedEngine:
         (tokens,) = await self.count_tokens([prompt_label(self.model_id, request)])
         return tokens
 
-    async def count_waiting(self) -> int | None:
-        return None
-
     async def aclose(self) -> None:
         pass
 

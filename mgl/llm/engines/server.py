@@ -28,7 +28,7 @@ from mgl.errors import (
 )
 from mgl.llm.engines.wire import error_from
 
-Kind = Literal["vllm", "llama.cpp", "llama-cpp-python", "sglang", "ollama", "lm studio", "unknown"]
+Kind = Literal["vllm", "llama.cpp", "ollama", "lm studio", "unknown"]
 
 PROBE_SECONDS: Final = 30.0
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
@@ -227,19 +227,12 @@ def read_metrics(page: str) -> Iterator[tuple[str, dict[str, str], float]]:
 
 
 async def _find_make(http: Http, entry: Mapping[str, Any]) -> tuple[Kind, str, int | None]:
-    owner = entry.get("owned_by")
-    if owner == "llamacpp":
+    if entry.get("owned_by") == "llamacpp":
         return _llama(await _get_optional(http, "/props"))
-    if owner == "me":
-        return "llama-cpp-python", "", None
-    if owner != "sglang" and "max_model_len" in entry:
+    if "max_model_len" in entry:
         version = (await _get_optional(http, "/version")).get("version")
         if version is not None:
             return "vllm", str(version), None
-    for path in ("/server_info", "/get_server_info"):
-        version = (await _get_optional(http, path)).get("version")
-        if version is not None:
-            return "sglang", str(version), None
     version = (await _get_optional(http, "/api/version")).get("version")
     if version is not None:
         return "ollama", str(version), None

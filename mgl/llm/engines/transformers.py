@@ -57,9 +57,6 @@ class TransformersEngine:
     async def count_prompt_tokens(self, request: Request) -> int:
         return len(await asyncio.to_thread(self._prompt, request))
 
-    async def count_waiting(self) -> int | None:
-        return None
-
     async def aclose(self) -> None:
         await asyncio.to_thread(self._worker.shutdown, wait=True, cancel_futures=True)
 

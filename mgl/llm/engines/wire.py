@@ -254,8 +254,6 @@ def _choice_logprob(
 def error_from(status: int, text: str, url: str) -> EngineError:
     """Make the error that a status other than 200 stands for."""
     said = _error_message(text)
-    if status == 500 and "validation error" in said:
-        status = 422  # as llama-cpp-python says it
     if status in (401, 403):
         return EngineUnusable(
             f"the server refuses the key ({status})",
