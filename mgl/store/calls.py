@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Protocol
 
@@ -26,7 +27,8 @@ from mgl.llm.base import (
 )
 from mgl.llm.calls import CallRecord, Lineage, content_hash, request_json
 from mgl.store import records
-from mgl.store.lineage import deleted_since, encode_turns
+from mgl.store.file import DatabaseFile
+from mgl.store.lineage import count_deletions, deleted_since, encode_turns, meets
 
 COLUMNS: Final = (
     "key, memory_id, stage, model_id, prompt_hash, schema_hash, temperature, top_p, max_tokens, "
@@ -81,52 +83,127 @@ class StoreCallLog:
         self._store.add_call(call, self._memory_id, since=self._since)
 
 
-def insert_call(
-    connection: sqlite3.Connection, call: CallRecord, memory_id: str | None, since: int | None
-) -> None:
-    """Append a call; without its words where a turn that it shows was deleted meanwhile.
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Calls that gave a completion, and their tokens together.
 
-    ``since`` numbers the last deletion that a call knows of whose turns nobody stated.
+    ``seconds`` is the wall time in which they were made: calls that ran side by side count once,
+    and the time between two sittings does not count.
     """
-    lineage = call.lineage
-    if lineage is None and memory_id is not None:
-        found = connection.execute(
-            "SELECT document_id FROM memories WHERE id = ?", (memory_id,)
-        ).fetchone()
-        lineage = found and Lineage(found[0], None, since)
-    document_id, turns = None, None
-    if lineage is not None:
-        document_id, turns = lineage.document_id, encode_turns(lineage.turns)
-    if turns is None and document_id is not None:
-        (last,) = connection.execute(
-            "SELECT max(number) FROM turns WHERE document_id = ?", (document_id,)
-        ).fetchone()
-        turns = encode_turns(()) if last is None else f"[[0,{last}]]"
-    is_run = memory_id is not None and memory_id.startswith(RUN)
-    if (
-        lineage is not None
-        and not is_run
-        and deleted_since(connection, lineage.document_id, lineage.since, turns)
-    ):
-        call = _without_words(call)
-    connection.execute(
-        f"""INSERT INTO llm_calls ({COLUMNS}, document_id, turns)
-        VALUES ({records.placeholders(COLUMNS)}, ?, ?)""",
-        (*call_row(call, memory_id), document_id, turns),
-    )
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    seconds: float
 
 
-def claim_call(connection: sqlite3.Connection, key: str, owner: str) -> None:
-    """Give a run a copy of a call that shows a conversation, unless it has one; it took no time."""
-    taken = COLUMNS.replace("memory_id", "?").replace("seconds", "0")
-    connection.execute(
-        f"""INSERT INTO llm_calls ({COLUMNS}, document_id, turns)
-        SELECT {taken}, document_id, turns FROM llm_calls
-        WHERE key = ? AND finish_reason IS NOT NULL AND document_id IS NOT NULL
-        AND NOT EXISTS (SELECT 1 FROM llm_calls WHERE key = ? AND memory_id = ?)
-        ORDER BY number LIMIT 1""",
-        (owner, key, key, owner),
-    )
+class CallTable(DatabaseFile):
+    """The model calls of a file."""
+
+    def call_log(self, memory_id: str | None = None) -> StoreCallLog:
+        """A call log that records under ``memory_id`` and replays over all memories."""
+        return StoreCallLog(self, memory_id)
+
+    def count_deletions(self, conversation_id: str | None = None) -> int:
+        """A number that grows with each deletion, from a conversation or from any."""
+        with self._read() as connection:
+            return count_deletions(connection, conversation_id)
+
+    def add_call(
+        self, call: CallRecord, memory_id: str | None, *, since: int | None = None
+    ) -> None:
+        """Append a call; without its words where a turn that it shows was deleted meanwhile.
+
+        ``since`` numbers the last deletion that a call knows of whose turns nobody stated.
+        """
+        lineage = call.lineage
+        is_run = memory_id is not None and memory_id.startswith(RUN)
+        with self._write() as connection:
+            if lineage is None and memory_id is not None:
+                found = connection.execute(
+                    "SELECT document_id FROM memories WHERE id = ?", (memory_id,)
+                ).fetchone()
+                lineage = found and Lineage(found[0], None, since)
+            document_id = turns = None
+            if lineage is not None:
+                document_id, turns = lineage.document_id, encode_turns(lineage.turns)
+                if turns is None:
+                    (last,) = connection.execute(
+                        "SELECT max(number) FROM turns WHERE document_id = ?", (document_id,)
+                    ).fetchone()
+                    turns = "[]" if last is None else f"[[0,{last}]]"
+                if not is_run and deleted_since(connection, document_id, lineage.since, turns):
+                    call = _without_words(call)
+            connection.execute(
+                f"""INSERT INTO llm_calls ({COLUMNS}, document_id, turns)
+                VALUES ({records.placeholders(COLUMNS)}, ?, ?)""",
+                (*call_row(call, memory_id), document_id, turns),
+            )
+
+    def claim_call(self, key: str, owner: str) -> None:
+        """Give a run a copy of a call that shows a conversation, unless it has one; it took no
+        time."""
+        taken = COLUMNS.replace("memory_id", "?").replace("seconds", "0")
+        with self._write() as connection:
+            connection.execute(
+                f"""INSERT INTO llm_calls ({COLUMNS}, document_id, turns)
+                SELECT {taken}, document_id, turns FROM llm_calls
+                WHERE key = ? AND finish_reason IS NOT NULL AND document_id IS NOT NULL
+                AND NOT EXISTS (SELECT 1 FROM llm_calls WHERE key = ? AND memory_id = ?)
+                ORDER BY number LIMIT 1""",
+                (owner, key, key, owner),
+            )
+
+    def find_runs(self, document_id: str, turns: Collection[int]) -> list[str]:
+        """The folders of the evaluation runs whose calls show one of these turns."""
+        with self._read() as connection:
+            found = connection.execute(
+                "SELECT memory_id, turns FROM llm_calls WHERE document_id = ? AND memory_id LIKE ?",
+                (document_id, f"{RUN}%"),
+            ).fetchall()
+        owners = {owner for owner, shown in found if meets(shown, frozenset(turns))}
+        return sorted(owner.removeprefix(RUN) for owner in owners)
+
+    def find_call(self, key: str) -> CallRecord | None:
+        """The first call under this key that has a completion."""
+        found = self._calls_where("key = ? AND finish_reason IS NOT NULL", key, "number LIMIT 1")
+        return found[0] if found else None
+
+    def find_failure(self, key: str) -> CallRecord | None:
+        """The last call under this key where no completion came back."""
+        found = self._calls_where("key = ? AND finish_reason IS NULL", key, "number DESC LIMIT 1")
+        return found[0] if found else None
+
+    def calls(self, memory_id: str) -> list[CallRecord]:
+        """The calls issued for a memory, in order (a replayed call is not issued again)."""
+        return self._calls_where("memory_id = ?", memory_id)
+
+    def _calls_where(self, condition: str, value: str, order: str = "number") -> list[CallRecord]:
+        query = f"SELECT {COLUMNS} FROM llm_calls WHERE {condition} ORDER BY {order}"
+        with self._read() as connection:
+            return [call_from_row(row) for row in connection.execute(query, (value,))]
+
+    def pace(self, model_id: str, stage: str) -> Pace | None:
+        """The pace of a model's calls of one stage on this machine; None where there are none.
+
+        A call is written when it ends. What it adds to the wall time is the time since the call
+        before it ended, and at most its own.
+        """
+        with self._read() as connection:
+            calls, read, written, seconds = connection.execute(
+                """SELECT count(finish_reason), sum(input_tokens), sum(output_tokens), sum(added)
+                FROM (
+                    SELECT finish_reason, input_tokens, output_tokens, min(
+                        seconds,
+                        coalesce((julianday(created_at) - lag(julianday(created_at)) OVER (
+                            ORDER BY number
+                        )) * 86400, seconds)
+                    ) AS added
+                    FROM llm_calls WHERE model_id = ? AND stage = ? AND seconds > 0
+                )""",
+                (model_id, stage),
+            ).fetchone()
+        return Pace(calls, read or 0, written or 0, max(0.0, seconds)) if calls else None
 
 
 def empty_call(connection: sqlite3.Connection, number: int) -> tuple[CallRecord, str]:
@@ -230,39 +307,3 @@ def _request(data: dict[str, Any]) -> Request:
 def _message(data: dict[str, Any]) -> Message:
     calls = tuple(ToolCall(**call) for call in data["tool_calls"])
     return Message(**{**data, "tool_calls": calls})
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """Calls that gave a completion, and their tokens together.
-
-    ``seconds`` is the wall time in which they were made: calls that ran side by side count once,
-    and the time between two sittings does not count.
-    """
-
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    seconds: float
-
-
-def measure_pace(connection: sqlite3.Connection, model_id: str, stage: str) -> Pace | None:
-    """The pace of a model's calls of one stage, over all memories; None where there are none.
-
-    A call is written when it ends. What it adds to the wall time is the time since the call
-    before it ended, and at most its own.
-    """
-    calls, read, written, seconds = connection.execute(
-        """SELECT count(finish_reason), sum(input_tokens), sum(output_tokens), sum(added)
-        FROM (
-            SELECT finish_reason, input_tokens, output_tokens, min(
-                seconds,
-                coalesce((julianday(created_at) - lag(julianday(created_at)) OVER (
-                    ORDER BY number
-                )) * 86400, seconds)
-            ) AS added
-            FROM llm_calls WHERE model_id = ? AND stage = ? AND seconds > 0
-        )""",
-        (model_id, stage),
-    ).fetchone()
-    return Pace(calls, read or 0, written or 0, max(0.0, seconds)) if calls else None

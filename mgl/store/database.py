@@ -19,27 +19,20 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from mgl.errors import StoreConflict, StoreError
-from mgl.llm.calls import CallRecord
-from mgl.store import calls, deletion, lineage, records, turns
+from mgl.store import deletion, lineage, records
 from mgl.store.caches import Caches
-from mgl.store.calls import Pace, StoreCallLog
-from mgl.store.deletion import Fate, Redaction, Rewrite
-from mgl.store.lineage import meets
+from mgl.store.calls import CallTable
+from mgl.store.deletion import Fate, Gone, Redaction, Rewrite
 from mgl.store.records import EditRecord, MemoryRecord
-from mgl.types import CONVERSATION, Conversation, Document, Turn
+from mgl.store.turns import Turns, insert_turn
+from mgl.types import CONVERSATION, Document, Turn
 
 
-class Store(Caches):
+class Store(Turns, CallTable, Caches):
     """Documents, memories, edits, model calls, reports and answers in one file."""
-
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        super().__init__(path, connection)
-        self._last_document: Document | None = None
-        self._last_version = 0
 
     # Documents and memories
 
@@ -54,55 +47,21 @@ class Store(Caches):
                     notes = excluded.notes""",
                 records.document_row(document),
             )
-            self._last_document = None
 
     def document(self, identity: str) -> Document:
         """The document with this id, a conversation as its transcript; StoreError if none is."""
         with self._read() as connection:
-            # Changes when another connection has written, which may have added or redacted turns.
-            (version,) = connection.execute("PRAGMA data_version").fetchone()
-            last = self._last_document
-            if last is None or last.id != identity or version != self._last_version:
-                row = connection.execute(
-                    f"SELECT {records.DOCUMENT_COLUMNS} FROM documents WHERE id = ?", (identity,)
-                ).fetchone()
-                if row is None:
-                    raise self._no_document(identity)
-                document = records.document_from_row(row)
-                if document.media_type == CONVERSATION:
-                    document = self.conversation(identity).transcript
-                self._last_document, self._last_version = document, version
-                return document
-            return last
+            row = connection.execute(
+                f"SELECT {records.DOCUMENT_COLUMNS} FROM documents WHERE id = ?", (identity,)
+            ).fetchone()
+            if row is None:
+                raise self._no_document(identity)
+            document = records.document_from_row(row)
+            if document.media_type == CONVERSATION:
+                return self.conversation(identity).transcript
+            return document
 
     # Conversations
-
-    def put_conversation(self, conversation: Conversation) -> None:
-        """Keep a conversation; one that is there already takes the turns that it lacks.
-
-        StoreError, and nothing written, where a turn that is there differs.
-        """
-        with self._write() as connection:
-            turns.put_conversation(connection, conversation)
-            self._last_document = None
-
-    def conversation(self, identity: str) -> Conversation:
-        """The conversation with this id; StoreError if there is none."""
-        with self._read() as connection:
-            found = turns.conversation(connection, identity)
-        if found is None:
-            raise self._no_document(identity)
-        return found
-
-    def turns(self, conversation_id: str, *, since: int = 0) -> list[Turn]:
-        """The turns of a conversation, from the number ``since`` on; none where there is none."""
-        with self._read() as connection:
-            return turns.turns(connection, conversation_id, since=since)
-
-    def count_turns(self, document_id: str) -> int | None:
-        """How many turns a conversation has; None where there is no conversation of this id."""
-        with self._read() as connection:
-            return turns.count(connection, document_id)
 
     def append_turn(
         self, conversation_id: str, number: int, turn: Turn, memory_id: str, edit: EditRecord
@@ -113,19 +72,13 @@ class Store(Caches):
         taken the turn's number, its id or the step.
         """
         with self._write() as connection:
-            turns.append(connection, conversation_id, number, turn)
-            self._last_document = None
+            insert_turn(connection, conversation_id, number, turn)
             self._append(connection, memory_id, edit.chunk, [edit])
 
     def find_fates(self, conversation_id: str, *, since: int = 0) -> dict[int, Fate]:
         """The turns of a conversation that were deleted from, by their number."""
         with self._read() as connection:
             return deletion.find_fates(connection, conversation_id, since=since)
-
-    def count_deletions(self, conversation_id: str | None = None) -> int:
-        """A number that grows with each deletion, from a conversation or from any."""
-        with self._read() as connection:
-            return lineage.count_deletions(connection, conversation_id)
 
     def delete(self, conversation_id: str, what: Redaction, rewrite: Rewrite) -> bool:
         """Delete turns, or parts of them, and all that was made of them, in one transaction.
@@ -135,10 +88,13 @@ class Store(Caches):
         the write-ahead log is next taken in, at the latest when the last process closes the file.
         """
         with self._write() as connection:
-            steps = deletion.delete(connection, conversation_id, what, rewrite)
-            for memory_id, step, edits in steps:
-                self._append(connection, memory_id, step, edits)
-            self._last_document = None
+            gone = Gone(conversation_id, what, self.turns(conversation_id))
+            logs = [
+                (memory, self.steps(memory.id), self.edits(memory.id))
+                for memory in self._memory_where("document_id = ?", conversation_id)
+            ]
+            for memory, step, edits in deletion.delete(connection, gone, logs, rewrite):
+                self._append(connection, memory.id, step, edits)
         with self._read() as connection:
             (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             return not busy
@@ -324,53 +280,6 @@ class Store(Caches):
             )
             return [json.loads(payload) for (payload,) in found]
 
-    # Model calls
-
-    def call_log(self, memory_id: str | None = None) -> StoreCallLog:
-        """A call log that records under ``memory_id`` and replays over all memories."""
-        return StoreCallLog(self, memory_id)
-
-    def add_call(
-        self, call: CallRecord, memory_id: str | None, *, since: int | None = None
-    ) -> None:
-        """Append one model call (``mgl.store.calls.insert_call``)."""
-        with self._write() as connection:
-            calls.insert_call(connection, call, memory_id, since)
-
-    def claim_call(self, key: str, owner: str) -> None:
-        """Give a run a call that it replays (``mgl.store.calls.claim_call``)."""
-        with self._write() as connection:
-            calls.claim_call(connection, key, owner)
-
-    def find_runs(self, document_id: str, turns: Collection[int]) -> list[str]:
-        """The folders of the evaluation runs whose calls show one of these turns."""
-        with self._read() as connection:
-            found = connection.execute(
-                "SELECT memory_id, turns FROM llm_calls WHERE document_id = ? AND memory_id LIKE ?",
-                (document_id, f"{calls.RUN}%"),
-            ).fetchall()
-        owners = {owner for owner, shown in found if meets(shown, frozenset(turns))}
-        return sorted(owner.removeprefix(calls.RUN) for owner in owners)
-
-    def find_call(self, key: str) -> CallRecord | None:
-        """The first call under this key that has a completion."""
-        found = self._calls_where("key = ? AND finish_reason IS NOT NULL", key, "number LIMIT 1")
-        return found[0] if found else None
-
-    def find_failure(self, key: str) -> CallRecord | None:
-        """The last call under this key where no completion came back."""
-        found = self._calls_where("key = ? AND finish_reason IS NULL", key, "number DESC LIMIT 1")
-        return found[0] if found else None
-
-    def calls(self, memory_id: str) -> list[CallRecord]:
-        """The calls issued for a memory, in order (a replayed call is not issued again)."""
-        return self._calls_where("memory_id = ?", memory_id)
-
-    def pace(self, model_id: str, stage: str) -> Pace | None:
-        """How fast a model's calls of a stage were on this machine; None where there are none."""
-        with self._read() as connection:
-            return calls.measure_pace(connection, model_id, stage)
-
     # Inside
 
     def _append(
@@ -394,17 +303,6 @@ class Store(Caches):
             VALUES (?, {records.placeholders(records.EDIT_COLUMNS)})""",
             [(memory_id, *records.edit_row(edit)) for edit in edits],
         )
-
-    def _no_document(self, identity: str) -> StoreError:
-        return StoreError(
-            f"there is no document {identity!r} in {self.path}",
-            hint="`mgl list` shows the memories and their documents",
-        )
-
-    def _calls_where(self, condition: str, value: str, order: str = "number") -> list[CallRecord]:
-        query = f"SELECT {calls.COLUMNS} FROM llm_calls WHERE {condition} ORDER BY {order}"
-        with self._read() as connection:
-            return [calls.call_from_row(row) for row in connection.execute(query, (value,))]
 
     def _memory_where(self, condition: str, *values: str) -> list[MemoryRecord]:
         found = self._connection.execute(

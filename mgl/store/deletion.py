@@ -28,7 +28,7 @@ from typing import Any, Final, Literal
 
 from mgl.llm.calls import CallRecord
 from mgl.prompt import one_line, words_of
-from mgl.store import caches, calls, records, turns
+from mgl.store import caches, calls, records
 from mgl.store.lineage import meets, record_deletion
 from mgl.store.records import EditRecord, MemoryRecord
 from mgl.types import Conversation, Turn
@@ -134,6 +134,9 @@ class Rewritten:
     texts: Collection[str] = ()
 
 
+MemoryLog = tuple[MemoryRecord, int, Sequence[EditRecord]]
+"""A memory, its next step, and its log, or what that step is to say."""
+
 Rewrite = Callable[[MemoryRecord, int, Sequence[EditRecord], Gone], Rewritten]
 """(memory, its next step, its log, what goes) → what becomes of the log."""
 
@@ -165,26 +168,22 @@ def find_fates(
 
 
 def delete(
-    connection: sqlite3.Connection, document_id: str, what: Redaction, rewrite: Rewrite
-) -> list[tuple[str, int, Sequence[EditRecord]]]:
-    """Delete from a conversation and from all that its memories made of it.
-
-    Returns the steps that are to be appended: memory, step, records.
+    connection: sqlite3.Connection, gone: Gone, logs: Sequence[MemoryLog], rewrite: Rewrite
+) -> list[MemoryLog]:
+    """Delete from a conversation and from all that its memories made of it, whose ``logs`` these
+    are. Returns the steps that are to be appended.
     """
-    gone = Gone(document_id, what, turns.turns(connection, document_id))
     _overwrite_turns(connection, gone)
-    record_deletion(connection, document_id, gone.turns)
-    texts = gone.texts
-    steps: list[tuple[str, int, Sequence[EditRecord]]] = []
+    record_deletion(connection, gone.document_id, gone.turns)
     renamed, replies = _empty_calls(connection, gone)
-    texts |= replies
-    for memory in _memories(connection, document_id):
-        log, step = _read_log(connection, memory.id)
-        rewritten = rewrite(memory, step, list(log.values()), gone)
+    texts = gone.texts | replies
+    steps: list[MemoryLog] = []
+    for memory, step, log in logs:
+        rewritten = rewrite(memory, step, log, gone)
         texts.update(rewritten.texts)
         _write_log(connection, memory.id, log, rewritten, renamed)
         if rewritten.step:
-            steps.append((memory.id, step, rewritten.step))
+            steps.append((memory, step, rewritten.step))
         _drop_answers(connection, memory.id, gone)
         connection.execute("DELETE FROM reports WHERE memory_id = ?", (memory.id,))
         caches.forget_turns(connection, memory.id, gone.turns)
@@ -222,34 +221,16 @@ def _overwrite_turns(connection: sqlite3.Connection, gone: Gone) -> None:
     connection.execute("UPDATE documents SET text = x'' WHERE id = ?", (gone.document_id,))
 
 
-def _memories(connection: sqlite3.Connection, document_id: str) -> list[MemoryRecord]:
-    found = connection.execute(
-        f"SELECT {records.MEMORY_COLUMNS} FROM memories WHERE document_id = ? ORDER BY number",
-        (document_id,),
-    )
-    return [records.memory_from_row(row) for row in found]
-
-
-def _read_log(connection: sqlite3.Connection, memory_id: str) -> tuple[dict[int, EditRecord], int]:
-    """A log's rows by their numbers, and the memory's next step."""
-    found = connection.execute(
-        f"SELECT number, {records.EDIT_COLUMNS} FROM edits WHERE memory_id = ? ORDER BY number",
-        (memory_id,),
-    ).fetchall()
-    (last,) = connection.execute(
-        "SELECT max(chunk) FROM steps WHERE memory_id = ?", (memory_id,)
-    ).fetchone()
-    log = {row[0]: records.edit_from_row(row[1:]) for row in found}
-    return log, 0 if last is None else last + 1
-
-
 def _write_log(
     connection: sqlite3.Connection,
     memory_id: str,
-    log: Mapping[int, EditRecord],
+    log: Sequence[EditRecord],
     rewritten: Rewritten,
     renamed: Mapping[str, str],
 ) -> None:
+    numbers = connection.execute(
+        "SELECT number FROM edits WHERE memory_id = ? ORDER BY number", (memory_id,)
+    ).fetchall()
     connection.executemany(
         "UPDATE edits SET payload = ?, outcome = ?, reason = ?, call_key = ? WHERE number = ?",
         [
@@ -260,7 +241,7 @@ def _write_log(
                 renamed.get(new.call_key or "", new.call_key),
                 number,
             )
-            for (number, old), new in zip(log.items(), rewritten.log, strict=True)
+            for (number,), old, new in zip(numbers, log, rewritten.log, strict=True)
             if new != old or new.call_key in renamed
         ],
     )

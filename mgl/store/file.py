@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Self
 
 from mgl.errors import MglError, ResourceError, StoreError
-from mgl.store.migrations import migrate, transaction
+from mgl.store.schema import create_tables, transaction
 
 _BUSY_TIMEOUT_S = 10.0
 
@@ -49,7 +49,7 @@ class DatabaseFile:
         with _store_errors(path):
             connection = _connect(path, busy_timeout_s)
             try:
-                migrate(connection, path)
+                create_tables(connection, path)
             except BaseException:
                 connection.close()
                 raise

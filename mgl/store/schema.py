@@ -1,0 +1,215 @@
+"""The shape of the database: one schema, which no released version has changed yet.
+
+Its name stands in the table ``migrations``. A released schema is never changed: what comes after it
+is added as a named migration. A database that names another one was written by another version of
+mgl and is left alone.
+
+Texts that come from outside (documents, replies, reports) are kept as UTF-8 blobs, so that every
+decoded text comes back as it was, NULs and lone surrogates included; structures are JSON.
+
+It does not know rows or records: ``mgl.store.database`` reads and writes them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from mgl.errors import StoreError
+
+NAME: Final = "0010_edits_by_step"
+
+SCHEMA: Final = """
+CREATE TABLE migrations (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    applied_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+);
+CREATE TABLE documents (
+    id TEXT PRIMARY KEY,
+    name BLOB NOT NULL,
+    text BLOB NOT NULL,
+    sections TEXT NOT NULL,
+    media_type TEXT NOT NULL,
+    notes TEXT NOT NULL,
+    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+);
+CREATE TABLE memories (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    document_id TEXT NOT NULL REFERENCES documents (id),
+    questions TEXT NOT NULL,
+    model_id TEXT NOT NULL,
+    config TEXT NOT NULL,
+    chunks INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+);
+CREATE TABLE steps (
+    memory_id TEXT NOT NULL REFERENCES memories (id),
+    chunk INTEGER NOT NULL,
+    done_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
+    PRIMARY KEY (memory_id, chunk)
+) WITHOUT ROWID;
+CREATE TABLE edits (
+    number INTEGER PRIMARY KEY,
+    memory_id TEXT NOT NULL,
+    chunk INTEGER NOT NULL,
+    op TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    outcome TEXT NOT NULL CHECK (outcome IN ('applied', 'repaired', 'rejected')),
+    reason BLOB,
+    document_id TEXT REFERENCES documents (id),
+    span_start INTEGER,
+    span_end INTEGER,
+    score REAL,
+    call_key TEXT,
+    turns TEXT,
+    CHECK ((document_id IS NULL) = (span_start IS NULL)),
+    CHECK ((document_id IS NULL) = (span_end IS NULL)),
+    FOREIGN KEY (memory_id, chunk) REFERENCES steps (memory_id, chunk)
+);
+CREATE INDEX edits_of_memory ON edits (memory_id, number);
+CREATE INDEX edits_by_step ON edits (memory_id, chunk);
+CREATE TABLE llm_calls (
+    number INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    memory_id TEXT,
+    stage TEXT NOT NULL,
+    model_id TEXT NOT NULL,
+    prompt_hash TEXT NOT NULL,
+    schema_hash TEXT,
+    temperature REAL NOT NULL,
+    top_p REAL NOT NULL,
+    max_tokens INTEGER NOT NULL,
+    seed INTEGER NOT NULL,
+    input_tokens INTEGER,
+    output_tokens INTEGER,
+    cached_tokens INTEGER,
+    seconds REAL NOT NULL,
+    finish_reason TEXT,
+    outcome TEXT NOT NULL,
+    error BLOB,
+    request TEXT NOT NULL,
+    reply BLOB,
+    tool_calls TEXT,
+    logprobs TEXT,
+    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
+    way TEXT,
+    loosened INTEGER,
+    document_id TEXT,
+    turns TEXT
+);
+CREATE INDEX llm_calls_by_key ON llm_calls (key) WHERE finish_reason IS NOT NULL;
+CREATE INDEX llm_calls_of_memory ON llm_calls (memory_id, number);
+CREATE INDEX llm_calls_of_document ON llm_calls (document_id);
+CREATE TABLE reports (
+    key TEXT PRIMARY KEY,
+    memory_id TEXT NOT NULL REFERENCES memories (id),
+    text BLOB NOT NULL,
+    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+);
+CREATE TABLE answers (
+    number INTEGER PRIMARY KEY,
+    memory_id TEXT NOT NULL REFERENCES memories (id),
+    question TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
+    turns TEXT,
+    UNIQUE (memory_id, question)
+);
+CREATE TABLE token_counts (
+    model_id TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    tokens INTEGER NOT NULL,
+    PRIMARY KEY (model_id, digest)
+) WITHOUT ROWID;
+CREATE TABLE turns (
+    document_id TEXT NOT NULL REFERENCES documents (id),
+    number INTEGER NOT NULL,
+    id BLOB NOT NULL,
+    speaker BLOB NOT NULL,
+    text BLOB NOT NULL,
+    time TEXT,
+    session BLOB,
+    redacted INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (document_id, number),
+    UNIQUE (document_id, id)
+) WITHOUT ROWID;
+CREATE TABLE deletions (
+    number INTEGER PRIMARY KEY,
+    document_id TEXT NOT NULL REFERENCES documents (id),
+    turns TEXT NOT NULL,
+    deleted_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+);
+CREATE INDEX deletions_of_document ON deletions (document_id, number);
+-- With a rowid a vector of 384 numbers takes half a page, without one more than a page.
+CREATE TABLE vectors (
+    number INTEGER PRIMARY KEY,
+    model_id TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    vector BLOB NOT NULL,
+    UNIQUE (model_id, digest)
+);
+CREATE TABLE indexes (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    version INTEGER NOT NULL
+);
+CREATE TABLE index_stems (
+    index_number INTEGER NOT NULL REFERENCES indexes (number),
+    id INTEGER NOT NULL,
+    starts INTEGER NOT NULL,
+    stems BLOB NOT NULL,
+    PRIMARY KEY (index_number, id)
+) WITHOUT ROWID;
+CREATE TABLE index_vectors (
+    index_number INTEGER NOT NULL REFERENCES indexes (number),
+    id INTEGER NOT NULL,
+    vector_number INTEGER NOT NULL REFERENCES vectors (number) ON DELETE CASCADE,
+    PRIMARY KEY (index_number, id)
+) WITHOUT ROWID;
+CREATE INDEX index_vectors_by_vector ON index_vectors (vector_number);
+"""
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing: commits at the end, rolls back whatever interrupts it."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def create_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the tables of a new database; StoreError for one of another version of mgl."""
+    if _find_name(connection) is None:
+        with transaction(connection):
+            if _find_name(connection) is None:  # another process may have made them meanwhile
+                for statement in SCHEMA.split(";"):
+                    connection.execute(statement)
+                connection.execute("INSERT INTO migrations (name) VALUES (?)", (NAME,))
+    if (name := _find_name(connection)) != NAME:
+        raise StoreError(
+            f"{path} was written by another version of mgl "
+            f"(it ends at {name!r}, this version at {NAME!r})",
+            hint="upgrade mgl, or set MGL_HOME to another folder",
+        )
+
+
+def _find_name(connection: sqlite3.Connection) -> str | None:
+    """The name of the schema; None for a new database."""
+    exists = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchone()
+    if exists is None:
+        return None
+    row = connection.execute("SELECT name FROM migrations ORDER BY number DESC LIMIT 1").fetchone()
+    return str(row[0])

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mgl.errors import StoreError
+from mgl.store import Store
+from mgl.store.schema import NAME
+
+
+def test_the_tables_are_made_once_and_their_name_is_kept(path: Path) -> None:
+    for _ in range(2):
+        Store.open(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT name FROM migrations").fetchall() == [(NAME,)]
+
+
+def test_a_database_of_a_newer_mgl_is_left_alone(path: Path) -> None:
+    Store.open(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO migrations (name) VALUES ('0099_future')")
+        connection.commit()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="0099_future"):
+        Store.open(path)
+    assert path.read_bytes() == before
