@@ -4,13 +4,6 @@ Results go to stdout and nothing else does; progress, notes and errors go to std
 heavy is imported inside the command that needs it, so that ``mgl --help`` answers at once.
 """
 
-from __future__ import annotations
+from mgl.cli.app import main
 
 __all__ = ["main"]
-
-
-def main() -> None:
-    """The entry point of the ``mgl`` command."""
-    from mgl.cli.app import run
-
-    run()

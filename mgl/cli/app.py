@@ -15,7 +15,7 @@ from mgl.cli.options import MemoryCommand
 from mgl.cli.output import INTERRUPTED, say
 from mgl.errors import MglError
 
-__all__ = ["app", "run"]
+__all__ = ["app", "main"]
 
 EPILOG = """\
 \b
@@ -118,7 +118,7 @@ for _name in (each for names in COMMANDS.values() for each in names):
         app.command(_name, cls=MemoryCommand if _name in TAKE_OPTIONS else None)(_command)
 
 
-def run() -> None:
+def main() -> None:
     """Run the command line and end the process with its exit code."""
     guard_command(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):

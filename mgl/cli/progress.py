@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Final, Self
 
 from mgl.cli.output import clean, say
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import TaskID
 
 __all__ = ["BarObserver", "LineObserver", "open_observer"]
 
@@ -23,51 +24,78 @@ def open_observer() -> BarObserver | LineObserver:
     return BarObserver() if sys.stderr.isatty() else LineObserver()
 
 
-class BarObserver:
-    """Draws a bar per stage, with elapsed time and time left; a stage that starts over is new."""
+class _QuietObserver:
+    """An observer that is silent between ``hush`` and ``resume``: while text streams, or is typed.
+
+    Engines report from threads of their own, so one lock keeps a report from being drawn after
+    ``hush`` has returned. Notes that come meanwhile are kept until ``resume``.
+    """
 
     def __init__(self) -> None:
-        self._tasks: dict[str, TaskID] = {}
-        self._bars = self._make_bars()
+        self._lock = threading.Lock()
         self._is_quiet = False
+        self._notes: list[str] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bars.stop()
+        self._stop(wipe=False)
+        self._print_notes()
 
     def hush(self) -> None:
-        """Wipe the bars, and draw none before ``resume``."""
-        if not self._is_quiet:
-            self._is_quiet = True
-            self._bars.live.transient = True
-            self._bars.stop()
+        """Wipe what is drawn, and print nothing before ``resume``."""
+        with self._lock:
+            if not self._is_quiet:
+                self._is_quiet = True
+                self._stop(wipe=True)
 
     def resume(self) -> None:
-        """Draw bars again, of the stages to come."""
-        if self._is_quiet:
-            self._tasks, self._bars, self._is_quiet = {}, self._make_bars(), False
+        """Report again, on the stages to come."""
+        with self._lock:
+            if self._is_quiet:
+                self._is_quiet = False
+                self._start()
+                self._print_notes()
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        if self._is_quiet:
-            return
-        self._bars.start()
-        if stage not in self._tasks:
-            self._tasks[stage] = self._bars.add_task(stage)
-        task = self._tasks[stage]
-        if done < self._bars.tasks[task].completed:
-            self._bars.reset(task)
-        self._bars.update(task, completed=done, total=total)
+        with self._lock:
+            if not self._is_quiet:
+                self._draw(stage, done, total)
 
     def note(self, text: str) -> None:
-        self._bars.console.print(clean(text), markup=False, highlight=False, soft_wrap=True)
+        with self._lock:
+            self._notes.append(text)
+            if not self._is_quiet:
+                self._print_notes()
 
-    def _make_bars(self) -> Progress:
+    def _print_notes(self) -> None:
+        for text in self._notes:
+            self._print(text)
+        self._notes.clear()
+
+    def _start(self) -> None: ...
+
+    def _stop(self, *, wipe: bool) -> None: ...
+
+    def _draw(self, stage: str, done: int, total: int) -> None: ...
+
+    def _print(self, text: str) -> None: ...
+
+
+class BarObserver(_QuietObserver):
+    """Draws a bar per stage, with elapsed time and time left; a stage that starts over is new."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._start()
+
+    def _start(self) -> None:
         from rich import progress as rich
         from rich.console import Console
 
-        return rich.Progress(
+        self._tasks: dict[str, TaskID] = {}
+        self._bars = rich.Progress(
             rich.SpinnerColumn(),
             rich.TextColumn("{task.description}", markup=False),
             rich.BarColumn(),
@@ -79,36 +107,39 @@ class BarObserver:
             speed_estimate_period=ESTIMATE_OVER_S,
         )
 
+    def _stop(self, *, wipe: bool) -> None:
+        self._bars.live.transient = wipe
+        self._bars.stop()
 
-class LineObserver:
+    def _draw(self, stage: str, done: int, total: int) -> None:
+        self._bars.start()
+        if stage not in self._tasks:
+            self._tasks[stage] = self._bars.add_task(stage)
+        task = self._tasks[stage]
+        if done < self._bars.tasks[task].completed:
+            self._bars.reset(task)
+        self._bars.update(task, completed=done, total=total)
+
+    def _print(self, text: str) -> None:
+        self._bars.console.print(clean(text), markup=False, highlight=False, soft_wrap=True)
+
+
+class LineObserver(_QuietObserver):
     """Prints a line when a stage starts and ends, and at most one every ten seconds between.
 
     A stage whose count falls has started over, and so has its estimate.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._started: dict[str, tuple[float, int]] = {}
         self._done: dict[str, int] = {}
         self._last = 0.0
-        self._is_quiet = False
 
-    def __enter__(self) -> Self:
-        return self
+    def _start(self) -> None:
+        self._started = {}
 
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def hush(self) -> None:
-        """Print no progress before ``resume``."""
-        self._is_quiet = True
-
-    def resume(self) -> None:
-        """Print progress again."""
-        self._started, self._is_quiet = {}, False
-
-    def progress(self, stage: str, done: int, total: int) -> None:
-        if self._is_quiet:
-            return
+    def _draw(self, stage: str, done: int, total: int) -> None:
         now = time.monotonic()
         is_new = stage not in self._started
         if is_new or done < self._done[stage]:
@@ -122,5 +153,5 @@ class LineObserver:
                 left = f", about {(now - start) / (done - first) * (total - done):.0f} s left"
             say(f"{stage}: {done} of {total}{left}")
 
-    def note(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         say(text)

@@ -4,6 +4,9 @@ import os
 import pty
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -111,12 +114,34 @@ def test_no_line_is_printed_while_text_streams(capsys: pytest.CaptureFixture[str
     hears.progress("reply written (tokens)", 1, 100)
     hears.hush()
     hears.progress("reply written (tokens)", 100, 100)
+    hears.note("a note")
+    assert capsys.readouterr().err == "reply written (tokens): 1 of 100\n"
     hears.resume()
     hears.progress("build", 1, 4)
-    assert capsys.readouterr().err.splitlines() == [
-        "reply written (tokens): 1 of 100",
-        "build: 1 of 4",
-    ]
+    assert capsys.readouterr().err == "a note\nbuild: 1 of 4\n"
+
+
+def test_a_report_of_another_thread_ends_before_text_streams(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A bar that was being drawn while the first words came stood in the middle of them."""
+    drawing, go_on = threading.Event(), threading.Event()
+
+    def draw(*_: object) -> None:
+        drawing.set()
+        go_on.wait(30)
+
+    monkeypatch.setattr(progress.LineObserver, "_draw", draw)
+    hears = progress.LineObserver()
+    with ThreadPoolExecutor(2) as threads:
+        report = threads.submit(hears.progress, "reply written (tokens)", 1, 100)
+        drawing.wait(30)
+        hush = threads.submit(hears.hush)
+        time.sleep(0.05)
+        assert not hush.done()
+        go_on.set()
+        hush.result()
+        assert report.done()
 
 
 def test_json_survives_what_the_terminal_cannot_show(

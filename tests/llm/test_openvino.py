@@ -113,6 +113,17 @@ async def test_an_engine_with_real_weights(
     assert "leaked" not in capfd.readouterr().err
 
 
+async def test_closing_frees_what_was_cancelled_just_before(
+    engine: OpenVinoEngine, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tale = Request((Message("user", "Tell a very long story."),), sampling=Sampling(max_tokens=900))
+    call = asyncio.create_task(engine.generate(tale))
+    await asyncio.sleep(1)
+    call.cancel()
+    await engine.aclose()
+    assert "leaked" not in capfd.readouterr().err
+
+
 class _Broken:
     """A pipeline whose next step fails."""
 

@@ -184,9 +184,8 @@ class OpenVinoEngine:
             job.handle.cancel()
             job.handle = None
             _fail(job, EngineUnusable("the engine was closed", hint="run it again"))
-        if running:
-            with suppress(Exception):
-                self._pipeline.step()  # releases the cache of cancelled requests
+        with suppress(Exception):
+            self._pipeline.step()  # releases the cache of cancelled requests, also of earlier ones
         del self._pipeline
 
     def _admit(self, job: _Job, number: int) -> bool:
