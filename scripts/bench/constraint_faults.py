@@ -239,7 +239,6 @@ async def build_replies(
     """Build over as many pages as give ``wanted`` replies, or over all."""
     config = MindGraphConfig(
         cite=cite,
-        prompt_order="cached",
         chunk_tokens=BLOCK_TOKENS,
         max_operations=OPERATIONS,
         build_tokens=REPLY_TOKENS,

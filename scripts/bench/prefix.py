@@ -31,7 +31,6 @@ class PrefixShare:
     ``alone``; ``cached`` is the sum over its replies (0 if the server leaves it out).
     """
 
-    order: str
     stable: bool
     prompts: int
     tokens: int
@@ -77,7 +76,6 @@ async def measure_prefix(
     config: BaseModel,
     works: Sequence[Work],
     *,
-    order: str,
     stable: bool = True,
 ) -> PrefixShare:
     """Build the memories one call at a time, under a salt of their own, and count."""
@@ -93,7 +91,6 @@ async def measure_prefix(
     counted = await engine.count_since(before, len(sent))
     prompts = [await engine.tokenize_prompt(one) for one in sent]
     return PrefixShare(
-        order=order,
         stable=stable,
         prompts=len(prompts),
         tokens=sum(map(len, prompts)),

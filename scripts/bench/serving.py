@@ -13,7 +13,6 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable, Sequence
-from itertools import product
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -55,7 +54,7 @@ def measure_throughput(arguments: Namespace) -> None:
     the same constraints.
     """
     levels, rounds = parse_levels(arguments.concurrency), arguments.rounds
-    kind, config = choose_memory(arguments, "paper")
+    kind, config = choose_memory(arguments)
     works = read_works(arguments, QUESTIONS[: arguments.questions])
 
     async def measure(engine: RecordingEngine, url: str, key: str | None) -> list[Level]:
@@ -74,20 +73,16 @@ def measure_throughput(arguments: Namespace) -> None:
 
 
 def measure_prefix_cache(arguments: Namespace) -> None:
-    """Compare what the server's prefix cache saves with what it could save at most.
-
-    For both prompt orders, each with a stable graph and with one reordered for each call.
-    """
+    """Compare what the server's prefix cache saves with what it could save at most, with a stable
+    graph and with one reordered for each call."""
+    kind, config = choose_memory(arguments)
     works = read_works(arguments, QUESTIONS[: arguments.questions])
 
     async def measure(engine: RecordingEngine, *_: Any) -> list[PrefixShare]:
         shares = []
-        for order, stable in product(("paper", "cached"), (True, False)):
-            say(f"prompt order {order}, {'stable' if stable else 'shuffled'} graph")
-            kind, config = choose_memory(arguments, order)
-            shares.append(
-                await measure_prefix(engine, kind, config, works, order=order, stable=stable)
-            )
+        for stable in (True, False):
+            say(f"{'stable' if stable else 'shuffled'} graph")
+            shares.append(await measure_prefix(engine, kind, config, works, stable=stable))
         return shares
 
     shares = run_on_server(arguments, measure)
@@ -142,7 +137,7 @@ def parse_levels(written: str) -> list[int | None]:
     return levels
 
 
-def choose_memory(arguments: Namespace, order: str) -> tuple[Any, Any]:
+def choose_memory(arguments: Namespace) -> tuple[Any, Any]:
     kind = registry.load("memory", "mindgraph")
     return kind, kind.Config(
         preset="paper",
@@ -150,7 +145,6 @@ def choose_memory(arguments: Namespace, order: str) -> tuple[Any, Any]:
         chunk_tokens=arguments.chunk_tokens,
         max_operations=arguments.max_operations,
         build_tokens=arguments.build_tokens,
-        prompt_order=order,
     )
 
 
@@ -215,10 +209,9 @@ def _cells(run: Run) -> tuple[str, ...]:
 
 def print_shares(shares: Sequence[PrefixShare]) -> None:
     print_table(
-        ("ORDER", "GRAPH", "PROMPTS", "TOKENS", "CACHEABLE", "CACHED", "OF THAT", "OF ALL"),
+        ("GRAPH", "PROMPTS", "TOKENS", "CACHEABLE", "CACHED", "OF THAT", "OF ALL"),
         [
             (
-                share.order,
                 "stable" if share.stable else "shuffled",
                 str(share.prompts),
                 f"{share.tokens:,}",

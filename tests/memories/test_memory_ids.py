@@ -46,7 +46,7 @@ CASES: list[tuple[str, dict[str, Any], Source, int]] = [
     ("hgmem", {**LITTLE, "floor": -1.0, "format": "delimiters"}, BOOK, 1),
     ("hgmem", {**LITTLE, "floor": -1.0, "preset": "small"}, STORY, 1),
     ("mindgraph", {**LITTLE}, BOOK, 1),
-    ("mindgraph", {**LITTLE, "cite": "sentence", "prompt_order": "cached"}, BOOK, 2),
+    ("mindgraph", {**LITTLE, "cite": "sentence"}, BOOK, 2),
     ("mindgraph", {**LITTLE, "cite": "sentence"}, BOOK, 0),
     ("mindgraph", {**LITTLE, "preset": "small"}, BOOK, 1),
     ("mindgraph", {**LITTLE, "preset": "small"}, BOOK, 0),

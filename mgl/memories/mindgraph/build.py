@@ -23,7 +23,7 @@ from mgl.memories.mindgraph.edits import (
     EDIT_TOKENS,
     Block,
     Operations,
-    Wrong,
+    Unfit,
     dispose,
     operations_schema,
 )
@@ -42,17 +42,12 @@ MOST_TOLD: Final = 10
 # Beyond the seeds of the client's own repairs, and warm, since greedy decoding repeats itself.
 AGAIN_SEED, AGAIN_TEMPERATURE = 1000, 0.3
 
-_PROMPTS = {
-    ("quote", "paper"): prompts.BUILD,
-    ("quote", "cached"): prompts.BUILD_CACHED,
-    ("sentence", "paper"): prompts.BUILD_BY_SENTENCE,
-    ("sentence", "cached"): prompts.BUILD_BY_SENTENCE_CACHED,
-}
+_PROMPTS = {"quote": prompts.BUILD, "sentence": prompts.BUILD_BY_SENTENCE}
 
 
 def writing_prompts(questions: Sequence[Question], config: MindGraphConfig) -> tuple[Prompt, ...]:
     """The prompts that decide what stands in a graph for these questions."""
-    build = (_PROMPTS[config.cite, config.prompt_order], prompts.REPAIR_EDITS)
+    build = (_PROMPTS[config.cite], prompts.REPAIR_EDITS)
     if len(questions) == 1:
         return build
     return (*build, prompts.SEVERAL_QUESTIONS if questions else prompts.NO_QUESTION)
@@ -86,7 +81,7 @@ class BlockReader:
         if not block.sentences:
             return
         config, number = self.config, block.chunk.index + 1
-        prompt = _PROMPTS[config.cite, config.prompt_order].render(
+        prompt = _PROMPTS[config.cite].render(
             question=question_text(self.questions),
             graph_state=serialise(draft.state),
             block_idx=str(number),
@@ -107,18 +102,17 @@ class BlockReader:
             draft.fail("build", said.problem, reason=said.reason)
             return
         if wrong := self._dispose(draft, block, said):
-            told = [f"- {json.dumps(one.made, ensure_ascii=False)}: {one.why}" for one in wrong]
+            told = [f"- {json.dumps(one.made, ensure_ascii=False)}: {one.problem}" for one in wrong]
             feedback = prompts.REPAIR_EDITS.render(problems="\n".join(told[:MOST_TOLD]))
             messages += [Message("assistant", said.text), Message("user", feedback)]
             self._dispose(draft, block, await self._propose(draft, block, messages, time))
 
     def _dispose(
         self, draft: Draft[Edit, Graph], block: Block, said: Proposal[Operations]
-    ) -> list[Wrong]:
+    ) -> list[Unfit]:
         """Judge the edits of a reply one by one; what could not be applied."""
-        floor, key = self.config.quote_floor, said.call_key
         judged = [
-            dispose(draft, operation, block, quote_floor=floor, call_key=key)
+            dispose(draft, operation, block, call_key=said.call_key)
             for operation in (said.reply.operations if said.reply is not None else ())
         ]
         return [wrong for wrong in judged if wrong is not None]
@@ -133,13 +127,8 @@ class BlockReader:
             per_edit = tokens // edits
             edits = min(edits, max(room // per_edit, LEAST_EDITS // 2))
             tokens = edits * per_edit
-        schema = operations_schema(
-            [node.id for node in draft.state.nodes],
-            block,
-            cite=config.cite,
-            quote=config.quote,
-            max_operations=edits,
-        )
+        ids = [node.id for node in draft.state.nodes]
+        schema = operations_schema(ids, block, cite=config.cite, max_operations=edits)
         sampling = Sampling(config.temperature, max_tokens=tokens, seed=config.seed)
         if time:
             warm, seed = max(config.temperature, AGAIN_TEMPERATURE), config.seed + time * AGAIN_SEED

@@ -21,19 +21,13 @@ class MindGraphConfig(BaseModel):
 
     ``preset`` ``paper`` is the method as printed; ``small`` asks less of one model call
     (``mgl.memories.mindgraph.small``). ``cite`` is how an edit names its source: ``quote``, the
-    paper's way, or ``sentence``, a number of the block's numbered sentences. ``quote`` is what a
-    quote is held to: a ``part`` of the block, any words in a row, as the paper has it, or a whole
-    ``sentence``, which is also what engines hold it to whose grammars know no parts of a text.
-    ``prompt_order`` is where a build prompt's parts stand: as printed, or ``cached``, with the
-    graph and the new block last, so that a server need not read the rest again for each block.
+    paper's way, or ``sentence``, a number of the block's numbered sentences.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     preset: Literal["paper", "small"] = "paper"
     cite: Literal["quote", "sentence"] = "quote"
-    quote: Literal["sentence", "part"] = "part"
-    prompt_order: Literal["paper", "cached"] = "paper"
     chunk_tokens: int | None = Field(
         None,
         ge=LEAST_CHUNK_TOKENS,
@@ -41,7 +35,7 @@ class MindGraphConfig(BaseModel):
         "300 in preset small",
     )
     max_operations: int = Field(
-        40, ge=1, description="edits that a reply on 8,192 tokens may hold, on fewer fewer; ours"
+        40, ge=1, description="edits that a reply on 8,192 tokens may hold, on less fewer; ours"
     )
     build_tokens: int | None = Field(
         None, ge=64, description="reply budget of a build call; None: what those edits take; ours"
@@ -50,16 +44,6 @@ class MindGraphConfig(BaseModel):
     answer_tokens: int = Field(1024, ge=64, description="reply budget of an answer call; ours")
     lookup_chars: int = Field(1000, ge=100, description="characters lookup_source returns (D.3)")
     max_cluster_size: int = Field(10, ge=2, description="of Leiden subgraphs (§4.2)")
-    leiden_seed: int = Field(0, description="fixed seed (§4.2); the value is ours")
-    quote_floor: float = Field(0.9, ge=0.5, le=1.0, description="of a fuzzy quote match; ours")
-    pool: int = Field(48, ge=1, description="blocks that the model ranks; preset small")
-    passage_chars: int = Field(
-        1500, ge=100, description="characters read again for an answer; preset small"
-    )
-    claims_per_question: int = Field(5, ge=1, description="blocks read closely; preset small")
-    support_floor: float = Field(
-        0.75, ge=0.0, le=1.0, description="P(Yes) below which a claim is rejected; preset small"
-    )
     temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
     seed: int = 0
 

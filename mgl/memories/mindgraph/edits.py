@@ -28,12 +28,11 @@ from pydantic import (
     create_model,
 )
 
-from mgl.llm.constraints import max_chars, new_id, number, one_of, part_of, sentence_of
+from mgl.llm.constraints import max_chars, new_id, number, one_of, part_of
 from mgl.memories.log import Draft
 from mgl.memories.mindgraph.state import (
     AddEdge,
     AddNode,
-    DeleteEdge,
     DeleteNode,
     Edit,
     EditNode,
@@ -44,10 +43,12 @@ from mgl.text import locate, numbered_sentences, sentence_spans
 from mgl.text.groups import mark_days
 from mgl.types import Chunk, Document, Span
 
-__all__ = ["EDIT_TOKENS", "Block", "Unfit", "Wrong", "dispose", "operations_schema"]
+__all__ = ["EDIT_TOKENS", "Block", "Unfit", "dispose", "operations_schema"]
 
 CONTENT_CHARS: Final = 400
 QUOTE_CHARS: Final = 600
+QUOTE_FLOOR: Final = 0.9
+"""The least likeness of a quote that is a little off."""
 PROBLEM_CHARS: Final = 200
 EDIT_TOKENS: Final = 170
 """An edit's tokens beside its source, at most."""
@@ -70,18 +71,10 @@ class Operations(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """A proposal that is not of its form: as it was made, and what is wrong with it."""
+    """A proposal that is not of its form, or was rejected: as it was made, and what is wrong."""
 
     made: Mapping[str, Any]
     problem: str
-
-
-@dataclass(frozen=True, slots=True)
-class Wrong:
-    """A proposal that was rejected, and why; what a repair is told."""
-
-    made: Mapping[str, Any]
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +103,6 @@ def operations_schema(
     block: Block,
     *,
     cite: Literal["quote", "sentence"],
-    quote: Literal["sentence", "part"] = "part",
     max_operations: int,
 ) -> type[Operations]:
     """The schema of a build reply on ``block`` while ``node_ids`` exist.
@@ -123,8 +115,6 @@ def operations_schema(
     source: Any
     if cite == "sentence":
         source = number(1, len(block.sentences))
-    elif quote == "sentence":
-        source = sentence_of([block.document.quote(span) for span in block.sentences])
     else:
         ranges = [(span.start - start, span.end - start) for span in block.sentences]
         source = part_of(block.chunk.text, QUOTE_CHARS, ranges)
@@ -185,47 +175,39 @@ def dispose(
     proposal: BaseModel | Unfit,
     block: Block,
     *,
-    quote_floor: float,
     call_key: str | None,
-) -> Wrong | None:
-    """Put what becomes of one proposal into the draft of its chunk.
-
-    Deleting a node comes as several edits: one delete_edge for each edge that goes with it. What
-    was wrong is returned, where the graph lacks something for it.
-    """
+) -> Unfit | None:
+    """Put what becomes of one proposal into the draft of its chunk; what was wrong with it is
+    returned, where the graph lacks something for it."""
     if isinstance(proposal, Unfit):
         made, op = {**proposal.made, "problem": proposal.problem}, str(proposal.made.get("op"))
         draft.reject(op, made, "invalid_edit", call_key=call_key)
-        return Wrong(proposal.made, proposal.problem)
+        return proposal
     fields = proposal.model_dump()
     try:
-        edits, cited = _resolve(draft.state, fields, block, quote_floor)
+        edit, cited = _resolve(draft.state, fields, block)
     except _RejectionError as error:
         why = str(error)
         draft.reject(fields["op"], fields, why, call_key=call_key)
-        return None if why in HARMLESS else Wrong(fields, why.replace("_", " "))
-    for edit in edits:
-        draft.put(edit, repaired=cited.repair, score=cited.score, call_key=call_key)
+        return None if why in HARMLESS else Unfit(fields, why.replace("_", " "))
+    draft.put(edit, repaired=cited.repair, score=cited.score, call_key=call_key)
     return None
 
 
-def _resolve(
-    graph: Graph, fields: Mapping[str, Any], block: Block, quote_floor: float
-) -> tuple[list[Edit], _Cited]:
+def _resolve(graph: Graph, fields: Mapping[str, Any], block: Block) -> tuple[Edit, _Cited]:
     chunk = block.chunk.index
     match fields["op"]:
         case "add_node":
             _refuse_placeholder(fields["id"])
-            cited = _cite(fields["src"], block, quote_floor)
+            cited = _cite(fields["src"], block)
             known, content = graph.node(fields["id"]), fields["content"]
             if known is None:
                 kind = fields["type"]
-                added = AddNode(fields["id"], kind, content, cited.span, cited.quote, chunk)
-                return [added], cited
+                return AddNode(fields["id"], kind, content, cited.span, cited.quote, chunk), cited
             if known.content == content:
                 raise _RejectionError("duplicate_node")
             merged = EditNode(known.id, content, chunk, cited.span, cited.quote)
-            return [merged], _Cited(cited.span, cited.quote, "merged_into_existing_id")
+            return merged, _Cited(cited.span, cited.quote, "merged_into_existing_id")
         case "add_edge":
             source, target = fields["source"], fields["target"]
             relation = " ".join(fields["relation"].split())
@@ -237,28 +219,24 @@ def _resolve(
                 raise _RejectionError("self_loop")
             if graph.has_edge(source, relation, target):
                 raise _RejectionError("duplicate_edge")
-            cited = _cite(fields["src"], block, quote_floor)
-            return [AddEdge(source, target, relation, cited.span, cited.quote, chunk)], cited
+            cited = _cite(fields["src"], block)
+            return AddEdge(source, target, relation, cited.span, cited.quote, chunk), cited
         case "edit_node":
             node = graph.node(fields["id"])
             if node is None:
                 raise _RejectionError("unknown_id")
             if fields["content"] == node.content:
                 raise _RejectionError("nothing_changed")
-            cited = _cite(fields["src"], block, quote_floor)
-            return [EditNode(node.id, fields["content"], chunk, cited.span, cited.quote)], cited
+            cited = _cite(fields["src"], block)
+            return EditNode(node.id, fields["content"], chunk, cited.span, cited.quote), cited
         case _:
             node = graph.node(fields["id"])
             if node is None:
                 raise _RejectionError("unknown_id")
-            edges = [
-                DeleteEdge(edge.source, edge.target, edge.relation, chunk)
-                for edge in graph.edges_of(node.id)
-            ]
             if (given := fields.get("src")) is None:
-                return [*edges, DeleteNode(node.id, chunk)], _Cited(node.span, node.quote)
-            cited = _cite(given, block, quote_floor)
-            return [*edges, DeleteNode(node.id, chunk, cited.span, cited.quote)], cited
+                return DeleteNode(node.id, chunk), _Cited(node.span, node.quote)
+            cited = _cite(given, block)
+            return DeleteNode(node.id, chunk, cited.span, cited.quote), cited
 
 
 def _refuse_placeholder(node_id: str) -> None:
@@ -268,14 +246,14 @@ def _refuse_placeholder(node_id: str) -> None:
         raise _RejectionError("meaningless_id")
 
 
-def _cite(source: str | int, block: Block, quote_floor: float) -> _Cited:
+def _cite(source: str | int, block: Block) -> _Cited:
     document, whole = block.document, block.chunk.span
     if isinstance(source, int):
         if not 1 <= source <= len(block.sentences):
             raise _RejectionError("unknown_sentence")
         span = block.sentences[source - 1]
         return _Cited(span, document.quote(span))
-    found = locate(source, document.text, whole.start, whole.end, floor=quote_floor)
+    found = locate(source, document.text, whole.start, whole.end, floor=QUOTE_FLOOR)
     if found is None:
         raise _RejectionError("quote_not_found")
     span = document.span(found.start, found.end)

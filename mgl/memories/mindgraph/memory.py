@@ -115,7 +115,7 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
 
     async def _read_for_claims(self, chunks: Sequence[Chunk]) -> None:
         parts = split_questions(question.text for question in self._questions)
-        claims = await extract_claims(self._tools, self._document, chunks, parts, self._config)
+        claims = await extract_claims(self._tools, self._document, chunks, parts)
         writer = ClaimWriter(self._document)
         while (step := self._log.step) < len(chunks):
             draft = self._log.draft()
@@ -147,14 +147,9 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
         await self.build()
         record, graph, config = self._record(), self.graph(), self._config
         if config.preset == "small":
+            support = self._support()
             return await answer_from_claims(
-                self._tools,
-                self._document,
-                graph,
-                self._support(),
-                question,
-                record=record,
-                passage_chars=config.passage_chars,
+                self._tools, self._document, graph, support, question, record=record
             )
         tools = GraphTools(self._tools, self.id, self._document, graph, config)
         answer = await GraphReader(tools, question, record.chunks, record.tokens).answer()

@@ -3,8 +3,6 @@
 D.1–D.4 are the paper's own text (Appendix D); docs/prompts.md lists what the text extraction had
 damaged and how it was repaired. Prompts whose source is ``ours`` are not in the paper: it prints
 none for subgraph reports, for a citation by sentence number, or for several questions at once.
-``…_CACHED`` say the same in the order that lets a server's prefix cache keep the most: task, rules
-and question, then the graph, which grows at its end, then the new block.
 """
 
 from __future__ import annotations
@@ -16,8 +14,6 @@ __all__ = [
     "ANSWER",
     "BUILD",
     "BUILD_BY_SENTENCE",
-    "BUILD_BY_SENTENCE_CACHED",
-    "BUILD_CACHED",
     "LOOKUP_SOURCE",
     "NO_QUESTION",
     "RELEVANT",
@@ -94,18 +90,6 @@ BUILD_BY_SENTENCE = Prompt(
 )
 
 
-def _task_first(prompt: Prompt) -> Prompt:
-    """The same words with the task before the question, so that what changes comes last."""
-    before, task = prompt.text.split("\n\n## Your task", 1)
-    opening, shown = before.split("\n\n## Question", 1)
-    return Prompt(
-        f"{prompt.name}_cached",
-        source=f"ours, {prompt.name} in another order: what changes with each block comes last",
-        text=f"{opening}\n\n## Your task{task}\n\n## Question{shown}",
-        variables=prompt.variables,
-    )
-
-
 REPAIR_EDITS = Prompt(
     "mindgraph.repair_edits",
     source="ours",
@@ -117,9 +101,6 @@ Output only a JSON object with these operations, corrected, in the same form. Le
 are not needed.""",
     variables=("problems",),
 )
-
-BUILD_CACHED = _task_first(BUILD)
-BUILD_BY_SENTENCE_CACHED = _task_first(BUILD_BY_SENTENCE)
 
 ANSWER = Prompt(
     "mindgraph.answer",

@@ -40,7 +40,6 @@ from mgl.memories.calls import (
     extract_claim,
 )
 from mgl.memories.log import Draft
-from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.prompts import RELEVANT
 from mgl.memories.mindgraph.state import AddEdge, AddNode, Edit, Graph, Node
 from mgl.memories.mindgraph.tools import cite_nodes, passage_around
@@ -63,6 +62,10 @@ __all__ = [
     "split_questions",
 ]
 
+POOL = 48  # blocks that the model ranks
+CLAIMS_PER_QUESTION = 5  # blocks read closely
+SUPPORT_FLOOR = 0.75  # P(Yes) below which a claim is rejected
+PASSAGE_CHARS = 1500  # read again for an answer
 RRF_K = 20
 MODEL_WEIGHT = 2  # the model's order of the blocks counts twice, BM25's once
 RUN_CHARS = 300  # of a run of several sentences
@@ -129,13 +132,12 @@ async def extract_claims(
     document: Document,
     blocks: Sequence[Chunk],
     questions: Sequence[str],
-    config: MindGraphConfig,
 ) -> list[FoundClaim]:
     """What the best blocks for each question tell; without questions, what every block tells."""
     wanted = [(0, block.index) for block in blocks]
     if questions:
-        orders = await _rank_blocks(tools, blocks, questions, pool=config.pool)
-        best = (order[: config.claims_per_question] for order in orders)
+        orders = await _rank_blocks(tools, blocks, questions)
+        best = (order[:CLAIMS_PER_QUESTION] for order in orders)
         wanted = [(number, index) for number, order in enumerate(best) for index in order]
     advance = _start_progress(tools, "read", len(wanted))
 
@@ -153,23 +155,23 @@ async def extract_claims(
     claims = [claim for claim in found if claim is not None]
     floors: dict[int, float] = {}
     for claim in sorted(claims, key=lambda claim: claim.support):
-        floors[claim.question] = min(config.support_floor, claim.support)
+        floors[claim.question] = min(SUPPORT_FLOOR, claim.support)
     return [replace(claim, is_kept=claim.support >= floors[claim.question]) for claim in claims]
 
 
 async def _rank_blocks(
-    tools: Tools, blocks: Sequence[Chunk], questions: Sequence[str], *, pool: int
+    tools: Tools, blocks: Sequence[Chunk], questions: Sequence[str]
 ) -> list[list[int]]:
     """For each question the numbers of its pool's blocks, the best first.
 
-    Two orders are fused: BM25 over all blocks and, over the best ``pool`` of them, the model's own
+    Two orders are fused: BM25 over all blocks and, over the best ``POOL`` of them, the model's own
     P(Yes) that a block helps. A small model's P(Yes) has no usable threshold (it says Yes nearly
     everywhere), but its order finds blocks that hardly share a word with the question.
 
     All blocks of a question are asked about before the next question: a block is then in the
     engine's prefix cache when the next question asks of it.
     """
-    index, size = LexicalIndex.of([block.text for block in blocks]), min(pool, len(blocks))
+    index, size = LexicalIndex.of([block.text for block in blocks]), min(POOL, len(blocks))
     advance = _start_progress(tools, "rank", size * len(questions))
 
     async def judge(block: Chunk, question: str) -> float:
@@ -305,14 +307,13 @@ async def answer_from_claims(
     question: Question,
     *,
     record: MemoryRecord,
-    passage_chars: int,
 ) -> Answer:
     """Answer each part of a question from the best claim's passage, or the whole with one of its
     options from all these passages; ``support`` is P(Yes) by claim id, ``record`` the memory's."""
     read: list[tuple[Node, Span, str]] = []
     for part in split_question(question.text):
         for node in _rank_claims(graph, support, record.questions, part)[:1]:
-            read.append((node, passage_around(document, node.span, passage_chars), part))
+            read.append((node, passage_around(document, node.span, PASSAGE_CHARS), part))
     shown = [show_span(document, span) for _, span, _ in read]
     if question.options:
         replies = [await answer_from_passages(tools.llm, shown, question)]

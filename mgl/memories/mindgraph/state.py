@@ -139,6 +139,8 @@ class EditNode:
 
 @dataclass(frozen=True, slots=True)
 class DeleteNode:
+    """Its edges go with it."""
+
     id: str
     chunk: int
     span: Span | None = None
@@ -152,17 +154,7 @@ class Again:
     chunk: int
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteEdge:
-    """Never proposed by a model: it is logged for each edge that goes with a deleted node."""
-
-    source: str
-    target: str
-    relation: str
-    chunk: int
-
-
-Edit = AddNode | AddEdge | EditNode | DeleteNode | DeleteEdge
+Edit = AddNode | AddEdge | EditNode | DeleteNode
 
 
 def apply(graph: Graph, edit: Edit) -> Graph:
@@ -194,11 +186,6 @@ def apply(graph: Graph, edit: Edit) -> Graph:
             del elements[known]
             for edge in graph.edges_of(known):
                 del elements[edge.id]
-        case DeleteEdge(source=source, target=target, relation=relation):
-            gone = edge_id(source, relation, target)
-            if gone not in elements:
-                raise ValueError(f"no edge {gone}")
-            del elements[gone]
     return Graph(MappingProxyType(elements))
 
 
@@ -208,7 +195,6 @@ VOCABULARY: Final = Vocabulary[Edit, Graph](
         "add_edge": AddEdge,
         "edit_node": EditNode,
         "delete_node": DeleteNode,
-        "delete_edge": DeleteEdge,
     },
     apply,
     EMPTY,

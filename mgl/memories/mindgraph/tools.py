@@ -34,6 +34,7 @@ __all__ = ["NATIVE_TOOLS", "GraphTools", "Subgraph", "cite_nodes", "partition", 
 
 MIN_FINDINGS, MAX_FINDINGS = 5, 10
 REPORT_TOKENS = 2048
+LEIDEN_SEED = 0  # fixed (§4.2); the value is ours
 NO_REPORT = (ContextOverflow, ReplyInvalid)
 WORD_CHARACTERS = 40
 SHOWN_SOURCES = 3
@@ -89,7 +90,7 @@ class Subgraph:
     nodes: tuple[Node, ...]
 
 
-def partition(graph: Graph, *, max_cluster_size: int, seed: int) -> tuple[Subgraph, ...]:
+def partition(graph: Graph, *, max_cluster_size: int) -> tuple[Subgraph, ...]:
     """Put every node into exactly one subgraph of at most ``max_cluster_size`` nodes.
 
     Leiden sees only nodes that have an edge, and leaves a star whole whatever its size. Nodes
@@ -101,7 +102,9 @@ def partition(graph: Graph, *, max_cluster_size: int, seed: int) -> tuple[Subgra
     weighted = [(first, second, float(count)) for (first, second), count in weights.items()]
     cluster_of: dict[str, int] = {}
     if weighted:
-        clusters = hierarchical_leiden(weighted, max_cluster_size=max_cluster_size, seed=seed)
+        clusters = hierarchical_leiden(
+            weighted, max_cluster_size=max_cluster_size, seed=LEIDEN_SEED
+        )
         cluster_of = {item.node: item.cluster for item in clusters if item.is_final_cluster}
     groups: dict[int, list[Node]] = {}
     alone: list[Node] = []
@@ -197,8 +200,7 @@ class GraphTools:
 
     async def _write_reports(self) -> tuple[tuple[Subgraph, Report | None], ...]:
         """Every subgraph with its report; None, which is not stored, where it failed."""
-        size, seed = self.config.max_cluster_size, self.config.leiden_seed
-        parts = partition(self.graph, max_cluster_size=size, seed=seed)
+        parts = partition(self.graph, max_cluster_size=self.config.max_cluster_size)
         graph_hash = self.graph.hash
         reports = await asyncio.gather(*(self._write_report(part, graph_hash) for part in parts))
         self.report_failed = None in reports
@@ -208,7 +210,7 @@ class GraphTools:
         llm, store, config, seed = self.tools.llm, self.tools.store, self.config, self.config.seed
         key = (
             f"mindgraph.report/{REPORT.hash[:16]}/{llm.model_id}/{graph_hash}/"
-            f"{config.max_cluster_size}/{config.leiden_seed}/{seed}/{part.id}"
+            f"{config.max_cluster_size}/{LEIDEN_SEED}/{seed}/{part.id}"
         )
         if (kept := store.report(key)) is not None:
             return Report.model_validate_json(kept)

@@ -14,7 +14,7 @@ from mgl.types import Chunk, Document, Question
 
 from .conftest import MakeTools
 
-CONFIG = MindGraphConfig(preset="small", chunk_tokens=20, claims_per_question=2)
+CONFIG = MindGraphConfig(preset="small", chunk_tokens=20)
 RING = Question("Where was the ring lost?")
 BOTH = Question("Where was the ring lost, and who forgave Ann?")
 
@@ -59,7 +59,10 @@ async def test_a_claim_without_support_is_rejected_and_counted(
     outcomes = [
         (row.outcome, row.reason) for row in tools.store.edits(memory.id) if row.score is not None
     ]
-    assert sorted(outcomes, key=str) == [("applied", None), ("rejected", "not_supported")]
+    assert sorted(outcomes, key=str) == [
+        ("applied", None),
+        *[("rejected", "not_supported")] * 2,
+    ]
 
 
 async def test_names_in_the_passage_become_entities_with_the_sentence_that_names_them(
@@ -105,8 +108,8 @@ async def test_a_question_the_graph_was_not_built_for_takes_what_bm25_finds(
 async def test_without_a_question_every_block_makes_a_claim(
     make_tools: MakeTools, tale: Document
 ) -> None:
-    config = MindGraphConfig(preset="small", chunk_tokens=20, support_floor=0.0)
-    memory = MindGraph(make_tools(SchemaEngine()), tale, [], config)
+    sure = ScriptedEngine([lambda request: yes(0.9) if request.choices else "They met."] * 6)
+    memory = MindGraph(make_tools(sure), tale, [], CONFIG)
     await memory.build()
     claims = [node for node in memory.graph().nodes if node.type == "claim"]
     assert [claim.chunk for claim in claims] == [0, 1, 2]

@@ -60,7 +60,7 @@ def test_every_node_is_in_exactly_one_subgraph_of_bounded_size(
     nodes: int, drawn: list[tuple[int, int]]
 ) -> None:
     graph = draw(nodes, drawn)
-    parts = partition(graph, max_cluster_size=10, seed=0)
+    parts = partition(graph, max_cluster_size=10)
     members = [node.id for part in parts for node in part.nodes]
     assert sorted(members) == sorted(node.id for node in graph.nodes)
     assert all(1 <= len(part.nodes) <= 10 for part in parts)
@@ -70,7 +70,7 @@ def test_every_node_is_in_exactly_one_subgraph_of_bounded_size(
 def test_two_cliques_are_two_subgraphs() -> None:
     inside = [(a, b) for a in range(5) for b in range(a)]
     apart = draw(10, [*inside, *((a + 5, b + 5) for a, b in inside), (0, 5)])
-    parts = partition(apart, max_cluster_size=10, seed=0)
+    parts = partition(apart, max_cluster_size=10)
     assert [{node.id for node in part.nodes} for part in parts] == [
         {f"n{number}" for number in range(5)},
         {f"n{number}" for number in range(5, 10)},
@@ -79,4 +79,4 @@ def test_two_cliques_are_two_subgraphs() -> None:
 
 def test_a_star_that_leiden_leaves_whole_is_split() -> None:
     star = draw(31, [(0, leaf) for leaf in range(1, 31)])
-    assert max(len(part.nodes) for part in partition(star, max_cluster_size=10, seed=0)) == 10
+    assert max(len(part.nodes) for part in partition(star, max_cluster_size=10)) == 10
