@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 from mgl.errors import InputError, UsageError
 from mgl.llm.calls import Lineage, collect_lineages
 from mgl.llm.progress import listen
-from mgl.memories.base import TopicMemory
 from mgl.memories.results import AskResult, Stats
 from mgl.memories.talk import to_plain
 from mgl.memories.turns import AnswerStream
@@ -31,8 +30,9 @@ if TYPE_CHECKING:
     from mgl.lab.model import NoModel
     from mgl.llm.client import Client
     from mgl.llm.concurrency import Portal
-    from mgl.memories.base import ConversationMemory
     from mgl.memories.deletion import Forgotten
+    from mgl.memories.gam import Gam
+    from mgl.memories.talk import TalkMemory
     from mgl.observer import Observer
     from mgl.store import Store
 
@@ -102,7 +102,7 @@ class Talk:
 
     def __init__(
         self,
-        memory: ConversationMemory,
+        memory: TalkMemory[Any, Any, Any],
         client: Client | NoModel,
         store: Store,
         portal: Portal,
@@ -224,8 +224,10 @@ class Talk:
 
         self.run(change)
 
-    def _require_topics(self) -> TopicMemory:
-        if isinstance(self.memory, TopicMemory):
+    def _require_topics(self) -> Gam:
+        from mgl.memories.gam import Gam
+
+        if isinstance(self.memory, Gam):
             return self.memory
         raise UsageError(
             "this memory has no topics", hint="only conversations remembered by gam have"

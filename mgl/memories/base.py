@@ -13,9 +13,8 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -23,24 +22,21 @@ from mgl.errors import InputError, UsageError
 from mgl.llm.base import LLM
 from mgl.llm.calls import content_hash
 from mgl.llm.replies import REPAIR
-from mgl.memories.deletion import Forgotten
 from mgl.memories.log import Log, Vocabulary
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.observer import Observer
 from mgl.prompt import Prompt, hashes
 from mgl.retrieval.base import Embedder, Reranker
 from mgl.store import MemoryRecord, Store
-from mgl.types import Answer, Conversation, Document, Question, Source, Turn
+from mgl.types import Answer, Conversation, Document, Question, Source
 
 __all__ = [
-    "ConversationMemory",
     "LogMemory",
     "Memory",
     "MemoryKind",
     "PresetConfig",
     "SourceMemory",
     "Tools",
-    "TopicMemory",
     "check_question",
     "check_text",
     "memory_id",
@@ -160,58 +156,6 @@ class Memory(Protocol):
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """What exporters draw, with the answers to show beside it."""
         ...
-
-
-class ConversationMemory(Memory, Protocol):
-    """A memory that is told a conversation turn after turn; ``TalkMemory`` says more of each."""
-
-    @property
-    def conversation(self) -> Conversation:
-        """The conversation as the store has it now."""
-        ...
-
-    async def append(self, turn: Turn) -> None:
-        """Take in the next turn; in the log before it returns."""
-        ...
-
-    async def reply(self, turn: Turn, name: str, *, persona: str = "") -> Answer:
-        """Take in what somebody says, reply, and take that in, too; the rest is for ``settle``."""
-        ...
-
-    async def settle(self) -> None:
-        """Do what the turns so far make due."""
-        ...
-
-    async def forget(
-        self, turns: Collection[str] = (), *, before: datetime | None = None, dry_run: bool = False
-    ) -> Forgotten: ...
-
-    async def end_session(self) -> None: ...
-
-    async def flush(self) -> None: ...
-
-    def export(self) -> dict[str, Any]: ...
-
-
-@runtime_checkable
-class TopicMemory(ConversationMemory, Protocol):
-    """One whose topics can be corrected."""
-
-    async def rewrite(self, topic: str, summary: str, keywords: Sequence[str]) -> None: ...
-
-    async def freeze(self, topic: str, frozen: bool = True) -> None: ...
-
-    async def unlink(self, one: str, two: str) -> None: ...
-
-    async def forget(
-        self,
-        turns: Collection[str] = (),
-        topics: Collection[str] = (),
-        *,
-        branch_of: str | None = None,
-        before: datetime | None = None,
-        dry_run: bool = False,
-    ) -> Forgotten: ...
 
 
 class MemoryKind(Protocol):
