@@ -6,16 +6,17 @@
 
 Markdown and HTML say what a heading is. Plain text does not: there a line counts only if it
 stands alone between blank lines and is worded like one ("CHAPTER IV. The Ride", "Chapter 3",
-"PREFACE"), or if roman numerals, alone or before a title, count up from I. Titles in capitals
-after two blank lines count only where they are more than all other headings. Entries of a table
-of contents do not count.
+"PREFACE"), or if roman numerals, alone or before a title, count up. Titles in capitals after two
+blank lines count only where they are more than all other headings. Entries of a table of contents
+do not count.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import pairwise
 
 from mgl.types import Section
 
@@ -25,7 +26,7 @@ _LABEL_CHARACTERS = 100
 _LINE_CHARACTERS = 100
 _CONTENTS_CHARACTERS = 200  # a heading with less below it, that comes again later, is a listing
 _FEWEST_TITLES = 3
-_PART, _CHAPTER, _NUMERAL, _TITLED = 1, 2, 3, 4
+_PART, _CHAPTER, _NUMERAL = 1, 2, 3  # levels of headings
 
 _ROMAN = r"[IVXLCDM]+"
 _NUMBER = (
@@ -47,14 +48,10 @@ _NAMED_LINE = re.compile(
     r"(?:THE |The )?(?:PREFACE|PROLOGUE|EPILOGUE|INTRODUCTION|FOREWORD|AFTERWORD|CONCLUSION|"
     r"Preface|Prologue|Epilogue|Introduction|Foreword|Afterword|Conclusion)\.?"
 )
-_ROMAN_LINE = re.compile(rf"({_ROMAN})\.?")
-_TITLED_LINE = re.compile(rf"({_ROMAN})\.\s+[A-Z“\"'‘].{{0,70}}")
+_NUMERAL_LINE = re.compile(rf"({_ROMAN})(?:\.?|\.\s+[A-Z“\"'‘].{{0,70}})")
 _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
-_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
-_FENCE = re.compile(r" {0,3}(```|~~~)")
-_SETEXT = re.compile(r" {0,3}[^\s\-*>|+=]")
-_UNDERLINE = re.compile(r" {0,3}(=+|-{2,})\s*$")
+_LINE_END = re.compile(r"\r\n?|\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,38 +86,28 @@ def sections(headings: Iterable[Heading], length: int) -> tuple[Section, ...]:
     return tuple(result)
 
 
-def markdown_headings(text: str) -> Iterator[Heading]:
-    """Yield ATX (``# One``) and underlined headings outside fenced code."""
-    fence: str | None = None
-    previous: _Line | None = None
-    for line in _lines(text):
-        mark = _FENCE.match(line.text[:8])
-        if fence:
-            fence = None if mark and mark[1] == fence else fence
-            previous = None
-        elif mark:
-            fence, previous = mark[1], None
-        elif len(line.text) <= 1000 and (found := _ATX.match(line.text.rstrip())):
-            words = re.sub(r"(^|[ \t])#+$", "", found[2] or "").strip()
-            if words:
-                yield Heading(line.start, len(found[1]), words)
-            previous = None
-        elif previous and (found := _UNDERLINE.match(line.text[:200])):
-            yield Heading(previous.start, 1 if found[1][0] == "=" else 2, previous.text.strip())
-            previous = None
-        else:
-            previous = line if line.blanks and _SETEXT.match(line.text[:200]) else None
+def markdown_headings(text: str) -> list[Heading]:
+    """Find the headings of CommonMark."""
+    from markdown_it import MarkdownIt
+
+    starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
+    tokens = MarkdownIt("commonmark").disable("inline").parse(text)
+    return [
+        Heading(starts[opening.map[0]], int(opening.tag[1]), words.content)
+        for opening, words in pairwise(tokens)
+        if opening.type == "heading_open" and opening.map and words.content
+    ]
 
 
 def text_headings(text: str) -> list[Heading]:
     """Find the lines of a plain text that begin a chapter."""
     lines = list(_lines(text))
     found = _keep_counting(_drop_contents(list(_candidates(lines)), len(text)))
-    known = {candidate.start for candidate in found}
+    known = {heading.start for heading in found}
     titles = [title for title in _titles(lines, text) if title.start not in known]
-    if len(titles) >= max(_FEWEST_TITLES, sum(c.kind != _PART for c in found) + 1):
-        found = sorted([*found, *titles], key=lambda candidate: candidate.start)
-    return [candidate.to_heading() for candidate in found]
+    if len(titles) >= max(_FEWEST_TITLES, sum(each.level != _PART for each in found) + 1):
+        found = sorted([*found, *titles], key=lambda heading: heading.start)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +118,10 @@ class _Line:
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
-    start: int
-    label: str
-    kind: int
-    value: int | None
+class _Candidate(Heading):
+    """A line that may be a heading, with its number where it has one."""
 
-    def to_heading(self) -> Heading:
-        return Heading(self.start, min(self.kind, _NUMERAL), self.label)
+    number: int | None = None
 
     @property
     def key(self) -> str:
@@ -165,19 +148,19 @@ def _candidates(lines: Sequence[_Line]) -> Iterator[_Candidate]:
         if not line.blanks or len(line.text) > _LINE_CHARACTERS:
             continue
         label = line.text.strip()
-        kind, value = _kind(label)
+        level, number = _classify(label)
         following, after = [*lines[index + 1 : index + 3], end, end][:2]
         if following.blanks == 0:
             title = following.text.strip()
-            if kind not in (_PART, _CHAPTER) or len(title) > 70 or after.blanks == 0:
+            if level not in (_PART, _CHAPTER) or len(title) > 70 or after.blanks == 0:
                 continue
             label = f"{label} {title}"
-        if kind:
-            yield _Candidate(line.start, label, kind, value)
+        if level:
+            yield _Candidate(line.start, level, label, number)
 
 
-def _kind(line: str) -> tuple[int, int | None]:
-    """Classify a line by its wording (0: no heading), with its number where it has to count up."""
+def _classify(line: str) -> tuple[int, int | None]:
+    """Give a line's level by its wording (0: no heading), and its number."""
     if line.endswith((",", ";")):
         return 0, None
     if _PART_LINE.fullmatch(line) or _ORDINAL_PART_LINE.fullmatch(line):
@@ -186,21 +169,19 @@ def _kind(line: str) -> tuple[int, int | None]:
         return _CHAPTER, _number(found["number"])
     if _NAMED_LINE.fullmatch(line):
         return _CHAPTER, None
-    if found := _ROMAN_LINE.fullmatch(line):
+    if found := _NUMERAL_LINE.fullmatch(line):
         return _NUMERAL, _roman(found[1])
-    if found := _TITLED_LINE.fullmatch(line):
-        return _TITLED, _roman(found[1])
     return 0, None
 
 
-def _titles(lines: Sequence[_Line], text: str) -> list[_Candidate]:
+def _titles(lines: Sequence[_Line], text: str) -> list[Heading]:
     """Find lines in capitals that stand apart, where more than a listing follows."""
-    kept: list[_Candidate] = []
+    kept: list[Heading] = []
     following = len(text)
     for line in reversed(lines):
         if _is_title(line, text):
             if following - line.start > _CONTENTS_CHARACTERS:
-                kept.append(_Candidate(line.start, line.text.strip(), _CHAPTER, None))
+                kept.append(Heading(line.start, _CHAPTER, line.text.strip()))
             following = line.start
     return kept[::-1]
 
@@ -221,46 +202,29 @@ def _drop_contents(found: Sequence[_Candidate], length: int) -> list[_Candidate]
     for index, candidate in enumerate(found):
         end = found[index + 1].start if index + 1 < len(found) else length
         short = end - candidate.start < len(candidate.label) + _CONTENTS_CHARACTERS
-        if candidate.kind == _NUMERAL or not (short and last[candidate.key] > index):
+        if candidate.level == _NUMERAL or not (short and last[candidate.key] > index):
             kept.append(candidate)
     return kept
 
 
-def _keep_counting(found: Sequence[_Candidate]) -> list[_Candidate]:
-    """Keep numerals only where they count up.
+def _keep_counting(found: Sequence[_Candidate]) -> list[Heading]:
+    """Keep roman numerals only where they count up.
 
-    Alone on their lines they count from I to at least II; with a title they go on from the
-    chapter before, or begin at I with II to come.
+    One that goes on from the heading before is of that one's level; a count begins at I, below a
+    chapter, if a II comes later.
     """
-    kept: list[_Candidate] = []
-    run: list[_Candidate] = []
-    chapter = 0
-    titled = [candidate.value for candidate in found if candidate.kind == _TITLED]
-
-    def close() -> None:
-        if len(run) > 1:
-            kept.extend(run)
-        run.clear()
-
+    kept: list[Heading] = []
+    counted, level = 0, _NUMERAL
+    last_two = max((c.start for c in found if c.level == _NUMERAL and c.number == 2), default=-1)
     for candidate in found:
-        if candidate.kind == _NUMERAL:
-            if candidate.value == 1:
-                close()
-            if candidate.value == len(run) + 1:
-                run.append(candidate)
+        if candidate.level != _NUMERAL:
+            level = candidate.level
+        elif candidate.number == 1 and candidate.start < last_two:
+            level = _NUMERAL
+        elif candidate.number != counted + 1 or not counted:
             continue
-        if candidate.kind == _TITLED and not (
-            candidate.value == chapter + 1 and (chapter or 2 in titled)
-        ):
-            continue
-        close()
-        chapter = candidate.value or chapter
-        kept.append(
-            replace(candidate, kind=min(candidate.kind, _CHAPTER))
-            if candidate.kind == _TITLED
-            else candidate
-        )
-    close()
+        counted = candidate.number or counted
+        kept.append(Heading(candidate.start, level, candidate.label))
     return kept
 
 

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mgl.errors import InputError, describe_fault
 from mgl.text.encoding import decode
@@ -119,58 +118,49 @@ def looks_like_locomo(item: object) -> bool:
     return isinstance(talk, Mapping) and any(_SESSION.fullmatch(str(key)) for key in talk)
 
 
+class _LocomoTurn(BaseModel):
+    dia_id: str = ""
+    speaker: str = ""
+    text: str = ""
+    blip_caption: str | None = None
+
+
+_LOCOMO_TURNS = TypeAdapter(list[_LocomoTurn])
+
+
 def read_locomo(item: Mapping[str, object], name: str) -> Conversation:
     """Read a sample of LoCoMo's ``locomo10.json``; ``name`` stands in for a missing id.
 
     Source: Maharana et al., Evaluating Very Long-Term Conversational Memory of LLM Agents (ACL
     2024). A turn has the time at which its session began, the only one in the data. A picture's
-    caption (``blip_caption``) is part of the turn's text, as ``[image: …]``.
+    caption (``blip_caption``) is part of the turn's text, as ``[image: …]``. Raises InputError.
     """
     talk = item["conversation"]
-    if not isinstance(talk, Mapping):
-        raise ValueError("a sample's conversation is an object")
+    assert isinstance(talk, Mapping)
     turns = Gathering(str(item.get("sample_id") or name))
     numbers = sorted(int(found[1]) for key in talk if (found := _SESSION.fullmatch(str(key))))
     for number in numbers:
-        place = f"session {number}"
-        time = _read_began(turns, place, talk.get(f"session_{number}_date_time"))
-        said = talk[f"session_{number}"]
-        if not isinstance(said, Sequence) or isinstance(said, str):
-            turns.note(place, "no list of turns: left out")
-            continue
-        for order, fields in enumerate(said, start=1):
-            _add_locomo_turn(turns, f"{place}, turn {order}", fields, time, number, order)
+        try:
+            began = talk.get(f"session_{number}_date_time")
+            time = None if began is None else datetime.strptime(str(began).strip(), _BEGAN)
+            said = _LOCOMO_TURNS.validate_python(talk[f"session_{number}"])
+        except ValueError as error:
+            raise InputError(
+                f"session {number} of {name} is not LoCoMo's: {_in_one_line(error)}",
+                hint="the file is damaged or changed: fetch it again",
+            ) from error
+        for order, each in enumerate(said, start=1):
+            caption = (each.blip_caption or "").strip()
+            parts = (each.text.strip(), f"[image: {caption}]" if caption else "")
+            text = " ".join(part for part in parts if part)
+            turn = Turn(each.dia_id, each.speaker, text, time, str(number))
+            place = f"session {number}, turn {order}"
+            turns.add(place, turn, fallback_id=f"D{number}:{order}")
     return turns.conversation()
 
 
-def _add_locomo_turn(
-    turns: Gathering, place: str, fields: object, time: datetime | None, session: int, order: int
-) -> None:
-    if not isinstance(fields, Mapping):
-        turns.note(place, "not an object: left out")
-        return
-    parts = [_string(fields.get("text"))]
-    if caption := _string(fields.get("blip_caption")):
-        parts.append(f"[image: {caption}]")
-    text = " ".join(part for part in parts if part)
-    id, speaker = _string(fields.get("dia_id")), _string(fields.get("speaker"))
-    turn = Turn(id, speaker, text, time, str(session))
-    turns.add(place, turn, fallback_id=f"D{session}:{order}")
-
-
-def _string(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""
-
-
-def _read_began(turns: Gathering, place: str, value: object) -> datetime | None:
-    if value is None:
-        turns.note(place, "no time: read without one")
-        return None
-    try:
-        return datetime.strptime(str(value).strip(), _BEGAN)
-    except ValueError:
-        turns.note(place, f"time {str(value)[:40]!r} is not understood: read without one")
-        return None
+def _in_one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
 
 
 _KINDS = (
@@ -239,8 +229,8 @@ def _read_each(
             continue
         try:
             talk = read(item, f"{path.stem}-{number}" if len(items) > 1 else path.stem)
-        except ValueError as error:
-            faults.append(f"{place}: {' '.join(str(error).split())[:200]}: left out")
+        except (ValueError, InputError) as error:
+            faults.append(f"{place}: {_in_one_line(error)}: left out")
             continue
         if talk.turns:
             found.append(talk)
@@ -273,6 +263,14 @@ class _Message(BaseModel):
     recipient: str | None = "all"
     metadata: dict[str, object] | None = None
 
+    @property
+    def is_said(self) -> bool:
+        """Whether user or assistant said it to the other."""
+        hidden = (self.metadata or {}).get("is_visually_hidden_from_conversation")
+        to_all = self.recipient in (None, "all") and not hidden
+        kind = self.content.content_type
+        return to_all and self.author.role in ("user", "assistant") and kind in _SPOKEN
+
 
 class _Node(BaseModel):
     parent: str | None = None
@@ -295,15 +293,15 @@ def read_chatgpt(item: object, name: str) -> Conversation:
     """Read one conversation of a ChatGPT export; ``name`` stands in for a missing title.
 
     The turns are the messages from the root to ``current_node``, what the user last saw. Kept is
-    what user and assistant said to each other; tool calls, their results, hidden and system
-    messages are counted in the notes, and so are messages that cannot be read. A picture is
-    ``[image]``, another attachment ``[file]``. Raises ValidationError where the tree is broken.
+    what user and assistant said to each other; a note counts the others (tool calls and their
+    results, hidden and system messages, other branches), and messages that cannot be read have
+    notes of their own. A picture is ``[image]``, another attachment ``[file]``. Raises
+    ValidationError where the tree is broken.
     """
     export = _Export.model_validate(item)
     turns = Gathering(export.title or name)
-    path = _path(export)
-    left = Counter[str]()
-    for node_id in path:
+    left = sum(node.message is not None for node in export.mapping.values())
+    for node_id in _path(export):
         given = export.mapping[node_id].message
         if given is None:
             continue
@@ -312,20 +310,15 @@ def read_chatgpt(item: object, name: str) -> Conversation:
         except ValidationError as error:
             fault = describe_fault(dict(error.errors()[0]))
             turns.note(f"message {node_id}", f"{fault}: left out")
+            left -= 1
             continue
-        if (reason := _find_reason_to_skip(message)) is not None:
-            left[reason] += 1
-            continue
-        text, time = _text(message.content.parts), parse_time(message.create_time)
-        turn = Turn(message.id or node_id, message.author.role, text, time)
-        turns.add(f"message {node_id}", turn)
-    for reason, number in sorted(left.items()):
-        turns.note("left out", f"{number} messages ({reason})")
-    beside = sum(node.message is not None for node in export.mapping.values()) - sum(
-        export.mapping[node_id].message is not None for node_id in path
-    )
-    if beside:
-        turns.note("left out", f"{beside} messages of other branches")
+        if message.is_said:
+            text, time = _text(message.content.parts), parse_time(message.create_time)
+            turn = Turn(message.id or node_id, message.author.role, text, time)
+            turns.add(f"message {node_id}", turn)
+            left -= 1
+    if left:
+        turns.note("left out", f"{left} messages of tools, the system or other branches")
     return turns.conversation()
 
 
@@ -341,19 +334,6 @@ def _path(export: _Export) -> list[str]:
         seen[leaf] = None
         leaf = export.mapping[leaf].parent
     return list(reversed(seen))
-
-
-def _find_reason_to_skip(message: _Message) -> str | None:
-    """Say why a message is not a turn of the conversation; None where it is one."""
-    if message.author.role not in ("user", "assistant"):
-        return f"of role {message.author.role}"
-    if (message.metadata or {}).get("is_visually_hidden_from_conversation"):
-        return "hidden"
-    if message.recipient not in (None, "all"):
-        return "calls of tools"
-    if message.content.content_type not in _SPOKEN:
-        return f"of kind {message.content.content_type}"
-    return None
 
 
 def _text(parts: Sequence[object]) -> str:

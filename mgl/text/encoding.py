@@ -10,7 +10,6 @@ encodings (by charset-normalizer) may be wrong: then the caller names the encodi
 from __future__ import annotations
 
 import codecs
-import re
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -20,8 +19,6 @@ __all__ = ["Decoded", "decode"]
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
@@ -32,13 +29,8 @@ _GUESSES = (
 )  # fmt: skip
 _SAMPLE_BYTES = 1 << 17
 _ASCII = bytes(range(128))
-_NOT_IN_TEXT = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffe\uffff]")
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b"))
 _CONVERT = "save it as UTF-8, for instance: iconv -f ENCODING -t UTF-8 in.txt > out.txt"
-_NUL_HINT = (
-    "if it is text, save it as UTF-8; if a few NUL bytes slipped in, "
-    "delete them: tr -d '\\000' < in.txt > out.txt"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +54,7 @@ def decode(data: bytes, name: str, *, encoding: str | None = None) -> Decoded:
         raise InputError(
             f"{name} holds NUL characters, the first at position {position:,}: "
             "it is binary, damaged, or in another encoding",
-            hint=_NUL_HINT,
+            hint=f"if it is text, {_CONVERT}",
         )
     return decoded
 
@@ -90,40 +82,15 @@ def _detect(data: bytes, name: str) -> Decoded:
             try:
                 return Decoded(data.decode(encoding), encoding.removesuffix("-sig"))
             except UnicodeDecodeError as error:
-                if encoding == "utf-32":  # the mark of UTF-16 LE, then a NUL
-                    continue
                 raise InputError(
                     f"{name} begins with the mark of {encoding.removesuffix('-sig')} "
                     f"but cannot be decoded at byte {error.start:,}",
                     hint="the file is damaged or cut off: fetch or save it again",
                 ) from error
-    if b"\0" in data:
-        return _decode_unmarked_utf16(data, name)
     try:
         return Decoded(data.decode("utf-8"), "utf-8")
     except UnicodeDecodeError as error:
         return _decode_damaged_utf8(data, error.start) or _guess(data, name)
-
-
-def _decode_unmarked_utf16(data: bytes, name: str) -> Decoded:
-    """Decode UTF-16 without a mark, recognised by Latin letters: every second byte is NUL."""
-    even, odd = data[0::2].count(0), data[1::2].count(0)
-    encoding = "utf-16-le" if odd > even else "utf-16-be"
-    if max(even, odd) * 8 > len(data) and min(even, odd) * 20 <= max(even, odd):
-        with suppress(UnicodeDecodeError):
-            text = data.decode(encoding)
-            if not _NOT_IN_TEXT.search(text):
-                return _note_guess(text, encoding, "NUL bytes")
-    raise InputError(
-        f"{name} holds NUL bytes, the first at byte {data.index(0):,}, and is not plainly UTF-16: "
-        "it looks binary",
-        hint=_NUL_HINT,
-    )
-
-
-def _note_guess(text: str, encoding: str, why: str) -> Decoded:
-    note = f"encoding guessed: {encoding} ({why}, no byte order mark)"
-    return Decoded(text, encoding, (note,))
 
 
 def _decode_damaged_utf8(data: bytes, first: int) -> Decoded | None:
@@ -154,7 +121,8 @@ def _guess(data: bytes, name: str) -> Decoded:
     }
     for encoding in sorted(ranks, key=ranks.__getitem__):
         with suppress(UnicodeDecodeError):
-            return _note_guess(data.decode(encoding), encoding, "not valid UTF-8")
+            note = f"encoding guessed: {encoding} (not valid UTF-8, no byte order mark)"
+            return Decoded(data.decode(encoding), encoding, (note,))
     raise InputError(f"the encoding of {name} cannot be detected", hint=_CONVERT)
 
 

@@ -31,7 +31,6 @@ _DAMAGES = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError,
     NotImplementedError,
 )  # fmt: skip
-_FONT_ONLY = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
 
 
 def is_epub(data: bytes) -> bool:
@@ -140,14 +139,12 @@ class _Book:
         if "META-INF/encryption.xml" not in self._names:
             return
         tree = self._parse_xml("META-INF/encryption.xml")
-        for entry in _find_elements(tree, "EncryptedData"):
-            methods = {m.get("Algorithm", "") for m in _find_elements(entry, "EncryptionMethod")}
-            targets = {unquote(r.get("URI", "")) for r in _find_elements(entry, "CipherReference")}
-            if targets & paths and not methods & set(_FONT_ONLY):
-                raise InputError(
-                    f"{self._name} is protected: its pages are encrypted",
-                    hint="use a copy without copy protection",
-                )
+        encrypted = {unquote(e.get("URI", "")) for e in _find_elements(tree, "CipherReference")}
+        if encrypted & paths:  # in other books it is the fonts
+            raise InputError(
+                f"{self._name} is protected: its pages are encrypted",
+                hint="use a copy without copy protection",
+            )
 
     def _parse_xml(self, path: str) -> ElementTree.Element:
         data = self._unpack(path)

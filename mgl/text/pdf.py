@@ -10,8 +10,6 @@ from __future__ import annotations
 import io
 import logging
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from mgl.errors import InputError
@@ -31,18 +29,16 @@ def read_pdf(data: bytes, name: str) -> Document:
     """Read a PDF's text layer. Raises InputError where there is none."""
     from pypdf.errors import DependencyError
 
-    with _faults() as faults:
-        try:
-            reader = _open(data, name)
-            pages, notes = _pages(reader, len(reader.pages))
-        except InputError:
-            raise
-        except DependencyError as error:  # AES, and the library has no AES of its own
-            raise InputError(f"{name} is encrypted with AES", hint=_DECRYPT) from error
-        except Exception as error:  # damaged input makes the parser raise almost anything
-            raise InputError(
-                f"{name} is not a complete PDF: {_reason(error)}", hint=_MEND
-            ) from error
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of faults that it works around
+    try:
+        reader = _open(data, name)
+        pages, notes = _read_pages(reader)
+    except InputError:
+        raise
+    except DependencyError as error:  # AES, and the library has no AES of its own
+        raise InputError(f"{name} is encrypted with AES", hint=_DECRYPT) from error
+    except Exception as error:  # damaged input makes the parser raise almost anything
+        raise InputError(f"{name} is not a complete PDF: {_reason(error)}", hint=_MEND) from error
     if not any(page.strip() for page in pages):
         if unread := [note for note in notes if "cannot be read" in note]:
             raise InputError(f"no text can be read from {name}: {unread[0]}", hint=_MEND)
@@ -50,10 +46,6 @@ def read_pdf(data: bytes, name: str) -> Document:
             f"{name} has no text layer on any of its {len(pages)} pages: it is a scan, or empty",
             hint="recognise its text first, for instance: ocrmypdf in.pdf out.pdf",
         )
-    if reader.is_encrypted:
-        notes.insert(0, "encrypted with an empty password: read without asking")
-    if faults:
-        notes.append(f"faults in the PDF worked around: {len(faults)}, the first: {faults[0]}")
     return _document(name, pages, notes)
 
 
@@ -66,13 +58,13 @@ def _open(data: bytes, name: str) -> PdfReader:
     return reader
 
 
-def _pages(reader: PdfReader, count: int) -> tuple[list[str], list[str]]:
+def _read_pages(reader: PdfReader) -> tuple[list[str], list[str]]:
+    """The text of each page, and notes on those that have none."""
     from pypdf.errors import DependencyError
 
     pages: list[str] = []
     notes: list[str] = []
-    unusable = 0
-    for number in range(1, count + 1):
+    for number in range(1, len(reader.pages) + 1):
         try:
             text = reader.pages[number - 1].extract_text()
         except DependencyError:
@@ -80,14 +72,10 @@ def _pages(reader: PdfReader, count: int) -> tuple[list[str], list[str]]:
         except Exception as error:  # one bad page does not lose the others
             notes.append(f"page {number} cannot be read: {_reason(error)}")
             text = ""
-        text, replaced = _UNUSABLE.subn("\ufffd", text)
-        unusable += replaced
-        pages.append(text)
-    if unusable:
-        notes.append(f"{unusable} invalid characters replaced by U+FFFD")
-    blank = [number for number, page in enumerate(pages, 1) if not page.strip()]
+        pages.append(_UNUSABLE.sub("\ufffd", text))
+    blank = [str(number) for number, page in enumerate(pages, 1) if not page.strip()]
     if blank:
-        notes.append(f"pages without text: {_ranges(blank)}")
+        notes.append(f"pages without text: {', '.join(blank[:9])}{', …' * (len(blank) > 9)}")
     return pages, notes
 
 
@@ -110,33 +98,3 @@ def _document(name: str, pages: list[str], notes: list[str]) -> Document:
 
 def _reason(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def _ranges(numbers: list[int]) -> str:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
-
-
-@contextmanager
-def _faults() -> Iterator[list[str]]:
-    """Collect the PDF library's warnings, so that a note can report them."""
-    found: list[str] = []
-
-    class Collect(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            found.append(record.getMessage())
-
-    logger = logging.getLogger("pypdf")
-    handler, propagate = Collect(logging.WARNING), logger.propagate
-    logger.addHandler(handler)
-    logger.propagate = False
-    try:
-        yield found
-    finally:
-        logger.removeHandler(handler)
-        logger.propagate = propagate

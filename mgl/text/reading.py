@@ -137,21 +137,6 @@ _SUFFIXES = {
     ".epub": "EPUB",
     ".pdf": "PDF",
 }  # fmt: skip
-_BINARIES = (
-    (b"\x89PNG", "a PNG picture"),
-    (b"\xff\xd8\xff", "a JPEG picture"),
-    (b"GIF8", "a GIF picture"),
-    (b"\x7fELF", "a program"),
-    (b"MZ\x90\0", "a program"),
-    (b"SQLite format 3\0", "an SQLite database"),
-    (b"\x1f\x8b", "a gzip archive"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
-    (b"Rar!", "a RAR archive"),
-    (b"\xd0\xcf\x11\xe0", "an old Microsoft Office document"),
-    (b"{\\rtf", "an RTF document"),
-    (b"AT&TFORM", "a DjVu document"),
-)
-_KINDS_HINT = "give a text, Markdown, HTML, EPUB or PDF file (save or convert it as one of these)"
 
 
 def read_document(path: Path, *, encoding: str | None = None) -> Document:
@@ -180,13 +165,14 @@ def _choose_reader(data: bytes, path: Path) -> tuple[str, tuple[str, ...]]:
     """Choose the reader, and note why where the name does not tell."""
     suffix = path.suffix.lower()
     named = _SUFFIXES.get(suffix)
-    found = _sniff(data, path)
-    if named in ("EPUB", "PDF") and found != named:
+    found = _sniff(data, named)
+    if found in ("zip", "RTF") or (named in _PACKED_READERS and found != named):
+        kind = named if named in _PACKED_READERS else "text"
         raise InputError(
-            f"{path} is not {'an' if named == 'EPUB' else 'a'} {named}, by its first bytes",
-            hint="it is damaged or misnamed: download it again, or rename it",
+            f"{path} is not {kind}, by its first bytes",
+            hint="give a text, Markdown, HTML, EPUB or PDF file, or convert it to one of these",
         )
-    if found in ("EPUB", "PDF"):
+    if found in _PACKED_READERS:
         note = f"named {path.name}, but its content is {found}: read as {found}"
         return found, () if named == found else (note,)
     if named:
@@ -196,18 +182,14 @@ def _choose_reader(data: bytes, path: Path) -> tuple[str, tuple[str, ...]]:
     return kind, (f"{extension}: read as {kind}",)
 
 
-def _sniff(data: bytes, path: Path) -> str | None:
+def _sniff(data: bytes, named: str | None) -> str | None:
+    """Tell a file's format by its first bytes, where they say it."""
     head = data[:1024]
-    for mark, kind in _BINARIES:
-        if head.startswith(mark):
-            raise InputError(f"{path} is {kind}, not a text", hint=_KINDS_HINT)
-    if data[60:68] in (b"BOOKMOBI", b"TEXtREAd"):
-        raise InputError(f"{path} is a Kindle or Palm book", hint="convert it to EPUB first")
     if head.startswith(b"PK\x03\x04"):
-        if epub.is_epub(data) or path.suffix.lower() == ".epub":
-            return "EPUB"
-        raise InputError(f"{path} is a zip archive or an office document", hint=_KINDS_HINT)
-    if head.startswith(b"%PDF-") or (path.suffix.lower() == ".pdf" and b"%PDF-" in head):
+        return "EPUB" if named == "EPUB" or epub.is_epub(data) else "zip"
+    if head.startswith(b"{\\rtf"):
+        return "RTF"
+    if head.startswith(b"%PDF-") or (named == "PDF" and b"%PDF-" in head):
         return "PDF"
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     return "HTML" if start.startswith((b"<!doctype html", b"<html")) else None
