@@ -2,25 +2,25 @@
 
 Source: HGMem §4.2 and Appendix (NaiveRAG): chunks of 200 tokens of which adjacent ones share 50. A
 comparison is fair where ``k`` is the average number of chunks that the other method reads. Of a
-conversation, chunks are groups of whole turns of that size, or its sessions. They are read in the
-order of the source. Chunks and vectors are made once for a source.
+conversation, chunks are groups of whole turns of that size. They are read in the order of the
+source. Chunks and vectors are made once for a source.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
-from mgl.errors import ContextOverflow, UsageError
+from mgl.errors import ContextOverflow
 from mgl.llm.prompting import LINE_TOKENS, available_tokens, shorten, take_leading
 from mgl.retrieval.ranking import nearest
 from mgl.store import EditRecord
 from mgl.text import window_document
-from mgl.text.groups import session_groups, turn_groups
+from mgl.text.groups import turn_groups
 from mgl.types import Answer, Chunk, Conversation, Question
 
 __all__ = ["NaiveRag", "NaiveRagConfig"]
@@ -29,13 +29,12 @@ __all__ = ["NaiveRag", "NaiveRagConfig"]
 class NaiveRagConfig(BaselineConfig):
     """``k`` chunks are read, the best of them that have ``most_tokens`` together.
 
-    ``overlap_tokens`` of a chunk are shared with the one before. ``by`` is what a chunk of a
-    conversation is: so many tokens, or a session. The cap is that of HGMem's released code.
+    ``overlap_tokens`` of a chunk are shared with the one before. The cap is that of HGMem's
+    released code.
     """
 
     chunk_tokens: int = Field(200, ge=16)
     overlap_tokens: int = Field(50, ge=0)
-    by: Literal["tokens", "session"] = "tokens"
     k: int = Field(10, ge=1)
     most_tokens: int = Field(10_000, ge=16)
 
@@ -43,7 +42,7 @@ class NaiveRagConfig(BaselineConfig):
     def _chunks_fit(self) -> Self:
         if self.overlap_tokens >= self.chunk_tokens:
             raise ValueError("chunks must share fewer tokens than they have")
-        if self.by == "tokens" and self.most_tokens < self.chunk_tokens:
+        if self.most_tokens < self.chunk_tokens:
             raise ValueError("most_tokens must have room for one chunk")
         return self
 
@@ -74,14 +73,7 @@ class NaiveRag(Baseline):
         count, config = self._tools.llm.count_tokens, self._config
         sizes = config.chunk_tokens, config.overlap_tokens
         if not isinstance(self._source, Conversation):
-            if config.by == "session":
-                raise UsageError(
-                    f"{self._source.name} is a document and has no sessions",
-                    hint="leave by=tokens",
-                )
             return await window_document(self._source, *sizes, count)
-        if config.by == "session":
-            return await session_groups(self._source, count)
         return await turn_groups(self._source, *sizes, count)
 
     async def _respond(self, question: Question) -> Answer:

@@ -3,9 +3,8 @@
 Source: Lee et al. 2024, §3. Pagination: the model chooses, among the places between
 ``least_tokens`` and ``page_tokens``, where to pause (280 and 600 words in the paper, at 4/3 tokens
 a word here). Gisting: each page is shortened. Look-up: the model sees all gists and names pages to
-read again, all at once (``parallel``, ReadAgent-P) or one after the other, each time with those it
-has read in the place of their gists (``sequential``, ReadAgent-S). It answers from gists and pages
-looked up. The paper's roles, our prompts.
+read again, all at once (ReadAgent-P). It answers from gists and pages looked up. The paper's roles,
+our prompts.
 
 Pages and gists know no question: they are made once for a source. Steps 0 to n - 1 of the log are
 the n pages, the n steps behind them their gists.
@@ -17,12 +16,12 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
-from mgl.llm.base import LLM, Sampling, SchemaT
+from mgl.llm.base import LLM, Sampling
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import number
 from mgl.llm.prompting import SYSTEM, available_tokens, fit_texts, reader_messages
@@ -33,7 +32,7 @@ from mgl.store import EditRecord
 from mgl.store.records import EditOutcome
 from mgl.types import Answer, Chunk, Question, Span
 
-__all__ = ["GIST", "LOOK_UP", "ONE", "PAUSE", "SEVERAL", "UNTOLD", "ReadAgent", "ReadAgentConfig"]
+__all__ = ["GIST", "LOOK_UP", "PAUSE", "SEVERAL", "UNTOLD", "ReadAgent", "ReadAgentConfig"]
 
 PIECES = 8  # of a page, between which the model may pause
 NUMBER_TOKENS = 16
@@ -91,16 +90,6 @@ you need, and none if what you remember is enough.
     variables=("most",),
 )
 
-ONE = Prompt(
-    "read-agent.one",
-    source="ours, in the role of Lee et al. 2024, §3.3",
-    text="""Which page do you want to read again next? You have read these again: {read}. Answer \
-0 if you need no more.
-
-{"page": number}""",
-    variables=("read",),
-)
-
 
 class ReadAgentConfig(BaselineConfig):
     """``page_tokens`` and ``least_tokens`` bound a page, ``gist_tokens`` a gist; ``look_ups``
@@ -109,7 +98,6 @@ class ReadAgentConfig(BaselineConfig):
     page_tokens: int = Field(800, ge=256)
     least_tokens: int = Field(373, ge=1)
     gist_tokens: int = Field(200, ge=16)
-    look_up: Literal["parallel", "sequential"] = "parallel"
     look_ups: int = Field(5, ge=0)
     in_flight: int = Field(8, ge=1)
 
@@ -229,10 +217,7 @@ class ReadAgent(Baseline):
         pages = self._load_pages()
         look_up = _LookUp(self._tools.llm, question, pages)
         await look_up.prepare(await self._reserve(question))
-        if self._config.look_up == "parallel":
-            await look_up.read_at_once(self._config.look_ups)
-        else:
-            await look_up.read_in_turn(self._config.look_ups)
+        await look_up.choose(self._config.look_ups)
         excerpts = [
             Excerpt(page.text, f"page-{place}", page.span)
             if place in look_up.read
@@ -279,12 +264,6 @@ class _Several(BaseModel):
     pages: list[int]
 
 
-class _One(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    page: int
-
-
 class _LookUp:
     """The pages that are read again for one question; ``read`` holds their numbers, from 1.
 
@@ -313,56 +292,30 @@ class _LookUp:
         there = available_tokens(self._llm, len(whole), reserve=reserve)
         self._left = there - sum(await self._llm.count_tokens(self.gists))
 
-    async def read_at_once(self, most: int) -> None:
-        """Read again what the model names in one call, ``most`` pages of it (ReadAgent-P)."""
+    async def choose(self, most: int) -> None:
+        """Read again what the model names, ``most`` pages of it, as far as they have room."""
         if not self._pages or not most:
             return
+        shown = "\n".join(f"Page {place}: {gist}" for place, gist in enumerate(self.gists, 1))
+        asked = SEVERAL.render(most=str(most))
+        prompt = LOOK_UP.render(pages=shown, question=self._question.text, asked=asked)
         item: Any = number(1, len(self._pages))
         pages = Annotated[list[item], Field(max_length=min(most, len(self._pages)))]
         schema = create_model("look_up", __base__=_Several, pages=(pages, ...))
-        chosen = await self._ask(SEVERAL.render(most=str(most)), schema)
-        for page in [] if chosen is None else chosen.pages:
-            await self._take(page)
-
-    async def read_in_turn(self, most: int) -> None:
-        """Read again a page after the other, until the model names none that it has not read
-        (ReadAgent-S)."""
-        page = number(0, len(self._pages))
-        schema = create_model("look_up", __base__=_One, page=(page, ...))
-        for _ in range(min(most, len(self._pages))):
-            read = ", ".join(map(str, self.read)) or "none"
-            chosen = await self._ask(ONE.render(read=read), schema)
-            if chosen is None or not chosen.page or not await self._take(chosen.page):
-                return
-
-    async def _ask(self, asked: str, schema: type[SchemaT]) -> SchemaT | None:
-        """The model's choice over what it remembers; None where it made none that can be used."""
-        shown = [
-            f"Page {place}: {one_line(page.text) if place in self.read else gist}"
-            for place, (page, gist) in enumerate(zip(self._pages, self.gists, strict=True), 1)
-        ]
-        prompt = LOOK_UP.render(pages="\n".join(shown), question=self._question.text, asked=asked)
         messages, sampling = reader_messages(prompt), Sampling(max_tokens=REPLY_TOKENS)
         said = await propose(self._llm, messages, schema, sampling=sampling, stage="look-up")
         if said.reply is None:
             self.marks.append("look_up_failed")
             self.trace.append(f"no page chosen: {said.problem}")
-        elif self.input_tokens is None:
-            self.input_tokens = said.input_tokens
-        return said.reply
-
-    async def _take(self, page: int) -> bool:
-        """Read a page again; False where it is read already, or has no room."""
-        if page in self.read:
-            return False
-        texts = [self._pages[page - 1].text, self.gists[page - 1]]
-        text, gist = await self._llm.count_tokens(texts)
-        if text - gist > self._left:
-            self.trace.append(f"page {page} chosen, and no room left for it")
-            if "pages_left_out" not in self.marks:
-                self.marks.append("pages_left_out")
-            return False
-        self._left -= text - gist
-        self.read.append(page)
-        self.trace.append(f"page {page} looked up")
-        return True
+            return
+        self.input_tokens = said.input_tokens
+        for page in dict.fromkeys(said.reply.pages):
+            texts = [self._pages[page - 1].text, self.gists[page - 1]]
+            text, gist = await self._llm.count_tokens(texts)
+            if text - gist <= self._left:
+                self._left -= text - gist
+                self.read.append(page)
+                self.trace.append(f"page {page} looked up")
+            else:
+                self.trace.append(f"page {page} chosen, and no room left for it")
+                self.marks = list(dict.fromkeys([*self.marks, "pages_left_out"]))

@@ -1,13 +1,10 @@
 """Sliding summary: one summary, rewritten chunk after chunk, from which every question is answered.
 
-The rolling prose summary of MindGraph §2.2 (its second failure mode). Prompts ours. By default the
-summary knows no question, so it is made once for a source, a step of the log a chunk; with
-``aware`` it is made anew for each question, as MindGraph's graph is (§3.2).
+The rolling prose summary of MindGraph §2.2 (its second failure mode). Prompts ours. The summary
+knows no question, so it is made once for a source, a step of the log a chunk.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from pydantic import Field
 
@@ -43,12 +40,10 @@ the summary so far: people, places, dates, numbers, what happened and why. At mo
 
 
 class SlidingSummaryConfig(BaselineConfig):
-    """``chunk_tokens`` bounds what is read at a time, ``summary_tokens`` the summary; ``aware``
-    says that the question is known while it is written."""
+    """``chunk_tokens`` bounds what is read at a time, ``summary_tokens`` the summary."""
 
     chunk_tokens: int = Field(8_192, ge=16)
     summary_tokens: int = Field(1_024, ge=16)
-    aware: bool = False
 
 
 class SlidingSummary(Baseline):
@@ -60,24 +55,28 @@ class SlidingSummary(Baseline):
     _config: SlidingSummaryConfig
 
     def _writing_prompts(self) -> tuple[Prompt, ...]:
-        return () if self._config.aware else (SYSTEM, SUMMARY)
+        return (SYSTEM, SUMMARY)
 
     async def _count_steps(self) -> int:
-        return 1 if self._config.aware else len(await self._chunks(self._config.chunk_tokens))
+        return len(await self._chunks(self._config.chunk_tokens))
 
     async def _read(self) -> None:
-        if self._config.aware:
-            await super()._read()
-            return
-        store = self._tools.store
+        llm, store = self._tools.llm, self._tools.store
         total, done = store.memory(self.id).chunks, store.steps(self.id)
         if done == total:
             return
-        chunks = await self._chunks(self._config.chunk_tokens)
-        self._check_room(chunks, 0)
+        chunks, budget = await self._chunks(self._config.chunk_tokens), self._config.summary_tokens
+        size = max((chunk.tokens for chunk in chunks), default=0)
+        check_room(llm, size, "chunk_tokens", reserve=2 * budget)
         summary, _ = self._read_log()
         for chunk in chunks[done:]:
-            note = await self._rewrite(summary, chunk, PURPOSE)
+            prompt = SUMMARY.render(
+                summary=summary or NOTHING,
+                text=chunk.text.strip(),
+                purpose=PURPOSE,
+                words=str(budget // 2),
+            )
+            note = await summarize(llm, prompt, budget, stage=STAGE, fallback=summary)
             self._append(chunk.index, [_row(chunk, note)])
             summary = note.text
             self._tools.observer.progress(STAGE, chunk.index + 1, total)
@@ -88,9 +87,7 @@ class SlidingSummary(Baseline):
         not fit the context.
         """
         await self.build()
-        summary, problems = (
-            await self._summarize_for(question) if self._config.aware else self._read_log()
-        )
+        summary, problems = self._read_log()
         if problems and not summary:
             raise ReplyInvalid(
                 f"there is no summary: {problems[-1]}", hint="use another model, or a larger one"
@@ -102,43 +99,15 @@ class SlidingSummary(Baseline):
             marks=("chunks_unread",) if problems else (),
         )
 
-    async def _summarize_for(self, question: Question) -> tuple[str, list[str]]:
-        chunks = await self._chunks(self._config.chunk_tokens)
-        self._check_room(chunks, await self._question_tokens(question))
-        summary, problems = "", []
-        purpose = f"that this question may be answered from it: {question.text}"
-        for chunk in chunks:
-            note = await self._rewrite(summary, chunk, purpose)
-            summary = note.text
-            if note.problem is not None:
-                problems.append(_describe_failure(chunk.index, note.problem))
-            self._tools.observer.progress(STAGE, chunk.index + 1, len(chunks))
-        return summary, problems
-
     def _read_log(self) -> tuple[str, list[str]]:
         """The last summary of the log, and what became of the chunks that gave none."""
         rows = self._tools.store.edits(self.id)
         written = [row.payload["text"] for row in rows if row.outcome == "applied"]
         return written[-1] if written else "", [
-            _describe_failure(row.chunk, row.reason or "")
+            f"chunk {row.chunk} is not in the summary: {row.reason}"
             for row in rows
             if row.outcome == "rejected"
         ]
-
-    async def _rewrite(self, summary: str, chunk: Chunk, purpose: str) -> Note:
-        budget = self._config.summary_tokens
-        prompt = SUMMARY.render(
-            summary=summary or NOTHING,
-            text=chunk.text.strip(),
-            purpose=purpose,
-            words=str(budget // 2),
-        )
-        return await summarize(self._tools.llm, prompt, budget, stage=STAGE, fallback=summary)
-
-    def _check_room(self, chunks: Sequence[Chunk], asked: int) -> None:
-        size = max((chunk.tokens for chunk in chunks), default=0)
-        reserve = 2 * self._config.summary_tokens + asked
-        check_room(self._tools.llm, size, "chunk_tokens", reserve=reserve)
 
 
 def _row(chunk: Chunk, note: Note) -> EditRecord:
@@ -152,7 +121,3 @@ def _row(chunk: Chunk, note: Note) -> EditRecord:
         None,
         note.call_key,
     )
-
-
-def _describe_failure(chunk: int, problem: str) -> str:
-    return f"chunk {chunk} is not in the summary: {problem}"

@@ -10,7 +10,6 @@ those that a model reads: a line a turn, with the day on which it was said.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 from mgl.errors import UsageError
 from mgl.text.chunks import Counter, changed_its_mind, chunk_document, runs
@@ -21,7 +20,6 @@ __all__ = [
     "format_span",
     "format_turn",
     "mark_days",
-    "session_groups",
     "show_span",
     "turn_groups",
 ]
@@ -87,17 +85,6 @@ async def turn_groups(
             return groups
         limit -= over
     raise changed_its_mind(max_tokens)
-
-
-async def session_groups(conversation: Conversation, count: Counter) -> list[Chunk]:
-    """Make each session a group, of any length; all turns are one where there are no sessions."""
-    numbers = [number for number, turn in enumerate(conversation.turns) if turn.line.strip()]
-    spans = []
-    for _, several in groupby(numbers, lambda number: conversation.turns[number].session):
-        session = list(several)
-        first, last = conversation.line_span(session[0]), conversation.line_span(session[-1])
-        spans.append(Span(conversation.id, first.start, last.end))
-    return await _chunks(conversation, spans, count)
 
 
 async def _chunks(conversation: Conversation, spans: Sequence[Span], count: Counter) -> list[Chunk]:

@@ -8,7 +8,6 @@ from datetime import datetime
 
 from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig
 from mgl.baselines.read_agent import ReadAgent, ReadAgentConfig
-from mgl.baselines.sliding_summary import SlidingSummary, SlidingSummaryConfig
 from mgl.memories.deletion import delete
 from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder
@@ -32,7 +31,6 @@ TALK = Conversation.from_turns(
         for n in range(16)
     ],
 )
-SUMMARY = SlidingSummaryConfig(chunk_tokens=60, summary_tokens=16)
 PAGES = ReadAgentConfig(page_tokens=256, least_tokens=1, look_ups=0)
 
 
@@ -52,28 +50,6 @@ def tells(prompt: str) -> bool:
 def held(store: Store, words: Iterable[str]) -> list[str]:
     files = [file.read_bytes() for file in store.path.parent.glob(f"{store.path.name}*")]
     return [word for word in words if any(word.encode() in file for file in files)]
-
-
-async def test_a_summary_goes_with_all_that_were_made_of_it(store: Store) -> None:
-    mine, engine = asking(store, noting)
-    method = SlidingSummary(mine, TALK, (), SUMMARY)
-    await method.build()
-    texts = [row.payload["text"] for row in store.edits(method.id)]
-    assert texts[0] == TOWN
-    assert len(set(texts[1:])) == 1 < len(texts) - 1
-    assert held(store, [LOST, "jewellery"]) == [LOST, "jewellery"]
-    assert delete(store, TALK.id, Redaction(frozenset({GONE})))
-    assert held(store, [LOST, "jewellery"]) == []
-    rows = store.edits(method.id)
-    assert [row.payload["text"] for row in rows] == [TOWN]
-    assert store.find_call(rows[0].call_key or "") is not None
-    calls = len(engine.requests)
-    await method.answer(QUESTION)
-    assert held(store, [LOST, "jewellery"]) == []
-    assert {row.payload["text"] for row in store.edits(method.id)} == {TOWN}
-    assert len(engine.requests) - calls == len(texts)  # all chunks but the first, and the answer
-    await SlidingSummary(mine, TALK, (), SUMMARY).answer(QUESTION)
-    assert len(engine.requests) - calls == len(texts)
 
 
 async def test_a_gist_goes_and_those_of_other_pages_stay(store: Store) -> None:

@@ -14,7 +14,7 @@ from mgl.errors import ContextOverflow, InputError, ReplyInvalid
 from mgl.lab.model import NoModel
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
-from mgl.memories.base import Memory, MemoryKind, Tools
+from mgl.memories.base import MemoryKind, Tools
 from mgl.memories.turns import UNMENTIONED
 from mgl.prompt import Prompt
 from mgl.store import Store
@@ -32,7 +32,6 @@ PINNED = {
     "chain-of-agents.worker": "ef43c0ba43ea5608",
     "read-agent.gist": "2aaf2dcc8c6683b3",
     "read-agent.look-up": "8bf0901e3b2d5319",
-    "read-agent.one": "a518a11063a9b894",
     "read-agent.pause": "a88ff202ab4f1374",
     "read-agent.several": "18967cb245825ffb",
     "sliding-summary.summary": "fa5a03ff08301bae",
@@ -76,52 +75,40 @@ async def test_it_answers_of_any_source_and_is_shown_without_a_model(
     assert (view.memory_id, view.memory, view.answers) == (memory.id, name, (answer,))
 
 
-CASES: list[tuple[str, dict[str, Any]]] = [
-    *((name, {}) for name in NAMES),
-    ("sliding-summary", {"aware": True}),
-]
-each_kind = pytest.mark.parametrize(("name", "options"), CASES)
+each_kind = pytest.mark.parametrize("name", NAMES)
 
 
-async def ask(
-    tools: Tools, name: str, source: Source, options: dict[str, Any]
-) -> tuple[Memory, Answer]:
+async def ask(tools: Tools, name: str, source: Source) -> Answer:
     kind: MemoryKind = registry.load("memory", name)
-    memory: Memory = kind(tools, source, [], kind.Config.model_validate(options))
-    return memory, await memory.answer(QUESTION)
+    return await kind(tools, source, [], kind.Config()).answer(QUESTION)
 
 
 @each_kind
-async def test_sources_without_text(store: Store, name: str, options: dict[str, Any]) -> None:
+async def test_sources_without_text(store: Store, name: str) -> None:
     mine, engine = asking(store, answered)
     for text in ("", " \n "):
         with pytest.raises(InputError):
-            await ask(mine, name, Document.from_text("empty.txt", text), options)
+            await ask(mine, name, Document.from_text("empty.txt", text))
     assert store.memories() == []
     talks = [Conversation.named("e"), Conversation.from_turns("f", [Turn("1", "", "")])]
     for talk in talks[: 2 if name == "direct" else 1]:
-        _, answer = await ask(mine, name, talk, options)
-        assert answer.text == UNMENTIONED
+        assert (await ask(mine, name, talk)).text == UNMENTIONED
     assert engine.requests == []
 
 
 @each_kind
 @pytest.mark.parametrize("source", [BOOK, TALK], ids=["document", "conversation"])
-async def test_a_model_that_says_nothing(
-    store: Store, name: str, options: dict[str, Any], source: Source
-) -> None:
+async def test_a_model_that_says_nothing(store: Store, name: str, source: Source) -> None:
     mine, _ = asking(store, nothing)
     with pytest.raises(ReplyInvalid):
-        await ask(mine, name, source, options)
+        await ask(mine, name, source)
 
 
 @each_kind
-async def test_a_context_that_is_too_small(
-    store: Store, name: str, options: dict[str, Any]
-) -> None:
+async def test_a_context_that_is_too_small(store: Store, name: str) -> None:
     mine, engine = asking(store, answered, context=400)
     with pytest.raises(ContextOverflow):
-        await ask(mine, name, BOOK, options)
+        await ask(mine, name, BOOK)
     assert engine.requests == []
 
 

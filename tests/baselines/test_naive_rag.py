@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -57,12 +56,9 @@ async def test_two_questions_share_the_chunks_and_their_vectors(store: Store) ->
     assert len(store.memories()) == 1
 
 
-@pytest.mark.parametrize("by", ["tokens", "session"])
-async def test_a_conversation_is_read_in_groups_and_cited(store: Store, by: str) -> None:
+async def test_a_conversation_is_read_in_groups_and_cited(store: Store) -> None:
     mine, engine = asking(store, answered)
-    config = NaiveRagConfig.model_validate(
-        {"by": by, "k": 1, "chunk_tokens": 60, "overlap_tokens": 20}
-    )
+    config = NaiveRagConfig(k=1, chunk_tokens=60, overlap_tokens=20)
     rag = NaiveRag(mine, TALK, (), config)
     answer = await rag.answer(QUESTION)
     (prompt,) = prompts(engine)
@@ -72,8 +68,6 @@ async def test_a_conversation_is_read_in_groups_and_cited(store: Store, by: str)
     assert citation.quote == TALK.transcript.quote(citation.span)
     assert "Carl lost the ring" in citation.quote
     assert citation.node_id.startswith("chunk-")
-    if by == "session":
-        assert list(TALK.turns_at(citation.span)) == [12, 13, 14, 15]
     assert answer.compaction_ratio is not None
 
 
@@ -95,12 +89,3 @@ async def test_what_is_read_keeps_to_k_the_cap_and_the_context(
     assert 1 <= len(read) <= k
     assert sum(await mine.llm.count_tokens([text.partition("] ")[2] for text in read])) <= most
     assert await engine.count_prompt_tokens(request) + request.sampling.max_tokens <= context
-
-
-async def test_a_session_that_is_too_long_is_cut_and_marked(store: Store) -> None:
-    mine, engine = asking(store, answered)
-    config = NaiveRagConfig(by="session", most_tokens=16, k=2)
-    answer = await NaiveRag(mine, TALK, (), config).answer(QUESTION)
-    assert answer.marks == ("text_truncated",)
-    assert "[…]" in prompts(engine)[0]
-    assert len(answer.citations) == 1

@@ -28,12 +28,11 @@ from tests.baselines.asking import (
 )
 
 SMALL = ReadAgentConfig(page_tokens=256, least_tokens=60, gist_tokens=20)
-IN_TURN = SMALL.model_copy(update={"look_up": "sequential"})
 
 
 def reading(*pages: int, pause: int = 1) -> Model:
     """Pauses at the same of the places each time; a gist is the first words of its page. Looks up
-    these pages, at once or in turn."""
+    these pages."""
 
     def reply(prompt: str) -> str:
         if '"pause"' in prompt:
@@ -42,10 +41,6 @@ def reading(*pages: int, pause: int = 1) -> Model:
             return said(notes=f"gist: {' '.join(prompt.split('nothing.')[1].split()[:4])}")
         if '"pages"' in prompt:
             return said(pages=pages)
-        if '"page"' in prompt:
-            read = prompt.partition("You have read these again: ")[2].partition(".")[0]
-            left = [page for page in pages if str(page) not in read.split(", ")]
-            return said(page=left[0] if left else 0)
         return answered(prompt)
 
     return reply
@@ -94,10 +89,9 @@ async def test_pages_keep_to_their_bounds(store: Store, pause: int, sizes: Seque
     assert all(count >= min(sizes[1], sizes[0] - pieces) - pieces for count in counts[:-1])
 
 
-@pytest.mark.parametrize("config", [SMALL, IN_TURN])
-async def test_pages_are_looked_up_and_answered_from(store: Store, config: ReadAgentConfig) -> None:
+async def test_pages_are_looked_up_and_answered_from(store: Store) -> None:
     mine, engine = asking(store, reading(3, 1))
-    method = ReadAgent(mine, BOOK, (), config)
+    method = ReadAgent(mine, BOOK, (), SMALL)
     answer = await method.answer(QUESTION)
     rows = store.edits(method.id)
     pages = [BOOK.quote(row.span) for row in rows if row.op == "page" and row.span is not None]
@@ -110,19 +104,9 @@ async def test_pages_are_looked_up_and_answered_from(store: Store, config: ReadA
             assert text == f"[{number}] gist: {' '.join(page.split()[:4])}"
     assert answer.trace == ("page 3 looked up", "page 1 looked up")
     assert (answer.text, answer.marks) == ("Carl.", ())
-    asked = [text for text in prompts(engine) if "what you remember" in text]
-    assert len(asked) == (1 if config is SMALL else 3)
-    if config is IN_TURN:
-        assert " ".join(pages[2].split()) in asked[1]
-    first = next(r for r in engine.requests if r.messages[-1].content == asked[0])
+    (first,) = (r for r in engine.requests if "what you remember" in r.messages[-1].content)
     total = (await mine.llm.count_tokens([BOOK.text]))[0]
     assert answer.compaction_ratio == await engine.count_prompt_tokens(first) / total
-
-
-def test_how_many_gists_are_made_at_once_makes_no_other_memory(store: Store) -> None:
-    mine, _ = asking(store, answered)
-    ids = {ReadAgent(mine, BOOK, (), ReadAgentConfig(in_flight=n)).id for n in (1, 8)}
-    assert ids == {ReadAgent(mine, BOOK).id}
 
 
 async def test_two_questions_share_pages_and_gists(store: Store) -> None:

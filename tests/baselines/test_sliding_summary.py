@@ -21,7 +21,6 @@ from tests.baselines.asking import (
 )
 
 SMALL = SlidingSummaryConfig(chunk_tokens=200, summary_tokens=40)
-AWARE = SlidingSummaryConfig(chunk_tokens=200, summary_tokens=40, aware=True)
 
 
 def before(prompt: str) -> str:
@@ -65,21 +64,7 @@ async def test_two_questions_share_the_summary(store: Store) -> None:
     assert not any(QUESTION.text in prompt for prompt in prompts(engine)[: calls - 1])
 
 
-async def test_an_aware_one_is_written_for_its_question(store: Store) -> None:
-    mine, engine = asking(store, writing)
-    method = SlidingSummary(mine, BOOK, [QUESTION], AWARE)
-    await method.build()
-    assert engine.requests == []
-    await method.answer(QUESTION)
-    assert all(QUESTION.text in prompt for prompt in prompts(engine))
-    calls = len(engine.requests)
-    await method.answer(OTHER)
-    assert len(engine.requests) == 2 * calls
-    assert store.edits(method.id) == []
-
-
-@pytest.mark.parametrize("config", [SMALL, AWARE])
-async def test_one_that_was_killed_goes_on(store: Store, config: SlidingSummaryConfig) -> None:
+async def test_one_that_was_killed_goes_on(store: Store) -> None:
     def dying(prompt: str) -> str:
         if before(prompt) == "summary+":
             raise EngineRejected("killed", hint="start again")
@@ -87,22 +72,19 @@ async def test_one_that_was_killed_goes_on(store: Store, config: SlidingSummaryC
 
     mine, _ = asking(store, dying)
     with pytest.raises(EngineRejected):
-        await SlidingSummary(mine, BOOK, (), config).answer(QUESTION)
+        await SlidingSummary(mine, BOOK, (), SMALL).answer(QUESTION)
     mine, engine = asking(store, writing)
-    answer = await SlidingSummary(mine, BOOK, (), config).answer(QUESTION)
+    answer = await SlidingSummary(mine, BOOK, (), SMALL).answer(QUESTION)
     assert before(prompts(engine)[0]) == "summary+"
     assert answer.text == "Carl."
 
 
-@pytest.mark.parametrize("config", [SMALL, AWARE])
-async def test_a_chunk_that_gives_none_leaves_the_summary(
-    store: Store, config: SlidingSummaryConfig
-) -> None:
+async def test_a_chunk_that_gives_none_leaves_the_summary(store: Store) -> None:
     def tired(prompt: str) -> str | Completion:
         return nothing(prompt) if "In part 5 " in prompt else writing(prompt)
 
     mine, engine = asking(store, tired)
-    answer = await SlidingSummary(mine, BOOK, (), config).answer(QUESTION)
+    answer = await SlidingSummary(mine, BOOK, (), SMALL).answer(QUESTION)
     chunks = await chunk_document(BOOK, 200, mine.llm.count_tokens)
     lost = sum("In part 5 " in chunk.text for chunk in chunks)
     assert prompts(engine)[-1].startswith(f"[1] summary{'+' * (len(chunks) - 1 - lost)}\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from time import time
 
 import pytest
 
@@ -29,53 +30,26 @@ TALK = Conversation.from_turns(
 QUESTION = Question("Did the horse see a vet?")
 
 
-class Backwards(WordEmbedder):
-    """Likes what shares no word with the question."""
-
-    def embed(self, texts, *, task="passage"):  # type: ignore[no-untyped-def]
-        return super().embed(texts, task=task) * (-1 if task == "query" else 1)
-
-
 def last(request: Request) -> str:
     """An answer that cites the last memory that is shown."""
     count = request.messages[-1].content.count("\n[")
     return json.dumps({"memories": [count], "answer": f"{count} memories"})
 
 
-def tools(store: Store, embedder: WordEmbedder | None) -> tuple[Tools, ScriptedEngine]:
-    engine = ScriptedEngine([last] * 5)
+async def test_the_best_turns_are_read_in_the_order_of_the_conversation(store: Store) -> None:
+    engine = ScriptedEngine([last])
     client = Client(engine, store.call_log())
-    return Tools(client, store, SilentObserver(), lambda: 0.0, embedder), engine
-
-
-@pytest.mark.parametrize(
-    ("by", "embedder", "read"),
-    [
-        ("both", WordEmbedder(), [0, 2]),
-        ("meaning", WordEmbedder(), [0, 2]),
-        ("words", None, [0, 2]),
-    ],
-)
-async def test_the_best_turns_are_read_in_the_order_of_the_conversation(
-    store: Store, by: str, embedder: WordEmbedder | None, read: list[int]
-) -> None:
-    mine, engine = tools(store, embedder)
-    config = TurnsConfig.model_validate({"by": by, "k": 2, "answer_tokens": 33})
-    answer = await Turns(mine, TALK, (), config).answer(QUESTION)
-    lines = [f"[{place}] (Monday, 08 May 2023) Ann: {TEXTS[n]}" for place, n in enumerate(read, 1)]
+    tools = Tools(client, store, SilentObserver(), lambda: 0.0, WordEmbedder())
+    config = TurnsConfig(k=2, answer_tokens=33)
+    answer = await Turns(tools, TALK, (), config).answer(QUESTION)
+    lines = [f"[{n}] (Monday, 08 May 2023) Ann: {TEXTS[at]}" for n, at in enumerate([0, 2], 1)]
     assert "\n" + "\n".join(lines) + "\n" in engine.requests[0].messages[-1].content
-    assert [citation.node_id for citation in answer.citations] == [f"D1:{read[-1] + 1}"]
+    assert [citation.node_id for citation in answer.citations] == ["D1:3"]
     assert engine.requests[0].sampling.max_tokens == 33
     assert answer.retrieved == ("D1:3", "D1:1")
 
 
-async def test_meaning_is_the_embedders(store: Store) -> None:
-    mine, engine = tools(store, Backwards())
-    await Turns(mine, TALK, (), TurnsConfig(by="meaning", k=3)).answer(QUESTION)
-    assert "horse" not in engine.requests[0].messages[-1].content.partition("Question:")[0]
-
-
-async def test_without_an_embedder_words_are_left(store: Store) -> None:
-    mine, _ = tools(store, None)
+async def test_it_needs_an_embedder(store: Store) -> None:
+    tools = Tools(Client(ScriptedEngine([]), store.call_log()), store, SilentObserver(), time)
     with pytest.raises(UsageError, match="embedding model"):
-        await Turns(mine, TALK).answer(QUESTION)
+        await Turns(tools, TALK).answer(QUESTION)

@@ -58,7 +58,6 @@ CASES: list[tuple[str, dict[str, Any], Source, int]] = [
     ("mnemis", {"preset": "small"}, TALK, 0),
     ("read-agent", {"page_tokens": 256, "least_tokens": 64}, BOOK, 0),
     ("sliding-summary", {"chunk_tokens": 256}, BOOK, 0),
-    ("sliding-summary", {"chunk_tokens": 256, "aware": True}, BOOK, 0),
     ("chain-of-agents", {}, BOOK, 0),
     ("naive-rag", {}, BOOK, 0),
     ("direct", {}, TALK, 0),

@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from mgl.errors import UsageError
 from mgl.text.groups import (
     format_span,
-    format_turn,
-    session_groups,
     show_span,
     turn_groups,
 )
@@ -83,13 +81,6 @@ async def test_sizes_that_cannot_work(most: int, overlap: int) -> None:
         await turn_groups(talk([("Ann", "rain " * 40, MAY)]), most, overlap, words)
 
 
-async def test_sessions_are_groups() -> None:
-    source = talk([("Ann", f"rain {n}", MAY) for n in range(7)] + [("", " ", None)])
-    groups = await session_groups(source, words)
-    assert [list(source.turns_at(group.span)) for group in groups] == [[0, 1, 2], [3, 4, 5], [6]]
-    assert groups[2].text == format_turn(source.turns[6])
-
-
 def test_a_transcript_without_sessions_shows_each_day() -> None:
     said = [("1", MAY), ("2", MAY.replace(hour=10)), ("3", MAY.replace(month=6))]
     source = Conversation.from_turns("talk", [Turn(n, "Ann", "rain", at) for n, at in said])
@@ -100,4 +91,3 @@ def test_a_transcript_without_sessions_shows_each_day() -> None:
 async def test_nothing_said_is_no_group() -> None:
     for source in (Conversation.named("empty"), talk([("", "", None), ("", " ", None)])):
         assert await turn_groups(source, 10, 0, words) == []
-        assert await session_groups(source, words) == []
