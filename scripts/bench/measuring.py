@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Final
@@ -17,12 +16,10 @@ from mgl.benchmarks.base import Item
 from mgl.benchmarks.locomo import ASKED, CATEGORIES
 from mgl.errors import EngineError, EngineUnavailable, EngineUnusable
 from mgl.evaluation.records import JsonLines
-from mgl.evaluation.scorers.cascade import cascade
 from mgl.evaluation.scorers.words import amem_f1, bleu1, locomo_f1
 from mgl.evaluation.statistics import Interval, bootstrap_interval, wilson_interval
 from mgl.llm.calls import CallRecord
 from mgl.memories.results import AskResult
-from mgl.memories.view import GraphView
 from mgl.types import StageUsage
 
 
@@ -218,85 +215,3 @@ def reach_lines(shares: Sequence[float]) -> list[str]:
             for name, count in counts.items()
         ),
     ]
-
-
-def right_by_step(
-    answers: Sequence[Mapping[int, str]], golds: Sequence[Sequence[str]]
-) -> list[Interval]:
-    """The share that is right at each step from 0 to the last of any question.
-
-    ``answers`` has, for each question, what was answered at which step. A question that has ended,
-    or that failed at a step, keeps its answer of before; one without any is wrong. ValueError where
-    there are not as many golds as answers.
-    """
-    last = max((step for said in answers for step in said), default=-1)
-    shares = []
-    for step in range(last + 1):
-        right = sum(
-            cascade(_at(said, step), gold) is not None
-            for said, gold in zip(answers, golds, strict=True)
-        )
-        shares.append(wilson_interval(right, len(golds)))
-    return shares
-
-
-def _at(said: Mapping[int, str], step: int) -> str:
-    known = [number for number in said if number <= step]
-    return said[max(known)] if known else ""
-
-
-def entities_of_points(view: GraphView) -> dict[str, int]:
-    """How many nodes each hyperedge joins that is there after the last step, by its id."""
-    last = view.at(view.length)
-    joined: dict[str, set[str]] = {node.id: set() for node in last.nodes if node.hyperedge}
-    for edge in last.edges:
-        for point, other in ((edge.source, edge.target), (edge.target, edge.source)):
-            if point in joined and other not in joined:
-                joined[point].add(other)
-    return {point: len(others) for point, others in joined.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedClaim:
-    """A claim of a pair, whether it is true, and what was said of it (None: nothing)."""
-
-    pair: str
-    label: bool
-    said: bool | None
-
-    @property
-    def right(self) -> bool:
-        return self.said is self.label
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimScores:
-    """Shares judged rightly, with Wilson's intervals.
-
-    ``pairs`` is over the pairs of which both claims were asked, None where there is none.
-    ``undecided`` claims, of which nothing was said, are in both shares as wrong. ``said_true``
-    tells a judge that says TRUE of everything: it has half of the claims and no pair.
-    """
-
-    claims: Interval
-    pairs: Interval | None
-    undecided: int
-    said_true: int
-
-
-def claim_scores(judged: Iterable[JudgedClaim]) -> ClaimScores:
-    """The scores of the claims that were asked. ValueError where there are none, or where two
-    claims of a pair have the same label."""
-    claims = list(judged)
-    pairs: dict[str, dict[bool, bool]] = defaultdict(dict)
-    for claim in claims:
-        if claim.label in pairs[claim.pair]:
-            raise ValueError(f"pair {claim.pair} has two claims that are {claim.label}")
-        pairs[claim.pair][claim.label] = claim.right
-    whole = [all(pair.values()) for pair in pairs.values() if len(pair) == 2]
-    return ClaimScores(
-        claims=wilson_interval(sum(claim.right for claim in claims), len(claims)),
-        pairs=wilson_interval(sum(whole), len(whole)) if whole else None,
-        undecided=sum(claim.said is None for claim in claims),
-        said_true=sum(claim.said is True for claim in claims),
-    )

@@ -9,21 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judged_pairs import Pair, draw, pair_scores, read_verdicts, write_pairs
 from measuring import (
-    JudgedClaim,
     KeptRows,
     answer_lines,
     answer_row,
-    claim_scores,
-    entities_of_points,
     kept_or_made,
-    right_by_step,
 )
 
 from mgl.benchmarks.base import Item
 from mgl.errors import EngineTimeout, EngineUnavailable, UsageError
 from mgl.memories.results import AskResult, Stats
-from mgl.memories.view import GraphView, ViewEdge, ViewNode
-from mgl.types import Answer, Document, Question, StageUsage, Usage
+from mgl.types import Answer, Question, StageUsage, Usage
 
 
 def some(count: int, *, merged: bool) -> list[Pair]:
@@ -79,49 +74,6 @@ def test_shares_lie_in_their_intervals(
     scores = pair_scores(verdicts)
     for share in (scores.precision, scores.missed, scores.recall):
         assert share is None or 0 <= share.low <= share.mean <= share.high <= 1
-
-
-DOCUMENT = Document.from_text("a.txt", "Ann met Bo.")
-SPAN = DOCUMENT.span(0, 11)
-
-
-def entity(id: str, step: int = 0) -> ViewNode:
-    return ViewNode(id, "person", id, "", SPAN, step)
-
-
-def point(id: str, step: int, gone: int | None = None) -> ViewNode:
-    return ViewNode(id, "point", id, "", SPAN, step, gone=gone, hyperedge=True)
-
-
-def holds(point: str, *entities: str, step: int, gone: int | None = None) -> list[ViewEdge]:
-    return [
-        ViewEdge(f"{point}|{entity}", point, entity, "holds", SPAN, step, gone=gone)
-        for entity in entities
-    ]
-
-
-def view(nodes: list[ViewNode], edges: list[ViewEdge], steps: int) -> GraphView:
-    return GraphView("id", "m", "m", DOCUMENT, (), steps, tuple(nodes), tuple(edges))
-
-
-def test_points_of_the_final_memory_are_counted() -> None:
-    nodes = [*map(entity, "abcd"), point("p0", 0, gone=1), point("p1", 0, gone=1), point("p2", 1)]
-    edges = [
-        *holds("p0", "a", "b", step=0, gone=1),
-        *holds("p1", "b", "c", step=0, gone=1),
-        *holds("p2", "a", "b", "c", step=1),
-        ViewEdge("a|d", "a", "d", "knows", SPAN, 0),
-        ViewEdge("p2|p2", "p2", "p2", "is", SPAN, 1),
-    ]
-    memory = view(nodes, edges, 2)
-    assert entities_of_points(memory) == {"p2": 3}
-    assert entities_of_points(memory.at(1)) == {"p0": 2, "p1": 2}
-
-
-def test_a_question_that_has_ended_keeps_its_answer() -> None:
-    answers = [{0: "Bern", 2: "Rome"}, {0: "Ann"}, {1: "Bo"}, {}]
-    shares = right_by_step(answers, [["Rome"], ["Ann", "Anna"], ["Bo"], ["Cy"]])
-    assert [(share.mean, share.n) for share in shares] == [(0.25, 4), (0.5, 4), (0.75, 4)]
 
 
 def test_a_change_of_subject_is_a_valley() -> None:
@@ -218,41 +170,3 @@ class TestBoundaries:
         assert score.matched == matching(found, gold, tolerance)
         assert score.matched == boundary_scores(gold, found, tolerance).matched
         assert min(score.precision, score.recall) <= score.f1 <= max(score.precision, score.recall)
-
-
-def judged(pair: str, label: bool, said: bool | None) -> JudgedClaim:
-    return JudgedClaim(pair, label, said)
-
-
-def test_a_pair_counts_where_both_claims_are_right() -> None:
-    scores = claim_scores(
-        [
-            judged("a", True, True),
-            judged("a", False, False),
-            judged("b", True, True),
-            judged("b", False, True),
-            judged("c", True, None),
-            judged("c", False, False),
-            judged("d", True, True),
-        ]
-    )
-    assert (scores.claims.mean, scores.claims.n) == (5 / 7, 7)
-    assert scores.pairs is not None
-    assert (scores.pairs.mean, scores.pairs.n) == (1 / 3, 3)
-    assert (scores.undecided, scores.said_true) == (1, 4)
-
-
-verdicts = st.sampled_from([True, False, None])
-
-
-@given(st.lists(st.tuples(verdicts, verdicts), min_size=1, max_size=20))
-def test_no_more_pairs_than_claims_are_right(said: list[tuple[bool | None, bool | None]]) -> None:
-    scores = claim_scores(
-        judged(str(number), label, word)
-        for number, pair in enumerate(said)
-        for label, word in zip((True, False), pair, strict=True)
-    )
-    assert scores.pairs is not None
-    assert scores.pairs.n * 2 == scores.claims.n
-    assert scores.pairs.mean <= scores.claims.mean
-    assert 2 * scores.claims.mean - 1 <= scores.pairs.mean + 1e-9

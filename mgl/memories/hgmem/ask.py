@@ -54,7 +54,7 @@ ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
 
 class PaperAsker:
-    """Asks with the paper's prompts."""
+    """Asks with the paper's prompts: each as printed, or for JSON."""
 
     def __init__(self, inquiry: Inquiry, *, step: int, attempt: int) -> None:
         self._inquiry = inquiry
@@ -66,42 +66,36 @@ class PaperAsker:
         self, memory: Memory, subqueries: Sequence[str], found: Sequence[Retrieve]
     ) -> Proposal[Evolution]:
         """Fig. 4: what to insert and what to update."""
-        config, points = self._config, len(memory.points)
+        points, released = len(memory.points), self._config.released
         values = {
             "main_query": self._query,
             "memory": show_memory(memory),
             "cur_subqueries": "\n".join(subqueries),
             "retrieved_info": await _show_retrieved(self._inquiry, found, memory, subqueries),
         }
-        if config.format == "delimiters":
-            parse = partial(parse_evolution, points=points)
-            return await self._ask_text("evolve", prompts.EVOLVE, values, parse)
-        update, released = config.update and points > 0, config.released
-        prompt = prompts.INSERT_JSON
+        update, prompt = self._config.update and points > 0, prompts.INSERT_JSON
         if update:
             prompt = prompts.REPLACE_JSON if released else prompts.EVOLVE_JSON
-        most = config.points_per_step
+        most = self._config.points_per_step
         schema = evolution_schema(points, update=update, replace=released, most=most)
-        return await self._ask("evolve", prompt, values, schema, Evolution)
+        printed = prompts.EVOLVE, partial(parse_evolution, points=points)
+        return await self._ask("evolve", Evolution, values, printed, (prompt, schema))
 
     async def merges(self, memory: Memory) -> Proposal[Merges]:
         """Fig. 5: which points become one; the memory has two at least."""
         points = len(memory.points)
         values = {"main_query": self._query, "memory": show_memory(memory)}
-        if self._config.format == "delimiters":
-            parse = partial(parse_merges, points=points)
-            return await self._ask_text("merge", prompts.MERGE, values, parse)
-        return await self._ask("merge", prompts.MERGE_JSON, values, merges_schema(points), Merges)
+        printed = prompts.MERGE, partial(parse_merges, points=points)
+        for_json = prompts.MERGE_JSON, merges_schema(points)
+        return await self._ask("merge", Merges, values, printed, for_json)
 
     async def concerns(self, memory: Memory, cases: tuple[Case, ...]) -> Proposal[Concerns]:
         """Fig. 6: whether the memory is sufficient, and what is to be found out if not."""
         points, most = len(memory.points), self._config.concerns
         values = {"num_concerns": str(most), "query": self._query, "memory": show_memory(memory)}
-        if self._config.format == "delimiters":
-            parse = partial(parse_concerns, points=points)
-            return await self._ask_text("concerns", prompts.CONCERNS, values, parse)
-        schema = concerns_schema(cases, points, most)
-        return await self._ask("concerns", prompts.CONCERNS_JSON, values, schema, Concerns)
+        printed = prompts.CONCERNS, partial(parse_concerns, points=points)
+        for_json = prompts.CONCERNS_JSON, concerns_schema(cases, points, most)
+        return await self._ask("concerns", Concerns, values, printed, for_json)
 
     async def subquery(
         self, memory: Memory, concern: Concern, history: Sequence[str]
@@ -113,9 +107,8 @@ class PaperAsker:
             "concern": concern.concern,
             "history_subqueries": "\n".join(history) or NONE,
         }
-        if self._config.format == "delimiters":
-            return await self._ask_text("subquery", prompts.SUBQUERY, values, parse_subquery)
-        said = await self._ask("subquery", prompts.SUBQUERY_JSON, values, FollowUp, FollowUp)
+        printed, for_json = (prompts.SUBQUERY, parse_subquery), (prompts.SUBQUERY_JSON, FollowUp)
+        said = await self._ask("subquery", FollowUp, values, printed, for_json)
         if said.reply is not None:
             said.reply.subquery = one_line(said.reply.subquery)
         return said
@@ -123,25 +116,26 @@ class PaperAsker:
     async def _ask(
         self,
         stage: str,
-        prompt: Prompt,
-        values: Mapping[str, str],
-        schema: type[BaseModel],
         kind: type[ReplyT],
+        values: Mapping[str, str],
+        printed: tuple[Prompt, Callable[[str], ReplyT]],
+        for_json: tuple[Prompt, type[BaseModel]],
     ) -> Proposal[ReplyT]:
-        """A reply that is held to ``schema``, as the ``kind`` that both formats are read into."""
-        llm, sampling, text = self._inquiry.llm, self._sampling, _render(prompt, values)
+        """Ask in the configured format; a reply of either is read into the same ``kind``."""
+        llm, sampling = self._inquiry.llm, self._sampling
+        if self._config.format == "delimiters":
+            prompt, parse = printed
+            return await self._ask_text(stage, _render(prompt, values), parse)
+        prompt, schema = for_json
+        text = _render(prompt, values)
         said = await propose(llm, text, schema, sampling=sampling, stage=stage)
         reply = None if said.reply is None else kind.model_validate(said.reply.model_dump())
         return Proposal(stage, reply, said.text, said.call_key, said.problem)
 
     async def _ask_text(
-        self,
-        stage: str,
-        prompt: Prompt,
-        values: Mapping[str, str],
-        parse: Callable[[str], ReplyT],
+        self, stage: str, prompt: str, parse: Callable[[str], ReplyT]
     ) -> Proposal[ReplyT]:
-        messages, problem = [Message("user", _render(prompt, values))], ""
+        messages, problem = [Message("user", prompt)], ""
         for repair in range(1 if self._config.released else REPAIRS + 1):
             seed = self._sampling.seed + repair * REPAIR_SEEDS
             sampling = replace(self._sampling, seed=seed)

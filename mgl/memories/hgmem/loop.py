@@ -57,7 +57,6 @@ ANSWER_CHARS = 600
 TOKEN_CHARS = 4
 FRAME_TOKENS, NUMBER_TOKENS = 24, 3  # of the JSON around a long answer, and for each source
 PROMPT_TOKENS = 500  # of an answer's prompt, with the numbers before the sources
-_HOPS = {"paper": 1, "released_code": 2}
 
 
 def _answer_prompt(question: Question) -> Prompt:
@@ -247,7 +246,7 @@ class Loop:
         graph = self._inquiry.graph
         if subquery.case == "2.1" and subquery.point is not None:
             around = memory.points[subquery.point].vertices
-            return neighbourhood(memory, graph, around, hops=_HOPS[self._config.compat])
+            return neighbourhood(memory, graph, around, hops=2 if self._config.released else 1)
         if subquery.case == "2.2" and not self._config.released:
             return beyond(memory, graph)
         return frozenset(graph.entities)

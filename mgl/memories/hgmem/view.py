@@ -15,7 +15,6 @@ from mgl.memories.hgmem.state import (
     EMPTY,
     VOCABULARY,
     AddVertex,
-    Edit,
     Insert,
     Judge,
     Memory,
@@ -37,16 +36,10 @@ __all__ = ["LogView", "trace_log"]
 LABEL_CHARACTERS = 40
 _CASES = {"1": "sufficient", "2.1": "local investigation", "2.2": "global exploration"}
 
-Steps = list[tuple[int, Edit]]
-Life = tuple[Point, Memory, int | None]
-"""A wording of a point, the memory that had it, and the step that took it."""
-
 
 class LogView:
-    """The ``nodes`` and ``edges`` of a log: every vertex, every wording of every point.
-
-    What was restarted is named by its attempt, whose points have the numbers of the next one's.
-    """
+    """The ``nodes`` and ``edges`` of a log: every vertex, every wording of every point; of a
+    question that was restarted those since the last restart."""
 
     def __init__(
         self, rows: Sequence[EditRecord], graph: EntityGraph, chunks: Sequence[Chunk]
@@ -56,32 +49,39 @@ class LogView:
         self._graph = graph
         self._chunks = chunks
         self._seen: defaultdict[int, list[int]] = defaultdict(list)
+        memory, begun = (
+            EMPTY,
+            max((row.chunk + 1 for row in rows if row.op == "restart"), default=0),
+        )
         for row in rows:
-            if isinstance(said := VOCABULARY.parse(row), Retrieve):
+            said = VOCABULARY.parse(row)
+            if row.chunk < begun or said is None:
+                continue
+            if isinstance(said, Retrieve):
                 self._seen[row.chunk] += said.chunks
-        for attempt, (edits, ended) in enumerate(_split_attempts(rows), 1):
-            mark = "" if ended is None else f" (attempt {attempt})"
-            memory, steps, lives = _replay_lives(edits, ended)
-            for vertex in memory.vertices.values():
-                self._draw_vertex(vertex, steps[vertex.id], ended, mark)
-            for life in lives:
-                self._draw_point(life, mark)
+            if isinstance(said, AddVertex):
+                self._draw_vertex(said.vertex, row.chunk)
+            if (edit := VOCABULARY.edit(row)) is not None:
+                before, memory = memory, apply(memory, edit)
+                for point in before.points.values():
+                    if memory.points.get(point.number) != point:
+                        self._draw_point(point, before, row.chunk)
+        for point in memory.points.values():
+            self._draw_point(point, memory, None)
 
-    def _draw_vertex(self, vertex: Vertex, step: int, gone: int | None, mark: str) -> None:
+    def _draw_vertex(self, vertex: Vertex, step: int) -> None:
         known, span = self._graph.entities.get(vertex.id), self._span(vertex)
         kind = known.type if known is not None else "new entity"
         content = known.description if known is not None else vertex.description
-        node = ViewNode(vertex.id + mark, kind, vertex.name, content, span, step, gone=gone)
-        self.nodes.append(node)
+        self.nodes.append(ViewNode(vertex.id, kind, vertex.name, content, span, step))
 
-    def _draw_point(self, life: Life, mark: str) -> None:
-        point, memory, gone = life
+    def _draw_point(self, point: Point, memory: Memory, gone: int | None) -> None:
+        """Draw a wording of a point, the memory that had it, until the step in which it went."""
         if gone == point.changed:
             return
-        name = f"point {point.number}{mark}"
+        name, content, since = f"point {point.number}", point.description, point.changed
         if point.changed != point.step:
             name += f", updated in step {point.changed}"
-        content, since = point.description, point.changed
         label = shorten(f"{point.number}: {content}", LABEL_CHARACTERS, placeholder="…")
         if point.parents:
             content += f" (merged of points {', '.join(map(str, point.parents))})"
@@ -90,7 +90,7 @@ class LogView:
         node = ViewNode(name, "point", label, content, span, since, gone=gone, hyperedge=True)
         self.nodes.append(node)
         self.edges += [
-            ViewEdge(f"{name}|{each}", name, each + mark, "holds", span, since, gone=gone)
+            ViewEdge(f"{name}|{each}", name, each, "holds", span, since, gone=gone)
             for each, span in ends
         ]
 
@@ -107,33 +107,6 @@ class LogView:
     def _span(self, vertex: Vertex) -> Span:
         known = self._graph.entities.get(vertex.id)
         return self._chunks[vertex.chunks[0]].span if known is None else known.mentions[0].span
-
-
-def _split_attempts(rows: Sequence[EditRecord]) -> list[tuple[Steps, int | None]]:
-    """The edits of each attempt, and the step of the restart that ended it."""
-    attempts: list[tuple[Steps, int | None]] = []
-    edits: Steps = []
-    for row in rows:
-        edit = VOCABULARY.edit(row)
-        if isinstance(edit, Restart):
-            attempts.append((edits, row.chunk))
-            edits = []
-        elif edit is not None:
-            edits.append((row.chunk, edit))
-    return [*attempts, (edits, None)]
-
-
-def _replay_lives(edits: Steps, ended: int | None) -> tuple[Memory, dict[str, int], list[Life]]:
-    """The memory at the end of an attempt, the steps that brought its vertices, and the lives of
-    its points."""
-    memory, lives = EMPTY, list[Life]()
-    steps = {edit.vertex.id: step for step, edit in edits if isinstance(edit, AddVertex)}
-    for step, edit in edits:
-        before, memory = memory, apply(memory, edit)
-        changed = (p for p in before.points.values() if memory.points.get(p.number) != p)
-        lives += [(point, before, step) for point in changed]
-    lives += [(point, memory, ended) for point in memory.points.values()]
-    return memory, steps, lives
 
 
 def trace_log(rows: Sequence[EditRecord], graph: EntityGraph) -> tuple[str, ...]:
