@@ -1,6 +1,6 @@
 """What models that run in this process share: device, number format, loading and running.
 
-They need the extra ``mgl[retrieval]`` and never ask a hub: a model is a folder on this machine.
+They never ask a hub: a model is a folder on this machine. PyTorch's need ``mgl[retrieval]``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from pathlib import Path
 from mgl.errors import EngineUnavailable, MglError, ResourceError, UsageError, install_hint
 from mgl.models.profiles import FloatName
 
-__all__ = ["choose_device", "choose_dtype", "load_model", "require_package", "run_model", "to_utf8"]
+__all__ = [
+    "choose_device",
+    "choose_dtype",
+    "has_gpu",
+    "load_model",
+    "require_package",
+    "run_model",
+    "to_utf8",
+]
 
 
 def require_package(module: str) -> None:
@@ -23,6 +31,12 @@ def require_package(module: str) -> None:
             f"models for retrieval need {module}, which is not installed",
             hint=f"{install_hint('retrieval')}; or give the URL of a server",
         )
+
+
+def has_gpu() -> bool:
+    """Whether PyTorch is installed and finds a GPU; it is loaded only where a driver is."""
+    drivers = [*Path("/dev").glob("nvidia[0-9]*"), *Path("/dev").glob("kfd")]
+    return bool(drivers) and find_spec("torch") is not None and choose_device() == "cuda"
 
 
 def choose_device() -> str:

@@ -22,6 +22,7 @@ from mgl.models.fetch import Progress, fetch_weights, find_weights
 from mgl.models.files import compute_sha256
 from mgl.models.hub import is_complete_model
 from mgl.models.profiles import Embedding, FloatName, ModelProfile, Reranking, load_profiles
+from mgl.retrieval.encoders import is_encoder
 
 __all__ = ["RetrievalModel", "Source", "find_model"]
 
@@ -53,7 +54,7 @@ class RetrievalModel:
 
     ``names`` are what a server may call it. ``folder`` finds or downloads its weights, ``found``
     finds them on this machine only, or gives None. ``embedding`` or ``reranking`` is set, unless
-    only a server knows the model.
+    only a server knows the model. ``is_encoder``: ``mgl.retrieval.encoders`` runs it.
     """
 
     identity: str
@@ -63,6 +64,7 @@ class RetrievalModel:
     found: Callable[[], Path | None]
     embedding: Embedding | None = None
     reranking: Reranking | None = None
+    is_encoder: bool = False
 
 
 def find_model(name: str | Path, wanted: Wanted, source: Source, home: Path) -> RetrievalModel:
@@ -114,7 +116,13 @@ def _of_profile(
         found=partial(find_weights, profile, home, source.weights),
         embedding=profile.embedding,
         reranking=profile.reranking,
+        is_encoder=_is_encoder(profile),
     )
+
+
+def _is_encoder(profile: ModelProfile) -> bool:
+    architecture = profile.architecture
+    return bool(architecture and architecture.encoder) and profile.weights.format == "safetensors"
 
 
 def _of_server(name: str) -> RetrievalModel:
@@ -140,6 +148,7 @@ def _of_folder(folder: Path, wanted: Wanted) -> RetrievalModel:
         found=lambda: folder,
         embedding=Embedding(dims=_dims(folder), matryoshka=True) if wanted == "embed" else None,
         reranking=Reranking(library=_library(folder)) if wanted == "rerank" else None,
+        is_encoder=is_encoder(folder),
     )
 
 

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from mgl.errors import UsageError
 from mgl.retrieval.base import Embedder, Reranker
-from mgl.retrieval.computing import require_package
+from mgl.retrieval.computing import has_gpu, require_package
 from mgl.retrieval.embedders import (
     CachedEmbedder,
     DeferredEmbedder,
     SentenceEmbedder,
     VectorCache,
 )
+from mgl.retrieval.encoders import EncoderEmbedder, encoder_judge, is_encoder
 from mgl.retrieval.models import RetrievalModel, Source, find_model
 from mgl.retrieval.rerankers import (
     IdentityReranker,
@@ -70,8 +71,8 @@ def open_embedder(
     """Open an embedder by name; with a ``cache``, such as a ``Store``, it embeds each text once.
 
     ``dims``, or those that the name ends in, truncate its vectors, where the model was trained for
-    that. Raises UsageError where the name is unknown, the dims cannot be had, or the extra
-    ``mgl[retrieval]`` is missing, and ResourceError where a folder holds no model.
+    that. Raises UsageError where the name is unknown, the dims cannot be had, or the model needs
+    the extra ``mgl[retrieval]``, and ResourceError where a folder holds no model.
     """
     source = source or Source()
     if dims is None and isinstance(name, str) and (cut := _CUT.fullmatch(name)):
@@ -81,7 +82,7 @@ def open_embedder(
     if model.embedding is not None and size < model.embedding.dims:
         model_id += f":{size}"
     if source.base_url is None:
-        require_package("sentence_transformers")
+        _require_library(model, source)
     start = partial(_start_embedder, model, model_id, size, source)
     embedder = DeferredEmbedder(start, model_id=model_id, dims=size)
     return embedder if cache is None else CachedEmbedder(embedder, cache)
@@ -111,8 +112,18 @@ def open_reranker(
         return ServerReranker(
             source.base_url, names=model.names, model_id=model.identity, api_key=source.api_key
         )
-    require_package("sentence_transformers")
+    _require_library(model, source)
     return LocalReranker(partial(_load_judge, model, source), model_id=model.identity)
+
+
+def _runs_here(model: RetrievalModel, source: Source) -> bool:
+    """Whether OpenVINO runs it: an encoder, in float32, on a machine whose GPU nobody can use."""
+    return model.is_encoder and source.dtype in (None, "float32") and not has_gpu()
+
+
+def _require_library(model: RetrievalModel, source: Source) -> None:
+    if not _runs_here(model, source):
+        require_package("sentence_transformers")
 
 
 def _dims(name: str | Path, model: RetrievalModel, asked: int | None) -> int:
@@ -143,9 +154,11 @@ def _dims(name: str | Path, model: RetrievalModel, asked: int | None) -> int:
 def _start_embedder(model: RetrievalModel, model_id: str, dims: int, source: Source) -> Embedder:
     prefix = model.embedding.query_prefix if model.embedding else ""
     if source.base_url is None:
-        folder, dtype = model.folder(), source.dtype
+        folder = model.folder()
+        if _runs_here(model, source) and is_encoder(folder):
+            return EncoderEmbedder(folder, model_id=model_id, dims=dims, query_prefix=prefix)
         return SentenceEmbedder(
-            folder, model_id=model_id, dims=dims, query_prefix=prefix, dtype=dtype
+            folder, model_id=model_id, dims=dims, query_prefix=prefix, dtype=source.dtype
         )
     return ServerEmbedder(
         source.base_url,
@@ -160,6 +173,8 @@ def _start_embedder(model: RetrievalModel, model_id: str, dims: int, source: Sou
 def _load_judge(model: RetrievalModel, source: Source) -> Judge:
     assert model.reranking is not None
     if model.reranking.library == "cross-encoder":
+        if _runs_here(model, source) and is_encoder(model.folder()):
+            return encoder_judge(model.folder(), _PAIR_TOKENS)
         return cross_encoder(model.folder(), _PAIR_TOKENS, source.dtype)
     return qwen3_reranker(model.folder(), min(model.context_tokens, _MOST_TOKENS), source.dtype)
 
