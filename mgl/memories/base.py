@@ -132,7 +132,7 @@ def _require(tool: ToolT | None, what: str) -> ToolT:
     if tool is None:
         raise UsageError(
             f"this memory needs {what}",
-            hint="install the extra [retrieval], or name one of your own",
+            hint="give one among its Tools",
         )
     return tool
 
