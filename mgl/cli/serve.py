@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mgl.cli.doctor import print_check
 from mgl.cli.options import AsJson, BaseUrl, Model
 from mgl.cli.output import clean, one_line, print_json, print_table, say
-from mgl.errors import EngineError, EngineUnavailable, ResourceError, UsageError
+from mgl.errors import EngineUnavailable, ResourceError, UsageError
 
 if TYPE_CHECKING:
     from mgl.serving.plan import LaunchPlan
@@ -63,10 +63,6 @@ def start(
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="Serve this model profile.")
     ] = None,
-    task: Annotated[
-        Literal["generate", "embed", "rerank"] | None,
-        typer.Option("--task", help="Serve the profile's model for this task."),
-    ] = None,
     port: Port = None,
     python: Annotated[
         Path | None, typer.Option("--python", metavar="PATH", help="The Python that has vLLM.")
@@ -78,23 +74,16 @@ def start(
         list[str] | None,
         typer.Option("--adapter", metavar="NAME=PATH", help="Load a LoRA adapter (repeatable)."),
     ] = None,
-    backend: Annotated[
-        Literal["guidance", "xgrammar", "outlines"] | None,
-        typer.Option("--backend", help="Library that compiles constraints in the server."),
-    ] = None,
     detach: Annotated[
         bool, typer.Option("--detach", help="Leave it running, and return when it is ready.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the server's command and start nothing.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="With --dry-run: print the plan as JSON.")
-    ] = False,
 ) -> None:
     """Start a server.
 
-    Memory, versions, chat template and adapters are checked before. It listens on 127.0.0.1 only
+    Memory, versions, chat template and adapters are checked first. It listens on 127.0.0.1 only
     and has its own key. Ctrl-C stops it, and it is restarted after a crash.
     """
     from mgl.models import shipped
@@ -106,17 +95,10 @@ def start(
 
     if detach and dry_run:
         raise UsageError("--dry-run starts nothing", hint="leave out --detach")
-    if as_json and not dry_run:
-        raise UsageError(
-            "--json prints a plan and starts nothing",
-            hint="add --dry-run; `mgl serve status --json` describes the servers that run",
-        )
     adapters = dict(_parse_adapter(text) for text in adapter or ())
     home = shipped.home()
     serving = load_serving_profile(profile, home=home)
-    if backend is not None:
-        serving = serving.with_backend(backend)
-    chosen = choose_model(serving, load_profiles(home=home), model=model, task=task)
+    chosen = choose_model(serving, load_profiles(home=home), model)
     device = serving.machine.device
     explicit = None if weights is None else weights.expanduser().absolute()
     folder = weights_folder(chosen, home, explicit)
@@ -129,10 +111,6 @@ def start(
         adapters=adapters,
         home=home,
     )
-    if as_json:
-        named = {name: str(path) for name, path in adapters.items()}
-        print_json({**asdict(plan), "adapters": named, "base_url": plan.base_url})
-        return
     if dry_run:
         typer.echo(plan.shell())
         return
@@ -202,45 +180,6 @@ def stop(port: Port = None) -> None:
         return
     request_stop(folder, chosen)
     typer.echo(f"stopped {chosen.model} on port {chosen.port}")
-
-
-@app.command("load-adapter")
-def load_adapter(
-    adapter: Annotated[str, typer.Argument(metavar="NAME=PATH", help="The adapter's folder.")],
-    port: Port = None,
-) -> None:
-    """Load a LoRA adapter into a running server."""
-    from mgl.models import shipped
-    from mgl.models.profiles import load_profile
-    from mgl.serving import adapters
-    from mgl.serving.checks import check_adapter
-    from mgl.serving.plan import weights_folder
-    from mgl.serving.profile import load_serving_profile
-
-    name, path = _parse_adapter(adapter)
-    home = shipped.home()
-    record = _require_ready(home, port)
-    model = load_profile(record.model, home=home)
-    settings = load_serving_profile(record.profile, home=home).settings_for(model.name)
-    check = check_adapter(name, path, model, settings, weights=weights_folder(model, home))
-    if not check.ok:
-        raise ResourceError(f"{check.name}: {check.detail}", hint=check.hint)
-    adapters.load_adapter(record.base_url, record.api_key, name, path)
-    typer.echo(f"loaded {name} into {record.model} on port {record.port}")
-
-
-@app.command("unload-adapter")
-def unload_adapter(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The adapter's name.")],
-    port: Port = None,
-) -> None:
-    """Unload a LoRA adapter from a running server."""
-    from mgl.models.shipped import home
-    from mgl.serving import adapters
-
-    record = _require_ready(home(), port)
-    adapters.unload_adapter(record.base_url, record.api_key, name)
-    typer.echo(f"unloaded {name} from {record.model} on port {record.port}")
 
 
 @app.command("probe")
@@ -387,40 +326,13 @@ def _pick(records: list[ServerRecord], port: int | None) -> ServerRecord | None:
     return records[0] if records else None
 
 
-def _require_ready(home: Path, port: int | None) -> ServerRecord:
-    from mgl.serving.records import list_running
-
-    generating = [record for record in list_running(home) if record.task == "generate"]
-    record = _pick(generating, port)
-    if record is None:
-        raise EngineUnavailable(
-            "no server of yours runs" + ("" if port is None else f" on port {port}"),
-            hint="`mgl serve start PROFILE` starts one; `mgl serve status` lists them",
-        )
-    if record.state != "ready":
-        raise EngineUnavailable(
-            f"your server {record.describe()} is not ready yet",
-            hint="wait until `mgl serve status` says ready",
-        )
-    return record
-
-
 def _refresh(record: ServerRecord) -> ServerRecord:
-    """Ask a ready server whether it answers, and which adapters it has loaded."""
-    from mgl.serving.adapters import list_adapters
+    """Say of a ready server if it does not answer."""
     from mgl.serving.supervisor import is_ready
 
-    if record.state != "ready":
-        return record
-    if not is_ready(record):
+    if record.state == "ready" and not is_ready(record):
         return replace(record, progress="but does not answer now")
-    if record.task != "generate":
-        return record
-    try:
-        loaded = list_adapters(record.base_url, record.api_key)
-    except EngineError as error:
-        return replace(record, progress=f"but says: {one_line(error.message, 120)}")
-    return replace(record, adapters=dict.fromkeys(loaded, Path()))
+    return record
 
 
 def _to_json(record: ServerRecord, home: Path, *, supervised: bool) -> dict[str, Any]:

@@ -146,7 +146,7 @@ class ModelChoice:
         if engine != "openai" and self.adapter is not None:
             raise UsageError(
                 f"the engine {engine} does not support adapters",
-                hint="leave out --adapter, or use a server (`mgl serve load-adapter`)",
+                hint="leave out --adapter, or start a server with it (`mgl serve start`)",
             )
         if engine == "openai" and self.weights is not None:
             raise UsageError(

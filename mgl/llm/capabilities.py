@@ -5,7 +5,7 @@ A server may refuse a constraint, or accept it and silently ignore it: only tryi
 server's URL, make, version and model, so that a server is probed once.
 
     >>> seen = Capabilities("vllm 0.32.0", ("structured_outputs.json",), ("response_format",),
-    ...                     tools=False, logprobs=True, cached_tokens=True, adapters=False)
+    ...                     tools=False, logprobs=True, cached_tokens=True)
     >>> seen.warning
     'vllm 0.32.0 accepts and ignores: response_format'
 """
@@ -43,7 +43,7 @@ class Capabilities:
     ``server`` is its make and version, ``formats`` the constraint formats that it obeys, the
     strongest first, ``ignored`` those that it accepts and does not obey. ``context_tokens`` is None
     if it does not say what its context holds. ``cached_tokens``: it reports what its prefix cache
-    saved. ``adapters``: it has LoRA adapters, or takes them.
+    saved.
     """
 
     server: str
@@ -52,7 +52,6 @@ class Capabilities:
     tools: bool
     logprobs: bool
     cached_tokens: bool
-    adapters: bool
     model: str = ""
     context_tokens: int | None = None
     findings: tuple[Finding, ...] = ()

@@ -37,15 +37,6 @@ from mgl.serving.profile import Device, ServingProfile, Settings
 _TOKENIZERS: Final = ("tokenizer.json", "tokenizer.model", "vocab.txt", "tekken.json", "vocab.json")
 _ADAPTER_WEIGHTS: Final = ("adapter_model.safetensors", "adapter_model.bin")
 
-# How a chat template shows the calls that a parser reads. If several match, the first is suggested:
-# specific patterns come before general ones.
-_CALL_SYNTAX: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
-    (r"<function=", ("qwen3_coder", "qwen3_xml")),
-    (r"\[TOOL_CALLS\]", ("mistral",)),
-    (r"<tool_call>", ("hermes", "qwen3_json", "hf")),
-    (r"<\|tool_call\|>", ("granite", "phi4_mini_json")),
-    (r"ipython|python_tag", ("llama3_json", "llama4_json", "pythonic", "llama4_pythonic")),
-)
 _PRECISION = re.compile(r"-(gguf|awq|gptq(-int\d)?|int[48]|fp8|bnb-4bit|(unsloth-)?bnb-4bit)$")
 _SAME_IN_CONFIG = ("model_type", "hidden_size", "num_hidden_layers", "intermediate_size")
 
@@ -88,7 +79,7 @@ def check_plan(
     checks.append(_check_port(plan))
     checks.append(whole := _check_weights(model, weights))
     if whole.ok and weights is not None and model.task == "generate":
-        checks += _check_template(model, settings, weights)
+        checks.append(_check_template(weights))
     checks += [
         check_adapter(name, folder, model, settings, weights=weights)
         for name, folder in plan.adapters.items()
@@ -278,18 +269,14 @@ def _find_faults(folder: Path) -> Iterator[str]:
         yield f"{folder} has no tokenizer"
 
 
-def _check_template(model: ModelProfile, settings: Settings, weights: Path) -> Iterator[Check]:
-    template = read_chat_template(weights)
-    if template is None:
-        yield _fail(
-            "chat template",
-            f"{weights} has no chat template, so it is not a chat model",
-            "use an instruct model; or put its publisher's chat_template.jinja into the folder",
-        )
-        return
-    yield Check("chat template", True, "in the model folder")
-    if settings.tool_calling and model.tool_parser is not None:
-        yield check_parser(model.tool_parser, template)
+def _check_template(weights: Path) -> Check:
+    if read_chat_template(weights) is not None:
+        return Check("chat template", True, "in the model folder")
+    return _fail(
+        "chat template",
+        f"{weights} has no chat template, so it is not a chat model",
+        "use an instruct model; or put its publisher's chat_template.jinja into the folder",
+    )
 
 
 def read_chat_template(folder: Path) -> str | None:
@@ -305,28 +292,6 @@ def read_chat_template(folder: Path) -> str | None:
         if isinstance(template, str) and template:
             return template
     return None
-
-
-def check_parser(parser: str, template: str) -> Check:
-    """Check that a parser reads the tool calls that a chat template asks for.
-
-    A template with an unknown syntax passes: the server decides.
-    """
-    if not re.search(r"\btools\b", template):
-        return _fail(
-            "tool parser",
-            f"the model's chat template knows no tools, so the parser {parser} finds no calls",
-            "leave tool_parser out of the model profile",
-        )
-    parsers = next((names for mark, names in _CALL_SYNTAX if re.search(mark, template)), (parser,))
-    if parser not in parsers:
-        return _fail(
-            "tool parser",
-            f"the tool parser {parser} does not fit the model: its chat template asks for calls "
-            f"in the form of {parsers[0]}",
-            f"set tool_parser: {parsers[0]} in the model profile",
-        )
-    return Check("tool parser", True, parser)
 
 
 def _is_base(base: str, model: ModelProfile, weights: Path | None) -> bool:

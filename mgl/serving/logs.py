@@ -101,7 +101,6 @@ _EMPTY_PHRASES: Final = re.compile(
 class Failure:
     """One explained failure. ``restart_helps`` is False if the same would happen again."""
 
-    kind: str
     message: str
     hint: str
     restart_helps: bool = False
@@ -114,26 +113,23 @@ class _Known:
     Unless ``always``, it happens only while a server starts: later the words concern requests.
     """
 
-    kind: str
     pattern: re.Pattern[str]
     message: str
     hint: str
     always: bool
 
 
-def _pattern(kind: str, pattern: str, message: str, hint: str, *, always: bool = False) -> _Known:
-    return _Known(kind, re.compile(pattern, re.IGNORECASE), message, hint, always)
+def _known(pattern: str, message: str, hint: str, *, always: bool = False) -> _Known:
+    return _Known(re.compile(pattern, re.IGNORECASE), message, hint, always)
 
 
 _KNOWN: Final = (
-    _pattern(
-        "port",
+    _known(
         r"address already in use|\[Errno (?:98|48)\]",
         "the port is taken by another program",
         "give another with --port, or end that program",
     ),
-    _pattern(
-        "driver",
+    _known(
         r"found no nvidia driver|NVIDIA driver on your system is too old|no CUDA GPUs are available"
         r"|libcuda\.so\.1|Failed to infer device type|CUDA driver version is insufficient"
         r"|couldn't communicate with the NVIDIA driver",
@@ -141,8 +137,7 @@ _KNOWN: Final = (
         "`nvidia-smi` has to list the GPUs; without one, `mgl serve start cpu`",
         always=True,
     ),
-    _pattern(
-        "cuda_memory",
+    _known(
         r"(?:torch\.OutOfMemoryError: )?CUDA out of memory[^\n]{0,80}|torch\.OutOfMemoryError"
         r"|CUBLAS_STATUS_ALLOC_FAILED|Free memory on device[^\n]{0,160}",
         "the GPU's memory is too small or in use: {0}",
@@ -150,52 +145,45 @@ _KNOWN: Final = (
         "gpu_memory_utilization",
         always=True,
     ),
-    _pattern(
-        "kv_cache",
+    _known(
         r"the model's max seq len \((\d+)\)[^\n]*KV\s+cache is needed|"
         r"No available memory for the cache blocks|larger than the maximum number of tokens that "
         r"can be stored in KV cache",
         "the KV cache is too small for one sequence of the model's context ({0})",
         "give max_model_len a smaller value in a serving profile of your own, or free some memory",
     ),
-    _pattern(
-        "host_memory",
+    _known(
         r"Available memory on node[^\n]{0,120}|\bMemoryError\b|Cannot allocate memory|\[Errno 12\]"
         r"|DefaultCPUAllocator: (?:can't|not enough)|std::bad_alloc",
         "this machine's memory is too small or in use: {0}",
         "close other programs, take a smaller model, or less cpu_kv_cache_gb in the profile",
         always=True,
     ),
-    _pattern(
-        "disk",
+    _known(
         r"No space left on device|\[Errno 28\]",
         "a disk is full, or /dev/shm is",
         "`df -h` shows which; free some space there",
         always=True,
     ),
-    _pattern(
-        "tool_parser",
+    _known(
         r"invalid tool call parser: ([\w.-]+)",
         "this vLLM has no tool parser {0}",
         "mend tool_parser in the model's profile, or install a newer vLLM",
     ),
-    _pattern(
-        "adapter",
+    _known(
         r"Call to add_lora method failed: ([^\n]{1,160})|LoRA rank \d+ is greater than[^\n]{0,60}"
         r"|No adapter found for [^\n]{0,80}|Loading lora [^\n]{0,80} failed[^\n]{0,80}"
         r"|is not supported LoRA|expected target modules in[^\n]{0,80}",
         "an adapter does not fit this model: {0}",
         "give adapters that were trained on this very model (--adapter NAME=PATH), or none",
     ),
-    _pattern(
-        "architecture",
+    _known(
         r"Model architectures \[?'?(\w+)'?\]? (?:failed|are not supported)"
         r"|model type `?(\w+)`? but Transformers does not recognize",
         "this vLLM cannot run the model's architecture ({0})",
         "install a newer vLLM, or choose another model",
     ),
-    _pattern(
-        "weights",
+    _known(
         r"HFValidationError|LocalEntryNotFoundError|RepositoryNotFoundError"
         r"|(?:Cannot find any model weights|does not appear to have a file named) ?[^\n]{0,80}"
         r"|Invalid repository ID or local directory|SafetensorError[^\n]{0,80}"
@@ -203,8 +191,7 @@ _KNOWN: Final = (
         "the model's weights are missing or broken: {0}",
         "`mgl models get NAME` fetches them; `--weights PATH` names a folder that has them",
     ),
-    _pattern(
-        "argument",
+    _known(
         r"error: (unrecognized arguments: [^\n]{1,120}|argument [^\n]{1,160})",
         "the server refuses an option: {0}",
         "this version of vLLM may not know it: see `mgl serve start PROFILE --dry-run`",
@@ -224,23 +211,20 @@ def explain_failure(
     killed = exit_code == -signal.SIGKILL
     if (killed and oom_kills != 0) or (oom_kills and _DIED.search(log)):
         return Failure(
-            "oom_killer",
             "the server was killed (signal 9), as the kernel does when memory runs out",
             "close other programs, take a smaller model, or less cpu_kv_cache_gb in the profile",
         )
     for known in _KNOWN:
         if (known.always or not was_ready) and (match := known.pattern.search(log)):
             found = next((group for group in match.groups() if group), match[0])
-            message = known.message.format(_shorten(found))
-            return Failure(known.kind, message, known.hint)
+            return Failure(known.message.format(_shorten(found)), known.hint)
     if exit_code < 0:
         name = _signal_name(-exit_code)
-        return Failure("signal", f"the server was ended by {name}", _LOOK, restart_helps=True)
+        return Failure(f"the server was ended by {name}", _LOOK, restart_helps=True)
     said = _last_error(log)
     if not said and _DIED.search(log):
         said = "its engine process died without an error message"
     return Failure(
-        "crash",
         f"the server ended with exit code {exit_code}" + (f": {said}" if said else ""),
         _LOOK,
         restart_helps=True,

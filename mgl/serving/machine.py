@@ -122,12 +122,7 @@ def compute_sequence_bytes(model: ModelProfile, settings: Settings) -> int:
     architecture = model.architecture
     if architecture is None:
         return 0
-    if settings.kv_cache_dtype == "fp8":
-        value_bytes = 1
-    elif settings.kv_cache_dtype == "bfloat16":
-        value_bytes = FLOAT_BYTES["bfloat16"]
-    else:
-        value_bytes = FLOAT_BYTES[_precision(settings) or architecture.dtype]
+    value_bytes = FLOAT_BYTES[_precision(settings) or architecture.dtype]
     return architecture.cache_a_token(value_bytes) * context_length(model, settings)
 
 

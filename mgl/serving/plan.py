@@ -76,8 +76,8 @@ def make_plan(
     """Plan the launch of one model on one kind of machine.
 
     ``weights`` is the folder to load; without it the command names the hub's repository, which the
-    server finds in the Hugging Face cache (it never asks the hub). LoRA is on if the profile says
-    so or an adapter is named: it costs memory and speed. Raises UsageError for adapters of a model
+    server finds in the Hugging Face cache (it never asks the hub). LoRA is on only if an adapter is
+    named: it costs memory and speed. Raises UsageError for adapters of a model
     that does not generate, and for an invalid port.
     """
     settings = profile.settings_for(model.name)
@@ -86,8 +86,6 @@ def make_plan(
         raise UsageError(f"{port} is not a port", hint="give one between 1024 and 65535")
     adapters = dict(adapters or {})
     _require_adapters_fit(model, adapters)
-    if adapters:
-        settings = settings.model_copy(update={"adapters": True})
     command = [str(python), *_SERVER]
     command += ["--model", str(weights) if weights is not None else model.weights.hub.repo]
     if weights is None and model.weights.hub.revision != "main":
@@ -98,9 +96,7 @@ def make_plan(
     env = {**_ALWAYS, **profile.env}
     if profile.machine.device == "cpu":
         env["VLLM_CPU_KVCACHE_SPACE"] = str(settings.cpu_kv_cache_gb)
-        env["OMP_NUM_THREADS"] = str(settings.cpu_threads or _cores())
-    if settings.adapters and model.task == "generate":
-        env["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "True"
+        env.setdefault("OMP_NUM_THREADS", str(_cores()))
     return LaunchPlan(
         profile=profile.name,
         model=model.name,
@@ -139,8 +135,6 @@ def _machine_options(
     yield from ("--dtype", settings.dtype)
     yield from ("--max-model-len", str(context_length(model, settings)))
     yield from ("--max-num-seqs", str(settings.max_num_seqs))
-    if settings.max_num_batched_tokens is not None:
-        yield from ("--max-num-batched-tokens", str(settings.max_num_batched_tokens))
     if profile.machine.device == "cuda":
         yield from ("--gpu-memory-utilization", str(settings.gpu_memory_utilization))
         if settings.tensor_parallel > 1:
@@ -149,10 +143,6 @@ def _machine_options(
             yield from ("--pipeline-parallel-size", str(settings.pipeline_parallel))
     if settings.executor is not None:
         yield from ("--distributed-executor-backend", settings.executor)
-    if settings.kv_cache_dtype != "auto":
-        yield from ("--kv-cache-dtype", settings.kv_cache_dtype)
-    if settings.block_size is not None:
-        yield from ("--block-size", str(settings.block_size))
 
 
 def _task_options(
@@ -168,22 +158,19 @@ def _task_options(
         if needs.convert is not None:
             yield from ("--convert", needs.convert)
         return
-    yield "--enable-prefix-caching" if settings.prefix_caching else "--no-enable-prefix-caching"
-    if settings.prompt_tokens_details:
-        yield "--enable-prompt-tokens-details"
+    yield from ("--enable-prefix-caching", "--enable-prompt-tokens-details")
     backend = settings.structured_outputs
     # Outlines has no such switch, and vLLM rejects it there.
     compact = {} if backend == "outlines" else {"disable_any_whitespace": True}
     yield from ("--structured-outputs-config", _compact({"backend": backend, **compact}))
-    if settings.tool_calling and model.tool_parser is not None:
+    if model.tool_parser is not None:
         yield from ("--enable-auto-tool-choice", "--tool-call-parser", model.tool_parser)
-    if settings.adapters:
+    if adapters:
         yield "--enable-lora"
         yield from ("--max-loras", str(settings.max_adapters))
         yield from ("--max-lora-rank", str(settings.max_adapter_rank))
-        if adapters:
-            yield "--lora-modules"
-            yield from (f"{name}={path}" for name, path in adapters.items())
+        yield "--lora-modules"
+        yield from (f"{name}={path}" for name, path in adapters.items())
 
 
 def _require_adapters_fit(model: ModelProfile, adapters: Mapping[str, Path]) -> None:

@@ -38,7 +38,7 @@ from mgl.llm.engines.formats import (
     RESPONSE_FORMAT,
     Format,
 )
-from mgl.llm.engines.server import Http, Kind, Server, identify, list_models, read_metrics
+from mgl.llm.engines.server import Http, Kind, Server, identify, read_metrics
 from mgl.llm.engines.wire import read_completion, write_body, write_tools
 from mgl.llm.replies import strip_thinking
 
@@ -130,9 +130,8 @@ async def _probe(http: Http, server: Server) -> Capabilities:
         await trials.try_tools(),
         await trials.try_logprobs(),
         await trials.try_cached_tokens(),
-        await trials.try_adapters(),
     ]
-    tools, logprobs, cached, adapters = (one.verdict == "honoured" for one in others)
+    tools, logprobs, cached = (one.verdict == "honoured" for one in others)
     return Capabilities(
         server=server.label,
         formats=tuple(obeyed),
@@ -140,7 +139,6 @@ async def _probe(http: Http, server: Server) -> Capabilities:
         tools=tools,
         logprobs=logprobs,
         cached_tokens=cached,
-        adapters=adapters,
         model=server.model,
         context_tokens=server.context_tokens,
         findings=(control, *findings, *substring, *others),
@@ -209,21 +207,6 @@ class _Trials:
             return False, "not in the usage, not in /metrics"
 
         return await _run_trial("prefix-cache counters", ask)
-
-    async def try_adapters(self) -> Finding:
-        async def ask() -> tuple[bool, str]:
-            served = await list_models(self._http)
-            loaded = [name for name, entry in served.items() if entry.get("parent")]
-            if loaded:
-                return True, f"loaded: {', '.join(loaded)}"
-            try:
-                await self._http.post("load_lora_adapter", {})
-            except EngineError as error:
-                if "lora_name" in error.message:
-                    return True, "none is loaded; it takes them while it runs"
-            return False, "none is loaded, and it takes none while it runs"
-
-        return await _run_trial("LoRA adapters", ask, otherwise="refused")
 
     @property
     def _model(self) -> str:

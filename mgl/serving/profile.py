@@ -18,11 +18,10 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mgl.errors import UsageError
-from mgl.models.profiles import FloatName, ModelProfile, Task, native_float
+from mgl.models.profiles import FloatName, ModelProfile, native_float
 from mgl.models.shipped import Shipped, load, load_all, suggest
 
 Device = Literal["cuda", "cpu"]
-Backend = Literal["guidance", "xgrammar", "outlines"]
 
 
 class _Strict(BaseModel):
@@ -52,22 +51,12 @@ class Settings(_Strict):
     )
     max_model_len: int | None = Field(default=None, gt=0, description="tokens; at most the model's")
     max_num_seqs: int = Field(default=64, gt=0, description="requests that decode together")
-    max_num_batched_tokens: int | None = Field(default=None, gt=0)
     gpu_memory_utilization: float = Field(default=0.90, gt=0, le=1, description="cuda only")
     cpu_kv_cache_gb: int = Field(default=2, gt=0, description="cpu only, in GiB")
-    cpu_threads: int | None = Field(default=None, gt=0, description="cpu only; None: all cores")
-    kv_cache_dtype: Literal["auto", "bfloat16", "fp8"] = "auto"
-    block_size: int | None = Field(default=None, gt=0, description="tokens of a cache block")
     tensor_parallel: int = Field(default=1, ge=1)
     pipeline_parallel: int = Field(default=1, ge=1)
     executor: Literal["mp", "ray"] | None = None
-    structured_outputs: Backend = "guidance"
-    prefix_caching: bool = True
-    prompt_tokens_details: bool = True
-    tool_calling: bool = True
-    adapters: bool = Field(
-        default=False, description="take LoRA adapters while it runs, where none was named either"
-    )
+    structured_outputs: Literal["guidance", "xgrammar", "outlines"] = "guidance"
     max_adapters: int = Field(default=2, gt=0, description="in one batch")
     max_adapter_rank: Literal[8, 16, 32, 64, 128, 256] = 32
 
@@ -90,21 +79,14 @@ class ServingProfile(_Strict):
         for name in self.overrides:
             if name not in self.models:
                 raise ValueError(f"overrides names {name}, which is not one of the models")
-            settings = self.settings_for(name)
-            parts = settings.tensor_parallel * settings.pipeline_parallel
-            self._require_gpus(parts)
-        self._require_gpus(self.settings.tensor_parallel * self.settings.pipeline_parallel)
-        return self
-
-    def _require_gpus(self, parts: int) -> None:
         gpus = max(self.machine.gpus * self.machine.nodes, 1)
-        if parts > gpus:
-            raise ValueError(f"{parts} parts of a model need as many GPUs, the machine has {gpus}")
-
-    def with_backend(self, backend: Backend) -> Self:
-        """This profile with another compiler of constraints."""
-        settings = self.settings.model_copy(update={"structured_outputs": backend})
-        return self.model_copy(update={"settings": settings})
+        for settings in (self.settings, *map(self.settings_for, self.overrides)):
+            parts = settings.tensor_parallel * settings.pipeline_parallel
+            if parts > gpus:
+                raise ValueError(
+                    f"{parts} parts of a model need as many GPUs, the machine has {gpus}"
+                )
+        return self
 
     def settings_for(self, model: str) -> Settings:
         """The settings for a model profile, on this machine."""
@@ -119,37 +101,21 @@ class ServingProfile(_Strict):
 def choose_model(
     profile: ServingProfile,
     models: Mapping[str, ModelProfile],
-    *,
     model: str | None = None,
-    task: Task | None = None,
 ) -> ModelProfile:
-    """Choose the model: the one named, else the profile's first, or its first for ``task``.
+    """Choose the model: the one named, else the profile's first.
 
     ``models`` are all model profiles by name. A model that the profile does not list may be named:
-    the checks say whether it fits. Raises UsageError for an unknown model, one for another task,
-    and a task that no model of the profile is for.
+    the checks say whether it fits. UsageError for an unknown model.
     """
-    if model is None:
-        for name in profile.models:
-            if name in models and task in (None, models[name].task):
-                return models[name]
-        raise UsageError(
-            f"the serving profile {profile.name} lists no model for {task or 'any task'}",
-            hint="name one with --model; `mgl models` lists them with their task",
-        )
+    model = model or profile.models[0]
     if model not in models:
         made_for = f"{profile.name} was made for: {', '.join(profile.models)}"
         raise UsageError(
             f"there is no model profile called {model!r}",
             hint=f"{suggest(model, models)}{made_for}",
         )
-    chosen = models[model]
-    if task not in (None, chosen.task):
-        raise UsageError(
-            f"{model} is a model for {chosen.task}, not for {task}",
-            hint=f"leave out --task, or name a model for {task} (`mgl models`)",
-        )
-    return chosen
+    return models[model]
 
 
 _SHIPPED = Shipped("serving", "serving profile", "mgl serve", ServingProfile.model_validate)

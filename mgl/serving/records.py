@@ -102,10 +102,9 @@ def find_server(
     home: Path,
     model: str | None = None,
     *,
-    task: Task = "generate",
     note: Callable[[str], None] = lambda _text: None,
 ) -> ServerRecord | None:
-    """Find the server to use: that of ``model``, or the only one that is ready.
+    """Find the server of a model that writes: that of ``model``, or the only one that is ready.
 
     None if there is none, or several and no ``model``. Raises EngineUnavailable if the server is
     not ready yet. Leftovers are noted; a server without its supervisor is not used, because nobody
@@ -116,7 +115,7 @@ def find_server(
     found = [
         record
         for record in list_running(home)
-        if record.task == task and model in (None, record.model)
+        if record.task == "generate" and model in (None, record.model)
     ]
     ready = [record for record in found if record.state == "ready"]
     if len(ready) == 1 or (ready and model is not None):

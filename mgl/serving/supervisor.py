@@ -185,7 +185,6 @@ class Supervisor:
                 )
             except OSError as error:
                 return Failure(
-                    "command",
                     f"{self._plan.command[0]} cannot be started: {error.strerror or error}",
                     "name the Python that has vLLM with --python",
                 )

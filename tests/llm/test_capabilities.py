@@ -21,7 +21,6 @@ SEEN = Capabilities(
     tools=False,
     logprobs=True,
     cached_tokens=True,
-    adapters=False,
     model="m",
     findings=(Finding("tools", "refused", "no parser"),),
 )

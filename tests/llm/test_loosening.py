@@ -30,9 +30,7 @@ QUICK = Policy(timeout_s=10, max_retries=1, backoff_s=0.001)
 
 
 def honouring(*ways: str, ignored: tuple[str, ...] = ()) -> Capabilities:
-    return Capabilities(
-        "vllm 0.32.0", ways, ignored, tools=True, logprobs=True, cached_tokens=True, adapters=True
-    )
+    return Capabilities("vllm 0.32.0", ways, ignored, tools=True, logprobs=True, cached_tokens=True)
 
 
 @asynccontextmanager

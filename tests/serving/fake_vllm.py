@@ -3,7 +3,7 @@
     python fake_vllm.py --port 8000 --name tiny [--crash FILE] [--times N] …
 
 It is run as a file, with the standard library alone. ``GET /crash`` makes it crash, with what
-``--crash`` holds as its last words. Adapters whose path ends in ``misfit`` do not fit.
+``--crash`` holds as its last words.
 """
 
 from __future__ import annotations
@@ -27,10 +27,6 @@ STARTING = """\
 Loading safetensors checkpoint shards:   0% Completed | 0/2 [00:00<?, ?it/s]\r\
 Loading safetensors checkpoint shards:  50% Completed | 1/2 [00:00<00:00,  1.75it/s]\r
 """
-MISFIT = (
-    "Call to add_lora method failed: Worker failed with error 'The size of tensor a (576) must "
-    "match the size of tensor b (1536) at non-singleton dimension 1', please check the stack trace"
-)
 
 
 def main() -> None:
@@ -85,7 +81,6 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     name = ""
     words: Path | None = None
-    adapters: dict[str, str] = {}  # noqa: RUF012
 
     def do_GET(self) -> None:
         if self.path == "/crash":
@@ -94,21 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, None)
         elif self._known():
             listed = [{"id": self.name, "parent": None, "max_model_len": 2048}]
-            listed += [{"id": name, "parent": self.name} for name in self.adapters]  # type: ignore[misc]
             self._send(200, {"object": "list", "data": listed})
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if not self._known():
-            return
-        if self.path == "/v1/load_lora_adapter":
-            if body["lora_path"].endswith("misfit"):
-                self._send(500, {"error": {"message": MISFIT, "code": 500}})
-                return
-            self.adapters[body["lora_name"]] = body["lora_path"]
-        else:
-            del self.adapters[body["lora_name"]]
-        self._send(200, None)
 
     def _known(self) -> bool:
         known = self.headers["Authorization"] == f"Bearer {os.environ.get('VLLM_API_KEY')}"

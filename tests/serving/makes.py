@@ -102,7 +102,6 @@ def _vllm(version: str) -> dict[str, Route]:
     return {
         "/v1/models": models(max_model_len=4096, owned_by="vllm", parent=None),
         "/version": {"version": version},
-        "/v1/load_lora_adapter": Answered(400, {"error": {"message": "missing body.lora_name"}}),
     }
 
 
@@ -146,7 +145,6 @@ LM_STUDIO = Make(
         # It answers what it does not know with an error in a good answer.
         "/version": {"error": "Unexpected endpoint or method. (GET /version)"},
         "/server_info": {"error": "Unexpected endpoint or method. (GET /server_info)"},
-        "/v1/load_lora_adapter": {"error": "Unexpected endpoint or method."},
     },
     obeys=("response_format",),
 )

@@ -11,7 +11,7 @@ import pytest
 
 from mgl.lab.doctor import Check
 from mgl.models.profiles import load_profiles
-from mgl.serving.checks import check_adapter, check_parser, check_plan, read_chat_template
+from mgl.serving.checks import check_adapter, check_plan, read_chat_template
 from mgl.serving.machine import Gpu, Machine, ServerEnvironment
 from mgl.serving.plan import make_plan
 from mgl.serving.profile import ServingProfile, load_serving_profiles
@@ -23,7 +23,6 @@ GPU_BUILD = ServerEnvironment(Path("/v/python"), "vllm", "0.32.1")
 PLENTY = Machine(64 * 10**9)
 H100 = Gpu("NVIDIA H100 80GB HBM3", 81559 * 2**20, 81000 * 2**20, "570.86")
 RTX3090 = Gpu("NVIDIA GeForce RTX 3090", 24576 * 2**20, 24200 * 2**20, "570.86")
-HERMES = "{% if tools %}<tool_call>{% endif %}{{ messages }}"
 
 
 @pytest.fixture
@@ -34,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
     (path / "config.json").write_text('{"model_type": "llama", "hidden_size": 576}')
     (path / "model.safetensors").write_bytes(b"")
     (path / "tokenizer.json").write_text("{}")
-    (path / "chat_template.jinja").write_text(HERMES)
+    (path / "chat_template.jinja").write_text("{{ messages }}")
     return path
 
 
@@ -63,7 +62,7 @@ def checked(
 def test_a_server_that_can_start_passes_every_check(folder: Path, port: int) -> None:
     checks = checked("cpu", "qwen2.5-coder-1.5b", weights=folder, port=port)
     assert [name for name, check in checks.items() if not check.ok] == []
-    assert set(checks) == {"vllm", "memory", "port", "weights", "chat template", "tool parser"}
+    assert set(checks) == {"vllm", "memory", "port", "weights", "chat template"}
 
 
 TIGHT_CACHE = ServingProfile.model_validate(
@@ -148,22 +147,6 @@ def test_a_chat_template_is_found_where_publishers_put_it(
 ) -> None:
     (tmp_path / file).write_text(json.dumps(content))
     assert read_chat_template(tmp_path) == "one"
-
-
-@pytest.mark.parametrize(
-    ("parser", "template", "fits"),
-    [
-        ("hermes", HERMES, True),
-        ("llama3_json", "{{ tools }} Environment: ipython", True),
-        ("hermes", "{{ tools }} Environment: ipython", False),
-        ("hermes", "{{ tools }}<tool_call><function=name>", False),
-        ("qwen3_coder", "{{ tools }}<tool_call><function=name>", True),
-        ("hermes", "{{ messages }}", False),
-        ("kimi_k2", "{{ tools }} in a language of its own", True),
-    ],
-)
-def test_which_parser_a_template_speaks_to(parser: str, template: str, fits: bool) -> None:
-    assert check_parser(parser, template).ok == fits
 
 
 def adapter(folder: Path, **config: object) -> Path:

@@ -85,9 +85,6 @@ def test_the_server_of_a_model_is_used_for_that_model_only(
         assert found is not None
         assert found.base_url == server.url
         assert find_server(mgl_home, "smollm2-135m") is None
-        embedding = find_server(mgl_home, task="embed")
-        assert embedding is not None
-        assert embedding.model == "bge-m3"
         notes: list[str] = []
         assert find_server(mgl_home, note=notes.append) is None
         assert "choose one with --model" in notes[0]

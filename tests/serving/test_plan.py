@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from mgl.errors import UsageError
 from mgl.models.profiles import load_profiles
 from mgl.serving.plan import LaunchPlan, make_plan
-from mgl.serving.profile import Backend, ServingProfile, load_serving_profiles
+from mgl.serving.profile import ServingProfile, load_serving_profiles
 
 SHIPPED = load_serving_profiles()
 MODELS = load_profiles()
@@ -59,21 +58,16 @@ def test_the_key_is_no_part_of_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--api-key" not in made.command
 
 
-@pytest.mark.parametrize(
-    ("backend", "expected"),
-    [
-        (None, {"backend": "guidance", "disable_any_whitespace": True}),
-        ("xgrammar", {"backend": "xgrammar", "disable_any_whitespace": True}),
-        ("outlines", {"backend": "outlines"}),
-    ],
-)
-def test_the_compiler_of_constraints_can_be_chosen(
-    backend: Backend | None, expected: Mapping[str, object]
-) -> None:
-    serving = SHIPPED["cpu"] if backend is None else SHIPPED["cpu"].with_backend(backend)
-    given = value(plan(serving), "--structured-outputs-config")
-    assert given is not None
-    assert json.loads(given) == expected
+def with_backend(backend: str) -> ServingProfile:
+    fields = SHIPPED["cpu"].model_dump() | {"settings": {"structured_outputs": backend}}
+    return ServingProfile.model_validate(fields)
+
+
+@pytest.mark.parametrize("backend", ["guidance", "xgrammar", "outlines"])
+def test_white_space_is_switched_off_where_the_compiler_can(backend: str) -> None:
+    given = json.loads(value(plan(with_backend(backend)), "--structured-outputs-config") or "")
+    compact = {} if backend == "outlines" else {"disable_any_whitespace": True}
+    assert given == {"backend": backend, **compact}
 
 
 def test_a_model_that_embeds_is_told_to_and_decodes_nothing() -> None:
@@ -95,21 +89,10 @@ def test_the_qwen_rerankers_get_what_makes_their_scores_mean_something() -> None
 def test_lora_is_off_until_an_adapter_is_named(serving: str) -> None:
     made = plan(serving)
     assert "--enable-lora" not in made.command
-    assert "VLLM_ALLOW_RUNTIME_LORA_UPDATING" not in made.env
     made = plan(serving, adapters={"law": Path("/a/law"), "tale": Path("/a/tale")})
     at = made.command.index("--lora-modules")
     assert made.command[at + 1 : at + 3] == ("law=/a/law", "tale=/a/tale")
     assert "--enable-lora" in made.command
-    assert made.env["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] == "True"
-
-
-def test_a_profile_may_expect_adapters_while_its_server_runs() -> None:
-    fields = SHIPPED["cpu"].model_dump() | {"settings": {"adapters": True}}
-    made = plan(ServingProfile.model_validate(fields))
-    assert "--enable-lora" in made.command
-    assert "--lora-modules" not in made.command
-    assert made.env["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] == "True"
-    assert "--enable-lora" not in plan(ServingProfile.model_validate(fields), "bge-m3").command
 
 
 @pytest.mark.parametrize(("model", "name"), [("bge-m3", "law"), ("smollm2-135m", "smollm2-135m")])
@@ -184,7 +167,7 @@ def test_vllm_takes_every_command_that_ships(vllm_python: Path, tmp_path: Path) 
     adapters = {"law": Path("/a/law"), "tale": Path("/a/tale")}
     plans["adapters"] = plan("cpu", "smollm2-135m", adapters=adapters)
     for backend in ("xgrammar", "outlines"):
-        plans[backend] = plan("cpu", "smollm2-135m", backend=backend)
+        plans[backend] = plan(with_backend(backend), "smollm2-135m")
     commands = {name: made.command[3:] for name, made in plans.items()}
     commands["misspelt"] = (*commands["cpu smollm2-135m"], "--enable-prefix-cashing")
     told_in = tmp_path / "told.json"

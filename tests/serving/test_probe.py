@@ -8,7 +8,7 @@ import pytest
 
 from mgl.errors import EngineUnavailable, EngineUnusable
 from mgl.lab import Lab, ModelChoice
-from mgl.llm.capabilities import Capabilities, Finding
+from mgl.llm.capabilities import Capabilities
 from mgl.serving.probe import QUESTIONS, SUBSTRING, probe, probe_once
 from tests.cli.server import serving as serving_story
 from tests.cli.server import story
@@ -59,7 +59,6 @@ async def test_each_make_is_known_and_what_it_honours_is_found(
     assert honoured.tools is (make.tools is True)
     assert honoured.logprobs is make.logprobs
     assert honoured.cached_tokens is make.cached
-    assert honoured.adapters is (make in (VLLM, OLD_VLLM, OUTLINES))
     assert honoured.is_complete
 
 
@@ -102,14 +101,6 @@ async def test_a_forced_call_shows_what_a_weak_model_would_not_call() -> None:
         return LLAMA.answer(body) if "tool_choice" in body else chat("I cannot.")
 
     assert (await probed(LLAMA, **{"/v1/chat/completions": answer})).tools
-
-
-async def test_an_adapter_that_is_loaded_is_named() -> None:
-    listing = models()
-    listing["data"].append({"id": "sql", "parent": MODEL})
-    honoured = await probed(OLLAMA, **{"/v1/models": listing})
-    assert honoured.adapters
-    assert honoured.findings[-1] == Finding("LoRA adapters", "honoured", "loaded: sql")
 
 
 async def test_the_probe_asks_nothing_but_its_questions() -> None:

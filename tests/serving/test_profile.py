@@ -57,19 +57,11 @@ def test_the_32b_model_takes_what_its_parameters_and_cache_take() -> None:
     assert need.sequence == 2 * 64 * 8 * 128 * 2 * 16384
 
 
-@pytest.mark.parametrize(
-    ("settings", "value_bytes"),
-    [({}, 2), ({"kv_cache_dtype": "fp8"}, 1), ({"dtype": "float32"}, 4)],
-)
-def test_the_cache_is_counted_in_its_own_precision(
-    settings: dict[str, Any], value_bytes: int
-) -> None:
-    serving = profile(settings={"max_model_len": 100, **settings})
-    smollm = MODELS["smollm2-135m"]
-    assert (
-        compute_sequence_bytes(smollm, serving.settings_for("smollm2-135m"))
-        == 2 * 30 * 3 * 64 * 100 * value_bytes
-    )
+@pytest.mark.parametrize(("dtype", "value_bytes"), [("auto", 2), ("float32", 4)])
+def test_the_cache_is_counted_in_the_precision_of_the_model(dtype: str, value_bytes: int) -> None:
+    serving = profile(settings={"max_model_len": 100, "dtype": dtype})
+    need = compute_sequence_bytes(MODELS["smollm2-135m"], serving.settings_for("smollm2-135m"))
+    assert need == 2 * 30 * 3 * 64 * 100 * value_bytes
 
 
 @pytest.mark.parametrize(
@@ -91,23 +83,10 @@ def test_what_contradicts_itself_is_refused(fields: dict[str, Any], message: str
         profile(**fields)
 
 
-def test_a_model_is_chosen_by_name_by_task_or_as_the_first() -> None:
+def test_a_model_is_chosen_by_name_or_as_the_first() -> None:
     serving = SHIPPED["gpu-24gb"]
     assert choose_model(serving, MODELS).name == "qwen2.5-7b-instruct-awq"
-    assert choose_model(serving, MODELS, task="rerank").name == "bge-reranker-v2-m3"
-    assert choose_model(serving, MODELS, task="embed").name == "qwen3-embedding-0.6b"
     # A model that the profile does not list is the caller's to try.
-    assert choose_model(serving, MODELS, model="qwen2.5-7b-instruct").name == "qwen2.5-7b-instruct"
-
-
-@pytest.mark.parametrize(
-    ("choice", "message"),
-    [
-        ({"model": "bge-m4"}, "no model profile called 'bge-m4' .did you mean bge-m3"),
-        ({"model": "bge-m3", "task": "generate"}, "bge-m3 is a model for embed, not for generate"),
-        ({"task": "embed"}, "lists no model for embed"),
-    ],
-)
-def test_a_choice_that_cannot_be_served_is_refused(choice: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        choose_model(SHIPPED["gpu-several"], MODELS, **choice)
+    assert choose_model(serving, MODELS, "qwen2.5-7b-instruct").name == "qwen2.5-7b-instruct"
+    with pytest.raises(UsageError, match="no model profile called 'bge-m4'"):
+        choose_model(serving, MODELS, "bge-m4")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import pytest
 from pydantic import BaseModel, create_model
 
@@ -31,7 +29,7 @@ from mgl.memories.base import Tools
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
 from mgl.models.profiles import load_profile
 from mgl.observer import SilentObserver
-from mgl.serving import adapters, records
+from mgl.serving import records
 from mgl.serving.probe import probe
 from mgl.serving.records import ServerRecord, find_server
 from mgl.store import Store
@@ -132,59 +130,6 @@ async def test_replies_keep_to_schema_choice_and_grammar(record: ServerRecord) -
     assert said.parsed is not None
     assert said.parsed.model_dump()["src"] in text
     await client.aclose()
-
-
-def adapter_folder(folder: Path, hidden: int = 576, rank: int = 8) -> Path:
-    """A LoRA adapter of smollm2-135m with random weights, strong enough to be noticed."""
-    draw = np.random.default_rng(0)
-    names = "base_model.model.model.layers.{}.self_attn.q_proj.lora_{}.weight"
-    tensors = {}
-    for layer in range(30):
-        tensors[names.format(layer, "A")] = draw.normal(0, 1, (rank, hidden)).astype("<f4")
-        tensors[names.format(layer, "B")] = draw.normal(0, 1, (hidden, rank)).astype("<f4")
-    header, data = {}, b""
-    for name, tensor in tensors.items():
-        ends = [len(data), len(data) + tensor.nbytes]
-        header[name] = {"dtype": "F32", "shape": tensor.shape, "data_offsets": ends}
-        data += tensor.tobytes()
-    written = json.dumps(header).encode()
-    folder.mkdir()
-    (folder / "adapter_model.safetensors").write_bytes(
-        len(written).to_bytes(8, "little") + written + data
-    )
-    config = {
-        "peft_type": "LORA",
-        "base_model_name_or_path": "HuggingFaceTB/SmolLM2-135M-Instruct",
-        "r": rank,
-        "lora_alpha": 16,
-        "target_modules": ["q_proj"],
-        "task_type": "CAUSAL_LM",
-        "bias": "none",
-    }
-    (folder / "adapter_config.json").write_text(json.dumps(config))
-    return folder
-
-
-async def test_an_adapter_is_loaded_used_and_unloaded(record: ServerRecord, tmp_path: Path) -> None:
-    if record.model != "smollm2-135m":
-        pytest.skip(f"the adapter made here is for smollm2-135m, not {record.model}")
-    folder = adapter_folder(tmp_path / "odd")
-    where = (record.base_url, record.api_key)
-    await asyncio.to_thread(adapters.load_adapter, *where, "odd", folder)
-    try:
-        assert adapters.list_adapters(*where) == {"odd": record.served_name}
-        plain, odd = await connected(record), await connected(record, "odd")
-        assert odd.model_id == f"{plain.model_id}+odd"
-        request = Request(tuple(ASK), sampling=Sampling(max_tokens=30))
-        said = [(await engine.generate(request)).text for engine in (plain, odd)]
-        assert said[0] != said[1]
-        await plain.aclose()
-        await odd.aclose()
-    finally:
-        await asyncio.to_thread(adapters.unload_adapter, *where, "odd")
-    assert adapters.list_adapters(*where) == {}
-    with pytest.raises(EngineRejected):
-        await connected(record, "odd")
 
 
 async def test_a_build_goes_on_when_its_server_is_back(

@@ -13,7 +13,7 @@ from mgl.cli.app import app
 from mgl.errors import EngineUnusable
 from mgl.models.profiles import ModelProfile, load_profiles
 from mgl.serving.served import ASSUMED_CONTEXT, find_served, guess_preset
-from tests.llm.server import MODEL, Answered, Route, Server, chat, models, serving
+from tests.llm.server import MODEL, Route, Server, chat, models, serving
 from tests.serving.makes import LLAMA, LM_STUDIO, OLLAMA, Make, obeying
 
 LLAMA3 = "llama3.1:8b"
@@ -37,16 +37,6 @@ async def found(server: Server, home: Path, name: str | None = None) -> ModelPro
     return await find_served(server.url, None, name, profiles, home, note=lambda _: None)
 
 
-OVER = "This model's maximum context length is 2048 tokens. However, you requested 400001 tokens"
-
-
-def refuse_long(body: Any) -> Any:
-    text = body["messages"][-1]["content"]
-    if len(text) > 100_000:
-        return Answered(400, {"error": {"message": OVER, "code": "context_length_exceeded"}})
-    return LLAMA.answer(body)
-
-
 @pytest.mark.parametrize(
     ("routes", "context"),
     [
@@ -66,13 +56,9 @@ def refuse_long(body: Any) -> Any:
             ),
             5000,
         ),
-        (
-            {"/v1/models": models(LLAMA3, owned_by="me"), "/v1/chat/completions": refuse_long},
-            2048,
-        ),
         ({"/v1/models": models(LLAMA3), "/v1/chat/completions": LLAMA.answer}, ASSUMED_CONTEXT),
     ],
-    ids=["llama.cpp", "ollama", "ollama asks", "ollama has", "lm studio", "python", "unknown"],
+    ids=["llama.cpp", "ollama", "ollama asks", "ollama has", "lm studio", "unknown"],
 )
 async def test_a_model_without_a_profile_has_the_servers_context(
     routes: dict[str, Route], context: int, tmp_path: Path

@@ -211,7 +211,7 @@ async def require_adapter(http: Http, adapter: str, model: str) -> None:
         own = ", ".join(sorted(name for name, parent in parents.items() if parent == model))
         raise EngineUnusable(
             f"the server has no adapter {adapter} of {model}; it has {own or 'none'}",
-            hint=f"`mgl serve load-adapter {adapter}=PATH` loads it into a server of mgl's own",
+            hint=f"`mgl serve start PROFILE --adapter {adapter}=PATH` serves it",
         )
 
 
