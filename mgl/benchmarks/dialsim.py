@@ -22,9 +22,8 @@ from a seed of the scene's own:
   wording for the asker or whose answer is not among their five options.
 
 An item's source is the series up to the line at which it is asked: what comes later would answer
-questions that cannot be answered yet. Two benchmarks have the same questions: ``longdialqa`` asks
-openly, ``longdialqa-choice`` with the options by letter, of which (E) is that one does not know.
-Evidence (``*_oracle_*.pickle``) is not read, and names are not swapped.
+questions that cannot be answered yet. It is asked openly, as GAM asks it; the options are not
+shown. Evidence (``*_oracle_*.pickle``) is not read, and names are not swapped.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import cycle
@@ -51,8 +50,6 @@ from mgl.types import Conversation, Question, Turn
 __all__ = [
     "AGENTS",
     "LONGDIALQA",
-    "LONGDIALQA_CHOICE",
-    "REPLIES",
     "Drawn",
     "Line",
     "Scene",
@@ -63,8 +60,6 @@ __all__ = [
 AGENTS: Final = MappingProxyType({"friends": "Ross", "bigbang": "Sheldon", "theoffice": "Michael"})
 """The character who is asked, by the series' name in the release."""
 
-_LETTERS: Final = "ABCDE"
-REPLIES: Final = tuple(f"({letter})" for letter in _LETTERS)
 _UNKNOWN: Final = "I don't know."
 _HINT: Final = "take friends_dialsim.pickle, bigbang_ or theoffice_ of DialSim's release"
 
@@ -79,7 +74,7 @@ class _Placed:
     lines: tuple[Line, ...]
 
 
-def _read(path: Path, choice: bool) -> Dataset:
+def _read(path: Path) -> Dataset:
     """Read one question a scene of each series in a folder, or of one."""
     files = _files(path)
     items: list[Item] = []
@@ -95,7 +90,7 @@ def _read(path: Path, choice: bool) -> Dataset:
             if (found := draw_question(scene, placed.lines, AGENTS[series], seed=source)) is None:
                 silent += 1
                 continue
-            items.append(_item(source, found, placed, series, choice))
+            items.append(_item(source, found, placed, series))
             sources[source] = partial(_history, series, before, len(before), found.at)
         if silent:
             notes.append(f"{series}: {silent} of {len(before)} scenes have nothing to ask")
@@ -125,27 +120,17 @@ def _scenes(file: DataFile) -> dict[str, Scene]:
     }
 
 
-def _item(source: str, found: Drawn, placed: _Placed, series: str, choice: bool) -> Item:
-    agent, date = AGENTS[series], placed.date
-    text = f"You are {agent}. On {date}, {found.asker} asks you: {found.text}\n"
-    letter = _LETTERS[found.right]
-    if choice:
-        options = zip(_LETTERS, found.options, strict=True)
-        text += "".join(f"({name}) {option}\n" for name, option in options)
-        text += (
-            "Answer with the letter of one option in brackets; (E) if what was said does not tell."
-        )
-        golds = (letter,)
-    else:
-        text += "Where what was said does not tell, say that you do not know."
-        golds = (_UNKNOWN if letter == "E" else found.options[found.right],)
+def _item(source: str, found: Drawn, placed: _Placed, series: str) -> Item:
+    text = (
+        f"You are {AGENTS[series]}. On {placed.date}, {found.asker} asks you: {found.text}\n"
+        "Where what was said does not tell, say that you do not know."
+    )
     return Item(
         source,
         source,
-        Question(text, placed.time, found.asker, options=REPLIES if choice else ()),
-        golds,
+        Question(text, placed.time, found.asker),
+        (found.gold,),
         found.kind,
-        choices=found.options if choice else (),
         labels={"series": series, "level": found.level},
     )
 
@@ -185,19 +170,9 @@ LONGDIALQA: Final = FileBenchmark(
     ),
     reads="conversation",
     scorers=("f1_set_amem", "bleu1_amem", "exact_match"),
-    judge="dialsim",
-    read=partial(_read, choice=False),
-)
-LONGDIALQA_CHOICE: Final = replace(
-    LONGDIALQA,
-    name="longdialqa-choice",
-    about=replace(LONGDIALQA.about, title="LongDialQA (DialSim), multiple choice"),
-    scorers=("choice_letter_dialsim", "choice_letter"),
     judge=None,
-    read=partial(_read, choice=True),
+    read=_read,
 )
-
-
 HARD_SHARE: Final = 0.7
 UNANSWERABLE: Final = {"hard": ("fu", 0.215), "easy": ("unans", 0.27)}
 NEAR: Final = 3
@@ -231,15 +206,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A question, who asks it after which line of the scene, its options and the right one."""
+    """A question, who asks it after which line of the scene, and its answer."""
 
     level: Literal["hard", "easy"]
     kind: str
     asker: str
     at: int
     text: str
-    options: tuple[str, ...]
-    right: int
+    gold: str
 
 
 def split_lines(script: str) -> Iterator[Line]:
@@ -304,7 +278,8 @@ def _of_level(
         if level == "hard" and _names_its_date(text, scene.date):
             continue
         right = options.index(answer)
-        return Drawn(level, kind, asker, at, text, tuple(asked.options), right)
+        gold = _UNKNOWN if right == OPTIONS - 1 else asked.options[right]
+        return Drawn(level, kind, asker, at, text, gold)
     return None
 
 

@@ -1,4 +1,4 @@
-"""LooGLE: long documents with questions of short and of long dependency, and cloze tests.
+"""LooGLE: long documents with questions of short and of long dependency.
 
 Source: Li et al., LooGLE: Can Long-Context Language Models Understand Long Contexts? (ACL 2024);
 MIT. One file a task. The repository has a document a line: ``input``, ``title``, and ``qa_pairs``,
@@ -10,21 +10,15 @@ question a line: ``context``, ``title``, ``question``, ``answer``.
     >>> dataset.items[0].category, dataset.items[0].golds   # doctest: +SKIP
     ('longdep_qa', ('3',))
 
-Two benchmarks have the same files, since their answers are scored by other rules: ``loogle`` has
-the questions, ``loogle-cloze`` the cloze tests.
-
 A document that two tasks share is one source. ``S``, the passage that holds the answer, is not
-kept: it is a copy with other line breaks, and names no place. ``longdep_summarization.jsonl`` asks
-no question and is not read. How a cloze test is put is ours.
+kept: it is a copy with other line breaks, and names no place. The cloze tests and summaries of the
+release are not read.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,23 +29,15 @@ from mgl.benchmarks.files import DataFile, first_fault, gold_texts, hash_files, 
 from mgl.errors import InputError
 from mgl.types import Document, Question, Source
 
-__all__ = ["LOOGLE", "LOOGLE_CLOZE"]
+__all__ = ["LOOGLE"]
 
-QUESTIONS: Final = ("longdep_qa", "shortdep_qa")
-CLOZES: Final = ("shortdep_cloze",)
-CLOZE: Final = (
-    "Each <mask-n> in the following passage stands for a name that was taken out of it; "
-    "the same mask stands for the same name.\n"
-    "[Passage]: {passage}\n"
-    "Reply with one line a mask, in the form: <mask-0>: the name"
-)
+TASKS: Final = ("longdep_qa", "shortdep_qa")
 HINT: Final = "take LooGLE's own file: a document with its qa_pairs, or a question, in each line"
-_NO_LITERAL = (ValueError, SyntaxError, MemoryError, RecursionError)
 
 
 class _Pair(BaseModel):
     Q: str = Field(min_length=1)
-    A: str | int | float | dict[str, str | int | float] | None = None
+    A: str | int | float | None = None
     type: str = ""
 
 
@@ -72,32 +58,26 @@ class _Row(BaseModel):
         return {"input": text, "title": row.get("title") or "", "qa_pairs": [pair]}
 
 
-def _read(path: Path, tasks: tuple[str, ...]) -> Dataset:
-    """Those of ``tasks`` that a folder has, or the one of a file that has its official name, by
-    task and in the files' order. ``category`` is the task; ``labels`` has the ``type`` of a
-    long-dependency question. The gold of a cloze test is one text, a line a mask.
+def _read(path: Path) -> Dataset:
+    """Read the tasks that a folder has, or the one of a file with its official name, by task and in
+    the files' order. ``category`` is the task; ``labels`` has the ``type`` of a long-dependency
+    question.
 
     InputError, with the document's number in its file, if one is not as described.
     """
-    files = _files(path, tasks)
+    files = _files(path)
     sources: dict[str, Callable[[], Source]] = {}
     items = [item for task, file in files.items() for item in _items(task, file, sources)]
     return Dataset(tuple(items), sources, hash_files(files.values()))
 
 
-def _files(path: Path, tasks: tuple[str, ...]) -> dict[str, DataFile]:
-    names = [f"{task}.jsonl" for task in tasks]
+def _files(path: Path) -> dict[str, DataFile]:
+    names = [f"{task}.jsonl" for task in TASKS]
     if path.is_dir():
-        there = [task for task in tasks if (path / f"{task}.jsonl").is_file()]
+        there = [task for task, name in zip(TASKS, names, strict=True) if (path / name).is_file()]
         found = {task: open_file(path / f"{task}.jsonl") for task in there}
-        return found or {tasks[0]: open_file(path, *names)}
-    if path.stem in {*QUESTIONS, *CLOZES} - {*tasks}:
-        other = LOOGLE if path.stem in QUESTIONS else LOOGLE_CLOZE
-        raise InputError(
-            f"{path.name} is of another benchmark, {other.name}",
-            hint=f"take that benchmark, or one of {', '.join(names)}",
-        )
-    if path.stem not in tasks:
+        return found or {TASKS[0]: open_file(path, *names)}
+    if path.stem not in TASKS:
         raise InputError(
             f"the name of {path} does not say which task of LooGLE it is",
             hint=f"keep the official name: {', '.join(names)}",
@@ -110,12 +90,11 @@ def _items(task: str, file: DataFile, sources: dict[str, Callable[[], Source]]) 
         document = Document.from_text(row.title or f"{task} {number}", row.input)
         sources.setdefault(document.id, in_memory(document))
         for place, pair in enumerate(_pairs(row.qa_pairs, f"{file.path}, document {number + 1}")):
-            question = CLOZE.format(passage=pair.Q) if task in CLOZES else pair.Q
             yield Item(
                 id=f"{task}/{number}/q{place}",
                 source=document.id,
-                question=Question(question),
-                golds=_golds(pair.A, task),
+                question=Question(pair.Q),
+                golds=gold_texts(pair.A),
                 category=task,
                 labels={"type": pair.type} if pair.type else {},
             )
@@ -128,23 +107,11 @@ def _pairs(written: str | list[_Pair], place: str) -> list[_Pair]:
         return TypeAdapter(list[_Pair]).validate_python(ast.literal_eval(written))
     except ValidationError as error:
         raise InputError(f"{place}: qa_pairs: {first_fault(error)}", hint=HINT) from error
-    except _NO_LITERAL as error:
+    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
         raise InputError(
             f"{place}: qa_pairs is not a Python list: {error}",
             hint="the file is damaged or cut off: fetch it again",
         ) from error
-
-
-def _golds(
-    answer: str | int | float | dict[str, str | int | float] | None, task: str
-) -> tuple[str, ...]:
-    """The answer; of a cloze test, whose answer a flat row has as a text, a line a mask."""
-    if isinstance(answer, str) and task in CLOZES:
-        with suppress(*_NO_LITERAL):
-            answer = ast.literal_eval(answer)
-    if isinstance(answer, dict):
-        return gold_texts("\n".join(f"{mask}: {name}" for mask, name in answer.items()))
-    return gold_texts(answer)
 
 
 LOOGLE: Final = FileBenchmark(
@@ -162,18 +129,5 @@ LOOGLE: Final = FileBenchmark(
     reads="document",
     scorers=("rouge_l_recall", "rouge_1_recall", "bleu_1", "bleu_4", "meteor_stems"),
     judge="correctness",
-    read=partial(_read, tasks=QUESTIONS),
-)
-LOOGLE_CLOZE: Final = replace(
-    LOOGLE,
-    name="loogle-cloze",
-    about=replace(LOOGLE.about, title="LooGLE, cloze tests", files="shortdep_cloze.jsonl"),
-    scorers=(
-        "cloze_exact_match",
-        "cloze_partial_match",
-        "cloze_exact_match_loogle",
-        "cloze_partial_match_loogle",
-    ),
-    judge=None,
-    read=partial(_read, tasks=CLOZES),
+    read=_read,
 )

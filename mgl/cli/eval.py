@@ -68,7 +68,6 @@ class Work:
     """How a run is worked on; ``urls`` are its model servers, one unless it is sharded."""
 
     concurrency: int
-    keep: bool
     executor: Literal["local", "ray"]
     ray_address: str | None
     urls: tuple[str, ...]
@@ -78,7 +77,7 @@ class Work:
         """Open what executes the units of a run."""
         from mgl.evaluation.runs.runner import Execution
 
-        here = Execution(places.open, places.observer, self.concurrency, self.keep, self.executor)
+        here = Execution(places.open, places.observer, self.concurrency, self.executor)
         if self.executor == "local":
             yield here
             return
@@ -94,7 +93,6 @@ class Work:
                     self.urls,
                     places.observer,
                     concurrency=self.concurrency,
-                    keep=self.keep,
                 ),
             )
 
@@ -111,9 +109,6 @@ def choose_work(
         ),
     ] = None,
     concurrency: Concurrency = 8,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Keep the databases of the memories.")
-    ] = False,
     executor: Annotated[
         Literal["local", "ray"],
         typer.Option("--executor", help="Run in this process or on a Ray cluster."),
@@ -132,7 +127,7 @@ def choose_work(
             "a run in one process uses one server, and --base-url names several",
             hint="name one, or add --executor ray",
         )
-    return Work(concurrency, keep, executor, ray_address, urls)
+    return Work(concurrency, executor, ray_address, urls)
 
 
 @app.command("run")

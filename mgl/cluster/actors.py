@@ -141,9 +141,8 @@ class Worker:
         finally:
             remove_store(path)
 
-    def answer(self, ask: Ask, base: bytes | None, keep: bool) -> tuple[Record, bytes | None]:
-        """Answer over the store whose bytes are given; with those of the item's own, if it has a
-        store and they are to ``keep``."""
+    def answer(self, ask: Ask, base: bytes | None) -> Record:
+        """Answer over the store whose bytes are given, if any."""
         path, shared = self._new_path(), self._new_path()
         if base is not None:
             shared.write_bytes(base)
@@ -154,8 +153,7 @@ class Worker:
                 return await executor.answer(ask, path)
 
         try:
-            record = self._run(answer)
-            return record, path.read_bytes() if keep and path.exists() else None
+            return self._run(answer)
         finally:
             remove_store(path)
             remove_store(shared)

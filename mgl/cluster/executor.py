@@ -46,7 +46,6 @@ def shard(
     observer: Observer,
     *,
     concurrency: int,
-    keep: bool = False,
 ) -> OpenExecutor:
     """Return what opens executors over a connected cluster, with one worker per processor but at
     most ``concurrency``, which is how many units are worked on at once by all.
@@ -79,7 +78,7 @@ def shard(
             _wait_ready(ray, workers)
             observer.note(f"{count} workers of a Ray cluster")
             with redirect_stdout(sys.stderr):  # where Ray reports workers that died
-                yield _Sharded(ray, home, workers, observer, keep)
+                yield _Sharded(ray, home, workers, observer)
         finally:
             for one in (*workers, home):
                 ray.kill(one)
@@ -140,11 +139,9 @@ def _wait_ready(ray: Any, workers: Sequence[Any]) -> None:
 class _Sharded:
     """An ``Executor``."""
 
-    def __init__(
-        self, ray: Any, home: Any, workers: Sequence[Any], observer: Observer, keep: bool
-    ) -> None:
+    def __init__(self, ray: Any, home: Any, workers: Sequence[Any], observer: Observer) -> None:
         self._ray, self._home, self._workers = ray, home, workers
-        self._observer, self._keep = observer, keep
+        self._observer = observer
         self._in_flight = [0] * len(workers)
         self._bases: dict[Path, Any] = {}
 
@@ -155,12 +152,9 @@ class _Sharded:
         _write_store(path, stored)
         return record
 
-    async def answer(self, ask: Ask, path: Path) -> Record:
+    async def answer(self, ask: Ask, _path: Path, /) -> Record:
         base = None if ask.base is None else self._ship(ask.base)
-        record: Record
-        record, stored = await self._send("answer", ask, base, self._keep)
-        if stored is not None:
-            _write_store(path, stored)
+        record: Record = await self._send("answer", ask, base)
         return record
 
     def _ship(self, base: Path) -> Any:

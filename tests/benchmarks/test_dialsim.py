@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mgl.benchmarks.base import Dataset
-from mgl.benchmarks.dialsim import LONGDIALQA, LONGDIALQA_CHOICE
+from mgl.benchmarks.dialsim import LONGDIALQA
 from mgl.errors import InputError
 from mgl.types import Conversation
 from tests.benchmarks.seen import seen
@@ -34,10 +34,10 @@ SERIES = {
 }
 
 
-def read(folder: Path, series: Any = SERIES, *, choice: bool = False) -> Dataset:
+def read(folder: Path, series: Any = SERIES) -> Dataset:
     data = series if isinstance(series, bytes) else pickle.dumps(series)
     (folder / "friends_dialsim.pickle").write_bytes(data)
-    return (LONGDIALQA_CHOICE if choice else LONGDIALQA).read(folder)
+    return LONGDIALQA.read(folder)
 
 
 def talk_of(dataset: Dataset, name: str) -> Conversation:
@@ -71,25 +71,15 @@ def test_an_open_question_names_who_is_asked_by_whom_and_when(tmp_path: Path) ->
         "You are Ross. On September 22, 1994, Joey asks you: Who won?"
     )
     assert (known.question.asker, known.question.asked_at) == ("Joey", datetime(1994, 9, 22))
-    assert (known.golds, known.choices, known.question.options) == (("Bo",), (), ())
+    assert (known.golds, known.choices) == (("Bo",), ())
     assert (known.category, known.labels) == ("past", {"series": "friends", "level": "hard"})
     assert (unknown.golds, unknown.question.asked_at) == (("I don't know.",), None)
 
 
-def test_a_choice_is_put_with_its_letters(tmp_path: Path) -> None:
-    [known, unknown] = read(tmp_path, choice=True).items
-    assert "\n(A) Ann\n(B) Bo\n(C) Cy\n(D) Di\n(E) I do not remember.\n" in known.question.text
-    assert (known.golds, unknown.golds) == (("B",), ("E",))
-    assert known.choices == tuple(OPTIONS)
-    assert known.question.options == ("(A)", "(B)", "(C)", "(D)", "(E)")
-
-
-@pytest.mark.parametrize("choice", [False, True])
-def test_a_memory_does_not_see_what_is_right(tmp_path: Path, choice: bool) -> None:
+def test_a_memory_does_not_see_what_is_right(tmp_path: Path) -> None:
     other = copy.deepcopy(SERIES)
     other["S01E01"][1]["hard_q"]["past"][0]["answer"] = "Di"
-    one = read(tmp_path, choice=choice)
-    two = read(tmp_path, other, choice=choice)
+    one, two = read(tmp_path), read(tmp_path, other)
     assert seen(one) == seen(two)
     assert one.items[0].golds != two.items[0].golds
 

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from mgl.benchmarks.base import Dataset
-from mgl.benchmarks.loogle import LOOGLE, LOOGLE_CLOZE
+from mgl.benchmarks.loogle import LOOGLE
 from mgl.errors import InputError
-from mgl.evaluation.scorers.loogle import read_masks
 
 PAIR = {"Q": "Who came?", "A": "Ann.", "S": "Ann came."}
 
@@ -20,7 +19,7 @@ def line(*pairs: object, text: str = "Ann came. Bo left.", **fields: object) -> 
 def read(folder: Path, *lines: str, task: str = "shortdep_qa") -> Dataset:
     path = folder / f"{task}.jsonl"
     path.write_text("\n".join(lines) + "\n")
-    return (LOOGLE_CLOZE if task == "shortdep_cloze" else LOOGLE).read(path)
+    return LOOGLE.read(path)
 
 
 def test_a_document_with_its_questions(tmp_path: Path) -> None:
@@ -50,13 +49,6 @@ def test_tasks_of_a_folder_share_the_documents_that_they_share(tmp_path: Path) -
     assert len(dataset.sources) == 2
 
 
-def test_a_cloze_test_names_its_masks_and_has_one_gold(tmp_path: Path) -> None:
-    pair = {"Q": "<mask-0> met <mask-1>.", "A": {"<mask-0>": "Ann", "<mask-1>": 7}, "S": "…"}
-    [item] = read(tmp_path, line(pair), task="shortdep_cloze").items
-    assert "[Passage]: <mask-0> met <mask-1>.\n" in item.question.text
-    assert item.golds == ("<mask-0>: Ann\n<mask-1>: 7",)
-
-
 def test_flat_rows_of_the_published_set(tmp_path: Path) -> None:
     row = {
         "context": "Ann came.",
@@ -70,20 +62,6 @@ def test_flat_rows_of_the_published_set(tmp_path: Path) -> None:
     assert (first.source, first.golds) == (second.source, ("Ann",))
     assert (first.id, second.id) == ("longdep_qa/0/q0", "longdep_qa/1/q0")
     assert second.labels == {"type": "computation"}
-    masked = {**row, "question": "<mask-0> came.", "answer": "{'<mask-0>': 'Ann'}"}
-    [item] = read(tmp_path, json.dumps(masked), task="shortdep_cloze").items
-    assert item.golds == ("<mask-0>: Ann",)
-
-
-def test_cloze_tests_and_questions_are_benchmarks_of_their_own(tmp_path: Path) -> None:
-    read(tmp_path, line(PAIR), task="shortdep_qa")
-    read(tmp_path, line({"Q": "<mask-0>.", "A": {"<mask-0>": "Ann"}}), task="shortdep_cloze")
-    assert [item.id for item in LOOGLE.read(tmp_path).items] == ["shortdep_qa/0/q0"]
-    assert [item.id for item in LOOGLE_CLOZE.read(tmp_path).items] == ["shortdep_cloze/0/q0"]
-    with pytest.raises(InputError):
-        LOOGLE.read(tmp_path / "shortdep_cloze.jsonl")
-    with pytest.raises(InputError):
-        LOOGLE_CLOZE.read(tmp_path / "shortdep_qa.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -121,11 +99,4 @@ def test_the_development_data(development_data: Path) -> None:
     dataset = LOOGLE.read(development_data / "loogle")
     assert all(item.golds for item in dataset.items)
     assert {item.category for item in dataset.items} == {"longdep_qa", "shortdep_qa"}
-    clozes = LOOGLE_CLOZE.read(development_data / "loogle")
-    assert len(dataset.items) + len(clozes.items) == 122
-    assert len(clozes.items) == 57
-    assert len({*dataset.sources, *clozes.sources}) == 8
-    for item in clozes.items:
-        masks = read_masks(item.golds[0])
-        assert len(masks) == len(item.golds[0].splitlines())
-        assert all(mask in item.question.text for mask in masks)
+    assert (len(dataset.items), len(dataset.sources)) == (65, 5)

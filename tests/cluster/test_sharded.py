@@ -52,7 +52,7 @@ def test_a_sharded_run_gives_the_bytes_of_a_run_in_one_process(
     out, calls = tmp_path / "run", len(server.seen)
     with serving() as second:
         urls = f"{server.url}, {second.url}"
-        ran = mgl(*arguments(data, out, urls, "--executor", "ray", "--keep"))
+        ran = mgl(*arguments(data, out, urls, "--executor", "ray"))
         assert ran.exit_code == 0, ran.stderr
         assert len(second.seen) > 0 < len(server.seen) - calls
         assert len(second.seen) + len(server.seen) == 2 * calls
@@ -62,7 +62,6 @@ def test_a_sharded_run_gives_the_bytes_of_a_run_in_one_process(
     assert "builds: 3 of 3" in ran.stderr
     assert "probing the server" in ran.stderr, "what workers say is passed on"
     assert [one.executor for one in Manifest.read(out).sessions] == ["ray"]
-    assert len(list((out / "work").glob("*.sqlite"))) == 12
     with Store.open(shipped.home() / DATABASE) as store:
         assert store.calls(f"{RUN}{out}"), "a deletion leaves what a run owns"
 

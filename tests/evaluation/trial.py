@@ -269,8 +269,8 @@ class Trial:
         given = {"memories": ("direct",), "models": (MODEL,), **given}
         return plan_run(Arguments(**given), self.open)
 
-    def run(self, out: Path, concurrency: int = 4, keep: bool = False, **arguments: Any) -> Path:
-        execution = Execution(self.open, self.observer, concurrency, keep)
+    def run(self, out: Path, concurrency: int = 4, **arguments: Any) -> Path:
+        execution = Execution(self.open, self.observer, concurrency)
         start_run(self.plan(**arguments), out, execution)
         return out
 

@@ -15,9 +15,7 @@
 | ``correctness`` | ours (LooGLE, and wherever there is no other) |
 | ``locomo`` | ours; adversarial questions are right where the answer abstains |
 | ``longmemeval`` | ours, by question type; ids in ``_abs`` are right where the answer abstains |
-| ``dialsim`` | ours; an answer that is the reference is right without a model, as in DialSim |
 | ``moviechat`` | ours |
-| ``choice`` | ours: which option an answer in free words chooses, under a constraint |
 | ``citation_support`` | ours: the share of an answer's sentences that what it cites supports |
 
 A verdict is 0 or 1; HGMem's are 0 to 1 (of 100: the score that is given, whatever its level),
@@ -38,7 +36,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.benchmarks.base import Item
 from mgl.errors import ContextOverflow, ReplyInvalid
@@ -113,8 +111,7 @@ class Asking:
         return await self.ask(text, _Reasoned, lambda it: (it.correct, it.reason))
 
 
-_Ask = Callable[[Asking], Awaitable[VerdictRecord]]
-Ask = Callable[[LLM, Item, Answered, Sampling], Awaitable[VerdictRecord]]
+Ask = Callable[[Asking], Awaitable[VerdictRecord]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +135,7 @@ class Judge:
     ) -> VerdictRecord:
         """Judge an answer. Raises the EngineError family, except for an invalid reply and a prompt
         that is too long: these are no verdict, with their reason."""
-        return await self.ask(llm, item, answered, sampling)
+        return await self.ask(Asking(llm, item, answered, sampling))
 
 
 class _Reply(BaseModel):
@@ -215,7 +212,7 @@ async def _locomo_mem0(asking: Asking) -> VerdictRecord:
 # The papers' and ours
 
 
-def _decide_by(prompt: Prompt) -> _Ask:
+def _decide_by(prompt: Prompt) -> Ask:
     return lambda asking: asking.decide(prompt)
 
 
@@ -240,7 +237,7 @@ async def _mindgraph(asking: Asking) -> VerdictRecord:
     return await _mindgraph_prompt(asking)
 
 
-def _evaluate_by(prompt: Prompt) -> _Ask:
+def _evaluate_by(prompt: Prompt) -> Ask:
     """Judge by a prompt of HGMem's, beside the passage that the question was made from."""
 
     async def ask(asking: Asking) -> VerdictRecord:
@@ -283,27 +280,6 @@ async def _longmemeval(asking: Asking) -> VerdictRecord:
     return await asking.decide(prompt)
 
 
-async def _dialsim(asking: Asking) -> VerdictRecord:
-    if any(asking.answered.text in (gold, f"{gold}.") for gold in asking.item.golds):
-        return VerdictRecord(1.0, "", "the reference answer itself")
-    return await asking.decide(prompts.DIALOGUE)
-
-
-async def _choice(asking: Asking) -> VerdictRecord:
-    """Which option the answer chooses; none is no verdict."""
-    item, gold = asking.item, gold_letter(asking.item)
-    if gold is None:
-        return _none("the item has no options to choose from")
-    options = [f"({letter}) {text}" for letter, text in zip("ABCDEFGH", item.choices, strict=False)]
-    names = (*"ABCDEFGH"[: len(options)], "none")
-    option: Any = Literal[names]
-    schema = create_model("Choice", __base__=_Reply, option=(option, ...))
-    text = prompts.CHOSEN.render(options="\n".join(options), answer=asking.answered.text)
-    return await asking.ask(
-        text, schema, lambda it: (None if it.option == "none" else it.option == gold, it.option)
-    )
-
-
 async def _citation_support(asking: Asking) -> VerdictRecord:
     answered = asking.answered
     sentences = [answered.text[slice(*span)].strip() for span in sentence_spans(answered.text)]
@@ -324,37 +300,29 @@ async def _citation_support(asking: Asking) -> VerdictRecord:
     return VerdictRecord(sum(scores) / len(scores), replies, reason)
 
 
-def _judge(name: str, source: str, ask: _Ask, *own: Prompt, **more: Any) -> Judge:
-    async def ask_with(
-        llm: LLM, item: Item, answered: Answered, sampling: Sampling
-    ) -> VerdictRecord:
-        return await ask(Asking(llm, item, answered, sampling))
-
-    return Judge(name, source, own, ask_with, **more)
-
-
 def _list_judges() -> Iterator[Judge]:
     p = prompts
-    official = partial(_judge, official=True)
-    yield official("longmemeval_official", "LongMemEval's evaluate_qa.py", _longmemeval_official)
-    yield official("locomo_mem0", "Mem0's llm_judge.py", _locomo_mem0)
-    yield _judge("mindgraph", "MindGraph D.4, after its cascade", _mindgraph, p.MINDGRAPH)
-    yield _judge("mindgraph_prompt", "MindGraph D.4", _mindgraph_prompt, p.MINDGRAPH)
+    official = partial(Judge, prompts=(), official=True)
+    script = "LongMemEval's evaluate_qa.py"
+    yield official("longmemeval_official", script, ask=_longmemeval_official)
+    yield official("locomo_mem0", "Mem0's llm_judge.py", ask=_locomo_mem0)
+    yield Judge("mindgraph", "MindGraph D.4, after its cascade", (p.MINDGRAPH,), _mindgraph)
+    yield Judge("mindgraph_prompt", "MindGraph D.4", (p.MINDGRAPH,), _mindgraph_prompt)
     for prompt, figure in ((p.COMPREHENSIVENESS, "HGMem Fig. 8"), (p.DIVERSITY, "HGMem Fig. 9")):
-        name = prompt.name.replace(".", "_")
-        yield _judge(name, figure, _evaluate_by(prompt), prompt, p.EVALUATION_AS_JSON)
-    after = "ours, after HGMem §4.3"
-    yield _judge("entailment", after, _decide_by(p.ENTAILMENT), p.ENTAILMENT)
-    yield _judge("correctness", "ours", _decide_by(p.CORRECTNESS), p.CORRECTNESS)
-    yield _judge("moviechat", "ours", _decide_by(p.FILM), p.FILM)
-    ours = partial(_judge, variant_of="locomo_mem0")
-    yield ours("locomo", "ours", _locomo, p.TALK, p.ABSTENTION)
-    types = tuple(dict.fromkeys(_TYPES.values()))
-    ours = partial(_judge, variant_of="longmemeval_official")
-    yield ours("longmemeval", "ours, by question type", _longmemeval, *types, p.ABSTENTION)
-    yield _judge("dialsim", "ours", _dialsim, p.DIALOGUE)
-    yield _judge("choice", "ours", _choice, p.CHOSEN)
-    yield _judge("citation_support", "ours", _citation_support, p.SUPPORT)
+        name, asked = prompt.name.replace(".", "_"), (prompt, p.EVALUATION_AS_JSON)
+        yield Judge(name, figure, asked, _evaluate_by(prompt))
+    for name, source, prompt in (
+        ("entailment", "ours, after HGMem §4.3", p.ENTAILMENT),
+        ("correctness", "ours", p.CORRECTNESS),
+        ("moviechat", "ours", p.FILM),
+    ):
+        yield Judge(name, source, (prompt,), _decide_by(prompt))
+    asked = (p.TALK, p.ABSTENTION)
+    yield Judge("locomo", "ours", asked, _locomo, variant_of="locomo_mem0")
+    own = (*dict.fromkeys(_TYPES.values()), p.ABSTENTION)
+    ours = "ours, by question type"
+    yield Judge("longmemeval", ours, own, _longmemeval, variant_of="longmemeval_official")
+    yield Judge("citation_support", "ours", (p.SUPPORT,), _citation_support)
 
 
 JUDGES: Final[Mapping[str, Judge]] = MappingProxyType({each.name: each for each in _list_judges()})

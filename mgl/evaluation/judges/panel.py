@@ -24,13 +24,13 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from mgl.benchmarks.base import Item
-from mgl.benchmarks.files import open_file
-from mgl.errors import InputError
+from mgl.benchmarks.files import open_file, refuse_duplicates
 from mgl.evaluation.judges.judging import JUDGING, resampled_judging
+from mgl.evaluation.records import LABELLED, PEOPLE, Record, item_to_json
 from mgl.llm.base import Sampling
 from mgl.types import Question
 
-__all__ = ["LabelledAnswer", "LabelledSet", "Seat", "read_labelled", "seat_panel"]
+__all__ = ["Seat", "read_labelled", "seat_panel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +66,6 @@ def seat_panel(
     return tuple(Seat(*one, repeat) for one in judges for repeat in range(repeats + 1))
 
 
-@dataclass(frozen=True, slots=True)
-class LabelledAnswer:
-    """An answer and whether people called it right; its item's ``id`` is the answer's own."""
-
-    item: Item
-    answer: str
-    correct: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledSet:
-    """The answers of a file in order, and the file's hash, None without a file."""
-
-    answers: tuple[LabelledAnswer, ...]
-    sha256: str | None
-
-
 class _Row(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -95,24 +78,22 @@ class _Row(BaseModel):
     passage: str = ""
 
 
-def read_labelled(path: Path) -> LabelledSet:
-    """Read labelled answers; InputError, with the place, for an invalid one and a repeated id."""
+def read_labelled(path: Path) -> tuple[list[Record], str]:
+    """Read labelled answers as records of ``LABELLED``, and hash their file; InputError, with the
+    place, for an invalid one and a repeated id."""
     file = open_file(path)
     rows = file.rows(_Row, hint="each answer has question, gold, answer and correct")
-    answers: dict[str, LabelledAnswer] = {}
+    records = []
     for number, row in enumerate(rows, start=1):
-        golds = (row.gold,) if isinstance(row.gold, str) else tuple(row.gold)
         item = Item(
             row.id or f"answer {number}",
             path.name,
             Question(row.question),
-            golds,
+            (row.gold,) if isinstance(row.gold, str) else tuple(row.gold),
             row.category,
             passage=row.passage,
         )
-        if item.id in answers:
-            raise InputError(
-                f"{path} has two answers with the id {item.id!r}", hint="give each its own, or none"
-            )
-        answers[item.id] = LabelledAnswer(item, row.answer, row.correct)
-    return LabelledSet(tuple(answers.values()), file.sha256)
+        scores = {PEOPLE: float(row.correct)}
+        records.append(Record(LABELLED, item_to_json(item), answer=row.answer, scores=scores))
+    refuse_duplicates(path, (record.item["id"] for record in records))
+    return records, file.sha256

@@ -12,11 +12,9 @@ from mgl.prompt import Prompt
 __all__ = [
     "ABSTENTION",
     "BETTER",
-    "CHOSEN",
     "CLOSER",
     "COMPREHENSIVENESS",
     "CORRECTNESS",
-    "DIALOGUE",
     "DIVERSITY",
     "ENTAILMENT",
     "EVALUATION_AS_JSON",
@@ -231,30 +229,10 @@ PREFERENCE = _verdict(
     "correct if it could have been given to anybody, or if it goes against what the user wants.",
     "Rubric",
 )
-DIALOGUE = _verdict(
-    "dialogue",
-    "A question about a long dialogue of several people was answered. Judge the answer.",
-    f"{_SAME} A person is right by any name that is clearly theirs. Where the reference answer is "
-    "that it is not known, an answer that says so is correct.",
-)
 FILM = _verdict(
     "film",
     "A question about a film was answered from descriptions of its scenes. Judge the answer.",
     f"{_SAME} Where the question asks for Yes or No, that alone decides.",
-)
-
-CHOSEN = Prompt(
-    "judging.chosen",
-    source="ours: an answer in free words is read under a constraint to the options",
-    text="""A question had these options:
-{options}
-
-The answer that was given: {answer}
-
-Which option does this answer choose? Do not judge whether it is right. An answer that chooses \
-several, or none, or only rules some out, chooses "none".
-{"option": "the letter, or none"}""",
-    variables=("options", "answer"),
 )
 
 SUPPORT = Prompt(

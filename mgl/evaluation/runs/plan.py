@@ -22,7 +22,8 @@ from mgl.benchmarks.drawing import sample, select
 from mgl.benchmarks.files import find_data
 from mgl.errors import InputError, UsageError
 from mgl.evaluation.judges.judging import JUDGES
-from mgl.evaluation.judges.panel import LabelledAnswer, LabelledSet, read_labelled
+from mgl.evaluation.judges.panel import read_labelled
+from mgl.evaluation.records import Record
 from mgl.evaluation.runs.manifest import (
     Arguments,
     DatasetFacts,
@@ -48,7 +49,7 @@ class Plan:
     manifest: Manifest
     dataset: Dataset
     items: tuple[Item, ...]
-    labelled: tuple[LabelledAnswer, ...] = ()
+    labelled: tuple[Record, ...] = ()
 
 
 def plan_run(arguments: Arguments, open_model: OpenModel) -> Plan:
@@ -79,7 +80,7 @@ def plan_run(arguments: Arguments, open_model: OpenModel) -> Plan:
     if arguments.bertscore is not None:
         with open_model(arguments.models[0]) as place:
             scorers += bertscore_names(place.matcher(arguments.bertscore).model_id)
-    labelled = _read_labelled(arguments)
+    labelled, labels_sha256 = _read_labelled(arguments)
     dataset = _read_dataset(benchmark, arguments, made_with, open_model)
     items = take_items(arguments, dataset)
     _check_official(judged_by, items)
@@ -89,7 +90,7 @@ def plan_run(arguments: Arguments, open_model: OpenModel) -> Plan:
         scorers=scorers,
         headline="",
         judged_by=judged_by,
-        labels_sha256=labelled.sha256,
+        labels_sha256=labels_sha256,
         methods=tuple(methods),
         models=models,
         dataset=DatasetFacts(
@@ -102,7 +103,7 @@ def plan_run(arguments: Arguments, open_model: OpenModel) -> Plan:
         started=utc_now(),
     )
     manifest = manifest.model_copy(update={"headline": _find_headline(manifest)})
-    return Plan(manifest, dataset, tuple(items), labelled.answers)
+    return Plan(manifest, dataset, tuple(items), tuple(labelled))
 
 
 def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = None) -> Plan:
@@ -117,9 +118,9 @@ def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = N
         place = find_data(benchmark.about) or place
     arguments = manifest.arguments.model_copy(update={"data": place})
     dataset = _read_dataset(benchmark, arguments, manifest.dataset.made_with, open_model)
-    labelled = _read_labelled(arguments)
+    labelled, labels_sha256 = _read_labelled(arguments)
     before = {**manifest.dataset.sha256, "the labelled answers": manifest.labels_sha256}
-    now = {**dataset.sha256, "the labelled answers": labelled.sha256}
+    now = {**dataset.sha256, "the labelled answers": labels_sha256}
     for name in sorted(before.keys() | now.keys()):
         if before.get(name) != now.get(name):
             raise InputError(
@@ -134,7 +135,7 @@ def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = N
             hint="resume with the code that started it (see its manifest), or start a new run",
         )
     items = tuple(by_id[id] for id in manifest.dataset.items)
-    return Plan(manifest, dataset, items, labelled.answers)
+    return Plan(manifest, dataset, items, tuple(labelled))
 
 
 def _read_facts(profile: str, open_model: OpenModel) -> ModelFacts:
@@ -199,10 +200,9 @@ def _read_dataset(
         return place.run(generate)
 
 
-def _read_labelled(arguments: Arguments) -> LabelledSet:
-    if arguments.judge_labels is None:
-        return LabelledSet((), None)
-    return read_labelled(arguments.judge_labels)
+def _read_labelled(arguments: Arguments) -> tuple[list[Record], str | None]:
+    path = arguments.judge_labels
+    return ([], None) if path is None else read_labelled(path)
 
 
 def take_items(arguments: Arguments, dataset: Dataset) -> list[Item]:

@@ -24,10 +24,8 @@ from typing import TypeVar
 
 from mgl import registry
 from mgl.errors import UsageError
-from mgl.evaluation.judges.panel import LabelledAnswer, Seat
+from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import (
-    LABELLED,
-    PEOPLE,
     Answered,
     BuildRecord,
     Key,
@@ -68,13 +66,11 @@ UnitT = TypeVar("UnitT")
 @dataclass(frozen=True)
 class Execution:
     """How a run is worked on: ``concurrency`` units at once, where ``execute`` opens executors,
-    which ``executor`` names in the manifest. ``keep`` leaves the memories' stores in the folder;
-    ``retry`` does again what failed."""
+    which ``executor`` names in the manifest. ``retry`` does again what failed."""
 
     open_model: OpenModel
     observer: Observer
     concurrency: int = 8
-    keep: bool = False
     executor: ExecutorName = "local"
     execute: OpenExecutor = execute_here
     retry: bool = False
@@ -100,9 +96,9 @@ class Runner:
             keys = due_answers(self._manifest, self._log, retry=retry)
             if own := [key for key in keys if self._methods[key[0]].model == model]:
                 self._work_at(model, partial(self._answer_all, own))
-        for one in self._plan.labelled:
-            if one.item.id not in self._log.labelled:
-                self._log.add_answer(_record_label(one))
+        for record in self._plan.labelled:
+            if record.item["id"] not in self._log.labelled:
+                self._log.add_answer(record)
         verdicts = due_verdicts(self._manifest, self._log, retry=retry)
         pairs = due_pairs(self._manifest, self._log, retry=retry)
         for model in dict.fromkeys(seat.model for seat in self._manifest.panel):
@@ -111,8 +107,7 @@ class Runner:
             if seats or compared:
                 self._work_at(model, partial(self._judge_all, seats, compared))
         self._add_bertscores()
-        if not self._execution.keep:
-            self._folder.remove_stores()
+        self._folder.remove_stores()
 
     def _work_at(self, model: str, work: Callable[[Executor], Awaitable[None]]) -> None:
         known = self._manifest.models[model]
@@ -174,8 +169,7 @@ class Runner:
 
         await self._each(keys, answer)
         executor.release(base)
-        if not self._execution.keep:
-            remove_store(base)
+        remove_store(base)
 
     async def _build(self, memory: Build, path: Path, executor: Executor) -> BuildRecord:
         """Build a memory, unless its store is there; one that was recorded stays as it was."""
@@ -212,8 +206,7 @@ class Runner:
         path = self._folder.store_path("item", *key)
         async with self._slots:
             record = await executor.answer(ask, path)
-        if not self._execution.keep:
-            remove_store(path)
+        remove_store(path)
         if record.failed:
             return record
         scores = score_answer(self._manifest.scorers, item, Answered.of(record))
@@ -278,11 +271,6 @@ class Runner:
                 golds = item_from_json(record.item).golds
                 self._log.add_scores(record, bertscores(match, record.answer, golds))
                 progress.advance()
-
-
-def _record_label(one: LabelledAnswer) -> Record:
-    scores = {PEOPLE: float(one.correct)}
-    return Record(LABELLED, item_to_json(one.item), answer=one.answer, scores=scores)
 
 
 class _Progress:

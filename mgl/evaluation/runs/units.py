@@ -144,7 +144,7 @@ class Executor(Protocol):
 
     async def build(self, work: Build, path: Path, observer: Observer) -> BuildRecord: ...
 
-    async def answer(self, ask: Ask, path: Path) -> Record: ...
+    async def answer(self, ask: Ask, path: Path, /) -> Record: ...
 
     async def judge(self, record: Record, seat: Seat) -> VerdictRecord: ...
 
@@ -233,7 +233,7 @@ class LocalExecutor:
         unfinished.replace(path)
         return replace(record, reason=attempt.reason, took=attempt.took)
 
-    async def answer(self, ask: Ask, path: Path) -> Record:
+    async def answer(self, ask: Ask, path: Path, /) -> Record:
         """Answer an item, not graded yet; what is built for it alone is in a store at ``path``."""
         source, read = ask.memory.source, ask.memory.read
         record = Record(ask.memory.method.label, item_to_json(ask.item), ask.repeat)

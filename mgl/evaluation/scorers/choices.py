@@ -10,10 +10,9 @@ Ours read one field and nothing else: the last ``<answer>`` tag or ``\\boxed{}``
 else the reply from its beginning. It has to begin with the answer, after which only a mark, a
 reason or the choice's own text may follow. Any other reply is unreadable (None), not wrong.
 
-Two rules are their benchmarks' own, in which an unreadable reply is a wrong one:
-``letter_longbench`` is LongBench v2's ``extract_answer`` (one of two sentences, A to D),
-``right_dialsim`` DialSim's ``judge_eq`` (an option in brackets, and no other option). NoCha's form,
-``<explanation>…</explanation> <answer>FALSE</answer>``, is the tag above.
+``letter_longbench`` is LongBench v2's own ``extract_answer`` (one of two sentences, A to D), by
+which an unreadable reply is a wrong one. NoCha's form, ``<explanation>…</explanation>
+<answer>FALSE</answer>``, is the tag above.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ __all__ = [
     "gold_label",
     "gold_letter",
     "letter_longbench",
-    "right_dialsim",
 ]
 
 _TAGS = (
@@ -131,10 +129,3 @@ def letter_longbench(reply: str) -> str | None:
     plain = reply.replace("*", "")
     found = (pattern.search(plain) for pattern in _LONGBENCH)
     return next((each[1] for each in found if each is not None), None)
-
-
-def right_dialsim(reply: str, letter: str, count: int = 5) -> bool:
-    """Whether the right option stands in the reply as ``(A)`` and no other of ``count`` does, in
-    either case."""
-    others = (other for other in ascii_uppercase[:count] if other != letter)
-    return f"({letter})" in reply and not any(f"({other})" in reply.upper() for other in others)

@@ -1,13 +1,9 @@
-"""LooGLE's automatic scores: BLEU, ROUGE recall and METEOR of an answer, and its cloze tests.
+"""LooGLE's automatic scores: BLEU, ROUGE recall and METEOR of an answer.
 
     >>> rouge_recall("the cat sat", "the cat sat on it", 1)
     0.6
-    >>> read_masks("<mask-0>: Ann Lee, <mask-1>: Rome")
-    {'<mask-0>': 'Ann Lee', '<mask-1>': 'Rome'}
-    >>> match_masks("<mask-0>: Ann", "<mask-0>: Ann Lee, <mask-1>: Rome", partial=True)
-    Matches(right=1, masks=2)
 
-Source: Li et al., LooGLE (2023), ``Evaluation/automatic_metrics.py`` and ``automatic_eval.py``.
+Source: Li et al., LooGLE (2023), ``Evaluation/automatic_metrics.py``.
 Words are what white space separates, as written (METEOR lower-cases them). BLEU-1 and BLEU-4 are
 the precision of single words and of four in a row, times the brevity penalty, without smoothing.
 ROUGE is that of the package ``rouge``: sentences end at each full stop, each n-gram counts once,
@@ -17,32 +13,17 @@ because the package recurses once a word. A property test holds the two together
 METEOR is NLTK's, on the words without repetitions. LooGLE passes unordered sets, whose order, and
 with it the score, changes from run to run; here each word stays where it stood first. ``meteor``
 takes WordNet's synonyms, which NLTK does not ship; ``meteor_stems`` does without.
-
-In a cloze test a mask matches exactly if its name is the same string, and partially if the names
-share a word. LooGLE's script gives a reply that is no Python dictionary no mask at all; here masks
-are read from lines (``<mask-0>: name``, which the prompt asks for) and dictionaries alike, without
-quotes, braces, commas and emphasis around a name, and the last name of a mask counts.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Literal
 
 from mgl.errors import UsageError
 from mgl.evaluation.scorers.words import nltk_tools
 
-__all__ = [
-    "Matches",
-    "bleu",
-    "match_masks",
-    "meteor",
-    "meteor_stems",
-    "read_masks",
-    "rouge_recall",
-    "wordnet",
-]
+__all__ = ["bleu", "meteor", "meteor_stems", "rouge_recall", "wordnet"]
 
 
 def bleu(prediction: str, gold: str, n: Literal[1, 4]) -> float:
@@ -135,39 +116,3 @@ def _common(one: Sequence[str], other: Sequence[str]) -> set[str]:
         else:
             j -= 1
     return words
-
-
-_MASK: Final = re.compile(r"(<mask-\d+>)")
-_AROUND: Final = " \t\"'`*“”‘’"
-_BETWEEN: Final = _AROUND + ",;{}"
-
-
-class Matches(NamedTuple):
-    """How many of the ``masks`` of a test are ``right``."""
-
-    right: int
-    masks: int
-
-
-def read_masks(text: str) -> dict[str, str]:
-    """Read the names that a text gives, by mask."""
-    names = {}
-    for line in text.splitlines():
-        _, *parts = _MASK.split(line)
-        for mask, rest in zip(parts[::2], parts[1::2], strict=True):
-            rest = rest.lstrip(_AROUND)
-            name = rest[1:].strip(_BETWEEN)
-            if rest.startswith((":", "=")) and name:
-                names[mask] = name
-    return names
-
-
-def match_masks(prediction: str, gold: str, *, partial: bool) -> Matches:
-    """Count the gold answer's masks that a reply has right."""
-    said, wanted = read_masks(prediction), read_masks(gold)
-    right = sum(
-        bool({*name.split()} & {*said[mask].split()}) if partial else said[mask] == name
-        for mask, name in wanted.items()
-        if mask in said
-    )
-    return Matches(right, len(wanted))

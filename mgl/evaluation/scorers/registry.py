@@ -37,17 +37,8 @@ from mgl.evaluation.scorers.choices import (
     gold_label,
     gold_letter,
     letter_longbench,
-    right_dialsim,
 )
-from mgl.evaluation.scorers.loogle import (
-    bleu,
-    match_masks,
-    meteor,
-    meteor_stems,
-    read_masks,
-    rouge_recall,
-    wordnet,
-)
+from mgl.evaluation.scorers.loogle import bleu, meteor, meteor_stems, rouge_recall, wordnet
 from mgl.evaluation.scorers.retrieval import is_ranked, rank_evidence, session_of
 from mgl.evaluation.scorers.words import (
     amem_f1,
@@ -208,11 +199,6 @@ def _gold_verdict(item: Item) -> bool | None:
 _letter = _decision(gold_letter, lambda text, item: find_letter(text, item.choices))
 
 
-def _dialsim(item: Item, answered: Answered) -> float | None:
-    gold = gold_letter(item)
-    return None if gold is None else float(right_dialsim(answered.text, gold, len(item.choices)))
-
-
 def _locomo(item: Item, answered: Answered) -> float | None:
     category = int(item.labels.get("category", 0))
     if category not in range(1, 6) or (category != 5 and not item.golds):
@@ -228,16 +214,6 @@ def _cascade(item: Item, answered: Answered) -> float | None:
 
 def _substrings(prediction: str, golds: Sequence[str]) -> float:
     return sum(gold.lower() in prediction.lower() for gold in golds) / len(golds)
-
-
-def _cloze(*, partial: bool) -> Score:
-    """By the first gold answer, which has all of a test's masks; None if it has none."""
-
-    def score(item: Item, answered: Answered) -> float | None:
-        found = match_masks(answered.text, next(iter(item.golds), ""), partial=partial)
-        return found.right / found.masks if found.masks else None
-
-    return score
 
 
 def _recall(measure: Literal["share", "any", "all", "ndcg"], k: int, *, sessions: bool) -> Score:
@@ -315,9 +291,6 @@ def _list_scorers() -> Iterable[Scorer]:
         about="LongBench v2: its two sentences alone",
     )
     yield share(
-        "choice_letter_dialsim", score=_dialsim, about="DialSim: the right option, no other"
-    )
-    yield share(
         "label_accuracy",
         score=_decision(gold_label, lambda text, item: find_label(text, item.choices)),
         about="Prelude: the right label, by its name",
@@ -332,11 +305,6 @@ def _list_scorers() -> Iterable[Scorer]:
         score=_of_golds(_substrings),
         about="RULER's string_match_all: the share of gold answers that are in the reply",
     )
-    yield share(
-        "substring_any_ruler",
-        score=_of_golds(lambda said, golds: float(_substrings(said, golds) > 0)),
-        about="RULER's string_match_part: one gold answer is in the reply (its QA tasks)",
-    )
     yield mean("rouge_1_recall", score=_rouge(1), about="LooGLE: ROUGE-1 recall of distinct words")
     yield mean("rouge_2_recall", score=_rouge(2), about="LooGLE: that of distinct bigrams")
     yield mean("rouge_l_recall", score=_rouge("L"), about="LooGLE: ROUGE-L recall over sentences")
@@ -345,23 +313,6 @@ def _list_scorers() -> Iterable[Scorer]:
     yield mean("meteor", score=_best(meteor), about="LooGLE: METEOR, with synonyms", check=wordnet)
     yield mean(
         "meteor_stems", score=_best(meteor_stems), about="METEOR without synonyms", check=nltk_tools
-    )
-    yield mean(
-        "cloze_exact_match",
-        score=_cloze(partial=False),
-        about="LooGLE: the share of a test's masks with the exact name",
-    )
-    yield mean(
-        "cloze_partial_match",
-        score=_cloze(partial=True),
-        about="LooGLE: the share of a test's masks with a word of the name",
-    )
-    yield mean(
-        "evidence_recall",
-        score=lambda item, answered: _recall("share", len(answered.retrieved), sessions=False)(
-            item, answered
-        ),
-        about="LoCoMo: share of the evidence among all that was retrieved",
     )
     yield from _recall_scorers()
     yield mean("citations_verbatim", score=_verbatim, about="share of citations that are verbatim")
@@ -427,36 +378,10 @@ def _mean_f1(sums: NDArray[np.float64]) -> float:
     return float(np.mean(2 * both / np.maximum(wanted + said, 1)))
 
 
-def _masks(answers: Sequence[Scored], *, partial: bool) -> Units | None:
-    return _units(
-        [
-            (
-                one.item.id,
-                one.item.source,
-                match_masks(one.text, one.item.golds[0], partial=partial),
-            )
-            for one in answers
-            if one.item.golds and read_masks(one.item.golds[0])
-        ]
-    )
-
-
 AGGREGATES: Final[Mapping[str, Aggregate]] = {
     aggregate.name: aggregate
     for aggregate in (
         Aggregate("pair_accuracy", _pairs, _ratio, "NoCha: pairs with both claims judged right"),
         Aggregate("macro_f1", _labels, _mean_f1, "Prelude: the mean F1 of the labels of the golds"),
-        Aggregate(
-            "cloze_exact_match_loogle",
-            partial(_masks, partial=False),
-            _ratio,
-            "LooGLE: the share of all masks with the exact name",
-        ),
-        Aggregate(
-            "cloze_partial_match_loogle",
-            partial(_masks, partial=True),
-            _ratio,
-            "LooGLE: the share of all masks with a word of the name",
-        ),
     )
 }

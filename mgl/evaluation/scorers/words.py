@@ -33,7 +33,6 @@ from mgl.errors import UsageError, install_hint
 __all__ = [
     "amem_f1",
     "bleu1",
-    "contains_words",
     "exact_match",
     "f1",
     "f1_squad",
@@ -51,14 +50,6 @@ def f1(common: int, said: int, wanted: int) -> float:
 
 def multiset_f1(said: Counter[str], wanted: Counter[str]) -> float:
     return f1((said & wanted).total(), said.total(), wanted.total())
-
-
-def contains_words(part: Sequence[str], whole: Sequence[str]) -> bool:
-    """Whether words (at least one) appear in others together and in order."""
-    size, wanted = len(part), list(part)
-    return size > 0 and any(
-        list(whole[start : start + size]) == wanted for start in range(len(whole) - size + 1)
-    )
 
 
 @cache

@@ -51,7 +51,7 @@ def begins_as(text: str, prompt: Prompt) -> bool:
     return text.startswith(prompt.text.partition("{")[0])
 
 
-@pytest.mark.parametrize("name", ["correctness", "entailment", "locomo", "moviechat", "dialsim"])
+@pytest.mark.parametrize("name", ["correctness", "entailment", "locomo", "moviechat"])
 async def test_a_yes_and_a_no(name: str) -> None:
     right, (asked,) = await judged(name, item("Rome", "the city of Rome"), "To Rome.", yes())
     assert (right.score, right.reason) == (1.0, "Both name it.")
@@ -65,8 +65,7 @@ async def test_a_yes_and_a_no(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(JUDGES.keys() - {"longmemeval_official"}))
 async def test_prose_is_no_verdict(name: str) -> None:
-    golds, choices = (("B",), COLOURS) if name == "choice" else (("Rome",), ())
-    of = item(*golds, choices=choices, category="multi-session", passage="x", judge_prompt=OFFICIAL)
+    of = item("Rome", category="multi-session", passage="x", judge_prompt=OFFICIAL)
     prose = ["It seems right to me."] * 5
     verdict, asked = await judged(name, of, Answered("Zebras.", citations=CITED), *prose)
     assert (verdict.score, verdict.reply) == (None, "")
@@ -115,20 +114,6 @@ async def test_mindgraphs_cascade_needs_no_model_and_the_rest_is_asked_as_printe
 async def test_mindgraphs_choice_is_letter_against_letter(said: str, score: float | None) -> None:
     verdict, asked = await judged("mindgraph", item("B", choices=COLOURS), said)
     assert (verdict.score, asked) == (score, [])
-
-
-@pytest.mark.parametrize(("option", "score"), [("B", 1.0), ("A", 0.0), ("none", None)])
-async def test_a_choice_in_free_words_is_read_under_a_constraint(
-    option: str, score: float | None
-) -> None:
-    reply = json.dumps({"option": option})
-    verdict, (asked,) = await judged(
-        "choice", item("B", choices=COLOURS), "I guess it is red.", reply
-    )
-    assert verdict.score == score
-    assert "(A) the blue one\n(B) the red one" in asked
-    verdict, _ = await judged("choice", item("B", choices=COLOURS), "x", *['{"option": "C"}'] * 5)
-    assert verdict.score is None
 
 
 @pytest.mark.parametrize("name", ["hgmem_comprehensiveness", "hgmem_diversity"])
@@ -200,12 +185,6 @@ async def test_longmemevals_ids_in_abs_want_an_abstention_and_other_types_are_no
     assert "Why it cannot be answered: She never told." in asked
     verdict, asked_ = await judged("longmemeval", item("x", category="other"), "x")
     assert (verdict.score, asked_) == (None, [])
-
-
-@pytest.mark.parametrize("said", ["Monica", "Monica."])
-async def test_dialsim_takes_the_reference_itself_without_a_model(said: str) -> None:
-    verdict, asked = await judged("dialsim", item("Monica"), said)
-    assert (verdict.score, asked) == (1.0, [])
 
 
 async def test_citation_support_is_the_share_of_sentences_that_were_all_judged() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mgl.errors import InputError
 from mgl.evaluation.judges.judging import JUDGING
 from mgl.evaluation.judges.panel import read_labelled, seat_panel
+from mgl.evaluation.records import PEOPLE
 
 names = st.sampled_from(["entailment", "correctness", "mindgraph"])
 models = st.sampled_from(["a", "b", "c"])
@@ -49,13 +50,13 @@ def test_a_line_an_answer(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     other = {**ROW, "gold": "Bern", "correct": False, "id": "q_abs", "category": "multi-session"}
     path.write_text(f"{json.dumps(ROW)}\n\n{json.dumps(other)}\n")
-    read = read_labelled(path)
-    one, two = read.answers
-    assert read.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert (one.item.golds, one.item.id, one.correct) == (("Rome", "roma"), "answer 1", True)
-    assert (one.answer, one.item.question.text) == ("To Rome.", "Where?")
-    assert (two.item.golds, two.item.id, two.item.category) == (("Bern",), "q_abs", "multi-session")
-    assert two.correct is False
+    (one, two), sha256 = read_labelled(path)
+    assert sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert (one.item["golds"], one.item["id"]) == (["Rome", "roma"], "answer 1")
+    assert (one.answer, one.item["question"]["text"]) == ("To Rome.", "Where?")
+    assert (two.item["golds"], two.item["id"]) == (["Bern"], "q_abs")
+    assert two.item["category"] == "multi-session"
+    assert [each.scores for each in (one, two)] == [{PEOPLE: 1.0}, {PEOPLE: 0.0}]
 
 
 @pytest.mark.parametrize(

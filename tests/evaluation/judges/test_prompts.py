@@ -19,10 +19,8 @@ PINNED = {
 PINNED_OURS = {
     "ABSTENTION": "ca92c1d39e03364c",
     "BETTER": "d28b9fd1512334c6",
-    "CHOSEN": "47a43385e79cfee2",
     "CLOSER": "affd94fb50b4a7c9",
     "CORRECTNESS": "4c9e6760469010d3",
-    "DIALOGUE": "a9808fd1ae54287c",
     "ENTAILMENT": "60b9c75f557afd48",
     "EVALUATION_AS_JSON": "c744d31cf4210db9",
     "FILM": "0e5ed4744f953b4d",

@@ -19,7 +19,7 @@ from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.scorers.bertscore import bertscore_names, bertscores
 from mgl.retrieval.matching import Matching, TokenMatcher, open_matcher
 from mgl.retrieval.models import Source
-from tests.evaluation.trial import SLOW, Trial, plugin, result, rows, trial, write_data
+from tests.evaluation.trial import SLOW, Trial, plugin, rows, trial, write_data
 from tests.retrieval import tiny
 
 __all__ = ["plugin", "trial"]
@@ -108,20 +108,6 @@ def test_it_is_verified_with_its_model_alone(trial: Trial, tmp_path: Path, model
     assert due.found == "due"
     with pytest.raises(UsageError):
         verify_run(out, open_matcher(f"{model}:1", tmp_path, Source()))
-
-
-def test_ended_within_it_a_run_goes_on(
-    trial: Trial, tmp_path: Path, model: Path, plug: Callable[[int], None]
-) -> None:
-    whole = trial.run(tmp_path / "whole", bertscore=str(model))
-    calls = trial.calls
-    plug(4)
-    with pytest.raises(ResourceError):
-        trial.run(tmp_path / "run", bertscore=str(model))
-    plug(5)
-    trial.resume(tmp_path / "run")
-    assert result(tmp_path / "run") == result(whole)
-    assert trial.calls == calls
 
 
 def test_a_replay_needs_no_weights(trial: Trial, tmp_path: Path, model: Path) -> None:

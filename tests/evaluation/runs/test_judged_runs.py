@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from mgl.errors import EngineTimeout, EngineUnavailable, InputError, UsageError
-from mgl.evaluation.judges.judging import JUDGES, Judge
-from mgl.evaluation.records import LABELLED, PEOPLE, Answered, VerdictRecord
+from mgl.evaluation.judges.judging import JUDGES, Asking, Judge
+from mgl.evaluation.records import LABELLED, PEOPLE, VerdictRecord
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.lifecycle import Replay, verify_run
 from mgl.evaluation.runs.manifest import JudgedBy, Manifest
 from mgl.evaluation.runs.plan import reopen_plan
-from mgl.llm.base import LLM, Completion, Message, Request, Sampling, TokenUsage
+from mgl.llm.base import Completion, Message, Request, TokenUsage
 from mgl.llm.fakes import SchemaEngine
 from tests.evaluation.trial import (
     ASKED,
@@ -55,12 +55,11 @@ def judges(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing that can be read when it is first asked."""
 
     def judging(name: str) -> Judge:
-        async def ask(
-            llm: LLM, _item: object, answered: Answered, sampling: Sampling
-        ) -> VerdictRecord:
-            asked = [Message("user", f"{name}: is {answered.text} right?")]
-            reply = (await llm.complete(asked, sampling=sampling, stage="judge")).text
-            if answered.text == capital("Mu") and name == "strict" and sampling.temperature == 0:
+        async def ask(it: Asking) -> VerdictRecord:
+            said = it.answered.text
+            asked = [Message("user", f"{name}: is {said} right?")]
+            reply = (await it.llm.complete(asked, sampling=it.sampling, stage="judge")).text
+            if said == capital("Mu") and name == "strict" and it.sampling.temperature == 0:
                 return VerdictRecord(None, reply, "its reply is prose")
             return VerdictRecord(float(int(reply) % 2), reply)
 
@@ -133,7 +132,7 @@ def unplugged(trial: Trial, home: Path, calls: int) -> tuple[Trial, list[int]]:
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-@pytest.mark.parametrize("calls", [10, *(pytest.param(n, marks=NIGHTLY) for n in (9, 20, 37, 62))])
+@pytest.mark.parametrize("calls", [10, *(pytest.param(n, marks=NIGHTLY) for n in (9, 62))])
 def test_ended_between_two_verdicts_a_run_goes_on(
     trial: Trial, tmp_path: Path, calls: int, concurrency: int
 ) -> None:
@@ -178,28 +177,12 @@ def test_a_verdict_that_timed_out_is_asked_for_again_and_need_not_replay(
     assert rows(out)[0]["verdicts"]["strict"]["score"] is not None
 
 
-def test_all_verdicts_replay(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(tmp_path / "run", **PANEL)
-    calls = trial.calls
-    for concurrency in (1, 8):
-        found = trial.replay(out, concurrency)
-        assert found == Replay(9 + 3 + 9, (), ())
-    assert trial.calls == calls
-
-
 def drop(out: Path, **wanted: object) -> None:
     """Drop the first line with these values."""
     path = out / "records.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     gone = next(line for line in lines if wanted.items() <= json.loads(line).items())
     path.write_text("".join(line for line in lines if line != gone))
-
-
-def test_a_verdict_that_is_missing_is_found(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(tmp_path / "run", **PANEL)
-    drop(out, kind="verdict", judge=KEYS[4])
-    (difference,) = verify_run(out)
-    assert (difference.what, difference.recorded) == (f"verdict of {KEYS[4]}", "none")
 
 
 @pytest.mark.parametrize(
@@ -276,9 +259,7 @@ def test_what_people_judged_and_pairs_are_judged_with_the_run(
     assert found == Replay(18 + 6 + 3 + 4 + 9, (), ())
 
 
-@pytest.mark.parametrize(
-    "calls", [60, 134, *(pytest.param(n, marks=NIGHTLY) for n in (18, 126, 129, 139))]
-)
+@pytest.mark.parametrize("calls", [60, 134, *(pytest.param(n, marks=NIGHTLY) for n in (18, 139))])
 def test_ended_while_judges_are_looked_into_a_run_goes_on(
     trial: Trial, tmp_path: Path, looked_into: dict[str, Any], calls: int
 ) -> None:
@@ -301,29 +282,6 @@ def test_a_preference_that_is_missing_is_found(
         f"preference of {MODEL}",
         f"verdict of {KEYS[3]}",
     ]
-
-
-def test_a_preference_that_timed_out_is_asked_for_again(
-    trial: Trial, tmp_path: Path, looked_into: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    generate, slow = Knowing.generate, [True]
-
-    async def slowly(engine: Knowing, request: Request) -> Completion:
-        said = request.messages[-1].content
-        if slow[0] and ("Second answer:" in said or "is Ispolis right?" in said):
-            raise EngineTimeout("no answer within 1 s", hint="wait")
-        return await generate(engine, request)
-
-    monkeypatch.setattr(Knowing, "generate", slowly)
-    out = trial.run(tmp_path / "run", **looked_into)
-    assert all(one.forth.failed and one.back.failed for one in RunFolder(out).log.pairs.values())
-    slow[0] = False
-    trial.resume(out, retry_failed=True)
-    folder = RunFolder(out).log
-    assert {(one.forth.score, one.back.score) for one in folder.pairs.values()} == {(1.0, 1.0)}
-    given = [one.score for each in folder.labelled.values() for one in each.verdicts.values()]
-    assert len(given) == 6
-    assert None not in given
 
 
 def test_other_answers_of_people_under_a_run_are_refused(

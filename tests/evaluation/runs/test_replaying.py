@@ -124,13 +124,6 @@ def test_a_run_that_is_not_complete_is_refused(trial: Trial, tmp_path: Path) -> 
     assert "mgl eval resume" in caught.value.hint
 
 
-def test_a_changed_file_is_refused(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(tmp_path / "run", limit=1)
-    trial.data.write_text(trial.data.read_text() + " ")
-    with pytest.raises(InputError):
-        again(trial, out)
-
-
 def test_a_packed_run_replays_from_its_own_folder(trial: Trial, tmp_path: Path) -> None:
     out = trial.run(tmp_path / "run", memories=("direct", "mindgraph"), settings=SMALL)
     with (

@@ -15,13 +15,11 @@ from mgl.errors import (
     ResourceError,
     UsageError,
 )
-from mgl.evaluation.judges.judging import JUDGES, Judge
-from mgl.evaluation.records import Answered, VerdictRecord
 from mgl.evaluation.runs.lifecycle import resume_run
-from mgl.evaluation.runs.manifest import JudgedBy, Manifest
+from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.plan import reopen_plan
 from mgl.evaluation.runs.runner import Execution
-from mgl.llm.base import LLM, Message, Sampling
+from mgl.llm.base import Message, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
@@ -30,7 +28,6 @@ from tests.evaluation.trial import (
     GONE,
     MODEL,
     OTHER,
-    SLOW,
     SMALL,
     Trial,
     builds,
@@ -81,23 +78,6 @@ def test_the_manifest_tells_what_a_run_was_made_with(trial: Trial, tmp_path: Pat
     assert manifest.ended == session.ended is not None
 
 
-@pytest.mark.parametrize("questions", ["each", "all"])
-def test_concurrency_changes_no_byte(tmp_path: Path, questions: str) -> None:
-    found = []
-    for concurrency in (1, 8):
-        data = write_data(tmp_path / "tiny.json")
-        trial = Trial(tmp_path / f"home{concurrency}", data)
-        out = trial.run(
-            tmp_path / str(concurrency),
-            concurrency=concurrency,
-            memories=("direct", "mindgraph"),
-            settings=SMALL,
-            questions=questions,
-        )
-        found.append(result(out))
-    assert found[0] == found[1]
-
-
 def test_questions_of_a_source_may_share_one_memory(trial: Trial, tmp_path: Path) -> None:
     out = trial.run(tmp_path / "run", memories=("mindgraph",), settings=SMALL, questions="all")
     ids = Counter(row["memory"]["id"] for row in rows(out))
@@ -110,14 +90,12 @@ def test_questions_of_a_source_may_share_one_memory(trial: Trial, tmp_path: Path
 def test_what_one_question_adds_is_not_there_for_the_next(trial: Trial, tmp_path: Path) -> None:
     settings = ("extraction=terms", "chunk_tokens=16", "overlap_tokens=0")
     memories = ("hgmem",)
-    out = trial.run(tmp_path / "run", memories=memories, settings=settings, keep=True)
+    out = trial.run(tmp_path / "run", memories=memories, settings=settings)
     found = rows(out)
     assert {row["outcome"] for row in found} <= {"scored", "failed"}
     answered = [row for row in found if row["outcome"] == "scored"]
     assert len({row["memory"]["id"] for row in answered}) == len(answered)
     assert [row["memory"]["kind"] for row in builds(out)] == ["graph"] * 3
-    assert len(list((out / "work").glob("build-*.sqlite"))) == 3
-    assert len(list((out / "work").glob("item-*.sqlite"))) == 9
 
 
 @pytest.mark.usefixtures("embeds_words")
@@ -138,15 +116,6 @@ def test_conversations_are_read_by_their_turns_or_as_a_text(trial: Trial, tmp_pa
         found = {id for row in rows(out) if row["method"] == method for id in row["retrieved"]}
         assert "D0" in found
         assert found <= {"D0", "D1", "D2"}
-
-
-def test_a_memory_that_asking_does_not_change_is_asked_in_place(
-    trial: Trial, tmp_path: Path
-) -> None:
-    out = trial.run(tmp_path / "run", keep=True)
-    assert len(rows(out)) == 9
-    assert len(list((out / "work").glob("build-*.sqlite"))) == 3
-    assert not list((out / "work").glob("item-*.sqlite"))
 
 
 def test_an_item_may_be_asked_again_with_other_seeds(trial: Trial, tmp_path: Path) -> None:
@@ -343,40 +312,3 @@ def test_it_tells_how_far_it_is(trial: Trial, tmp_path: Path) -> None:
     told = [step for step in trial.observer.steps if step[0] == f"items, {MODEL}"]
     assert told == [(f"items, {MODEL}", done, 5) for done in range(6)]
     assert ("builds", 3, 3) in trial.observer.steps
-
-
-# Judging
-
-
-async def strict(llm: LLM, _item: object, answered: Answered, _sampling: object) -> VerdictRecord:
-    reply = (await llm.complete([Message("user", f"Right? {answered.text}")], stage="judge")).text
-    if answered.text == capital("Mu"):
-        return VerdictRecord(None, reply, "its reply is prose")
-    return VerdictRecord(0.5, reply, "half right")
-
-
-@pytest.fixture
-def judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in ("plan", "units", "lifecycle"):
-        known = {**JUDGES, "strict": Judge("strict", "ours", (), strict)}
-        monkeypatch.setattr(f"mgl.evaluation.runs.{place}.JUDGES", known)
-
-
-@pytest.mark.usefixtures("judged")
-def test_a_verdict_that_cannot_be_read_is_no_score(trial: Trial, tmp_path: Path) -> None:
-    trial.data = write_data(tmp_path / "tiny.json", {"none": ["Mu", "Thule", SLOW]})
-    out = trial.run(tmp_path / "run", judges=(OTHER,))
-    mu, thule, slow = rows(out)
-    assert mu["outcome"] == "unscored"
-    assert (
-        mu["verdicts"]["strict"] | {"reason": "its reply is prose", "score": None}
-        == (mu["verdicts"]["strict"])
-    )
-    assert thule["outcome"] == "scored"
-    assert thule["verdicts"]["strict"]["score"] == 0.5
-    assert thule["verdicts"]["strict"]["usage"]["judge"]["calls"] == 1
-    assert "judge" not in thule["usage"]
-    assert (slow["outcome"], slow["verdicts"]) == ("failed", {})
-    assert trial.engines[OTHER].calls == 2
-    assert Manifest.read(out).judged_by == (JudgedBy(judge="strict", model=OTHER),)
-    assert Manifest.read(out).headline == "strict"

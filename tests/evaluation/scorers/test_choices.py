@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.benchmarks import dialsim, longbench, nocha, prelude
+from mgl.benchmarks import longbench, nocha, prelude
 from mgl.benchmarks.base import Item
 from mgl.evaluation.records import Answered
 from mgl.evaluation.scorers.choices import (
@@ -16,7 +16,6 @@ from mgl.evaluation.scorers.choices import (
     gold_label,
     gold_letter,
     letter_longbench,
-    right_dialsim,
 )
 from mgl.evaluation.scorers.registry import score_answer
 from mgl.types import Question
@@ -44,21 +43,6 @@ def item(*golds: str, choices: tuple[str, ...] = COLOURS) -> Item:
 )
 def test_longbench_reads_its_two_sentences_and_nothing_else(reply: str, letter: str | None) -> None:
     assert letter_longbench(reply) == letter
-
-
-@pytest.mark.parametrize(
-    ("reply", "right"),
-    [
-        ("(B) Monica, (b) again", True),
-        ("(B) rather than (c)", False),
-        ("(b)", False),
-        ("B", False),
-        ("(C)", False),
-        ("(B) (F)", True),
-    ],
-)
-def test_dialsim_wants_the_option_and_no_other(reply: str, right: bool) -> None:
-    assert right_dialsim(reply, "B", 5) is right
 
 
 @pytest.mark.parametrize(
@@ -162,7 +146,6 @@ def test_a_verdict_is_the_answer_and_no_word_of_the_explanation(
     ("scorers", "options", "golds", "choices"),
     [
         (longbench.LONGBENCH_V2.scorers, longbench.OPTIONS, "ABCD", COLOURS),
-        (dialsim.LONGDIALQA_CHOICE.scorers, dialsim.REPLIES, "ABCDE", (*COLOURS, "another")),
         (nocha.NOCHA.scorers, nocha.OPTIONS, ("TRUE", "FALSE"), ("TRUE", "FALSE")),
         (prelude.PRELUDE.scorers, prelude.OPTIONS, prelude.LABELS, prelude.LABELS),
     ],
