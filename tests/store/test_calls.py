@@ -68,11 +68,3 @@ def test_a_completion_is_replayed_whatever_its_outcome_and_for_every_memory(stor
     assert store.call_log("m2").replay(call(seed=1).key) is None
     assert [record.outcome for record in store.calls("m1")] == ["timeout", "invalid", "ok"]
     assert store.calls("m2") == []
-
-
-def test_a_log_attached_to_a_memory_records_under_it(store: Store) -> None:
-    log = store.call_log()
-    log.record(call("before"))
-    log.attach("m1")
-    log.record(call("after"))
-    assert [record.request.messages[-1].content for record in store.calls("m1")] == ["after"]

@@ -164,13 +164,6 @@ def test_reports_and_answers(store: Store, memory: MemoryRecord) -> None:
     assert store.answers(memory.id) == [{"text": "Bo"}, {"text": "May"}]
 
 
-def test_token_counts_are_kept_by_model_and_text(store: Store) -> None:
-    store.put_token_counts("m1", {"a b": 2, "\ud83d": 1})
-    store.put_token_counts("m1", {"a b": 2})
-    assert store.token_counts("m1", ["\ud83d", "new", "a b"]) == [1, None, 2]
-    assert store.token_counts("m2", ["a b"]) == [None]
-
-
 def test_threads_share_one_store(store: Store, memory: MemoryRecord) -> None:
     def work(first: int) -> None:
         for chunk in range(first, first + 20):

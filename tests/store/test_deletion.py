@@ -146,13 +146,6 @@ def test_calls_that_an_evaluation_run_made_or_replayed_are_its_own(filled: Store
     assert len(filled.calls(f"{RUN}/runs/one")) == 2
 
 
-def test_calls_about_another_text_stay_whatever_they_say(filled: Store) -> None:
-    own = call("a run's own question: what was painted?", shows=None)
-    filled.add_call(own, None)
-    filled.delete(TALK.id, ONLY_TWO, keep)
-    assert filled.find_call(own.key) == own
-
-
 def test_what_is_recorded_after_a_deletion_that_it_did_not_know_of_has_no_words(
     filled: Store,
 ) -> None:

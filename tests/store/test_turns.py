@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -131,29 +129,3 @@ def test_what_is_no_conversation_is_none(store: Store) -> None:
     store.put_conversation(TALK)
     assert store.count_turns(TALK.id) == 0
     assert store.document(TALK.id).media_type == CONVERSATION
-
-
-def test_of_two_that_append_the_same_number_one_hears_of_it(path: Path, diary: Store) -> None:
-    with Store.open(path) as other:
-        starting = threading.Barrier(2)
-        lost: list[StoreConflict] = []
-
-        def write(store: Store, said: Turn) -> None:
-            starting.wait()
-            try:
-                store.append_turn(TALK.id, 0, said, MEMORY, appended(0))
-            except StoreConflict as error:
-                lost.append(error)
-
-        writers = [
-            threading.Thread(target=write, args=pair)
-            for pair in ((diary, turn(0)), (other, turn(1)))
-        ]
-        for writer in writers:
-            writer.start()
-        for writer in writers:
-            writer.join()
-        assert len(lost) == 1
-        assert lost[0].retryable
-        assert other.turns(TALK.id) == diary.turns(TALK.id)
-        assert diary.count_turns(TALK.id) == 1

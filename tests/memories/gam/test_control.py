@@ -78,15 +78,6 @@ async def test_two_topics_are_parted(memory_of: Open) -> None:
         await memory.unlink("t1", "t7")
 
 
-async def test_an_edit_follows_what_another_process_wrote(memory_of: Open) -> None:
-    one = await built(memory_of)
-    two = memory_of(THREE, engine(always([])), indicators="rules", partition="session")
-    await two.rewrite("t1", "Two's.", [])
-    await one.rewrite("t2", "One's.", [])
-    assert {name: topic.summary for name, topic in two.state.topics.items()}["t2"] == "One's."
-    assert one.state == two.state
-
-
 def test_a_branch_is_every_later_topic_that_leads_to_it() -> None:
     links = [("t2", "t1"), ("t3", "t2"), ("t4", "t1"), ("t5", "t4"), ("t6", "t5")]
     edits = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,12 +34,6 @@ def test_the_summary_is_the_most_telling_utterances_in_their_order() -> None:
     for lines in (HORSE, HORSE[::-1]):
         made = extract_summary(lines, spread_of([*EARLIER, *lines]))
         assert made.summary == " ".join(line for line in lines if "horse" in line)
-
-
-@pytest.mark.parametrize("lines", [["the of and"], ["…!?"], ["  a  "], ["···· ··"]])
-def test_what_has_no_telling_word_is_its_own_summary_without_keywords(lines: list[str]) -> None:
-    made = extract_summary(lines, spread_of(lines))
-    assert (made.summary, made.keywords) == (" ".join(lines[0].split()), [])
 
 
 @given(

@@ -10,16 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mgl.llm.base import Completion, Request
-from mgl.llm.fakes import SchemaEngine, ScriptedEngine
+from mgl.llm.base import Request
+from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.gam import Gam
 from mgl.memories.gam.state import VOCABULARY, Forget, State
-from mgl.memories.talk import to_plain
-from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.store.deletion import MASK
 from mgl.types import Conversation, Question, Turn
-from tests.memories.gam.test_memory import DAY, always, engine, reply_by_stage, talk
+from tests.memories.gam.test_memory import DAY, always, engine, talk
 
 Open = Callable[..., Gam]
 GONE = "xylophone marmalade quixotic zeppelin"
@@ -69,10 +67,6 @@ async def test_a_turn_goes_from_all_that_was_made_of_it(memory_of: Open, store: 
     memory = memory_of(HELD, engine(always([2])), partition="session")
     state = await topics_of(memory)
     assert state.topics["t1"].summary.count(GONE) == 1
-    lines = [turn.line for turn in HELD.turns]
-    store.put_vectors("e", lines, WordEmbedder().embed(lines))
-    answer = await memory_of(HELD, SchemaEngine(), partition="session").answer(Question("What?"))
-    store.put_answer(memory.id, "What?", to_plain(answer))
     assert left(store.path, [GONE, GONE[:20]]) == [GONE, GONE[:20]]
 
     await memory.forget(["D1:2"])
@@ -82,8 +76,6 @@ async def test_a_turn_goes_from_all_that_was_made_of_it(memory_of: Open, store: 
     assert len(memory.state.links) == 1
     assert store.edits(memory.id)[-1].payload == {"turns": [1], "stale": [], "masked": []}
     assert left(store.path, [GONE, GONE[:20], GONE.split()[0]]) == []
-    assert store.answers(memory.id) == []
-    assert [v is None for v in store.vectors("e", lines)] == [False, True, False, False, False]
     assert memory.conversation.turns[1] == replace(HELD.turns[1], text=MASK * len(GONE))
     assert memory.conversation.span(4) == HELD.span(4)
 
@@ -151,29 +143,6 @@ async def test_what_cannot_be_summarised_anew_is_not_asked_for_again(
     await again.build()
     assert len(broken.requests) == asked
     assert [row.op for row in store.edits(memory.id)][-2:] == ["reply", "rewrite"]
-
-
-async def test_calls_in_flight_while_a_turn_is_forgotten_leave_nothing(
-    memory_of: Open, store: Store
-) -> None:
-    other = memory_of(HELD, SchemaEngine(), partition="session")
-    await topics_of(other)
-    stages: list[str] = []
-
-    class Interrupted(ScriptedEngine):
-        async def generate(self, request: Request) -> Completion:
-            completion = await super().generate(request)
-            if GONE in request.messages[-1].content and not stages:
-                stages.append("interrupted")
-                await other.forget(["D1:2"])
-            return completion
-
-    script = [reply_by_stage(always([1]))] * 99
-    memory = memory_of(HELD, Interrupted(script), indicators="rules")
-    await topics_of(memory)
-    assert stages
-    check(memory, store)
-    assert left(store.path, [GONE, GONE[:20]]) == []
 
 
 async def test_what_is_private_is_masked_before_any_model_sees_the_turn(
