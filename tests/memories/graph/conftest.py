@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -69,12 +68,6 @@ def found(entities: Sequence[Any] = (), relations: Sequence[Any] = ()) -> Any:
 
 NOTHING = found()
 Open = Callable[..., DocumentGraph]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "mgl.sqlite") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""What becomes of proposals: names that cannot be, ends that are not there."""
+"""What is asked of a passage, and what becomes of proposals: names that cannot be, ends that are
+not there."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mgl.memories.graph.build import build_messages
 from mgl.memories.graph.edits import UNKNOWN, Passage, Rows, extraction_schema
+from mgl.memories.graph.prompts import EXTRACT
 from mgl.memories.graph.state import fold
 from mgl.store import EditRecord
 from mgl.types import Chunk, Document
@@ -109,3 +112,14 @@ def test_no_names_break_the_graph(pairs: list[tuple[str, str]]) -> None:
         assert found_relation.source < found_relation.target
         assert {found_relation.source, found_relation.target} <= set(graph.entities)
     assert all(e.id and "\n" not in e.name for e in graph.entities.values())
+
+
+def test_the_prompt_is_pinned_and_what_changes_from_chunk_to_chunk_comes_last() -> None:
+    assert EXTRACT.hash[:16] == "9908acdc11daddef"
+    assert EXTRACT.text.endswith("{text}")
+    text = 'She said {text}\n  and {entity_types}. "No."'
+    document = Document.from_text("t", text)
+    passage = Passage.of(document, Chunk(0, document.span(0, len(text)), text, 9))
+    (message,) = build_messages(passage)
+    assert "one of person, group, place," in message.content
+    assert message.content.endswith('[1] She said {text} and {entity_types}. [2] "No."')

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from mgl.errors import EngineTimeout, EngineUnavailable, UsageError
-from mgl.llm.base import Request
+from mgl.llm.base import Completion, Request
 from mgl.memories.graph import DocumentGraph, GraphConfig
 from mgl.store import Store
 from mgl.types import Conversation, Question
@@ -164,6 +164,28 @@ def test_an_interrupted_build_goes_on_and_pays_no_chunk_twice(graph_of: Open, at
     second = built(graph_of(TALE, Answering(living), in_flight=at_once))
     assert second.is_built()
     assert len(calls) == len(set(calls)) == len(second.chunks())
+
+
+class Watched(Answering):
+    """Counts how many requests are under way at once, at most."""
+
+    now = most = 0
+
+    async def generate(self, request: Request) -> Completion:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.now -= 1
+        return await super().generate(request)
+
+
+@pytest.mark.parametrize("at_once", [1, 5])
+def test_so_many_chunks_are_read_at_once(graph_of: Open, at_once: int) -> None:
+    engine = Watched(lambda _: NOTHING, concurrency=64)
+    graph = built(graph_of(TALE, engine, in_flight=at_once))
+    assert engine.most == at_once
+    assert len(engine.requests) == len(graph.chunks())
 
 
 def test_what_it_costs_is_told_without_a_call(graph_of: Open) -> None:

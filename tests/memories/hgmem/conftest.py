@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -16,13 +15,6 @@ from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.types import Document, Question
 from tests.memories.hgmem.telling import DOCUMENT, SMALL_CHUNKS
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "mgl.sqlite") as opened:
-        yield opened
-
 
 Ask = Callable[..., HgMem]
 

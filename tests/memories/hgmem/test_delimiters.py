@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -195,61 +196,52 @@ NOTHING = "[Inserted Memory Points]: <None>"
 NEITHER = "[Judgement]: 2.2\n[Concerns]:"
 
 
+NO_POINTS = (
+    GOOD[1:],
+    GOOD[:-1],
+    GOOD.replace("point", "entity"),
+    f"(point{TUPLE}a{OBJECT}b)",
+    f"(point{TUPLE}a{OBJECT}{OBJECT}b{TUPLE}c)",
+    f"(point{TUPLE}{TUPLE}c)",
+    f"(point{TUPLE}a{OBJECT}b{TUPLE} )",
+    f"(point{TUPLE}a{TUPLE}c)",
+    f"{GOOD}{RECORD}{RECORD}",
+    f"{RECORD}{GOOD}",
+    "",
+    f"0,{GOOD}",
+)
+NO_UPDATES = ("", f"{GOOD}{DONE}", f"5,{GOOD}{DONE}", f"٣,{GOOD}{DONE}", "<None>\nDone.")
+NO_INDICES = ("1", "1,1", "1,x", "1,-2", "1,", "1,99999999999999999999")
+NO_CONCERNS = (
+    "[Judgement]: 3\n[Concerns]: <None>",
+    "[Judgement]: 2.1.\n[Concerns]: <None>",
+    f"[Judgement]: 1\n[Concerns]: what?{DONE}",
+    f"[Judgement]: 2.1\n[Concerns]: what?{DONE}",
+    f"[Judgement]: 2.1\n[Concerns]: 0{TUPLE}{DONE}",
+    f"[Judgement]: 2.1\n[Concerns]: 9{TUPLE}what?{DONE}",
+    f"{NEITHER} 0{TUPLE}what?{DONE}",
+    f"{NEITHER} what?",
+    "[Concerns]: <None>",
+)
+INSERTED_ALONE = f"[Inserted Memory Points]:\n{{}}{DONE}\n[Updated Memory Points]: <None>"
+UPDATED_ALONE = f"{NOTHING}\n[Updated Memory Points]: {{}}"
+MERGED = f"[Points_to_Merge]:\n({{}}{TUPLE}one){RECORD}\n{DONE}"
+
+
 @pytest.mark.parametrize(
-    "point",
+    ("parse", "reply"),
     [
-        GOOD[1:],
-        GOOD[:-1],
-        GOOD.replace("point", "entity"),
-        f"(point{TUPLE}a{OBJECT}b)",
-        f"(point{TUPLE}a{OBJECT}{OBJECT}b{TUPLE}c)",
-        f"(point{TUPLE}{TUPLE}c)",
-        f"(point{TUPLE}a{OBJECT}b{TUPLE} )",
-        f"(point{TUPLE}a{TUPLE}c)",
-        f"{GOOD}{RECORD}{RECORD}",
-        f"{RECORD}{GOOD}",
-        "",
-        f"0,{GOOD}",
+        *((parse_evolution, INSERTED_ALONE.format(point)) for point in NO_POINTS),
+        *((parse_evolution, UPDATED_ALONE.format(update)) for update in NO_UPDATES),
+        *((parse_merges, MERGED.format(indices)) for indices in NO_INDICES),
+        *((parse_concerns, reply) for reply in NO_CONCERNS),
     ],
 )
-def test_what_is_no_inserted_point(point: str) -> None:
+def test_what_the_figures_do_not_show_is_malformed(
+    parse: Callable[[str, int], object], reply: str
+) -> None:
     with pytest.raises(MalformedReply):
-        parse_evolution(
-            f"[Inserted Memory Points]:\n{point}{DONE}\n[Updated Memory Points]: <None>", 5
-        )
-
-
-@pytest.mark.parametrize(
-    "updated", ["", f"{GOOD}{DONE}", f"5,{GOOD}{DONE}", f"٣,{GOOD}{DONE}", "<None>\nDone."]
-)
-def test_what_is_no_update(updated: str) -> None:
-    with pytest.raises(MalformedReply):
-        parse_evolution(f"{NOTHING}\n[Updated Memory Points]: {updated}", 5)
-
-
-@pytest.mark.parametrize("indices", ["1", "1,1", "1,x", "1,-2", "1,", "1,99999999999999999999"])
-def test_what_is_no_merge(indices: str) -> None:
-    with pytest.raises(MalformedReply):
-        parse_merges(f"[Points_to_Merge]:\n({indices}{TUPLE}one){RECORD}\n{DONE}", 5)
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "[Judgement]: 3\n[Concerns]: <None>",
-        "[Judgement]: 2.1.\n[Concerns]: <None>",
-        f"[Judgement]: 1\n[Concerns]: what?{DONE}",
-        f"[Judgement]: 2.1\n[Concerns]: what?{DONE}",
-        f"[Judgement]: 2.1\n[Concerns]: 0{TUPLE}{DONE}",
-        f"[Judgement]: 2.1\n[Concerns]: 9{TUPLE}what?{DONE}",
-        f"{NEITHER} 0{TUPLE}what?{DONE}",
-        f"{NEITHER} what?",
-        "[Concerns]: <None>",
-    ],
-)
-def test_what_are_no_concerns(reply: str) -> None:
-    with pytest.raises(MalformedReply):
-        parse_concerns(reply, 5)
+        parse(reply, 5)
 
 
 @pytest.mark.parametrize("reply", ["", "[Subquery]: \n", "One?\nTwo?"])

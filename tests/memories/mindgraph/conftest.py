@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import reduce
-from pathlib import Path
 
 import pytest
 
@@ -31,12 +30,6 @@ def graph_of(edits: Iterable[Edit], graph: Graph = EMPTY) -> Graph:
 @pytest.fixture
 def tale() -> Document:
     return Document.from_text("tale.txt", TALE)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "mgl.sqlite") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -50,11 +50,12 @@ SCRIPT = [
 ]
 
 
-async def test_each_chunk_sees_the_graph_that_the_chunks_before_it_made(
+async def test_each_chunk_sees_the_graph_before_it_and_every_outcome_is_in_the_log(
     make_tools: MakeTools, tale: Document
 ) -> None:
     engine = ScriptedEngine(SCRIPT)
-    memory = MindGraph(make_tools(engine), tale, [QUESTION], CONFIG)
+    tools = make_tools(engine)
+    memory = MindGraph(tools, tale, [QUESTION], CONFIG)
     await memory.build()
     prompts = [request.messages[0].content for request in engine.requests]
     assert len(prompts) == 4, "the last is a repair"
@@ -65,13 +66,6 @@ async def test_each_chunk_sees_the_graph_that_the_chunks_before_it_made(
     graph = memory.graph()
     assert [node.id for node in graph.nodes] == ["ann", "bo"]
     assert [edge.id for edge in graph.edges] == ["ann|met|bo"]
-    assert all(tale.quote(node.span) == node.quote for node in graph.nodes)
-
-
-async def test_every_outcome_is_in_the_log(make_tools: MakeTools, tale: Document) -> None:
-    tools = make_tools(ScriptedEngine(SCRIPT))
-    memory = MindGraph(tools, tale, [QUESTION], CONFIG)
-    await memory.build()
     rows = tools.store.edits(memory.id)
     assert [(row.op, row.outcome, row.reason) for row in rows[3:]] == [
         ("add_node", "applied", None),
@@ -205,6 +199,7 @@ async def test_a_graph_that_leaves_no_room_for_the_next_chunk_can_still_be_asked
     said = await memory.answer(QUESTION)
     assert memory.is_built()
     assert (said.text, said.marks) == ("Bo.", ("graph_exceeds_context", "chunks_unread"))
+    assert "too large to be shown" in engine.requests[-1].messages[0].content
     reasons = {row.chunk: row.reason for row in tools.store.edits(memory.id) if row.op == "reply"}
     assert reasons == {1: "context_overflow", 2: "context_overflow"}
 
