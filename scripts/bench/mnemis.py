@@ -196,8 +196,7 @@ def pairs(lab: Lab, arguments: Arguments) -> None:
     for sample in read_locomo(arguments):
         talk = build_memory(lab, sample, arguments)
         state, rows = talk.memory.state, lab.edits(talk.id)
-        config = MnemisConfig.model_validate(lab.memory(talk.id).record.config)
-        alike = talk.run(partial(find_kept_apart, embedder, state, config))
+        alike = talk.run(partial(find_kept_apart, embedder, state))
         named = find_merged(row for row in rows if row.op in ("add_entity", "repeat"))
         joined += [describe_pair(sample.conversation, state, pair, True) for pair in named]
         apart += [describe_pair(sample.conversation, state, pair, False) for pair in alike]

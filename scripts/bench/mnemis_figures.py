@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import VOCABULARY, AddEntity, Repeat
-from mgl.memories.mnemis.entities import find_similar_before
+from mgl.memories.mnemis.entities import CANDIDATES, find_similar_before
 from mgl.memories.mnemis.state import Mention, State
 from mgl.retrieval.base import Embedder
 from mgl.store import EditRecord
@@ -90,12 +89,10 @@ def find_merged(rows: Iterable[EditRecord]) -> list[tuple[Named, Named]]:
     return found
 
 
-async def find_kept_apart(
-    embedder: Embedder, state: State, config: MnemisConfig
-) -> list[tuple[Named, Named]]:
-    """Return similar entities, each with at most ``config.candidates`` of those before it."""
+async def find_kept_apart(embedder: Embedder, state: State) -> list[tuple[Named, Named]]:
+    """Return similar entities, each with at most ``CANDIDATES`` of those before it."""
     named = [Named(each.name, each.mentions[0]) for each in state.entities.values()]
-    before = await find_similar_before(embedder, [each.name for each in named], config.candidates)
+    before = await find_similar_before(embedder, [each.name for each in named], CANDIDATES)
     return [
         (named[place], other)
         for other, places in zip(named, before, strict=True)

@@ -74,9 +74,7 @@ def memories(store: Store, engine: Engine) -> list[SourceMemory]:
         reranker=WordReranker(),
     )
     gam = GamConfig(partition="session", indicators="rules")
-    mnemis = MnemisConfig(
-        episode="session", hierarchy="incremental", compression=2, most_entities=99, most_facts=99
-    )
+    mnemis = MnemisConfig(hierarchy="incremental", compression=2)
     talk = Conversation(TALK.id, TALK.name, tuple(store.turns(TALK.id)))
     return [
         Gam(tools, talk, (), gam),

@@ -184,12 +184,13 @@ def test_system_one_alone_calls_no_model(runs: Runs, engine: Reader) -> None:
     assert not any("S2" in line for line in lines)
 
 
-def test_selections_are_shown_by_layer(runs: Runs) -> None:
+def test_selections_are_shown_by_layer(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = runs("selection", "--limit", "2")
     own = [line for line in lines if line.startswith("| conv-1/q0 |")]
     assert own[-1].split("|")[2].strip() == "0"
     assert any(line.startswith("questions that reach all: 100.0%") for line in lines)
-    cut = runs("selection", "selection_calls=1", "--limit", "1")
+    monkeypatch.setattr("mgl.memories.mnemis.selection.MOST_CALLS", 1)
+    cut = runs("selection", "--limit", "1")
     assert int(cut[-1].rpartition(" ")[2]) > 0
     assert any(line.startswith("questions that reach nothing: 100.0%") for line in cut)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mnemis_figures import GROUPS, describe_memory, find_kept_apart, find_merged, quote_name
 
-from mgl.memories.mnemis.config import MnemisConfig
 from mgl.retrieval.fakes import WordEmbedder
 from tests.memories.mnemis.ingesting import MARKS, Ingestor, taken_in, talk
 from tests.memories.mnemis.sorting import state_of
@@ -40,13 +39,9 @@ async def test_a_name_that_was_decided_on_is_a_pair_and_one_that_is_written_alik
 
 async def test_entities_that_are_alike_are_pairs_with_those_before_them() -> None:
     state = state_of(["Robert", "Rome", "Robert Miller", "Rob Miller"])
-    apart = await find_kept_apart(WordEmbedder(512), state, MnemisConfig())
+    apart = await find_kept_apart(WordEmbedder(512), state)
     names = {(one.name, other.name) for one, other in apart}
     assert names == {("Robert", "Robert Miller"), ("Robert Miller", "Rob Miller")}
-    few = await find_kept_apart(
-        WordEmbedder(512), state_of(["Rome"] * 4), MnemisConfig(candidates=1)
-    )
-    assert len(few) == 3
 
 
 async def test_what_a_model_did_not_tell_is_in_the_figures() -> None:

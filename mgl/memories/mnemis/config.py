@@ -5,24 +5,23 @@ What goes beyond the paper, or takes a part of it away, is a named option.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
 from mgl.llm.base import Sampling
 from mgl.memories.base import PresetConfig
 
+REPLY_TOKENS: Final = 1024
+"""Reply budget of an extraction, a categorisation and a selection; ours."""
+
 
 class MnemisConfig(PresetConfig):
     """How a source is taken in, categorised and read.
 
-    ``episode`` is what is taken in at a time: a ``turn`` or a ``session`` of a conversation; a
-    document's episodes are groups of paragraphs of up to ``episode_tokens``. ``extraction`` says
-    who finds entities and facts: the ``model``, or code, which knows ``terms`` alone.
-    ``hierarchy`` says what becomes of the categories when the base graph grows: they are built
-    anew (``rebuild``, §2.2) or taken further (``incremental``, ours).
-    ``described`` says when a model describes an entity: in each episode that names it (``always``,
-    §2.1), or in the first, second, fourth, eighth … of them (``doubling``, ours).
+    ``extraction`` says who finds entities and facts: the ``model``, or code, which knows ``terms``
+    alone. ``hierarchy`` says what becomes of the categories when the base graph grows: they are
+    built anew (``rebuild``, §2.2) or taken further (``incremental``, ours).
     ``grouping`` says what decides which nodes a category holds: the ``model``, for a batch in one
     reply (Appendix E), or ``likeness``, by embeddings, the model naming each group (ours).
     ``selecting`` is how System-2 asks: with the prompt of Appendix E as ``printed``, or for the
@@ -39,61 +38,26 @@ class MnemisConfig(PresetConfig):
 
     SMALL: ClassVar = {
         "extraction": "terms",
-        "recent": 1,
         "reflect": False,
-        "most_entities": 8,
-        "most_facts": 6,
-        "described": "doubling",
-        "fact_likeness": 0.8,
         "grouping": "likeness",
         "selecting": "names",
     }
     READING: ClassVar[frozenset[str]] = frozenset(
-        (
-            "routes kinds reranked ranking k "
-            "selecting most_selected selection_tokens selection_calls answer_tokens"
-        ).split()
+        "routes kinds reranked ranking k selecting answer_tokens".split()
     )
 
-    episode: Literal["turn", "session"] = "turn"
-    episode_tokens: int = Field(300, ge=16, description="of a document's episode, at most; ours")
     extraction: Literal["model", "terms"] = "model"
-    recent: int = Field(4, ge=0, description="episodes shown as context (§2.1); the number ours")
     reflect: bool = Field(True, description="ask for what was missed, names and edges (§2.1)")
-    described: Literal["always", "doubling"] = "always"
-    candidates: int = Field(
-        5, ge=1, description="entities or edges a new one is held against; ours"
-    )
-    fact_likeness: float = Field(
-        0.5, ge=0.0, le=1.0, description="cosine above which a known fact may be a new one; ours"
-    )
-    most_entities: int = Field(12, ge=1, description="names a reply may hold; ours")
-    most_facts: int = Field(12, ge=1, description="edges a reply may hold; ours")
     compression: int = Field(2, ge=2, description="n: children of a category; the number ours")
     layers: int = Field(5, ge=1, description="the layer limit (§2.2); the number ours")
-    batch: int = Field(40, ge=2, description="nodes categorised in one call; ours")
     grouping: Literal["model", "likeness"] = "model"
-    cluster: int = Field(5, ge=2, description="nodes of a group on average, by likeness; ours")
     hierarchy: Literal["rebuild", "incremental"] = "rebuild"
-    drift: float = Field(
-        0.3,
-        gt=0.0,
-        le=1.0,
-        description="share of nodes in no category that asks for a rebuild; ours",
-    )
     routes: Literal["both", "system1", "system2"] = "both"
     kinds: Literal["all", "rag", "graph"] = "all"
     reranked: bool = False
     ranking: Literal["rerank", "context"] = "rerank"
     k: int = Field(10, ge=1, description="episodes read; entities and edges 2k each (§3.1)")
-    shown: int = Field(60, ge=2, description="nodes offered in one call of a selection; ours")
     selecting: Literal["printed", "names"] = "printed"
-    most_selected: int = Field(6, ge=1, description="names that a reply may select; ours")
-    selection_calls: int = Field(
-        100, ge=1, description="calls of a selection, beyond which nothing is offered; ours"
-    )
-    extraction_tokens: int = Field(1024, ge=64, description="reply budget of extraction; ours")
-    selection_tokens: int = Field(1024, ge=64, description="reply budget of a selection; ours")
     answer_tokens: int = Field(120, ge=16, description="reply budget of an answer; ours")
     temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
     seed: int = 0
@@ -107,6 +71,6 @@ class MnemisConfig(PresetConfig):
         """Return the options that decide what is in a memory, as plain JSON values."""
         return self.model_dump(mode="json", exclude=set(self.READING))
 
-    def sampling(self, tokens: int) -> Sampling:
+    def sampling(self, tokens: int = REPLY_TOKENS) -> Sampling:
         """Return how a reply of at most ``tokens`` is sampled."""
         return Sampling(self.temperature, max_tokens=tokens, seed=self.seed)

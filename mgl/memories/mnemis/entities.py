@@ -1,10 +1,11 @@
-"""The entities of an episode: matched with the known ones, and described.
+"""The entities of an episode: named, matched with the known ones, and described.
 
-Source: Mnemis §2.1. A name that an entity has already, in any spelling that ``entity_key`` levels,
-is that entity and costs no call; but a common noun ("my sister") of another speaker may mean
-another. For other names the model decides among likely entities: those that full-text search over
-names and summaries finds, and those with a similar name by embeddings; both rankings are fused by
-reciprocal rank. Ours is the least similarity, below which a name is no candidate: it spares the
+Source: Mnemis §2.1. Names are those of the episode and of recent ones, and what reflection adds;
+speakers are always named. A name that an entity has already, in any spelling that ``entity_key``
+levels, is that entity and costs no call; but a common noun ("my sister") of another speaker may
+mean another. For other names the model decides among likely entities: those that full-text search
+over names and summaries finds, and those with a similar name by embeddings; both rankings are fused
+by reciprocal rank. Ours is the least similarity, below which a name is no candidate: it spares the
 model most of the questions.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -20,11 +22,19 @@ from pydantic import BaseModel, Field, create_model
 
 from mgl.llm.base import LLM
 from mgl.llm.constraints import max_chars, number, one_of
+from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, mentions
 from mgl.memories.mnemis.edits import AddEntity, Describe, EditDraft, Repeat, turns_of
-from mgl.memories.mnemis.episodes import clip
-from mgl.memories.mnemis.extract import BATCH, EpisodeReader, Part, StrictReply, compare, in_batches
-from mgl.memories.mnemis.naming import Found, is_common
-from mgl.memories.mnemis.prompts import SAME_ENTITIES, SUMMARIES
+from mgl.memories.mnemis.prompts import MORE_NAMES, NAMES, SAME_ENTITIES, SUMMARIES
+from mgl.memories.mnemis.reading import (
+    BATCH,
+    LISTED,
+    EpisodeReader,
+    Part,
+    Passage,
+    StrictReply,
+    clip,
+    in_batches,
+)
 from mgl.memories.mnemis.state import Entity, Mention, State, key_of
 from mgl.memories.propose import Proposal
 from mgl.retrieval.base import Embedder, Hit
@@ -32,9 +42,12 @@ from mgl.retrieval.lexical import LexicalIndex, all_stems
 from mgl.retrieval.ranking import fuse_hits
 from mgl.types import Conversation
 
-MOST_TAG_CHARS, SHOWN_CHARS = 40, 300
+REJECTED_CHARS, MOST_TAG_CHARS, SHOWN_CHARS = 200, 40, 300
 SUMMARY_CHARS, SUMMARY_TOKENS = 1000, 300
 """Of one description: its characters, at most, and the tokens of its reply."""
+
+CANDIDATES: Final = 5
+"""Entities that a new name is held against, at most; ours."""
 
 LEAST_SIMILARITY: Final = 0.5
 """Cosine of two names, above which they may mean the same."""
@@ -43,7 +56,13 @@ NEW: Final = "new"
 EARLIER: Final = 2
 """Names of the same episode that a name is compared with, at most."""
 
-_TAG_CHARS, _TAGS = 24, 3
+_NAME_CHARS, _TAG_CHARS, _TAGS = 60, 24, 3
+_POSSESSIVES: Final = frozenset("my our your his her its their a an the".split())
+_FIRST_PERSON: Final = frozenset("i me my mine myself i'm user speaker narrator".split())
+
+
+class _Names(StrictReply):
+    entities: Annotated[list[Annotated[str, max_chars(_NAME_CHARS)]], Field(max_length=LISTED)]
 
 
 class _Summary(StrictReply):
@@ -54,28 +73,154 @@ class _Summary(StrictReply):
     ]
 
 
+# Naming
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A name in an episode, with the first and the last sentence that it stands in.
+
+    ``speaker`` says these, "" if unknown; ``recent`` is the number of the recent episode that has
+    them, if not this one has. ``rejected`` or ``repaired`` say why it is not kept, or was changed.
+    """
+
+    name: str
+    at: Part = (0, 0)
+    speaker: str = ""
+    recent: int | None = None
+    rejected: str | None = None
+    repaired: str | None = None
+    call_key: str | None = None
+
+    @property
+    def key(self) -> str:
+        return key_of(self.name)
+
+    @property
+    def meaning(self) -> tuple[str, str]:
+        """What is one name: its key, and of a common noun also who says it."""
+        return self.key, key_of(self.speaker) if is_common(self.name) else ""
+
+    def passage(self, reader: EpisodeReader) -> Passage:
+        """Return the passage that it stands in."""
+        return reader.passage if self.recent is None else reader.recent[self.recent]
+
+
+def is_common(name: str) -> bool:
+    """Whether a name is a common noun, which means for each speaker another: "my sister"."""
+    words = [word for word in name.split() if word.casefold() not in _POSSESSIVES]
+    return " ".join(words).islower()
+
+
+def check_name(said: str, speaker: str) -> Found:
+    """Clean a name that a model gave, or reject it.
+
+    ``speaker`` is whose words name it, "" if unknown: first persons and "user" are that speaker.
+
+    >>> check_name("“The  Louvre”", "Ann").name, check_name("I", "Ann").name
+    ('The Louvre', 'Ann')
+    """
+    shown = " ".join(said[:REJECTED_CHARS].encode("utf-8", "replace").decode().split())
+    if len(said) > 4 * NAME_CHARS or len(name := clean_name(said)) > NAME_CHARS:
+        return Found(shown, rejected="name_too_long")
+    key = key_of(name)
+    if not key:
+        return Found(shown, rejected="no_name")
+    if key in _FIRST_PERSON and key != key_of(speaker) and clean_name(speaker):
+        return Found(clean_name(speaker), repaired="speaker")
+    if key in PRONOUNS or (key in _FIRST_PERSON and key != key_of(speaker)):
+        return Found(name, rejected="pronoun")
+    return Found(name, repaired=None if name == said else "name_cleaned")
+
+
+def is_said(name: str, text: str) -> bool:
+    """Whether a text has any longer word of a name; a name without one was made up."""
+    words = key_of(name).split()
+    folded = text.casefold()
+    return any(word in folded for word in [word for word in words if len(word) > 2] or words)
+
+
+async def find_names(reader: EpisodeReader, draft: EditDraft) -> list[Found]:
+    """Return the names in an episode, each once: its speakers, then what the model names."""
+    replies = await asyncio.gather(
+        *(reader.ask_list((NAMES, MORE_NAMES), part, _Names, "entities") for part in reader.parts)
+    )
+    found: dict[tuple[str, str], Found] = {}
+    for src, sentence in enumerate(reader.passage.sentences, 1):
+        name = check_name(sentence.speaker, sentence.speaker)
+        if name.rejected is None:
+            found.setdefault((name.key, ""), Found(name.name, (src, src), sentence.speaker))
+    for part, proposals in zip(reader.parts, replies, strict=True):
+        speakers = {each.speaker for each in reader.passage.sentences[part[0] - 1 : part[1]]}
+        speaker = speakers.pop() if len(speakers) == 1 else ""
+        for proposal in proposals:
+            if proposal.reply is None:
+                draft.fail(proposal.stage, proposal.problem)
+                continue
+            for said in proposal.reply.entities:
+                name = replace(check_name(said, speaker), call_key=proposal.call_key)
+                if name.rejected is None and not is_said(name.name, reader.words):
+                    name = replace(name, rejected="not_said")
+                if name.rejected is None:
+                    for one in _locate(reader, part, name):
+                        if (one.key, "") not in found:
+                            found.setdefault(one.meaning, one)
+                    continue
+                mention = Mention(reader.episode.number, reader.passage.span(*part))
+                edit = AddEntity("", name.name, mention)
+                draft.put(edit, rejected=name.rejected, call_key=name.call_key)
+    return list(found.values())
+
+
+def _locate(reader: EpisodeReader, part: Part, name: Found) -> list[Found]:
+    """Return a name with the sentence that has it, of a common noun with one of each speaker.
+
+    That is a sentence of the part, or else of a recent episode, or else the one that has most of
+    the name's words; or else the whole part.
+    """
+    numbers = range(part[0], part[1] + 1)
+    found: dict[str, Found] = {}
+    for place in numbers:
+        sentence = reader.passage[place]
+        if mentions(name.name, sentence.quote):
+            speaker = sentence.speaker
+            found.setdefault(speaker, replace(name, at=(place, place), speaker=speaker))
+            if not is_common(name.name):
+                break
+    if found:
+        return list(found.values())
+    for episode, passage in reversed(reader.recent.items()):
+        for place, sentence in enumerate(passage.sentences, 1):
+            if mentions(name.name, sentence.quote):
+                own = sentence.speaker
+                return [replace(name, at=(place, place), speaker=own, recent=episode)]
+    words = set(name.key.split())
+    shared = {n: len(words & set(key_of(reader.passage[n].quote).split())) for n in numbers}
+    best = max(shared, key=lambda n: shared[n])
+    at, guess = ((best, best), "sentence_guessed") if shared[best] else (part, "no_sentence")
+    speaker = reader.passage[best].speaker
+    return [replace(name, at=at, speaker=speaker, repaired=name.repaired or guess)]
+
+
 # Matching
 
 
 async def match_names(
-    reader: EpisodeReader, draft: EditDraft, found: Sequence[Found], speakers: frozenset[str]
+    reader: EpisodeReader, draft: EditDraft, found: Sequence[Found]
 ) -> dict[str, Part]:
     """Put names into the state, as known entities or as new ones.
 
-    Returns the ids of the episode's entities, each with the sentences that name it. ``speakers``
-    are the keys of all who spoke so far: one of them is never another.
+    Returns the ids of the episode's entities, each with the sentences that name it.
     """
-    state = draft.state
-    known = {f"n{place}": _find_known(reader, state, each) for place, each in enumerate(found, 1)}
-    unknown = {f"n{place}": each for place, each in enumerate(found, 1) if not known[f"n{place}"]}
-    matched = await _ask_matches(reader, draft, unknown, speakers)
+    labelled = {f"n{place}": each for place, each in enumerate(found, 1)}
+    known = {label: _find_known(reader, draft.state, each) for label, each in labelled.items()}
+    unknown = {label: each for label, each in labelled.items() if not known[label]}
+    matched = await _ask_matches(reader, draft, unknown)
     ids: dict[str, Part] = {}
     placed: dict[str, str] = {}
-    for place, each in enumerate(found, 1):
-        passage = reader.passage if each.recent is None else reader.recent[each.recent]
+    for label, each in labelled.items():
         number = reader.episode.number if each.recent is None else each.recent
-        mention = Mention(number, passage.span(*each.at))
-        label = f"n{place}"
+        mention = Mention(number, each.passage(reader).span(*each.at))
         target, call_key = matched.get(label, (NEW, each.call_key))
         edit: AddEntity | Repeat
         if own := known[label]:
@@ -87,7 +232,7 @@ async def match_names(
             call_key = each.call_key
         draft.put(edit, repaired=each.repaired, call_key=call_key)
         placed[label] = edit.id
-        whole = 1, len(reader.passage.sentences)
+        whole = 1, len(reader.passage)
         ids.setdefault(edit.id, each.at if each.recent is None else whole)
     return ids
 
@@ -111,29 +256,26 @@ def _find_speaker(source: Conversation, mention: Mention) -> str:
 
 
 async def _ask_matches(
-    reader: EpisodeReader,
-    draft: EditDraft,
-    unknown: Mapping[str, Found],
-    speakers: frozenset[str],
+    reader: EpisodeReader, draft: EditDraft, unknown: Mapping[str, Found]
 ) -> dict[str, tuple[str, str | None]]:
     """Ask what the name of each label stands for, if anything is likely.
 
     That is the id of an entity, the label of an earlier name, or ``new``; with the call's key.
     """
+    if not unknown:
+        return {}
     entities = draft.state.entities
-    lines = {entity.id: _line(entity) for entity in entities.values()}
-    lines |= {label: each.name for label, each in unknown.items()}
-    likely = await _find_likely(reader, draft.state, unknown, speakers)
+    likely = await _find_likely(reader, draft.state, unknown)
 
     async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
         listed = []
         for label in some:
             each = unknown[label]
-            passage = reader.passage if each.recent is None else reader.recent[each.recent]
-            sentence = passage[each.at[0]]
-            said = f"{sentence.speaker}: {sentence.quote}" if sentence.speaker else sentence.quote
+            said = each.passage(reader)[each.at[0]].line
             listed.append(f'{label} "{each.name}" in: {clip(said, SHOWN_CHARS)}')
-            listed += [f"  {other} {lines[other]}" for other in likely[label]]
+            for other in likely[label]:
+                name = _line(entities[other]) if other in entities else unknown[other].name
+                listed.append(f"  {other} {name}")
         fields: Any = {label: (one_of((*likely[label], NEW)), ...) for label in some}
         schema: type[BaseModel] = create_model("same_entities", __base__=StrictReply, **fields)
         shown = dict.fromkeys(other for label in some for other in likely[label])
@@ -153,17 +295,18 @@ async def _ask_matches(
 
 
 async def _find_likely(
-    reader: EpisodeReader,
-    state: State,
-    unknown: Mapping[str, Found],
-    speakers: frozenset[str],
+    reader: EpisodeReader, state: State, unknown: Mapping[str, Found]
 ) -> dict[str, list[str]]:
-    """For each label return the entities and earlier labels that its name may stand for."""
+    """For each label return the entities and earlier labels that its name may stand for.
+
+    One who spoke so far is never another who did.
+    """
     entities = list(state.entities.values())
     labels, names = list(unknown), [each.name for each in unknown.values()]
+    speakers = _find_speakers(reader)
     speaking = {entity.id for entity in entities if entity.keys & speakers}
     speaking |= {label for label, each in unknown.items() if each.key in speakers}
-    candidates = await find_candidates(reader.embedder, names, entities, reader.config.candidates)
+    candidates = await find_candidates(reader.embedder, names, entities, CANDIDATES)
     earlier = await find_similar_before(reader.embedder, names, EARLIER)
     likely: dict[str, list[str]] = {}
     for label, among, before in zip(labels, candidates, earlier, strict=True):
@@ -176,6 +319,14 @@ async def _find_likely(
     return likely
 
 
+def _find_speakers(reader: EpisodeReader) -> frozenset[str]:
+    """Return the keys of all who spoke up to an episode's end."""
+    if not isinstance(reader.source, Conversation):
+        return frozenset()
+    turns = reader.source.turns[: reader.episode.turns[-1] + 1]
+    return frozenset(key_of(turn.speaker) for turn in turns) - {""}
+
+
 async def find_candidates(
     embedder: Embedder, names: Sequence[str], entities: Sequence[Entity], most: int
 ) -> list[list[str]]:
@@ -184,7 +335,7 @@ async def find_candidates(
         return [[] for _ in names]
     forms = [(place, name) for place, entity in enumerate(entities) for name in entity.names]
     words = LexicalIndex.of([f"{' '.join(entity.names)} {entity.summary}" for entity in entities])
-    cosines = await compare(embedder, names, [name for _, name in forms])
+    cosines = await _compare(embedder, names, [name for _, name in forms])
     owners = np.array([place for place, _ in forms])
     found = []
     for name, row in zip(names, cosines, strict=True):
@@ -209,7 +360,7 @@ async def find_similar_before(
         return [[] for _ in names]
     stems = [frozenset(each) for each in all_stems(names)]
     found: list[list[int]] = []
-    for place, row in enumerate(await compare(embedder, names, names)):
+    for place, row in enumerate(await _compare(embedder, names, names)):
         before = [
             other
             for other in range(place)
@@ -224,6 +375,13 @@ def _rank(scores: NDArray[np.floating], above: float, most: int) -> list[Hit]:
     return [Hit(int(place), float(scores[place])) for place in best if scores[place] > above]
 
 
+async def _compare(
+    embedder: Embedder, texts: Sequence[str], others: Sequence[str]
+) -> NDArray[np.float32]:
+    """Return the cosines of some texts with others, shape (texts, others)."""
+    return await asyncio.to_thread(lambda: embedder.embed(texts) @ embedder.embed(others).T)
+
+
 # Describing
 
 
@@ -234,15 +392,15 @@ def count_together(llm: LLM) -> int:
 
 async def describe_entities(reader: EpisodeReader, draft: EditDraft, ids: Sequence[str]) -> None:
     """Describe entities by summary and tags, from the episode and what was known of them."""
-    sentences, text = len(reader.passage.sentences), reader.passage.render_numbered()
 
     async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
         entities = [draft.state.entities[each] for each in some]
         lines = "\n".join(f"{each.id} {_line(each, SUMMARY_CHARS)}" for each in entities)
-        item = create_model("summary", __base__=_Summary, src=(number(1, sentences), ...))
+        src = number(1, len(reader.passage))
+        item = create_model("summary", __base__=_Summary, src=(src, ...))
         fields: Any = dict.fromkeys(some, (item, ...))
         schema: type[BaseModel] = create_model("summaries", __base__=StrictReply, **fields)
-        values = {"episode": text, "entities": lines}
+        values = {"episode": reader.passage.render(), "entities": lines}
         made_of = turns_of(draft.state, *entities)
         stage, tokens = "entity_summaries", SUMMARY_TOKENS * len(some)
         return await reader.ask(SUMMARIES, values, schema, stage, known=made_of, tokens=tokens)

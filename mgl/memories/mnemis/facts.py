@@ -22,9 +22,15 @@ from pydantic import BaseModel, Field, create_model
 from mgl.llm.constraints import max_chars, number, one_of, several
 from mgl.memories.graph.names import mentions
 from mgl.memories.mnemis.edits import AddFact, Close, EditDraft, Repeat, turns_of
-from mgl.memories.mnemis.episodes import clip
-from mgl.memories.mnemis.extract import EpisodeReader, Part, StrictReply, in_batches
 from mgl.memories.mnemis.prompts import FACTS, MORE_FACTS, SAME_FACTS
+from mgl.memories.mnemis.reading import (
+    LISTED,
+    EpisodeReader,
+    Part,
+    StrictReply,
+    clip,
+    in_batches,
+)
 from mgl.memories.mnemis.state import Entity, Fact, Mention, State, key_of
 from mgl.memories.propose import Proposal
 from mgl.memories.table import Table
@@ -36,6 +42,12 @@ ENTITIES: Final = 40
 """Entities that a list of facts is asked for at a time."""
 
 MOST_CHARS, SHOWN_CHARS, ALIASES = 500, 200, 4
+CANDIDATES: Final = 5
+"""Known facts of the same entities, and of others, that a new one is held against; ours."""
+
+LEAST_SIMILARITY: Final = 0.5
+"""Cosine above which a known fact may be a new one; ours."""
+
 NONE: Final = "none"
 
 _FACT_CHARS, _TIME_CHARS, _WORDS_CHARS = 200, 40, 200
@@ -128,7 +140,7 @@ async def _ask_facts(
     end = one_of([entity.name for entity in entities])
     fields: Any = {"src": (number(*part), ...), "source": (end, ...), "target": (end, ...)}
     item = create_model("fact", __base__=_Item, **fields)
-    facts = several(item, reader.config.most_facts)
+    facts = several(item, LISTED)
     schema = create_model("facts", __base__=_Facts, facts=(facts, ...))
     prompts = FACTS, MORE_FACTS
     return await reader.ask_list(prompts, part, schema, "edges", known=known, entities=listed)
@@ -149,7 +161,7 @@ def _group(
     entities = [draft.state.entities[each] for each in ids]
     speakers = {key_of(each.speaker) for each in passage.sentences[first - 1 : last]}
     speaking = [entity for entity in entities if entity.keys & speakers]
-    text = passage.render_numbered(first, last)
+    text = passage.render(first, last)
 
     def is_named(entity: Entity) -> bool:
         begin, end = ids[entity.id]
@@ -238,9 +250,7 @@ class FactMatcher:
                     same = _Same(same=known.id, contradicts=[])
                     verdicts.setdefault(label, (same, fact.call_key))
         open_facts = {each: fact for each, fact in labelled.items() if each not in verdicts}
-        likeness = reader.config.fact_likeness
-        most = reader.config.candidates
-        rivals = await asyncio.to_thread(self._find_rivals, state, open_facts, likeness, most)
+        rivals = await asyncio.to_thread(self._find_rivals, state, open_facts)
 
         async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
             shown = "\n".join(
@@ -262,9 +272,7 @@ class FactMatcher:
             verdict, call_key = verdicts.get(label, (_Same(same=NONE, contradicts=[]), None))
             _put(draft, fact, verdict, call_key)
 
-    def _find_rivals(
-        self, state: State, labelled: Mapping[str, Stated], likeness: float, most: int
-    ) -> dict[str, list[Fact]]:
+    def _find_rivals(self, state: State, labelled: Mapping[str, Stated]) -> dict[str, list[Fact]]:
         """For each label return the known facts that are similar; embeds, and blocks.
 
         First come those of the same two entities, then others, the most similar first.
@@ -279,8 +287,9 @@ class FactMatcher:
         found: dict[str, list[Fact]] = {}
         for (label, fact), vector in zip(labelled.items(), vectors, strict=True):
             own = [int(each.id[1:]) for each in state.facts_between(fact.ends)]
-            hits = [*self._index.search(vector, most, own), *self._index.search(vector, most)]
-            near = dict.fromkeys(f"f{hit.id}" for hit in hits if hit.score > likeness)
+            search = self._index.search
+            hits = [*search(vector, CANDIDATES, own), *search(vector, CANDIDATES)]
+            near = dict.fromkeys(f"f{hit.id}" for hit in hits if hit.score > LEAST_SIMILARITY)
             if kept := [state.facts[each] for each in near if each in state.facts]:
                 found[label] = kept
         return found

@@ -21,28 +21,52 @@ not regrouped: ``needs_rebuild`` says when they are too many.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal
 
+from pydantic import BaseModel, Field, create_model
+
+from mgl.llm.base import LLM
+from mgl.llm.concurrency import for_each
+from mgl.llm.constraints import max_chars
+from mgl.llm.prompting import fit_texts
 from mgl.memories.base import Tools
-from mgl.memories.mnemis.categorise import describe_categories, form_by_model
+from mgl.memories.mnemis import grouping
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.edits import FAILED, DropHierarchy, EditDraft, FinishHierarchy
-from mgl.memories.mnemis.extract import in_batches
+from mgl.memories.mnemis.edits import FAILED, Describe, DropHierarchy, EditDraft, FinishHierarchy
+from mgl.memories.mnemis.entities import SUMMARY_CHARS, SUMMARY_TOKENS
 from mgl.memories.mnemis.layers import Forming, carry_out, is_first_person, is_speaker
-from mgl.memories.mnemis.small.likeness import form_by_likeness
+from mgl.memories.mnemis.prompts import DESCRIBE, DESCRIBE_SEVERAL
+from mgl.memories.mnemis.reading import StrictReply, in_batches
 from mgl.memories.mnemis.state import Category, Node, State
+from mgl.memories.propose import Proposal, propose
+from mgl.prompt import one_line
+
+DRIFT: Final = 0.3
+"""Share of entities in no category that asks for a rebuild; ours."""
 
 TOGETHER: Final = 6
 """Categories that an update describes in one call."""
 
+CHILDREN, FEWER_CHILDREN, TAGS, AT_ONCE = 30, 12, 5, 32
+"""Children shown of one category and of several, tags of one, and calls at once."""
+
 Stopped = Literal["no_entities", "too_few", "one_node", "layer_limit", "compression", "failed"]
+
+
+class _Described(StrictReply):
+    summary: Annotated[str, Field(min_length=1), max_chars(SUMMARY_CHARS)]
+    tags: Annotated[
+        list[Annotated[str, Field(min_length=1), max_chars(32)]],
+        Field(min_length=1, max_length=TAGS),
+    ]
 
 
 async def renew_hierarchy(tools: Tools, draft: EditDraft, config: MnemisConfig) -> None:
     """Build the hierarchy anew or update it, as the configuration has it."""
     stopped = "updated"
     is_rebuilt = config.hierarchy == "rebuild" or not draft.state.categories
-    if is_rebuilt or needs_rebuild(draft.state, config):
+    if is_rebuilt or needs_rebuild(draft.state):
         stopped = await build_hierarchy(tools, draft, config)
     else:
         await update_hierarchy(tools, draft, config)
@@ -83,7 +107,7 @@ async def update_hierarchy(tools: Tools, draft: EditDraft, config: MnemisConfig)
         fresh, alone = _find_unplaced(draft.state, layer)
         if not fresh:
             break
-        room = -len(fresh) % config.batch
+        room = -len(fresh) % grouping.BATCH
         forming = Forming(draft.state, layer, fresh, alone[max(0, len(alone) - room) :])
         await _form(tools, draft, forming, config)
         plan = forming.settle(config.compression)
@@ -118,10 +142,10 @@ def _find_stale(state: State, layer: int, config: MnemisConfig) -> list[Category
     return [each for each in state.categories_of(layer) if each.id in state.stale]
 
 
-def needs_rebuild(state: State, config: MnemisConfig) -> bool:
+def needs_rebuild(state: State) -> bool:
     """Whether too many entities are in no category, or only in a promotion that came by an update.
 
-    That is where their share of all is above ``drift``. What an update brought is known by the
+    That is where their share of all is above ``DRIFT``. What an update brought is known by the
     order of the categories: a build makes one layer after the other. In a hierarchy of one layer it
     cannot be known, and only entities in no category count.
     """
@@ -139,11 +163,12 @@ def needs_rebuild(state: State, config: MnemisConfig) -> bool:
         not is_speaker(entity) and (entity.id in alone or entity.id not in held)
         for entity in state.entities.values()
     )
-    return loose > config.drift * len(state.entities)
+    return loose > DRIFT * len(state.entities)
 
 
 async def _form(tools: Tools, draft: EditDraft, forming: Forming, config: MnemisConfig) -> None:
-    form = form_by_likeness if config.grouping == "likeness" else form_by_model
+    is_alike = config.grouping == "likeness"
+    form = grouping.form_by_likeness if is_alike else grouping.form_by_model
     await form(tools, draft, forming, config)
 
 
@@ -182,3 +207,80 @@ def _find_unplaced(state: State, layer: int) -> tuple[list[Node], list[Node]]:
         [] if is_skipped else fresh,
         [n for n in below if n.id in alone and n.id not in held and not is_first_person(n.name)],
     )
+
+
+# Describing
+
+
+async def describe_categories(
+    tools: Tools,
+    draft: EditDraft,
+    ids: Sequence[str],
+    config: MnemisConfig,
+    *,
+    together: int = 1,
+) -> None:
+    """Describe categories of one layer, ``together`` so many in a call.
+
+    A promotion is described as its child is, without a call. A category whose reply cannot be used
+    keeps what was said of it. Raises what ``propose`` raises.
+    """
+    state, llm = draft.state, tools.llm
+    proposals: dict[str, Proposal[Any]] = {}
+    categories = [state.categories[identity] for identity in ids]
+    asked = [category for category in categories if not category.is_promotion]
+
+    async def work(some: Sequence[Category]) -> None:
+        made = await _propose_descriptions(llm, state, some, config)
+        proposals.update({category.id: made for category in some})
+        layer = f"descriptions of layer {some[0].layer}"
+        tools.observer.progress(layer, len(proposals), len(asked))
+
+    parts = (asked[place : place + together] for place in range(0, len(asked), together))
+    await for_each(parts, work, at_once=AT_ONCE)
+    for category in categories:
+        if category.is_promotion:
+            child = state.node(category.children[0])
+            if child.summary or child.tags:
+                draft.put(Describe(category.id, child.summary, child.tags))
+            continue
+        proposal = proposals[category.id]
+        if proposal.reply is None:
+            draft.fail(proposal.stage, f"{category.id}: {proposal.problem}")
+            continue
+        said = getattr(proposal.reply, category.id, proposal.reply)
+        tags = tuple(dict.fromkeys(filter(None, map(one_line, said.tags))))
+        edit = Describe(category.id, one_line(said.summary), tags)
+        draft.put(edit, call_key=proposal.call_key)
+
+
+async def _propose_descriptions(
+    llm: LLM, state: State, some: Sequence[Category], config: MnemisConfig
+) -> Proposal[Any]:
+    """Ask for the description of one category, or of several, each under its id."""
+    most = CHILDREN if len(some) == 1 else FEWER_CHILDREN
+    own = [_list_children(state, category, most) for category in some]
+    budget = SUMMARY_TOKENS * len(some)
+    fit = iter(await fit_texts(llm, [line for lines in own for line in lines], reserve=budget))
+    nodes = ["\n".join(next(fit) for _ in lines) for lines in own]
+    schema: type[BaseModel] = _Described
+    if len(some) == 1:
+        prompt = DESCRIBE.render(name=one_line(some[0].name), nodes=nodes[0])
+    else:
+        blocks = "\n\n".join(
+            f"{one.id}, {one_line(one.name)}. Its nodes:\n{of}"
+            for one, of in zip(some, nodes, strict=True)
+        )
+        prompt = DESCRIBE_SEVERAL.render(categories=blocks)
+        fields: Any = {category.id: (_Described, ...) for category in some}
+        schema = create_model("described", __base__=StrictReply, **fields)
+    sampling = config.sampling(budget)
+    return await propose(llm, prompt, schema, sampling=sampling, stage="describe_category")
+
+
+def _list_children(state: State, category: Category, most: int) -> list[str]:
+    """Return a line for each child; of many children, as many of the first as of the last."""
+    nodes = [state.node(child) for child in category.children]
+    if len(nodes) > most:
+        nodes = [*nodes[: most // 2], *nodes[-most // 2 :]]
+    return [one_line(f"- {node.name} [{', '.join(node.tags)}]: {node.summary}") for node in nodes]

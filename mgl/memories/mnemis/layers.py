@@ -24,7 +24,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
@@ -339,20 +339,6 @@ class Forming:
             holders[key] = None
             if len(holders) > _HOLDERS:
                 holders.pop(next(iter(holders)))
-
-
-def put_refused(
-    draft: EditDraft,
-    refused: Iterable[tuple[Group, str]],
-    nodes: Sequence[Node],
-    layer: int,
-    call_keys: Mapping[str, str | None],
-) -> None:
-    """Put rows of refused groups of nodes; ``call_keys`` by the keys of their names."""
-    for group, reason in refused:
-        children = tuple(nodes[index].id for index in group.indexes)
-        edit = PutCategory(draft.state.next_id("c"), layer, group.name, children)
-        draft.put(edit, rejected=reason, call_key=call_keys.get(group.key))
 
 
 def carry_out(plan: Plan, draft: EditDraft, layer: int) -> list[str]:

@@ -7,8 +7,8 @@
 Each episode is a step of the log, and so is each pass over the hierarchy: a process that is killed
 at any moment resumes with the next step. Asking writes nothing. The hierarchy follows the base
 graph at the end of a build and of a session, and with the first turn of another session where too
-many entities are outside it (``drift``). What no question reads waits for one that does: the
-hierarchy with ``routes`` system1, the whole graph where ``kinds`` is rag besides.
+many entities are outside it. What no question reads waits for one that does: the hierarchy with
+``routes`` system1, the whole graph where ``kinds`` is rag besides.
 
 An episode of which a reply could not be used is read again by the next builds, and so is a
 hierarchy of which no reply could be, ``MOST_FAILURES`` times; ``retry_failed`` tries once more.
@@ -18,26 +18,36 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from mgl.errors import InputError
 from mgl.llm.base import Sampling
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.drawing import draw_graph
 from mgl.memories.mnemis.edits import (
     VOCABULARY,
+    AddEntity,
     AddEpisode,
+    AddFact,
+    Assign,
     Describe,
     Edit,
+    EditDraft,
     MarkEpisode,
+    PutCategory,
+    Restore,
     turns_below,
 )
-from mgl.memories.mnemis.episodes import find_fresh
+from mgl.memories.mnemis.entities import (
+    count_together,
+    describe_entities,
+    find_names,
+    match_names,
+)
+from mgl.memories.mnemis.facts import FactMatcher, find_facts
 from mgl.memories.mnemis.forgetting import MnemisRedactor
 from mgl.memories.mnemis.hierarchy import (
     count_stale_calls,
@@ -45,24 +55,28 @@ from mgl.memories.mnemis.hierarchy import (
     needs_rebuild,
     renew_hierarchy,
 )
-from mgl.memories.mnemis.index import Index
-from mgl.memories.mnemis.ingest import Intake, ModelIntake
 from mgl.memories.mnemis.prompts import ANSWER, CHOICE_ANSWER, writing_prompts
-from mgl.memories.mnemis.retrieval import Item, Reading, find
-from mgl.memories.mnemis.small.terms import TermIntake
-from mgl.memories.mnemis.state import Entity, Episode, State
+from mgl.memories.mnemis.reading import EpisodeReader, find_fresh, in_batches
+from mgl.memories.mnemis.retrieval import Index, Item, Reading, find
+from mgl.memories.mnemis.state import Category, Entity, Episode, State
+from mgl.memories.mnemis.terms import Places, describe_by_sentences, read_terms
 from mgl.memories.talk import Recall, TalkMemory
-from mgl.memories.turns import answer_from_lines, show_turns
-from mgl.memories.view import GraphView
+from mgl.memories.turns import answer_from_lines
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
+from mgl.store import EditRecord
 from mgl.store.deletion import Fate, Gone
-from mgl.types import Answer, Citation, Document, Question, Source, Turn
+from mgl.types import Answer, Citation, Document, Question, Source, Span, Turn
 
-MOST_FAILURES = 2
-UNREAD = "episodes_unread"
+MOST_FAILURES: Final = 2
+UNREAD: Final = "episodes_unread"
 """The mark of an answer where some episodes were not read whole."""
 
-NOTHING = "The document says nothing about this."
+LAST: Final = 6
+"""Episodes that an entity is described from again."""
+
+NOTHING: Final = "The document says nothing about this."
+HOLDS: Final = "holds"
 
 
 class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
@@ -89,8 +103,14 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     ) -> None:
         del questions  # it is built for whatever may be asked
         super().__init__(tools, source, (), config, identity=identity)
-        self._intake: tuple[dict[int, Fate], Intake] | None = None
-        self._index: tuple[dict[int, Fate], Index] | None = None
+        self._made_for: dict[int, Fate] = {}
+        self._forget_caches()
+
+    def _forget_caches(self) -> None:
+        """Begin anew with what is carried on from step to step, as after a deletion."""
+        self._places = Places()
+        self._matcher: FactMatcher | None = None
+        self._index: Index | None = None
 
     def _recorded_config(self) -> dict[str, Any]:
         return self._config.writing_options()
@@ -127,10 +147,10 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
                 pass
 
     async def _settle(self, *, ended: bool) -> None:
-        """Take in the episodes that are complete; at the end see to all that is due."""
+        """Take in the episodes that are new; at the end see to all that is due."""
         if ended:
             await self._read_unread(0)
-        while not await self._take_in(ended=ended):
+        while not await self._take_in():
             pass
         if ended:
             await self._read_unread(MOST_FAILURES)
@@ -139,68 +159,81 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         while ended and not await self._renew_hierarchy():
             pass
 
-    async def _take_in(self, *, ended: bool) -> bool:
-        """Take in new episodes; False if the log grew by other steps, and must be looked at again.
-
-        With ``ended`` a session is an episode though no other has begun.
-        """
-        log, config = self._log, self._config
-        state, count = log.state, self._tools.llm.count_tokens
-        fresh = await find_fresh(
-            log.source, state, config, count, ended=ended, forgotten=log.forgotten
+    async def _take_in(self) -> bool:
+        """Take in new episodes; False if the log grew by other steps, and is to be read again."""
+        log, count = self._log, self._tools.llm.count_tokens
+        return await self._read_all(
+            await find_fresh(log.source, log.state, count, log.forgotten), {}
         )
-        return await self._read_all([*state.episodes.last(config.recent), *fresh], fresh)
 
     async def _read_unread(self, most: int) -> None:
         """Read the episodes whose reading failed ``most`` times or less, each once."""
         if self._config.reads_graph and (unread := self._log.state.find_unread(most)):
-            episodes = list(self._log.state.episodes.values())
-            due = [each for each in episodes if each.number in unread]
-            await self._read_all(episodes, due, unread)
+            episodes = self._log.state.episodes.values()
+            await self._read_all([each for each in episodes if each.number in unread], unread)
 
-    async def _read_all(
-        self,
-        episodes: Sequence[Episode],
-        fresh: Sequence[Episode],
-        failures: Mapping[int, int] = MappingProxyType({}),
-    ) -> bool:
-        """Read ``fresh`` ones of the episodes, a step each; False as ``_take_in``.
+    async def _read_all(self, fresh: Sequence[Episode], failures: Mapping[int, int]) -> bool:
+        """Read episodes, a step each; False as ``_take_in``.
 
-        Where no question reads the graph, they are only put into the log.
+        ``failures`` says how often the reading of an episode, by its number, failed before. Where
+        no question reads the graph, they are only put into the log.
         """
         log, tools, step = self._log, self._tools, self._log.step
         known = len(log.state.episodes) - len(failures)
         total = known + len(fresh)
         tools.observer.progress("episodes", known, total)
-        intake = self._open_intake()
         with log.showing():
-            async with intake.over(log.source, episodes, fresh, failures) as read:
-                for done, episode in enumerate(fresh, known + 1):
-                    if log.step != step:
-                        return False
-                    draft, number = log.draft(), episode.number
-                    if number not in draft.state.episodes:
-                        draft.put(AddEpisode(episode))
-                    if not self._config.reads_graph:
-                        draft.put(MarkEpisode(number, 0))
-                    elif not await read(draft, episode):
-                        draft.put(MarkEpisode(number, failures.get(number, 0) + 1))
-                    elif number in failures:
-                        draft.put(MarkEpisode(number, None))
-                    if not log.write(draft):
-                        return False
-                    step += 1
-                    tools.observer.progress("episodes", done, total)
+            source = log.source
+            for done, episode in enumerate(fresh, known + 1):
+                if log.step != step:
+                    return False
+                draft, number = log.draft(), episode.number
+                if number not in draft.state.episodes:
+                    draft.put(AddEpisode(episode))
+                if not self._config.reads_graph:
+                    draft.put(MarkEpisode(number, 0))
+                elif not await self._read(draft, source, episode, failures.get(number, 0)):
+                    draft.put(MarkEpisode(number, failures.get(number, 0) + 1))
+                elif number in failures:
+                    draft.put(MarkEpisode(number, None))
+                if not log.write(draft):
+                    return False
+                step += 1
+                tools.observer.progress("episodes", done, total)
         return True
 
-    def _open_intake(self) -> Intake:
-        """Return what reads episodes; made anew after a deletion."""
-        fates = self._log.fates
-        if self._intake is None or self._intake[0] != fates:
-            is_model = self._config.extraction == "model"
-            intake = ModelIntake(self._tools, self._config) if is_model else TermIntake()
-            self._intake = dict(fates), intake
-        return self._intake[1]
+    async def _read(
+        self, draft: EditDraft, source: Source, episode: Episode, failures: int
+    ) -> bool:
+        """Read an episode, which the draft has, into it; False if a reply could not be used.
+
+        Raises the EngineError family.
+        """
+        self._check_deletions()
+        if self._config.extraction == "terms":
+            read_terms(draft, source, episode, self._places)
+            return True
+        reader = self._open_reader(draft, source, [episode], failures)
+        ids = await match_names(reader, draft, await find_names(reader, draft))
+        entities = [draft.state.entities[each] for each in ids]
+        named = [e for e in entities if e.mentions[-1].episode == episode.number or not e.summary]
+        await describe_entities(reader, draft, [entity.id for entity in named])
+        stated = await find_facts(reader, draft, ids)
+        self._matcher = self._matcher or FactMatcher(reader.embedder)
+        await self._matcher.match(reader, draft, stated)
+        return not reader.failed
+
+    def _open_reader(
+        self, draft: EditDraft, source: Source, episodes: Sequence[Episode], failures: int = 0
+    ) -> EpisodeReader:
+        about = self._tools, self._config, source, draft.state, episodes
+        return EpisodeReader(*about, failures)
+
+    def _check_deletions(self) -> None:
+        """Begin anew with what may hold deleted words."""
+        if self._made_for != self._log.fates:
+            self._made_for = dict(self._log.fates)
+            self._forget_caches()
 
     async def _renew_descriptions(self) -> bool:
         """Describe again what lost its description to a deletion; False as ``_take_in``.
@@ -212,7 +245,15 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
             return True
         with log.showing():
             draft = log.draft()
-            await self._open_intake().describe(log.source, draft, _stale_entities(log.state))
+            if self._config.extraction == "terms":
+                for entity in _stale_entities(log.state):
+                    draft.put(describe_by_sentences(log.source, draft.state, entity))
+            else:
+                for numbers, ids in _group_by_episodes(log.state).items():
+                    episodes = [draft.state.episodes[number] for number in numbers]
+                    await describe_entities(
+                        self._open_reader(draft, log.source, episodes), draft, ids
+                    )
             await describe_stale(self._tools, draft, self._config)
             for identity in sorted(draft.state.stale):
                 node = draft.state.node(identity)
@@ -239,13 +280,14 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         state, config = self._log.state, self._config
         if config.routes == "system1" or len(state.entities) == state.categorised:
             return False
-        return config.hierarchy == "incremental" or needs_rebuild(state, config)
+        return config.hierarchy == "incremental" or needs_rebuild(state)
 
     # Deleting
 
     @classmethod
     def redactor(cls, config: Mapping[str, Any], gone: Gone, before: State) -> MnemisRedactor:
-        return MnemisRedactor(gone, before, MnemisConfig.model_validate(config).compression)
+        del config
+        return MnemisRedactor(gone, before)
 
     def _nodes(self, state: State) -> Collection[str]:
         return [*state.entities, *state.facts]
@@ -254,8 +296,12 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         return state.stale
 
     def _count_renewals(self, state: State) -> int:
-        calls = self._open_intake().count_calls(_stale_entities(state))
-        return calls + count_stale_calls(state, self._config)
+        calls = count_stale_calls(state, self._config)
+        if self._config.extraction == "terms":
+            return calls
+        size = count_together(self._tools.llm)
+        groups = _group_by_episodes(state).values()
+        return calls + sum(len(in_batches(ids, size)) for ids in groups)
 
     # Reading
 
@@ -264,9 +310,12 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         if not question.text.strip():
             raise InputError("the question is empty", hint="say what you want to know")
         self._log.open(self._record)
-        index, source = await self._update_index(), self._log.source
-        reading = await find(self._tools, index, source, question.text, self._config)
-        return reading.within(self._log.state)
+        while True:
+            index, source = await self._update_index(), self._log.source
+            reading = await find(self._tools, index, source, question.text, self._config)
+            self._log.catch_up()
+            if self._made_for == self._log.fates:  # else something was deleted meanwhile
+                return reading
 
     async def recall(self, question: Question, *, recent: Sequence[int] = ()) -> Recall:
         """Find facts, entities and episodes; they stand on the turns that mention them."""
@@ -275,33 +324,18 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         if recent:
             reading = reading.until(recent[-1], state, shown=recent[0])
         items = self._list_items(reading, log.source)
-        waiting = () if recent else self._find_waiting()
         categories = (item.id for item in items if item.id in state.categories)
         return Recall(
+            [(item.turns(state), item.text) for item in items],
             [
-                *((item.turns(state), item.text) for item in items),
-                *show_turns(log.turns, waiting),
-            ],
-            [
-                *(
-                    turn
-                    for mention in reading.rank_mentions(items)
-                    for turn in state.episodes[mention.episode].turns
-                ),
-                *waiting,
+                turn
+                for mention in reading.rank_mentions(items)
+                for turn in state.episodes[mention.episode].turns
             ],
             (*reading.trace(state), *self._trace_unread()),
             reading.paths,
             frozenset(turns_below(state, *categories)),
         )
-
-    def _find_waiting(self) -> Sequence[int]:
-        """Return the last turns that are in no episode yet: the session goes on."""
-        log = self._log
-        first, last = log.state.lookups.next_turn, len(log.turns)
-        numbers = (n for n in range(first, last) if n not in log.forgotten)
-        waiting = [n for n in numbers if log.turns[n].text.strip()]
-        return waiting[-self._config.k :]
 
     def _list_items(self, reading: Reading, source: Source) -> list[Item]:
         is_judged = self._config.extraction == "model"
@@ -347,13 +381,12 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         log, tools = self._log, self._tools
         async with self._indexing:
             while True:
-                if self._index is None or self._index[0] != log.fates:
+                self._check_deletions()
+                if self._index is None:
                     is_ranked = self._config.ranking == "context"
-                    made = Index(
-                        tools.required_embedder, tools.store, self.id, in_context=is_ranked
-                    )
-                    self._index = dict(log.fates), made
-                fates, index = self._index
+                    about = tools.required_embedder, tools.store, self.id
+                    self._index = Index(*about, in_context=is_ranked)
+                index, fates = self._index, dict(log.fates)
                 await asyncio.to_thread(index.update, log.state, log.source)
                 log.catch_up()
                 if fates == log.fates:
@@ -373,13 +406,21 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The categories over the entities, and the facts between these."""
         rows = self._log.rows
-        nodes, edges = draw_graph(self.state, rows)
+        nodes, edges = _draw_graph(self.state, rows)
         length = max((row.chunk + 1 for row in rows), default=0)
         return self._view(nodes, edges, steps=length, answers=answers)
 
 
 def _stale_entities(state: State) -> list[Entity]:
     return [entity for entity in state.entities.values() if entity.id in state.stale]
+
+
+def _group_by_episodes(state: State) -> Mapping[tuple[int, ...], list[str]]:
+    """Return the ids of stale entities by the episodes that they are described from together."""
+    together: dict[tuple[int, ...], list[str]] = {}
+    for entity in _stale_entities(state):
+        together.setdefault(entity.episodes[-LAST:], []).append(entity.id)
+    return together
 
 
 def _cite(document: Document, item: Item) -> Citation:
@@ -391,3 +432,49 @@ def _cite(document: Document, item: Item) -> Citation:
         quote=document.quote(span),
         section=document.section_at(span.start),
     )
+
+
+def _draw_graph(state: State, rows: Sequence[EditRecord]) -> tuple[list[ViewNode], list[ViewEdge]]:
+    """Return the nodes and edges of a state, which ``rows`` lead to.
+
+    A category stands on the first mention of its first entity, and its kind is its layer.
+    """
+    steps = dict(_find_steps(rows))
+    nodes: list[ViewNode] = []
+    edges: list[ViewEdge] = []
+    for entity in state.entities.values():
+        about = entity.name, entity.summary or entity.name, entity.mentions[0].span
+        nodes.append(ViewNode(entity.id, "entity", *about, steps[entity.id]))
+    for fact in state.facts.values():
+        ends, span = (fact.id, fact.source, fact.target), fact.mentions[0].span
+        edges.append(ViewEdge(*ends, fact.text, span, steps[fact.id]))
+    for category in state.categories.values():
+        span, step = _find_span(state, category), steps[category.id]
+        about = category.name, category.summary or category.name, span
+        kind = f"layer {category.layer}"
+        nodes.append(ViewNode(category.id, kind, *about, step, layer=category.layer))
+        for child in category.children:
+            identity = f"{category.id}|{child}"
+            begun = steps.get(identity, step)
+            edges.append(ViewEdge(identity, category.id, child, HOLDS, span, begun))
+    return nodes, edges
+
+
+def _find_steps(rows: Sequence[EditRecord]) -> Iterator[tuple[str, int]]:
+    """Yield the step at which each element came."""
+    for row in rows:
+        edit = VOCABULARY.edit(row)
+        if isinstance(edit, AddEntity | AddFact | PutCategory):
+            yield edit.id, row.chunk
+        elif isinstance(edit, Restore):
+            yield edit.node.id, row.chunk
+        elif isinstance(edit, Assign):
+            yield f"{edit.category}|{edit.child}", row.chunk
+
+
+def _find_span(state: State, category: Category) -> Span:
+    """Return the first mention of the first entity below a category."""
+    first = category.children[0]
+    while first in state.categories:
+        first = state.categories[first].children[0]
+    return state.entities[first].mentions[0].span

@@ -11,30 +11,129 @@ stands around them, the facts and entities that were found in them, and what was
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.episodes import render_episode
 from mgl.memories.mnemis.facts import render_period
-from mgl.memories.mnemis.index import KINDS, Index, Kind
+from mgl.memories.mnemis.reading import render_episode
 from mgl.memories.mnemis.selection import Selection, select
-from mgl.memories.mnemis.state import (
-    Entity,
-    Fact,
-    Mention,
-    State,
-    node_text,
-)
+from mgl.memories.mnemis.state import EMPTY, Entity, Fact, Mention, State, node_text
 from mgl.prompt import one_line
-from mgl.retrieval.base import Hit, Reranker
+from mgl.retrieval.base import Embedder, Hit
 from mgl.retrieval.ranking import fuse_hits
-from mgl.types import Source
+from mgl.retrieval.turns import TurnIndex
+from mgl.retrieval.vectors import HybridIndex
+from mgl.store import Store
+from mgl.types import Conversation, Source
 
-Found = dict[Kind, list[str]]
+Kind = Literal["episodes", "entities", "facts"]
+KINDS: Final[Mapping[str, tuple[Kind, ...]]] = {
+    "all": ("episodes", "entities", "facts"),
+    "rag": ("episodes",),
+    "graph": ("entities", "facts"),
+}
+Found = Mapping[Kind, Sequence[str]]
+"""Ids by kind, the best first; an episode's is its number as a text."""
+
+
+# The index of System-1
+
+
+class Index:
+    """The nodes of a state by words and by meaning, for each kind; it grows with the state.
+
+    With ``in_context`` episodes are ranked by what stands around them, too. Episodes and facts,
+    whose texts never change, are indexed in the store under the memory's ``name``; a deletion
+    empties these indexes.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        store: Store | None = None,
+        name: str = "",
+        *,
+        in_context: bool = False,
+    ) -> None:
+        self.state = EMPTY
+        self._embedder = embedder
+        facts = HybridIndex(embedder, store, f"{name}/facts")
+        self._nodes = {"e": HybridIndex(embedder), "f": facts}
+        self._episodes = (
+            TurnIndex(embedder, store, f"{name}/context")
+            if in_context
+            else HybridIndex(embedder, store, f"{name}/episodes")
+        )
+        self._numbers: list[int] = []
+        self._spoken: defaultdict[str, list[int]] = defaultdict(list)
+
+    def update(self, state: State, source: Source) -> None:
+        """Index the nodes of a later state that are new or changed; embeds, and blocks.
+
+        No node may be missing: after a deletion another index is needed.
+        """
+        known = self.state
+        entities = state.entities.changes_since(known.entities) or ()
+        facts = state.facts.changes_since(known.facts) or ()
+        stored = self._nodes["f"]
+        missing = [each for each in facts if int(each[1:]) not in stored]
+        self._nodes["e"].extend({int(id[1:]): node_text(state.entities[id]) for id in entities})
+        stored.extend({int(id[1:]): state.facts[id].text for id in missing})
+        self._add_episodes(state, source, state.episodes.changes_since(known.episodes) or ())
+        self.state = state
+
+    async def embed(self, query: str) -> NDArray[np.float32]:
+        """Embed a query: shape (dims,)."""
+        vectors = await asyncio.to_thread(self._embedder.embed, [query], task="query")
+        vector: NDArray[np.float32] = vectors[0]
+        return vector
+
+    def search(self, kind: Kind, query: str, vector: NDArray[np.float32], count: int) -> list[str]:
+        """Return the ids of the ``count`` most similar nodes of a kind, the best first."""
+        if kind == "episodes":
+            assert isinstance(self._episodes, HybridIndex)
+            hits = self._episodes.search(query, count, vector=vector)
+            return [str(self._numbers[hit.id]) for hit in hits]
+        letter = kind[0]
+        hits = self._nodes[letter].search(query, count, vector=vector)
+        return [f"{letter}{hit.id}" for hit in hits]
+
+    async def rank_in_context(self, query: str) -> list[str]:
+        """Return the ids of all episodes, the best first, by what stands around them, too."""
+        assert isinstance(self._episodes, TurnIndex)
+        if not self._numbers:
+            return []
+        places = await asyncio.to_thread(self._episodes.rank, query, self._spoken)
+        return [str(self._numbers[place]) for place in places]
+
+    def _add_episodes(self, state: State, source: Source, numbers: Sequence[int]) -> None:
+        first = len(self._numbers)
+        lines: dict[int, str] = {}
+        for place, number in enumerate(numbers, first):
+            if place not in self._episodes:
+                lines[place] = render_episode(source, state.episodes[number])
+            turns = state.episodes[number].turns  # of a conversation one, of a document none
+            speaker = source.turns[turns[0]].speaker if isinstance(source, Conversation) else ""
+            self._spoken[speaker].append(place)
+        self._numbers += numbers
+        if not isinstance(self._episodes, TurnIndex):
+            self._episodes.extend(lines)
+        elif lines:
+            before = self._numbers[max(0, min(lines) - 1)]
+            previous = render_episode(source, state.episodes[before]) if min(lines) else None
+            self._episodes.extend(lines, previous=previous)
+
+
+# What is found
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +152,12 @@ class Item:
 
 @dataclass(frozen=True)
 class Reading:
-    """What was found, by kind, the best first: ids, an episode's its number as a text.
+    """What was found. ``similar`` is what System-1 found before the cut, ``selected`` what System-2
+    reached."""
 
-    ``similar`` is what System-1 found before the cut, ``selected`` what System-2 reached.
-    """
-
-    found: Mapping[Kind, tuple[str, ...]]
-    similar: Mapping[Kind, tuple[str, ...]] = field(default_factory=dict)
-    selected: Mapping[Kind, tuple[str, ...]] = field(default_factory=dict)
+    found: Found
+    similar: Found = field(default_factory=dict)
+    selected: Found = field(default_factory=dict)
     selection: Selection | None = None
 
     @property
@@ -76,23 +173,6 @@ class Reading:
     def episodes(self) -> tuple[int, ...]:
         return tuple(int(number) for number in self.found.get("episodes", ()))
 
-    def within(self, state: State) -> Reading:
-        """Leave out what a state lacks; a deletion may have taken nodes since the search began."""
-        found = {
-            kind: tuple(each for each in ids if _has(state, kind, each))
-            for kind, ids in self.found.items()
-        }
-        selection = self.selection
-        if selection is not None:
-            left = {
-                entity: path
-                for entity, path in selection.paths.items()
-                if all(_has(state, "entities", each) for each in (entity, *path))
-            }
-            kept = tuple(each for each in selection.categories if each in state.categories)
-            selection = replace(selection, entities=tuple(left), paths=left, categories=kept)
-        return replace(self, found=found, selection=selection)
-
     def until(self, last: int, state: State, *, shown: int) -> Reading:
         """Leave out what a reply to the turn ``last`` may not stand on.
 
@@ -103,21 +183,15 @@ class Reading:
         def is_late(episode: int) -> bool:
             return state.episodes[episode].turns[0] > last
 
-        episodes = (n for n in self.episodes if state.episodes[n].turns[-1] < shown)
-        facts = (
-            each
-            for each in self.found.get("facts", ())
-            if not all(map(is_late, state.facts[each].episodes))
-        )
-        entities = (
-            each
-            for each in self.found.get("entities", ())
-            if each not in state.entities or not any(map(is_late, state.entities[each].episodes))
-        )
-        found: dict[Kind, tuple[str, ...]] = {
-            "episodes": tuple(map(str, episodes)),
-            "facts": tuple(facts),
-            "entities": tuple(entities),
+        def is_kept(kind: Kind, each: str) -> bool:
+            if kind == "episodes":
+                return state.episodes[int(each)].turns[-1] < shown
+            if kind == "facts":
+                return not all(map(is_late, state.facts[each].episodes))
+            return each in state.categories or not any(map(is_late, state.entities[each].episodes))
+
+        found: dict[Kind, Sequence[str]] = {
+            kind: [each for each in ids if is_kept(kind, each)] for kind, ids in self.found.items()
         }
         return replace(self, found=found)
 
@@ -175,34 +249,37 @@ async def find(
 
     ``source`` is as it was when the index was updated.
     """
-    state, budget = index.state, _budget(config)
-    similar: Found = {kind: [] for kind in budget}
-    selected: Found = {kind: [] for kind in budget}
+    state, kinds = index.state, KINDS[config.kinds]
+    counts = {kind: config.k if kind == "episodes" else 2 * config.k for kind in kinds}
+    similar: dict[Kind, list[str]] = {kind: [] for kind in kinds}
+    selected: dict[Kind, list[str]] = {kind: [] for kind in kinds}
     selection = None
-    by_context = config.ranking == "context" and "episodes" in budget
+    by_context = config.ranking == "context" and "episodes" in kinds
     in_context = await index.rank_in_context(query) if by_context else []
-    in_context = [each for each in in_context if _has(state, "episodes", each)]
+    in_context = [each for each in in_context if int(each) in state.episodes]
     if config.routes != "system2":
         vector = await index.embed(query)
-        for kind, count in budget.items():
+        for kind, count in counts.items():
             if by_context and kind == "episodes":
                 similar[kind] = in_context[:count]
-            else:
+            else:  # the index may have grown to a later state
                 hits = index.search(kind, query, vector, count)
                 similar[kind] = [each for each in hits if _has(state, kind, each)]
     if config.routes != "system1":
         selection = await select(tools.llm, state, query, config)
         reached = _reach(state, selection)
-        selected = {kind: reached[kind] for kind in budget}
-    found: dict[Kind, tuple[str, ...]] = {}
-    for kind, count in budget.items():
+        selected = {kind: reached[kind] for kind in kinds}
+    found: dict[Kind, Sequence[str]] = {}
+    for kind, count in counts.items():
         if by_context and kind == "episodes":
             continue
         union = list(dict.fromkeys((*similar[kind], *selected[kind])))
-        if config.routes != "system1" or config.reranked:
+        if union and (config.routes != "system1" or config.reranked):
             texts = [_text(state, source, kind, each) for each in union]
-            union = await _rerank(tools.required_reranker, query, union, texts)
-        found[kind] = tuple(union[:count])
+            scores = await tools.required_reranker.scores(query, texts)
+            order = sorted(range(len(union)), key=lambda at: (-float(scores[at]), at))
+            union = [union[place] for place in order]
+        found[kind] = union[:count]
     if by_context:
         within = set(selected["episodes"] if config.routes == "system2" else in_context)
         orders = [
@@ -211,44 +288,22 @@ async def find(
             _rank_by_selection(selection, state),
         ]
         found["episodes"] = _fuse(orders, config.k)
-    return Reading(
-        found,
-        {kind: tuple(ids) for kind, ids in similar.items()},
-        {kind: tuple(ids) for kind, ids in selected.items()},
-        selection,
-    )
+    return Reading(found, similar, selected, selection)
 
 
-def rank_episodes(found: Mapping[Kind, Sequence[str]], state: State) -> list[int]:
+def rank_episodes(found: Found, state: State) -> list[int]:
     """Return the episodes that found facts and entities stand on, rank by rank, facts first.
 
     Ours: in Table 4 the graph's items alone are read, and nothing is said of their episodes.
     """
     ranks = zip_longest(found.get("facts", ()), found.get("entities", ()))
-    ids = [each for rank in ranks for each in rank if each is not None]
-    items: list[Fact | Entity] = [
-        state.facts[each] if each in state.facts else state.entities[each]
-        for each in ids
-        if each in state.facts or each in state.entities
-    ]
-    return list(dict.fromkeys(number for item in items for number in item.episodes))
+    nodes = (
+        state.facts.get(each) or state.entities.get(each) for rank in ranks for each in rank if each
+    )
+    return list(dict.fromkeys(number for node in nodes if node for number in node.episodes))
 
 
-def _budget(config: MnemisConfig) -> dict[Kind, int]:
-    counts: dict[Kind, int] = {
-        "episodes": config.k,
-        "entities": 2 * config.k,
-        "facts": 2 * config.k,
-    }
-    wanted: Mapping[str, tuple[Kind, ...]] = {
-        "all": KINDS,
-        "rag": ("episodes",),
-        "graph": ("entities", "facts"),
-    }
-    return {kind: counts[kind] for kind in wanted[config.kinds]}
-
-
-def _reach(state: State, selection: Selection) -> Found:
+def _reach(state: State, selection: Selection) -> dict[Kind, list[str]]:
     """Return selected entities and categories, with facts, linked entities and episodes."""
     own = list(selection.entities)
     joined: dict[str, list[Fact]] = {entity: [] for entity in own}
@@ -267,10 +322,9 @@ def _reach(state: State, selection: Selection) -> Found:
 
 
 def _has(state: State, kind: Kind, identity: str) -> bool:
-    """Whether a state has a node; an index may have grown to a later one."""
-    if kind == "entities":
-        return identity in state.entities or identity in state.categories
-    return identity in state.facts if kind == "facts" else int(identity) in state.episodes
+    if kind == "episodes":
+        return int(identity) in state.episodes
+    return identity in (state.entities if kind == "entities" else state.facts)
 
 
 def _text(state: State, source: Source, kind: Kind, identity: str) -> str:
@@ -280,16 +334,6 @@ def _text(state: State, source: Source, kind: Kind, identity: str) -> str:
     if kind == "entities":
         return node_text(state.node(identity))
     return render_episode(source, state.episodes[int(identity)])
-
-
-async def _rerank(
-    reranker: Reranker, query: str, ids: Sequence[str], texts: Sequence[str]
-) -> list[str]:
-    if not ids:
-        return []
-    scores = await reranker.scores(query, texts)
-    order = sorted(range(len(ids)), key=lambda place: (-float(scores[place]), place))
-    return [ids[place] for place in order]
 
 
 def _rank_by_selection(selection: Selection | None, state: State) -> list[int]:
@@ -302,10 +346,10 @@ def _rank_by_selection(selection: Selection | None, state: State) -> list[int]:
     return sorted(held, key=lambda number: -held[number])
 
 
-def _fuse(orders: Sequence[Sequence[int]], k: int) -> tuple[str, ...]:
+def _fuse(orders: Sequence[Sequence[int]], k: int) -> list[str]:
     """Fuse the k best episodes of each order by reciprocal rank.
 
     A speaker stands on half of all episodes, so whole orders would fuse to nothing new.
     """
     fused = fuse_hits([[Hit(number, 0.0) for number in order[:k]] for order in orders])
-    return tuple(str(hit.id) for hit in fused[:k])
+    return [str(hit.id) for hit in fused[:k]]

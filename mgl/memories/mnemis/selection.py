@@ -4,7 +4,7 @@ Source: Mnemis §2.3, prompt in Appendix E. A selected category offers its child
 below; with ``get_all_children`` all below it is taken without being offered. The entities are the
 last layer that is offered (the released loop never offers them: the paper does). A promotion is the
 node below it under the same name: one that is selected is not asked about again. A model that
-selects everything is stopped after ``selection_calls`` (ours). With ``selecting = names`` (ours) a
+selects everything is stopped after ``MOST_CALLS`` (ours). With ``selecting = names`` (ours) a
 small model is asked for some names instead of objects.
 """
 
@@ -13,23 +13,32 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, WithJsonSchema, create_model
+from pydantic import Field, RootModel, WithJsonSchema, create_model
 
-from mgl.llm.base import LLM
+from mgl.llm.base import LLM, Sampling
 from mgl.llm.constraints import one_of
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.layers import summarize_node
 from mgl.memories.mnemis.prompts import SELECT_NAMES, SELECTION
+from mgl.memories.mnemis.reading import StrictReply, in_batches
 from mgl.memories.mnemis.state import Node, State
 from mgl.memories.propose import propose
 from mgl.prompt import one_line
 
+SHOWN: Final = 60
+"""Nodes offered in one call; ours."""
+
+NAMED: Final = 6
+"""Names that a reply may select; ours."""
+
+MOST_CALLS: Final = 100
+"""Calls of a selection, beyond which nothing is offered; ours."""
+
 WITHOUT_HIERARCHY: Final = 4
 """Calls over entities that no category holds together, at most."""
 
-SchemaT = TypeVar("SchemaT", bound=BaseModel)
 Path = tuple[str, ...]
 Picks = list[tuple[str, bool]]
 """The selected nodes, each with whether all below it is taken."""
@@ -62,21 +71,15 @@ class Selection:
     cut: int = 0
 
 
-class _Picked(BaseModel):
+class _Picked(StrictReply):
     """What the prompt asks of a selected node."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str
     uuid: str
     get_all_children: bool
 
 
-class _Selected(BaseModel):
-    """Names of nodes."""
-
-    model_config = ConfigDict(extra="forbid")
-
+class _Selected(StrictReply):
     nodes: list[str]
 
 
@@ -86,7 +89,7 @@ async def select(llm: LLM, state: State, query: str, config: MnemisConfig) -> Se
     Without a hierarchy only the entities are offered, if they are few.
     """
     top = state.top
-    if not top and len(state.entities) > WITHOUT_HIERARCHY * config.shown:
+    if not top and len(state.entities) > WITHOUT_HIERARCHY * SHOWN:
         return Selection()
     offered: dict[str, Path] = {node.id: () for node in state.layer(top)}
     certain: set[str] = set()
@@ -94,11 +97,11 @@ async def select(llm: LLM, state: State, query: str, config: MnemisConfig) -> Se
     selected: dict[str, None] = {}
     counts: list[LayerCount] = []
     failed = cut = 0
-    calls = config.selection_calls
+    calls = MOST_CALLS
     for layer in range(top, -1, -1):
         due = [state.node(each) for each in offered if each not in certain]
-        asked = due[: calls * config.shown]
-        calls -= -(-len(asked) // config.shown)
+        asked = due[: calls * SHOWN]
+        calls -= -(-len(asked) // SHOWN)
         cut += len(due) - len(asked)
         picked, lost = await _pick(llm, asked, query, config)
         failed += lost
@@ -121,9 +124,11 @@ async def _pick(
     llm: LLM, nodes: Sequence[Node], query: str, config: MnemisConfig
 ) -> tuple[dict[str, bool], int]:
     """Return the selected nodes, with whether all below is taken, and how many replies failed."""
-    parts = [nodes[place : place + config.shown] for place in range(0, len(nodes), config.shown)]
     ask = _ask_printed if config.selecting == "printed" else _ask_names
-    replies = await asyncio.gather(*(ask(llm, part, query, config) for part in parts))
+    sampling = config.sampling()
+    replies = await asyncio.gather(
+        *(ask(llm, part, query, sampling) for part in in_batches(nodes, SHOWN))
+    )
     picked: dict[str, bool] = {}
     for uuid, whole in (pick for reply in replies for pick in reply or ()):
         picked[uuid] = whole or picked.get(uuid, False)
@@ -131,7 +136,7 @@ async def _pick(
 
 
 async def _ask_names(
-    llm: LLM, nodes: Sequence[Node], query: str, config: MnemisConfig
+    llm: LLM, nodes: Sequence[Node], query: str, sampling: Sampling
 ) -> Picks | None:
     """Ask for names. The nodes come first, so that a server reads them once for all questions."""
     by_name: dict[str, list[str]] = {}
@@ -140,38 +145,29 @@ async def _ask_names(
     prompt = SELECT_NAMES.render(
         nodes="\n".join(f"- {one_line(node.name)} ({summarize_node(node)})" for node in nodes),
         query=query,
-        most=str(config.most_selected),
+        most=str(NAMED),
     )
     name: Any = one_of(list(by_name))
-    names = Annotated[list[name], Field(max_length=config.most_selected)]
+    names = Annotated[list[name], Field(max_length=NAMED)]
     schema: type[_Selected] = create_model("selected", __base__=_Selected, nodes=(names, ...))
-    reply = await _propose(llm, prompt, schema, config)
+    reply = (await propose(llm, prompt, schema, sampling=sampling, stage="select")).reply
     if reply is None:
         return None
     return [(uuid, False) for chosen in reply.nodes for uuid in by_name[chosen]]
 
 
 async def _ask_printed(
-    llm: LLM, nodes: Sequence[Node], query: str, config: MnemisConfig
+    llm: LLM, nodes: Sequence[Node], query: str, sampling: Sampling
 ) -> Picks | None:
     info = "\n".join(
         f'- name: "{one_line(node.name)}", uuid: "{node.id}", tag: [{summarize_node(node)}]'
         for node in nodes
     )
     prompt = SELECTION.render(query=query, nodes_info=info)
-    reply = await _propose(llm, prompt, _schema(nodes), config)
+    reply = (await propose(llm, prompt, _schema(nodes), sampling=sampling, stage="select")).reply
     if reply is None:
         return None
-    picked: list[_Picked] = reply.root
-    return [(node.uuid, node.get_all_children) for node in picked]
-
-
-async def _propose(
-    llm: LLM, prompt: str, schema: type[SchemaT], config: MnemisConfig
-) -> SchemaT | None:
-    sampling = config.sampling(config.selection_tokens)
-    proposal = await propose(llm, prompt, schema, sampling=sampling, stage="select")
-    return proposal.reply
+    return [(node.uuid, node.get_all_children) for node in reply.root]
 
 
 def _schema(nodes: Sequence[Node]) -> type[RootModel[Any]]:

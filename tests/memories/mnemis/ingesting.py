@@ -17,11 +17,9 @@ from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.base import Tools
-from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis import Mnemis, MnemisConfig
 from mgl.memories.mnemis.edits import AddEpisode
-from mgl.memories.mnemis.episodes import find_fresh
-from mgl.memories.mnemis.ingest import Intake, ModelIntake
-from mgl.memories.mnemis.small.terms import TermIntake
+from mgl.memories.mnemis.reading import find_fresh
 from mgl.memories.mnemis.state import EMPTY, State
 from mgl.observer import SILENT
 from mgl.retrieval.fakes import WordEmbedder
@@ -135,14 +133,10 @@ async def taken_in(
     settings, store = MnemisConfig.model_validate(config), None
     tools = Tools(ingestor.llm, store, SILENT, lambda: 0.0, WordEmbedder())  # type: ignore[arg-type]
     rows: list[EditRecord] = []
-    fresh = await find_fresh(source, state, settings, ingestor.llm.count_tokens, ended=True)
-    episodes = [*state.episodes.values(), *fresh]
-    is_model = settings.extraction == "model"
-    intake: Intake = ModelIntake(tools, settings) if is_model else TermIntake()
-    async with intake.over(source, episodes, fresh, {}) as read:
-        for episode in fresh:
-            draft = draft_of(state, episode.number)
-            draft.put(AddEpisode(episode))
-            await read(draft, episode)
-            rows, state = rows + draft.rows, draft.state
+    memory = Mnemis(tools, source, (), settings)
+    for episode in await find_fresh(source, state, ingestor.llm.count_tokens):
+        draft = draft_of(state, episode.number)
+        draft.put(AddEpisode(episode))
+        await memory._read(draft, source, episode, 0)
+        rows, state = rows + draft.rows, draft.state
     return rows, state

@@ -7,13 +7,15 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import pytest
+
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Tools
 from mgl.memories.log import Draft
-from mgl.memories.mnemis import hierarchy
+from mgl.memories.mnemis import grouping, hierarchy
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import VOCABULARY, AddEntity, AddEpisode, Describe, Edit, replay
 from mgl.memories.mnemis.state import EMPTY, Episode, Mention, State
@@ -150,17 +152,21 @@ def draft_of(state: State, step: int = 0) -> Draft[Edit, State]:
 
 
 async def build_hierarchy(
-    tools: Tools, state: State, config: MnemisConfig, step: int = 0
+    tools: Tools, state: State, config: MnemisConfig, step: int = 0, batch: int = grouping.BATCH
 ) -> tuple[list[EditRecord], State, str]:
     """The rows, the state after them, and why it stopped."""
     draft = draft_of(state, step)
-    stopped = await hierarchy.build_hierarchy(tools, draft, config)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "BATCH", batch)
+        stopped = await hierarchy.build_hierarchy(tools, draft, config)
     return draft.rows, draft.state, stopped
 
 
 async def update_hierarchy(
-    tools: Tools, state: State, config: MnemisConfig, step: int = 0
+    tools: Tools, state: State, config: MnemisConfig, step: int = 0, batch: int = grouping.BATCH
 ) -> Written:
     draft = draft_of(state, step)
-    await hierarchy.update_hierarchy(tools, draft, config)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "BATCH", batch)
+        await hierarchy.update_hierarchy(tools, draft, config)
     return draft.rows, draft.state

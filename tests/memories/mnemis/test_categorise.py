@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from mgl.memories.mnemis.categorise import describe_categories
 from mgl.memories.mnemis.edits import Describe, PutCategory, replay
+from mgl.memories.mnemis.hierarchy import describe_categories
 from mgl.memories.mnemis.state import State
 from tests.memories.mnemis.sorting import Sorter, Written, draft_of, state_of, tools_of
 from tests.memories.mnemis.test_hierarchy import config

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mgl.memories.mnemis.entities import find_candidates, find_similar_before
-from mgl.memories.mnemis.naming import Found, check_name, is_said
+from mgl.memories.mnemis.entities import (
+    Found,
+    check_name,
+    find_candidates,
+    find_similar_before,
+    is_said,
+)
 from mgl.memories.mnemis.state import Entity, Mention
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.types import Span

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mgl.memories.mnemis import facts
 from mgl.memories.mnemis.edits import VOCABULARY
 from mgl.memories.mnemis.facts import parse_moment
 from mgl.memories.mnemis.state import Fact, State
@@ -197,7 +198,9 @@ async def test_no_fact_ends_before_it_begins(
             assert each.valid_at.replace(tzinfo=None) <= each.invalid_at.replace(tzinfo=None)
 
 
-async def test_a_fact_is_held_against_the_likest_known_ones_alone() -> None:
+async def test_a_fact_is_held_against_the_likest_known_ones_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     known = [f"Ann saw the {place} of Rome." for place in ("tombs", "walls", "parks", "roads")]
     other = "Nobody else came here."
     ingestor = Ingestor(
@@ -208,7 +211,8 @@ async def test_a_fact_is_held_against_the_likest_known_ones_alone() -> None:
         ]
     )
     turns = [turn("I am in Rome.", MAY, place) for place in range(3)]
-    await taken_in(ingestor, talk(*turns), candidates=2)
+    monkeypatch.setattr(facts, "CANDIDATES", 2)
+    await taken_in(ingestor, talk(*turns))
     (asked,) = ingestor.prompts("edge_deduplication")
     shown = [line.split(" ", 3)[3] for line in asked.splitlines() if line.startswith("  f")]
     assert len(shown) == 2

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.memories.graph.names import entity_key
-from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis import MnemisConfig, hierarchy
 from mgl.memories.mnemis.edits import VOCABULARY
+from mgl.memories.mnemis.grouping import BATCH
 from mgl.memories.mnemis.hierarchy import needs_rebuild
 from mgl.memories.mnemis.layers import is_first_person
 from mgl.memories.mnemis.state import Category, State
@@ -37,9 +38,10 @@ def config(**options: Any) -> MnemisConfig:
 
 
 async def build(
-    names: Sequence[str], engine: Sorter, **options: Any
+    names: Sequence[str], engine: Sorter, *, batch: int = BATCH, **options: Any
 ) -> tuple[list[EditRecord], State, str]:
-    return await build_hierarchy(tools_of(engine), state_of(names), config(**options), 7)
+    own = config(**options)
+    return await build_hierarchy(tools_of(engine), state_of(names), own, 7, batch)
 
 
 def tree(state: State, layer: int) -> dict[str, list[str]]:
@@ -267,8 +269,10 @@ async def built(names: list[str] = ANIMALS, **options: Any) -> State:
     return (await build_hierarchy(tools_of(Sorter()), state, own, 1))[1]
 
 
-async def update(state: State, engine: Sorter, **options: Any) -> tuple[list[EditRecord], State]:
-    return await update_hierarchy(tools_of(engine), state, config(**options), 2)
+async def update(
+    state: State, engine: Sorter, batch: int = BATCH, **options: Any
+) -> tuple[list[EditRecord], State]:
+    return await update_hierarchy(tools_of(engine), state, config(**options), 2, batch)
 
 
 async def test_new_entities_go_to_what_is_there() -> None:
@@ -350,13 +354,16 @@ async def test_a_layer_above_the_first_does_not_outgrow_the_one_below() -> None:
     check(after, 2)
 
 
-async def test_many_that_came_since_and_merged_with_none_ask_for_a_rebuild() -> None:
-    state, settings_ = await built(), config(drift=0.1)
+async def test_many_that_came_since_and_merged_with_none_ask_for_a_rebuild(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hierarchy, "DRIFT", 0.1)
+    state = await built()
     for number, asks in enumerate((False, False, True)):
         state = state_of([f"{'NOP'[number]}ewt"], state)
-        assert needs_rebuild(state, settings_) is asks
+        assert needs_rebuild(state) is asks
         _, state = await update(state, Sorter())
-        assert needs_rebuild(state, settings_) is asks
+        assert needs_rebuild(state) is asks
 
 
 @settings(max_examples=25, deadline=None)
@@ -368,13 +375,13 @@ async def test_many_that_came_since_and_merged_with_none_ask_for_a_rebuild() -> 
 async def test_whatever_a_model_says_the_rules_hold_as_it_grows(
     seed: int, cuts: list[int], least: int
 ) -> None:
-    own, engine = config(batch=7, compression=least), Careless(seed)
+    own, engine = config(compression=least), Careless(seed)
     state, place = state_of([]), 0
     for cut in cuts:
         state, place = state_of(NAMES[place : place + cut], state), place + cut
         before = state
-        rows, state = await update_hierarchy(tools_of(engine), state, own, 1)
+        rows, state = await update_hierarchy(tools_of(engine), state, own, 1, 7)
         if not state.categories:
-            rows, state, _ = await build_hierarchy(tools_of(engine), state, own, 1)
+            rows, state, _ = await build_hierarchy(tools_of(engine), state, own, 1, 7)
         assert VOCABULARY.replay(rows, before) == state
         check(state, least)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import EngineUnavailable
+from mgl.memories.mnemis import reading
 from mgl.memories.mnemis.edits import VOCABULARY
 from mgl.memories.mnemis.state import EMPTY, Entity, Fact, State
 from mgl.types import Document
@@ -59,17 +60,15 @@ async def test_the_stages_of_an_episode_come_in_the_order_of_the_paper() -> None
     assert [stage for stage, _ in without.asked] == ["entities", "entity_summaries", "edges"]
 
 
-async def test_recent_episodes_are_shown_as_context() -> None:
+async def test_recent_episodes_are_shown_as_context(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = [("Ann", f"Number {number}.") for number in range(4)]
+    monkeypatch.setattr(reading, "RECENT", 2)
     ingestor = Ingestor()
-    await taken_in(ingestor, talk(*turns), recent=2, reflect=False)
+    await taken_in(ingestor, talk(*turns), reflect=False)
     context = [prompt.split("The text,")[0] for prompt in ingestor.prompts("entities")]
     assert "(nothing)" in context[0]
     assert "Ann: Number 1.\nAnn: Number 2.\n" in context[3]
     assert "Number 0" not in context[3]
-    alone = Ingestor()
-    await taken_in(alone, talk(*turns), recent=0, reflect=False)
-    assert all("(nothing)" in prompt for prompt in alone.prompts("entities"))
 
 
 async def test_the_model_decides_among_likely_entities() -> None:
@@ -140,11 +139,8 @@ async def test_a_name_stands_in_the_sentence_that_has_most_of_it() -> None:
     assert "- Oslo" in ingestor.prompts("edges")[-1]
 
 
-@pytest.mark.parametrize("episode", ["turn", "session"])
 @pytest.mark.parametrize("name", ["sister", "my sister"])
-async def test_what_two_speakers_call_alike_is_one_entity_if_the_model_says_so(
-    episode: str, name: str
-) -> None:
+async def test_what_two_speakers_call_alike_is_one_entity_if_the_model_says_so(name: str) -> None:
     told = {"entities": [name]}
     said = [("Ann", "I met my sister."), ("Bo", "So did my sister."), ("Ann", "My sister is ill.")]
 
@@ -155,13 +151,12 @@ async def test_what_two_speakers_call_alike_is_one_entity_if_the_model_says_so(
     for decide, count in ((same, 3), (None, 4)):
         replies: dict[str, Any] = {"entity_deduplication": [decide]} if decide else {}
         ingestor = Ingestor(entities=[told], **replies)
-        _, state = await taken_in(ingestor, talk(*said), episode=episode, reflect=False)
+        _, state = await taken_in(ingestor, talk(*said), reflect=False)
         (asked,) = ingestor.prompts("entity_deduplication")
         assert f'"{name}" in: Bo: So did my sister.\n  ' in asked
         assert len(state.entities) == count
         hers = next(e for e in state.entities.values() if e.name == name)
-        if episode == "turn":
-            assert hers.episodes == ((0, 1, 2) if decide else (0, 2))
+        assert hers.episodes == ((0, 1, 2) if decide else (0, 2))
 
 
 async def test_a_long_description_is_kept_and_shown_whole() -> None:
@@ -175,15 +170,6 @@ async def test_a_long_description_is_kept_and_shown_whole() -> None:
     _, state = await taken_in(ingestor, source, reflect=False)
     assert state.entities["e2"].summary == told
     assert f"e2 Rome: {told}\n" in ingestor.prompts("entity_summaries")[1]
-
-
-async def test_an_entity_is_described_again_as_the_episodes_that_name_it_double() -> None:
-    source = talk(*(("Ann", f"Rome is {years} years old.") for years in range(9)))
-    always, doubling = Ingestor(), Ingestor()
-    await taken_in(always, source, reflect=False)
-    await taken_in(doubling, source, reflect=False, described="doubling")
-    assert len(always.prompts("entity_summaries")) == 9
-    assert len(doubling.prompts("entity_summaries")) == 4  # of episodes 1, 2, 4 and 8
 
 
 @pytest.mark.parametrize(
@@ -229,12 +215,12 @@ TURNS = st.lists(
 
 
 @settings(max_examples=40, deadline=None)
-@given(TURNS, st.sampled_from(["turn", "session"]), st.sampled_from(["model", "terms"]))
+@given(TURNS, st.sampled_from(["model", "terms"]))
 async def test_a_log_replayed_gives_the_state_and_all_it_says_lies_in_its_episode(
-    turns: list[tuple[str, list[str]]], episode: str, extraction: str
+    turns: list[tuple[str, list[str]]], extraction: str
 ) -> None:
     source = talk(*((speaker, " ".join(words)) for speaker, words in turns))
-    rows, state = await taken_in(Ingestor(), source, episode=episode, extraction=extraction)
+    rows, state = await taken_in(Ingestor(), source, extraction=extraction)
     assert VOCABULARY.replay(rows) == state
     nodes: list[Entity | Fact] = [*state.entities.values(), *state.facts.values()]
     for node in nodes:
@@ -245,13 +231,16 @@ async def test_a_log_replayed_gives_the_state_and_all_it_says_lies_in_its_episod
     assert speakers - {""} <= {name for each in state.entities.values() for name in each.names}
 
 
-async def test_five_hundred_entities_are_taken_in_by_bounded_calls() -> None:
-    text = " ".join(f"Name{n:03} met Name{n + 1:03}." for n in range(0, 500, 2))
+async def test_five_hundred_entities_are_taken_in_by_bounded_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reading, "EPISODE_TOKENS", 100_000)
+    text = " ".join(
+        f"Name{n:03} met Name{n + 1:03}. It rained. It rained. It rained." for n in range(0, 500, 2)
+    )
     document = Document.from_text("many", text)
     ingestor = Ingestor()
-    _, state = await taken_in(
-        ingestor, document, most_entities=40, episode_tokens=100_000, most_facts=20
-    )
+    _, state = await taken_in(ingestor, document)
     assert len(state.episodes) == 1
     assert len(state.entities) == 500
     assert len(state.facts) == 250
@@ -266,22 +255,10 @@ async def test_five_hundred_entities_are_taken_in_by_bounded_calls() -> None:
 async def test_a_long_episode_is_asked_about_part_by_part() -> None:
     document = Document.from_text("long", "Ann saw Bo. " * 25)
     ingestor = Ingestor()
-    await taken_in(ingestor, document, episode_tokens=1000, reflect=False)
+    await taken_in(ingestor, document, reflect=False)
     first, second = ingestor.prompts("entities")
     assert "(nothing)" in first
     context, rest = second.split("The text,")
     assert context.count("Ann saw Bo.") == 20
     assert [number for number, _ in sentences(rest)] == [21, 22, 23, 24, 25]
     assert len(ingestor.prompts("edges")) == 2
-
-
-async def test_whoever_speaks_in_a_part_is_offered_for_its_facts() -> None:
-    turns = [(" Ann\n", "so it goes. " * 22), ("Bo", "Rome is old.")]
-    ingestor = Ingestor()
-    _, state = await taken_in(ingestor, talk(*turns), episode="session", reflect=False)
-    assert names(state) == ["Ann", "Bo", "Rome"]
-    first, second = ingestor.prompts("entities")
-    assert "\nAnn: [1] so it goes." in first
-    assert "\nAnn: [21] so it goes. [22] so it goes.\nBo: [23] Rome is old." in second
-    (asked,) = ingestor.prompts("edges")
-    assert "- Ann: Ann is told of.\n- Bo: Bo is told of.\n- Rome: Rome is told of.\n" in asked

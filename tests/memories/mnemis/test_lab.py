@@ -35,4 +35,4 @@ def test_asking_by_another_route_reads_the_memory_that_is_there(
         [memory] = lab.memories()
         assert memory.record.config["kinds"] == "rag"
         assert len(lab.answers(memory.id)) == 2
-        assert lab.ask(path, "What was late?", **told, episode_tokens=16).memory_id != memory.id
+        assert lab.ask(path, "What was late?", **told, compression=3).memory_id != memory.id

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mgl.errors import UsageError
-from mgl.memories.mnemis import MnemisConfig
+from mgl.memories.mnemis import MnemisConfig, reading
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.types import Conversation, Document, Question
 from tests.memories.mnemis.remembering import (
@@ -71,9 +71,6 @@ READING: dict[str, Any] = {
     "ranking": "context",
     "k": 3,
     "selecting": "names",
-    "most_selected": 2,
-    "selection_tokens": 99,
-    "selection_calls": 9,
     "answer_tokens": 99,
 }
 
@@ -96,9 +93,8 @@ async def test_what_decides_how_a_memory_is_read_is_no_part_of_its_id(memory_of:
 )
 def test_what_decides_the_log_is_part_of_the_id(memory_of: Open, option: str) -> None:
     default = MnemisConfig.model_fields[option].default
-    others = {"preset": "small", "episode": "session", "hierarchy": "incremental"}
-    others |= {"extraction": "model", "reflect": False, "drift": 0.9, "temperature": 0.5}
-    others |= {"described": "doubling", "grouping": "likeness", "fact_likeness": 0.9}
+    others = {"preset": "small", "hierarchy": "incremental", "grouping": "likeness"}
+    others |= {"extraction": "model", "reflect": False, "temperature": 0.5}
     value = others.get(option, default if option in others else default + 1 if default else 1)
     assert memory_of(**{option: value}).id != memory_of().id
 
@@ -138,19 +134,22 @@ async def test_the_hierarchy_follows_what_is_added(memory_of: Open, hierarchy: s
         assert set(memory.state.entities) <= below
 
 
-async def test_a_document_is_read_in_groups_of_paragraphs(memory_of: Open) -> None:
+async def test_a_document_is_read_in_groups_of_paragraphs(
+    memory_of: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "EPISODE_TOKENS", 30)
     text = "\n\n".join(
         f"In Rome the ferry was late, day {n}. The museum was closed." for n in range(9)
     )
     document = Document.from_text("days.txt", text)
-    memory = memory_of(document, Teller(everything), episode_tokens=30)
+    memory = memory_of(document, Teller(everything))
     answer = await memory.answer(Question("What was late?"))
     assert len(memory.state.episodes) > 1
     for citation in answer.citations:
         assert document.quote(citation.span) == citation.quote
         assert citation.span.place in answer.retrieved
-    reading = await memory.read(Question("What was late?"))
-    read = [memory.state.episodes[number].span.place for number in reading.episodes]
+    found = await memory.read(Question("What was late?"))
+    read = [memory.state.episodes[number].span.place for number in found.episodes]
     assert list(answer.retrieved[: len(read)]) == read
     with pytest.raises(UsageError, match="document"):
         _ = memory.conversation
@@ -197,7 +196,7 @@ async def test_orders_of_episodes_are_fused(memory_of: Open) -> None:
     both = memory_of(engine=engine, kinds="rag", **options)
     await both.build()
     reading = await both.read(question)
-    assert reading.selected["episodes"] == ("2", "3")
+    assert reading.selected["episodes"] == ["2", "3"]
     assert set(reading.found["episodes"][:2]) & {"2", "3"}
     selected = memory_of(engine=engine, routes="system2", kinds="rag", **options)
     assert set((await selected.read(question)).found["episodes"]) == {"2", "3"}

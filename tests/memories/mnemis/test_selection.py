@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 from zlib import crc32
 
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.grammar import to_regex
 from mgl.llm.schemas import compile_schema
+from mgl.memories.mnemis import selection
 from mgl.memories.mnemis.edits import PutCategory, replay
 from mgl.memories.mnemis.selection import LayerCount, Selection, select
 from mgl.memories.mnemis.state import Category, State
@@ -50,9 +50,13 @@ def hierarchy(names: list[str], tree: Tree) -> State:
     return replay(puts, state_of(names))
 
 
-async def selected(state: State, choose: Select | Mapping[str, bool], **options: Any) -> Selection:
+async def selected(
+    state: State, choose: Select | Mapping[str, bool], shown: int = selection.SHOWN
+) -> Selection:
     pick = choose if callable(choose) else choose.get
-    return await select(client(Sorter(select=pick)), state, "Which cities?", config(**options))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selection, "SHOWN", shown)
+        return await select(client(Sorter(select=pick)), state, "Which cities?", config())
 
 
 async def test_from_the_top_down_to_the_entities() -> None:
@@ -87,11 +91,12 @@ async def test_get_all_children_takes_all_below_without_asking_again() -> None:
 
 @pytest.mark.parametrize(("count", "calls"), [(0, 0), (3, 1), (8, 4), (9, 0)])
 async def test_without_a_hierarchy_few_entities_are_offered_and_many_not(
-    count: int, calls: int
+    monkeypatch: pytest.MonkeyPatch, count: int, calls: int
 ) -> None:
+    monkeypatch.setattr(selection, "SHOWN", 2 if count > 3 else 60)
     engine = Sorter(select=lambda _: True)
     state = state_of([f"Thing {n}" for n in range(count)])
-    found = await select(client(engine), state, "Which?", config(shown=2 if count > 3 else 60))
+    found = await select(client(engine), state, "Which?", config())
     assert len(engine.asked) == calls
     assert found.entities == (tuple(state.entities) if calls else ())
     assert not any(found.paths.values())
@@ -148,14 +153,13 @@ async def test_decoding_is_held_to_the_offered_nodes_each_name_with_its_uuid() -
 async def test_each_selected_entity_has_a_path_from_the_top(
     seed: int, count: int, shown: int
 ) -> None:
-    own = config(batch=9, shown=shown)
     state = state_of(NAMES[:count])
-    _, state, _ = await build_hierarchy(tools_of(Careless(seed)), state, own, 0)
+    _, state, _ = await build_hierarchy(tools_of(Careless(seed)), state, config(), 0, 9)
 
     def pick(name: str) -> bool | None:
         return [None, False, True][crc32(f"{name} {seed}".encode()) % 3]
 
-    found = await selected(state, pick, batch=9, shown=shown)
+    found = await selected(state, pick, shown)
     assert set(found.entities) <= set(state.entities)
     assert found.entities == tuple(found.paths)
     for entity, path in found.paths.items():
@@ -166,44 +170,42 @@ async def test_each_selected_entity_has_a_path_from_the_top(
     held = {child for each in below for child in each.children} if state.top else state.entities
     reachable = tuple(each for each in state.entities if each in held)
     if state.top or count <= 4 * shown:
-        everything = await selected(state, lambda _: True, batch=9, shown=shown)
+        everything = await selected(state, lambda _: True, shown)
         assert everything.entities == reachable
-        step_by_step = await selected(state, lambda _: False, batch=9, shown=shown)
+        step_by_step = await selected(state, lambda _: False, shown)
         assert step_by_step.entities == reachable
 
 
-async def test_a_selection_makes_no_more_calls_than_it_may() -> None:
+async def test_a_selection_makes_no_more_calls_than_it_may(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(selection, "SHOWN", 6)
+    monkeypatch.setattr(selection, "MOST_CALLS", 5)
     _, state, _ = await build_hierarchy(tools_of(Sorter()), state_of(ANIMALS), config(), 0)
     engine = Sorter(select=lambda _: False)
-    found = await select(client(engine), state, "Which?", config(shown=6, selection_calls=5))
+    found = await select(client(engine), state, "Which?", config())
     assert len(engine.asked) == 5
     assert [count.offered for count in found.layers] == [1, 3, 4, 12]
     assert found.cut == 8
     assert found.entities == tuple(state.entities)[:12]
-    at_the_top = await select(
-        client(Sorter(select=lambda _: False)), state, "Which?", config(shown=6, selection_calls=1)
-    )
-    assert [count.offered for count in at_the_top.layers] == [1]
-    assert (at_the_top.entities, at_the_top.cut) == ((), 3)
 
 
 async def test_names_are_selected_the_most_helpful_alone() -> None:
     state = state_of(["Chess|game", "Rome|place", "Rome|town", "Go|game"])
     engine = Saying({"nodes": ["Rome", "Go", "Rome"]})
-    own = config(selecting="names", most_selected=3)
-    found = await select(client(engine), state, "Where?", own)
+    found = await select(client(engine), state, "Where?", config(selecting="names"))
     assert found.entities == ("e2", "e3", "e4")
     assert found.layers == (LayerCount(0, 4, 3, 0),)
     prompt, schema = engine.requests[0].messages[0].content, engine.requests[0].json_schema
     assert prompt.index("- Chess (game)") < prompt.index("A question: Where?")
     assert schema is not None
     nodes = schema["properties"]["nodes"]
-    assert nodes["maxItems"] == 3
+    assert nodes["maxItems"] == 6
     assert nodes["items"]["enum"] == ["Chess", "Rome", "Go"]
 
 
 @pytest.mark.parametrize("said", ["", {"nodes": ["Nobody"]}, {"nodes": ["Go"] * 9}])
 async def test_names_that_cannot_be_used_are_counted(said: object) -> None:
-    own = config(selecting="names", most_selected=3)
+    own = config(selecting="names")
     found = await select(client(Saying(said)), state_of(["Chess", "Go"]), "Where?", own)
     assert found == Selection(layers=(LayerCount(0, 2, 0, 0),), failed=1)

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.llm.base import Completion, Request, TokenUsage
+from mgl.memories.mnemis import grouping
+from mgl.memories.mnemis.grouping import find_homes, group_vectors
 from mgl.memories.mnemis.layers import is_first_person
-from mgl.memories.mnemis.small import likeness
-from mgl.memories.mnemis.small.likeness import find_homes, group_vectors
 from mgl.memories.mnemis.state import Category, State
 from mgl.store import EditRecord
 from tests.memories.mnemis.sorting import (
@@ -47,10 +47,12 @@ class Namer(Sorter):
 
 
 async def built(
-    names: list[str], engine: Namer, **options: Any
+    names: list[str], engine: Namer, cluster: int = 4, **options: Any
 ) -> tuple[list[EditRecord], State, str]:
     own = config(grouping="likeness", **options)
-    return await build_hierarchy(tools_of(engine), state_of(names), own, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "CLUSTER", cluster)
+        return await build_hierarchy(tools_of(engine), state_of(names), own, 1)
 
 
 @settings(max_examples=50, deadline=None)
@@ -68,14 +70,14 @@ def test_every_vector_is_in_one_group_and_there_are_as_many_as_asked_at_most(
 def test_like_vectors_are_together_also_where_there_are_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(likeness, "MOST_AT_ONCE", 6)
+    monkeypatch.setattr(grouping, "MOST_AT_ONCE", 6)
     vectors = np.eye(2, dtype=np.float32)[[0, 1, 0, 1, 0, 1, 1, 1, 0, 0]]
     assert sorted(map(sorted, group_vectors(vectors, 3))) == [[0, 2, 4], [1, 3, 5], [6, 7], [8, 9]]
 
 
 async def test_what_is_alike_is_one_category_named_by_the_model() -> None:
     engine = Namer()
-    rows, state, stopped = await built(ANIMALS, engine, cluster=4)
+    rows, state, stopped = await built(ANIMALS, engine)
     assert {name: len(held) for name, held in tree(state, 1).items()} == dict.fromkeys(
         ("Cat", "Cow", "Dog", "Duck", "Fox"), 4
     )
@@ -89,7 +91,7 @@ async def test_what_is_alike_is_one_category_named_by_the_model() -> None:
 @pytest.mark.parametrize(("said", "reason"), [("cats and dogs", "and_in_name"), ("…", "no_name")])
 async def test_nodes_of_a_group_without_a_usable_name_are_promoted(said: str, reason: str) -> None:
     engine = Namer(said, *(f"Kind {n}" for n in range(9)))
-    rows, state, _ = await built(ANIMALS, engine, cluster=4, layers=1)
+    rows, state, _ = await built(ANIMALS, engine, layers=1)
     promoted = [each for each in state.categories.values() if each.is_promotion]
     assert len(promoted) == 4
     refused = [row.reason for row in rows if row.outcome == "rejected"]
@@ -98,7 +100,7 @@ async def test_nodes_of_a_group_without_a_usable_name_are_promoted(said: str, re
 
 
 async def test_a_new_node_joins_the_category_that_it_is_likest_to_without_a_call() -> None:
-    _, state, _ = await built(ANIMALS, Namer(), cluster=4)
+    _, state, _ = await built(ANIMALS, Namer())
     grown = state_of(["Cat 9|animal", "Harbour|place", "Old harbour|place"], state)
     engine = Namer()
     own = config(grouping="likeness", hierarchy="incremental")

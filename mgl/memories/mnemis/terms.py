@@ -9,8 +9,7 @@ in earlier episodes are added then.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Final
@@ -24,8 +23,8 @@ from mgl.memories.mnemis.edits import (
     Repeat,
     has_mention,
 )
-from mgl.memories.mnemis.episodes import Passage, Sentence, clip
 from mgl.memories.mnemis.facts import parse_moment
+from mgl.memories.mnemis.reading import Passage, Sentence, clip
 from mgl.memories.mnemis.state import Entity, Episode, Mention, State, key_of
 from mgl.text.names import WORD, GrowingNames, GrowingNouns
 from mgl.types import Document, Source, Span
@@ -114,38 +113,12 @@ class Places:
         return Place(start, (*(f for f in forms if f != name and key_of(f)), name), kind)
 
 
-class TermIntake:
-    """Reads episodes without a model (``ingest.Intake``); ``places`` grow with the source."""
-
-    def __init__(self) -> None:
-        self.places = Places()
-
-    @asynccontextmanager
-    async def over(
-        self,
-        source: Source,
-        episodes: Sequence[Episode],
-        fresh: Sequence[Episode],
-        failures: Mapping[int, int],
-    ) -> AsyncIterator[Callable[[EditDraft, Episode], Awaitable[bool]]]:
-        del episodes, fresh, failures
-
-        async def read(draft: EditDraft, episode: Episode) -> bool:
-            reading = _Reading(draft, source, episode, self.places)
-            for sentence in reading.passage.sentences:
-                reading.add_sentence(sentence)
-            reading.describe()
-            return True
-
-        yield read
-
-    async def describe(self, source: Source, draft: EditDraft, entities: Sequence[Entity]) -> None:
-        for entity in entities:
-            draft.put(_describe_by_sentences(source, draft.state, entity))
-
-    def count_calls(self, entities: Sequence[Entity]) -> int:
-        del entities
-        return 0
+def read_terms(draft: EditDraft, source: Source, episode: Episode, places: Places) -> None:
+    """Read an episode, which the draft has, into it; ``places`` grow with the source."""
+    reading = _Reading(draft, source, episode, places)
+    for sentence in reading.passage.sentences:
+        reading.add_sentence(sentence)
+    reading.describe()
 
 
 class _Reading:
@@ -162,7 +135,7 @@ class _Reading:
         """Add its terms, and the facts between those that follow each other."""
         mention = Mention(self._episode.number, sentence.span)
         ids = [self._add_term(place, mention) for place in self._terms(sentence)]
-        text = clip(_quote(sentence), FACT_CHARS)
+        text = clip(sentence.line, FACT_CHARS)
         begin = parse_moment(sentence.quote, sentence.time)
         for one, other in pairwise(dict.fromkeys(each for each in ids if each)):
             self._add_fact(AddFact("", one, other, text, mention, begin))
@@ -205,9 +178,9 @@ class _Reading:
 
     def _quote_mention(self, mention: Mention) -> str:
         if mention.episode == self._episode.number:
-            return _quote_at(self.passage, mention)
+            return self.passage.at(mention.span).line
         episode = self._draft.state.episodes[mention.episode]
-        return _quote_at(Passage.of(self._source, episode), mention)
+        return Passage.of(self._source, episode).at(mention.span).line
 
     def _find_earlier(self, place: Place) -> list[Mention]:
         """Return the sentences of earlier episodes that have a term which was none then."""
@@ -235,10 +208,10 @@ class _Reading:
             self._draft.put(replace(fact, id=self._draft.state.next_id("f")))
 
 
-def _describe_by_sentences(source: Source, state: State, entity: Entity) -> Describe:
+def describe_by_sentences(source: Source, state: State, entity: Entity) -> Describe:
     """Return the description of an entity by its first sentences, where a deletion took it."""
     passages = ((Passage.of(source, state.episodes[m.episode]), m) for m in entity.mentions)
-    summary = _join(_quote_at(*each) for each in islice(passages, SENTENCES))
+    summary = _join(passage.at(m.span).line for passage, m in islice(passages, SENTENCES))
     if entity.tags or isinstance(source, Document):
         return Describe(entity.id, summary, entity.tags)
     speakers = {key_of(turn.speaker) for turn in source.turns}
@@ -260,12 +233,3 @@ def _text_between(source: Source, start: int, end: int) -> str:
 
 def _join(sentences: Iterable[str]) -> str:
     return " ".join(clip(each, SENTENCE_CHARS) for each in sentences)
-
-
-def _quote_at(passage: Passage, mention: Mention) -> str:
-    return _quote(next(each for each in passage.sentences if each.span == mention.span))
-
-
-def _quote(sentence: Sentence) -> str:
-    """Return a sentence, with its speaker."""
-    return f"{sentence.speaker}: {sentence.quote}" if sentence.speaker else sentence.quote

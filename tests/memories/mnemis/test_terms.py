@@ -6,15 +6,16 @@ import random
 from dataclasses import replace
 from datetime import datetime
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.llm.fakes import ScriptedEngine
-from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis import reading
 from mgl.memories.mnemis.edits import VOCABULARY, AddEpisode
-from mgl.memories.mnemis.episodes import find_fresh
-from mgl.memories.mnemis.small.terms import Places, TermIntake
+from mgl.memories.mnemis.reading import find_fresh
 from mgl.memories.mnemis.state import EMPTY, State
+from mgl.memories.mnemis.terms import Places, read_terms
 from mgl.store import EditRecord
 from mgl.types import Conversation, Document, Turn
 from tests.memories.mnemis.ingesting import Ingestor, taken_in, talk
@@ -62,21 +63,6 @@ async def test_a_sentence_joins_the_terms_that_follow_each_other_in_it() -> None
     assert {each.valid_at for each in last} == {datetime(2023, 5, 1)}
 
 
-async def test_in_a_session_words_of_time_are_read_against_their_own_turn() -> None:
-    source = talk(
-        Turn("1", "Ann", "I saw Rome yesterday, and Rome was hot.", datetime(2023, 5, 8)),
-        Turn("2", "Bo", "I saw Oslo yesterday, and Oslo was hot.", datetime(2023, 8, 20)),
-        Turn("3", "Ann", "I saw Quito yesterday, and Quito was hot."),
-    )
-    _, state = await taken_in(Ingestor(), source, extraction="terms", episode="session")
-    times = {state.entities[fact.target].name: fact.valid_at for fact in state.facts.values()}
-    assert times == {
-        "Rome": datetime(2023, 5, 7),
-        "Oslo": datetime(2023, 8, 19),
-        "Quito": None,
-    }
-
-
 async def test_an_entity_keeps_its_id_when_the_conversation_grows() -> None:
     draw = random.Random(3)
     words = ["Rome", "Mel", "Melanie Poe", "the painting", "my dog", "saw", "and", "Dr. Poe", "ran"]
@@ -94,12 +80,13 @@ async def test_an_entity_keeps_its_id_when_the_conversation_grows() -> None:
     assert grown == state
 
 
-async def test_a_document_is_taken_in_whole_paragraphs() -> None:
+async def test_a_document_is_taken_in_whole_paragraphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "EPISODE_TOKENS", 16)
     text = (
         "The ferryman saw the river.\n\nA ferryman, by his river, sees rivers. The river ran.\n\n"
     )
     document = Document.from_text("river", text * 3)
-    _, state = await taken_in(Ingestor(), document, extraction="terms", episode_tokens=16)
+    _, state = await taken_in(Ingestor(), document, extraction="terms")
     assert set(named(state)) == {"river", "ferryman"}
     assert len(state.episodes) > 2
     assert 0 in named(state)["ferryman"]
@@ -165,18 +152,16 @@ def test_a_text_that_grows_has_the_terms_of_one_that_is_read_at_once(talk: Conve
 
 
 async def ingested(talk: Conversation, *, anew: bool) -> tuple[list[EditRecord], State]:
-    config, state, rows = MnemisConfig(preset="small"), EMPTY, list[EditRecord]()
-    count, intake = ScriptedEngine([]).count_tokens, TermIntake()
+    count, places = ScriptedEngine([]).count_tokens, Places()
+    state, rows = EMPTY, list[EditRecord]()
     for turns in range(1, len(talk.turns) + 1):
         part = replace(talk, turns=talk.turns[:turns])
-        fresh = await find_fresh(part, state, config, count, ended=True)
-        intake = TermIntake() if anew else intake
-        async with intake.over(part, fresh, fresh, {}) as read:
-            for episode in fresh:
-                draft = draft_of(state, episode.number)
-                draft.put(AddEpisode(episode))
-                await read(draft, episode)
-                rows, state = rows + draft.rows, draft.state
+        places = Places() if anew else places
+        for episode in await find_fresh(part, state, count):
+            draft = draft_of(state, episode.number)
+            draft.put(AddEpisode(episode))
+            read_terms(draft, part, episode, places)
+            rows, state = rows + draft.rows, draft.state
     return rows, state
 
 

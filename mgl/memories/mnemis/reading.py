@@ -1,0 +1,386 @@
+"""How an episode is read: the pieces of a source, their sentences, and the calls about them.
+
+Source: Mnemis §2.1, where an episode is a message. Of a conversation it is a turn; of a document,
+which the paper does not read, paragraphs up to a number of tokens, or sentences of a longer one.
+
+The calls come in the paper's order: names, reflection, matching of names, summaries and tags
+(``entities``), facts, reflection, matching of facts (``facts``). They show the episode with recent
+ones as context; after a list the model is asked what it missed (reflection). A long episode is
+asked about part by part. What a reply that stays invalid was to say is missing, and a row says so:
+the episode is read again later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from mgl.llm.base import LLM, Message, Sampling
+from mgl.llm.calls import showing_only
+from mgl.llm.prompting import fit_texts
+from mgl.memories.base import Tools
+from mgl.memories.mnemis.config import REPLY_TOKENS, MnemisConfig
+from mgl.memories.mnemis.state import Episode, State
+from mgl.memories.propose import Proposal, propose
+from mgl.prompt import Prompt, one_line
+from mgl.retrieval.base import Embedder
+from mgl.text import sentence_spans
+from mgl.text.chunks import Counter, Piece, count_pieces, divide, label_ranges, refine
+from mgl.text.sentences import paragraph_starts
+from mgl.types import Conversation, Document, Source, Span
+
+EPISODE_TOKENS: Final = 300
+"""Of a document's episode, at most; ours."""
+
+RECENT: Final = 4
+"""Episodes shown as context (§2.1); the number ours."""
+
+LISTED: Final = 12
+"""Names or facts in one reply, at most; ours."""
+
+BATCH: Final = 12
+"""Names, entities or facts that are decided in one call."""
+
+PART: Final = 20
+"""Sentences that a list is read off in one call."""
+
+CONTEXT_CHARS: Final = 3000
+"""Characters of context before a part, at most, whole lines."""
+
+Part = tuple[int, int]
+"""The numbers of the first and the last of some sentences."""
+
+_NO_CONTEXT: Final = "(nothing)"
+_REFLECTION: Final = "_reflection"
+_AGAIN_TEMPERATURE, _AGAIN_SEED = 0.7, 1000
+ItemT = TypeVar("ItemT")
+SchemaT = TypeVar("SchemaT", bound=BaseModel)
+
+_PARAGRAPH, _SENTENCE = 2, 1
+
+
+class StrictReply(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+# Episodes
+
+
+async def find_fresh(
+    source: Source, state: State, count: Counter, forgotten: Collection[int] = ()
+) -> list[Episode]:
+    """Return the episodes of a source that a state lacks, in order.
+
+    Turns that are in an episode, were ``forgotten`` or have no visible character make none.
+    ``count`` gives the tokens of texts.
+    """
+    if isinstance(source, Document):
+        whole = await _split_document(source, EPISODE_TOKENS, count)
+        return [episode for episode in whole if episode.number not in state.episodes]
+    turns, taken = source.turns, state.lookups.episodes
+    fresh = (
+        n
+        for n in range(state.lookups.next_turn, len(turns))
+        if n not in taken and n not in forgotten and turns[n].text.strip()
+    )
+    return [
+        Episode(number, source.span(turn), (turn,), turns[turn].time)
+        for number, turn in enumerate(fresh, state.counts.get("n", 0))
+    ]
+
+
+def render_episode(source: Source, episode: Episode) -> str:
+    """Return what a model reads: a turn on a line, with speaker and time, or the text."""
+    if isinstance(source, Document):
+        return source.quote(episode.span).strip()
+    return "\n".join(
+        f"{_head(source, number)}{' '.join(source.turns[number].text.split())}"
+        for number in episode.turns
+    )
+
+
+def clip(text: str, most: int) -> str:
+    """Return a text that a model wrote on one line, of at most ``most`` characters."""
+    line = " ".join(text.encode("utf-8", "replace").decode().split())
+    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+
+
+def _head(source: Conversation, number: int) -> str:
+    turn = source.turns[number]
+    time = "" if turn.time is None else f"({turn.time:%A, %d %B %Y, %H:%M}) "
+    return f"{time}{' '.join(turn.speaker.split())}: " if turn.speaker else time
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence on one line; ``head`` is what stands before the first one of its ``turn``."""
+
+    span: Span
+    quote: str
+    speaker: str = ""
+    time: datetime | None = None
+    head: str = ""
+    turn: int | None = None
+
+    @property
+    def line(self) -> str:
+        """The sentence with its speaker."""
+        return f"{self.speaker}: {self.quote}" if self.speaker else self.quote
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The sentences of an episode, numbered from 1; none spans two turns."""
+
+    sentences: tuple[Sentence, ...]
+
+    @classmethod
+    def of(cls, source: Source, *episodes: Episode) -> Passage:
+        """Split episodes into sentences."""
+        made: list[Sentence] = []
+        for episode in episodes:
+            if isinstance(source, Document):
+                spans = sentence_spans(source.text, episode.span.start, episode.span.end)
+                places = (Span(source.id, start, end) for start, end in spans)
+                made += (Sentence(place, one_line(source.quote(place))) for place in places)
+                continue
+            for number in episode.turns:
+                turn, begin = source.turns[number], source.span(number).start
+                about = turn.speaker, turn.time, _head(source, number), number
+                for start, end in sentence_spans(turn.text):
+                    place = Span(source.id, begin + start, begin + end)
+                    made.append(Sentence(place, one_line(turn.text[start:end]), *about))
+        return cls(tuple(made))
+
+    def __getitem__(self, number: int) -> Sentence:
+        return self.sentences[number - 1]
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def at(self, span: Span) -> Sentence:
+        """Return the sentence that has a span."""
+        return next(each for each in self.sentences if each.span == span)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The speakers, then the sentences."""
+        speakers = dict.fromkeys(each.speaker for each in self.sentences)
+        return (*speakers, *(each.quote for each in self.sentences))
+
+    def render(self, first: int = 1, last: int | None = None, form: str = "[{}] {}") -> str:
+        """Return the sentences from ``first`` to ``last``, with ``[n]`` before each."""
+        parts: list[str] = []
+        for number in range(first, (last or len(self)) + 1):
+            sentence = self[number]
+            is_inside = sentence.turn is not None and number > first
+            begins = not is_inside or sentence.turn != self[number - 1].turn
+            before = ("\n" if parts else "") + sentence.head if begins else " "
+            parts.append(before + form.format(number, sentence.quote))
+        return "".join(parts)
+
+    def span(self, first: int, last: int | None = None) -> Span:
+        """Return the characters of a sentence, or from one to another."""
+        return replace(self[first].span, end=self[last or first].span.end)
+
+
+async def _split_document(document: Document, limit: int, count: Counter) -> list[Episode]:
+    text = document.text
+    if not text.strip():
+        return []
+    bounds = [*paragraph_starts(text), len(text)]
+    pieces = await count_pieces(text, label_ranges(bounds, _PARAGRAPH, _PARAGRAPH), count)
+    pieces = await refine(text, pieces, limit, count, _split_sentences)
+    while any(piece.tokens > limit for piece in pieces):
+        pieces = await refine(text, pieces, limit, count, lambda t, p: divide(t, p, limit))
+    groups = await _recount(text, _pack(pieces, limit), limit, count)
+    spans = [document.span(group[0].start, group[-1].end) for group in groups]
+    visible = [span for span in spans if document.quote(span).strip()]
+    return [Episode(number, span) for number, span in enumerate(visible)]
+
+
+def _split_sentences(text: str, piece: Piece) -> list[tuple[int, int, int]]:
+    spans = sentence_spans(text, piece.start, piece.end)
+    bounds = [piece.start, *(start for start, _ in spans[1:]), piece.end]
+    return label_ranges(bounds, _SENTENCE, piece.ends)
+
+
+def _pack(pieces: Sequence[Piece], limit: int) -> list[list[Piece]]:
+    groups: list[list[Piece]] = []
+    tokens = 0
+    for piece in pieces:
+        tokens += piece.tokens
+        if groups and tokens <= limit:
+            groups[-1].append(piece)
+        else:
+            groups.append([piece])
+            tokens = piece.tokens
+    return groups
+
+
+async def _recount(
+    text: str, groups: list[list[Piece]], limit: int, count: Counter
+) -> list[list[Piece]]:
+    """Halve the groups that have more tokens together than their pieces have alone."""
+    while True:
+        counts = await count([text[group[0].start : group[-1].end] for group in groups])
+        parts: list[list[Piece]] = []
+        for group, tokens in zip(groups, counts, strict=True):
+            middle = len(group) // 2 if tokens > limit else 0
+            parts += [group[:middle], group[middle:]] if middle else [group]
+        if len(parts) == len(groups):
+            return groups
+        groups = parts
+
+
+# Calls
+
+
+class EpisodeReader:
+    """Asks a model about ``episodes``: one that is read, or several that describe an entity again.
+
+    ``passage`` has their sentences, ``recent`` the passages of the episodes before them, by number,
+    and ``words`` is what all of them say, and who speaks in them; without times. ``failures`` says
+    how often the episode was read before and a call gave no reply that can be used: such a call is
+    made once more, warm and with another seed. ``failed`` says whether one gave none this time.
+    """
+
+    def __init__(
+        self,
+        tools: Tools,
+        config: MnemisConfig,
+        source: Source,
+        state: State,
+        episodes: Sequence[Episode],
+        failures: int = 0,
+    ) -> None:
+        self.source = source
+        self.episode = episodes[-1]
+        earlier = (n for n in range(self.episode.number - 1, -1, -1) if n in state.episodes)
+        recent = [state.episodes[n] for n in islice(earlier, RECENT)][::-1]
+        self.passage = Passage.of(source, *episodes)
+        self.recent = {each.number: Passage.of(source, each) for each in recent}
+        self.config = config
+        self.failed = False
+        passages = (*self.recent.values(), self.passage)
+        self.words = "\n".join(text for passage in passages for text in passage.texts)
+        self._failures = failures
+        self._context = [render_episode(source, each) for each in recent]
+        self._tools = tools
+        self._turns = {turn for each in (*recent, *episodes) for turn in each.turns}
+
+    @property
+    def parts(self) -> list[Part]:
+        """The sentences, in parts that are asked about one by one."""
+        return [(some[0], some[-1]) for some in in_batches(range(1, len(self.passage) + 1), PART)]
+
+    @property
+    def embedder(self) -> Embedder:
+        return self._tools.required_embedder
+
+    @property
+    def llm(self) -> LLM:
+        return self._tools.llm
+
+    async def ask(
+        self,
+        prompt: Prompt,
+        values: Mapping[str, str],
+        schema: type[SchemaT],
+        stage: str,
+        *,
+        known: Iterable[int] = (),
+        tokens: int = REPLY_TOKENS,
+    ) -> Proposal[SchemaT]:
+        """Ask one question, which also shows what is known of the turns ``known``.
+
+        Raises what ``propose`` raises.
+        """
+        rendered = await self._render(prompt, values, reserve=tokens)
+        return await self._propose([Message("user", rendered)], schema, stage, known, tokens)
+
+    async def ask_list(
+        self,
+        prompts: tuple[Prompt, Prompt],
+        part: Part,
+        schema: type[SchemaT],
+        stage: str,
+        *,
+        known: Iterable[int] = (),
+        **values: str,
+    ) -> list[Proposal[SchemaT]]:
+        """Ask for a list from a part of the episode, then for what it lacks (the second prompt)."""
+        prompt, reflection = prompts
+        calls = 1 + self.config.reflect
+        shown = {"recent": self._before(part[0]), "episode": self.passage.render(*part), **values}
+        reserve = (2 * calls - 1) * REPLY_TOKENS
+        messages = [Message("user", await self._render(prompt, shown, reserve=reserve))]
+        proposals: list[Proposal[SchemaT]] = []
+        for again in range(calls):
+            made = await self._propose(messages, schema, stage + _REFLECTION * again, known)
+            proposals.append(made)
+            if made.reply is None:
+                break
+            messages += [Message("assistant", made.text), Message("user", reflection.text)]
+        return proposals
+
+    async def _render(self, prompt: Prompt, values: Mapping[str, str], *, reserve: int) -> str:
+        texts = await fit_texts(self._tools.llm, list(values.values()), reserve=reserve)
+        return prompt.render(**dict(zip(values, texts, strict=True)))
+
+    def _before(self, first: int) -> str:
+        """Return what precedes a sentence: recent episodes, and the beginning of this one."""
+        own = [self.passage.render(1, first - 1, "{1}")] if first > 1 else []
+        kept: list[str] = []
+        room = CONTEXT_CHARS
+        for line in reversed("\n".join((*self._context, *own)).splitlines()):
+            room -= len(line)
+            if room < 0:
+                break
+            kept.append(line)
+        return "\n".join(reversed(kept)) or _NO_CONTEXT
+
+    async def _propose(
+        self,
+        messages: Sequence[Message],
+        schema: type[SchemaT],
+        stage: str,
+        known: Iterable[int],
+        tokens: int = REPLY_TOKENS,
+    ) -> Proposal[SchemaT]:
+        about = messages, schema, self.config.sampling(tokens), stage, self._failures
+        with showing_only(self._turns.union(known)):
+            made = await propose_again(self.llm, *about)
+        self.failed = self.failed or made.reply is None
+        return made
+
+
+async def propose_again(
+    llm: LLM,
+    prompt: str | Sequence[Message],
+    schema: type[SchemaT],
+    sampling: Sampling,
+    stage: str,
+    failures: int,
+) -> Proposal[SchemaT]:
+    """Ask for a reply, and once more, warm and with another seed, where that failed before.
+
+    ``failures`` is how often: a call that failed is replayed from the log as it was.
+    """
+    made = await propose(llm, prompt, schema, sampling=sampling, stage=stage)
+    if made.reply is None and failures:
+        warm = max(sampling.temperature, _AGAIN_TEMPERATURE)
+        seed = sampling.seed + failures * _AGAIN_SEED
+        again = replace(sampling, temperature=warm, seed=seed)
+        made = await propose(llm, prompt, schema, sampling=again, stage=stage)
+    return made
+
+
+def in_batches(items: Sequence[ItemT], size: int = BATCH) -> list[Sequence[ItemT]]:
+    """Split items into runs of at most ``size``."""
+    return [items[first : first + size] for first in range(0, len(items), size)]
