@@ -10,7 +10,7 @@ passes the function that counts tokens.
 
 from mgl.text.chunks import chunk_document, window_document
 from mgl.text.conversations import read_conversations
-from mgl.text.private import Private, find_private, redact
+from mgl.text.private import find_private
 from mgl.text.quotes import Located, locate
 from mgl.text.reading import read_document
 from mgl.text.sentences import numbered_sentences, sentence_spans
@@ -18,7 +18,6 @@ from mgl.text.times import TimeMention, time_mentions
 
 __all__ = [
     "Located",
-    "Private",
     "TimeMention",
     "chunk_document",
     "find_private",
@@ -26,7 +25,6 @@ __all__ = [
     "numbered_sentences",
     "read_conversations",
     "read_document",
-    "redact",
     "sentence_spans",
     "time_mentions",
     "window_document",

@@ -1,15 +1,16 @@
-"""Secrets and personal data in a text: where they are, and the text without them.
+"""Secrets and personal data in a text: where they are.
 
     >>> text = "Write to ann@example.org, the password is hunter2!"
-    >>> redact(text, find_private(text))
-    'Write to [email], the password is [secret]!'
+    >>> [text[start:end] for start, end in find_private(text)]
+    ['ann@example.org', 'hunter2']
 
-- ``secret``: keys and tokens in the forms of known services (detect-secrets); private keys; what
-  the text calls a password, a PIN or a key
-- ``card``, ``iban``: by form and check digits
-- ``ssn``: the form of a US social security number, except those never issued
-- ``email``, ``ip``: by form
-- ``phone``: numbers that are valid in a country (phonenumbers)
+- keys and tokens in the forms of known services (detect-secrets); private keys; what the text calls
+  a password, a PIN or a key
+- numbers of cards and bank accounts (IBAN), by form and check digits
+- the form of a US social security number, except those never issued
+- addresses of e-mail and of the internet, by form
+- telephone numbers that are valid with their country's code, or in the United States
+  (phonenumbers)
 
 Nothing is looked up online. Names, addresses, birthdays and what is personal by its meaning are not
 found: that takes a model. Needs the extra ``mgl[privacy]``.
@@ -18,19 +19,14 @@ found: that takes a model. Needs the extra ``mgl[privacy]``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cache
 from ipaddress import ip_address
-from typing import Literal, get_args
+from itertools import chain
 
 from mgl.errors import UsageError, install_hint
 
-__all__ = ["PRIVATE_KINDS", "Private", "PrivateKind", "find_private", "redact"]
-
-PrivateKind = Literal["secret", "card", "iban", "ssn", "email", "ip", "phone"]
-PRIVATE_KINDS: tuple[PrivateKind, ...] = get_args(PrivateKind)
-"""In order of precedence, where two overlap."""
+__all__ = ["find_private"]
 
 _EMAIL = re.compile(r"[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,24}\b")
 _CARD = re.compile(
@@ -59,64 +55,27 @@ _NOT_A_WORD = re.compile(r"[\d_@#$%^&*+=~]")
 _REST_OF_TOKEN = re.compile(r"[\w.+/=-]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Private:
-    """Characters ``start`` to ``end`` (exclusive) of a text, and what they are."""
+def find_private(text: str) -> list[tuple[int, int]]:
+    """The private parts of a text, as ranges in order that do not overlap.
 
-    kind: PrivateKind
-    start: int
-    end: int
-
-
-def find_private(
-    text: str, *, kinds: Sequence[PrivateKind] = PRIVATE_KINDS, region: str | None = "US"
-) -> list[Private]:
-    """The private parts of a text, in order; none overlap.
-
-    ``region`` is the country (ISO 3166) whose telephone numbers need no country code; with None
-    all need one. Raises UsageError where the extra is not installed.
+    Raises UsageError where the extra is not installed.
     """
-    finders: dict[PrivateKind, Callable[[str], Iterator[tuple[int, int]]]] = {
-        "secret": _secrets,
-        "card": _cards,
-        "iban": _ibans,
-        "ssn": lambda text: _spans(_SSN, text),
-        "email": lambda text: _spans(_EMAIL, text),
-        "ip": _ips,
-    }
-    asked = [kind for kind in finders if kind in kinds]
-    found = [Private(kind, *span) for kind in asked for span in finders[kind](text)]
-    if "phone" in kinds:  # last: digits beside a number keep it from being found
-        found += [Private("phone", *span) for span in _phones(_mask(text, found), region)]
-    return _merge(found)
-
-
-def redact(text: str, found: Sequence[Private]) -> str:
-    """Replace each private part of a text by its kind in brackets."""
-    pieces: list[str] = []
-    position = 0
-    for part in sorted(found, key=lambda part: part.start):
-        pieces += text[position : part.start], f"[{part.kind}]"
-        position = part.end
-    return "".join((*pieces, text[position:]))
-
-
-def _mask(text: str, found: Sequence[Private]) -> str:
-    """Overwrite what was found, keeping offsets."""
-    for part in found:
-        text = text[: part.start] + ";" * (part.end - part.start) + text[part.end :]
-    return text
-
-
-def _merge(found: Sequence[Private]) -> list[Private]:
-    merged: list[Private] = []
-    for part in sorted(found, key=lambda part: (part.start, -part.end)):
-        if merged and part.start < merged[-1].end:
-            last = merged.pop()
-            kind = min(last.kind, part.kind, key=PRIVATE_KINDS.index)
-            part = Private(kind, last.start, max(last.end, part.end))
-        merged.append(part)
+    by_form = (_spans(pattern, text) for pattern in (_EMAIL, _SSN))
+    found = [*_secrets(text), *_cards(text), *_ibans(text), *_ips(text), *chain(*by_form)]
+    found += _phones(_mask(text, found))  # last: digits beside a number keep it from being found
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if merged and start < merged[-1][1]:
+            start, end = merged[-1][0], max(merged.pop()[1], end)
+        merged.append((start, end))
     return merged
+
+
+def _mask(text: str, found: Sequence[tuple[int, int]]) -> str:
+    """Overwrite what was found, keeping offsets."""
+    for start, end in found:
+        text = text[:start] + ";" * (end - start) + text[end:]
+    return text
 
 
 def _spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
@@ -166,13 +125,13 @@ def _ips(text: str) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-def _phones(text: str, region: str | None) -> Iterator[tuple[int, int]]:
+def _phones(text: str) -> Iterator[tuple[int, int]]:
     try:
         from phonenumbers import PhoneNumberMatcher
     except ImportError as error:
         raise _report_missing(error) from error
     if sum(map(str.isdigit, text)) > 5:
-        for found in PhoneNumberMatcher(text, region):
+        for found in PhoneNumberMatcher(text, "US"):
             yield found.start, found.end
 
 

@@ -15,9 +15,7 @@ from typing import Final
 __all__ = [
     "DAYS_AWAY",
     "EXPRESSION",
-    "HALVES",
     "MONTHS",
-    "PARTS",
     "WEEKDAYS",
     "YEAR",
     "count_units",
@@ -41,12 +39,6 @@ _NUMBERS: Final = {
     "an": 1,
 }
 """Words that add up to a number."""
-HALVES: Final = {
-    "half a year": "six months",
-    "a year and a half": "eighteen months",
-    "half a decade": "five years",
-}
-"""Amounts with a half, in whole units."""
 _VAGUE: Final = {"couple": (2, 3), "few": (2, 4), "several": (3, 7)}
 """Vague numbers: at least and at most."""
 DAYS_AWAY: Final = {
@@ -59,15 +51,6 @@ DAYS_AWAY: Final = {
     "other week": (-21, -7),
 }
 """Days from today, first and last; whatever is not here is today."""
-PARTS: Final = {
-    "first half": (0, 2), "second half": (1, 2),
-    "first week": (0, 4), "second week": (1, 4), "third week": (2, 4), "fourth week": (3, 4),
-    "last week": (3, 4),
-    "early": (0, 3), "beginning": (0, 3), "start": (0, 3),
-    "mid": (1, 3), "middle": (1, 3),
-    "late": (2, 3), "end": (2, 3),
-}  # fmt: skip
-"""Which part, counted from 0, of how many."""
 
 
 def _any(*words: str) -> str:
@@ -89,19 +72,15 @@ _MONTH_OR_DATE = rf"(?:{_DATE}|{_MONTH})"
 _IN_WORDS = rf"(?:{_any(*_TENS)}(?:(?:-| ){_any(*_ONES[:9])})?|{_any(*_ONES, 'an?')})"
 _COUNT = rf"(?:\d{{1,3}}|{_IN_WORDS}|(?:a )?(?:couple(?: of)?|few)|several)"
 _UNIT = r"(?:day|night|week|weekend|month|year|decade)"
-_AMOUNT = rf"(?:{_any(*HALVES)}|{_COUNT} {_UNIT}s?)"
+_AMOUNT = rf"{_COUNT} {_UNIT}s?"
 _ABOUT = r"(?:(?:about|around|almost|over|nearly|only|just|under|like|the|past|last|at least) )*"
 _WHICH = r"(?:last|next|this past|this coming|this|past|coming)"
 _SEASON = _any("spring", "summer", "autumn", "fall", "winter")
 _BEFORE = r"(?:just |right |shortly )?(?:before|after|prior to|following)"
-_NO_NOUN = r"(?=\s*(?:[.,!?;:)]|$)| (?:and|at|in|with|for|after|before|to|but)\b)"
-"""What follows a day of the month; a noun would make it ``the 15th floor``."""
 
 _KINDS = {
     "between": rf"(?:between|from) {_MONTH_OR_DATE} (?:and|to|until|till|through) {_DATE}",
     "before": rf"(?:(?:the |last |{_COUNT} )?(?:{_UNIT}s?|{_WEEKDAY})) {_BEFORE} {_DATE}",
-    "part": rf"(?:(?:early|mid|late)(?: in)?|(?:the )?{_any(*PARTS)} (?:of|in))(?: the| {_WHICH})?"
-    rf"(?: |-)(?:{_MONTH_OR_DATE}|week|month|year|{YEAR})",
     "season": rf"(?:{_WHICH} {_SEASON}|{_SEASON}(?: of|,)? {YEAR})",
     "weekend": rf"(?:{_WHICH}|over the|on the|for the|at the|during the|the) weekend",
     "rolling": rf"(?:(?:in|over|during|for|within) the (?:last|past|next|coming)(?: {_COUNT})? "
@@ -116,7 +95,6 @@ _KINDS = {
     rf"(?!,? (?:of )?{YEAR}|\.? (?:the )?{_DAY})",
     "year": rf"(?:in|since|by|during|of|from|around|until|till|before|after) {YEAR}",
     "weekday": rf"(?:on|since|by|until|till|for) {_WEEKDAY}",
-    "monthday": rf"on the (?:[12]?[1-9]|[123]0|31)(?:st|nd|rd|th){_NO_NOUN}",
 }
 
 _WHEN = rf"(?:{_UNIT}|{_SEASON}|{_any(*WEEKDAYS)}|morning|afternoon|evening|fortnight)s?"

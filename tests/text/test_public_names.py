@@ -6,7 +6,6 @@ import mgl.text
 def test_the_room_exports_these_names_and_no_others() -> None:
     assert mgl.text.__all__ == [
         "Located",
-        "Private",
         "TimeMention",
         "chunk_document",
         "find_private",
@@ -14,7 +13,6 @@ def test_the_room_exports_these_names_and_no_others() -> None:
         "numbered_sentences",
         "read_conversations",
         "read_document",
-        "redact",
         "sentence_spans",
         "time_mentions",
         "window_document",

@@ -23,7 +23,7 @@ def find_private_parts(turns: Mapping[int, Turn]) -> Redaction:
     forgotten: set[int] = set()
     parts: dict[int, tuple[tuple[int, int], ...]] = {}
     for number, turn in turns.items():
-        ranges = tuple((part.start, part.end) for part in find_private(turn.text))
+        ranges = tuple(find_private(turn.text))
         left = mask_text(turn.text, ranges)
         if left == turn.text:
             continue
