@@ -27,6 +27,7 @@ from mgl.retrieval.vectors import VectorIndex
 from mgl.types import Turn
 
 AROUND = 2  # turns on either side
+EVENTS_A_TOPIC = 10  # that are looked at first, for each topic that is wanted
 Scores = NDArray[np.float64]
 StopWords = Literal["en", "english_plus"]
 
@@ -58,7 +59,7 @@ class Search:
         self._keywords = LexicalIndex()
         self._indexed: Table[str, Topic] = Table()
         self._owned: Table[str, Topic] = Table()
-        self._owners = np.zeros(0, dtype=np.int64)
+        self._owners: dict[int, str] = {}
 
     def follow(self, state: State, turns: Sequence[Turn]) -> None:
         """Search what the memory holds now; missing rows are added when they are searched."""
@@ -93,12 +94,14 @@ class Search:
 
         def compare() -> list[str]:
             self._add_lines()
-            owners = self._find_owners()[self._lines.ids]
-            best = np.full(self._state.made + 1, -np.inf)
-            np.maximum.at(best, owners, self._lines.scores(query))
-            best[0] = -np.inf
-            order = np.argsort(-best, kind="stable")[:k]
-            return [f"t{number}" for number in order if best[number] > -np.inf]
+            vector = self._embedder.embed([query], task="query")[0]
+            owners, count = self._find_owners(), EVENTS_A_TOPIC * k
+            while True:
+                hits = self._lines.search(vector, count)
+                found = dict.fromkeys(owners[hit.id] for hit in hits if hit.id in owners)
+                if len(found) >= k or count >= len(self._lines):
+                    return list(found)[:k]
+                count *= EVENTS_A_TOPIC
 
         return await asyncio.to_thread(compare)
 
@@ -172,13 +175,11 @@ class Search:
             self._keywords.extend({topic_number(t.id): " ".join(t.keywords) for t in changed})
         self._indexed = topics
 
-    def _find_owners(self) -> NDArray[np.int64]:
-        """The number of the topic that each turn belongs to, 0 for none."""
+    def _find_owners(self) -> dict[int, str]:
+        """The topic that each turn belongs to; the buffer's have none."""
         topics = self._state.topics
-        if len(self._owners) < len(self._turns):
-            self._owners = np.pad(self._owners, (0, 2 * len(self._turns) - len(self._owners)))
         for name in topics.changes_since(self._owned) or ():
-            self._owners[list(topics[name].turns)] = topic_number(name)
+            self._owners.update(dict.fromkeys(topics[name].turns, name))
         self._owned = topics
         return self._owners
 

@@ -57,10 +57,12 @@ async def test_a_topic_without_a_summary_is_found_by_what_was_said_in_it() -> No
 
 
 async def test_anchored_by_event_a_topic_is_as_like_as_the_best_that_was_said_in_it() -> None:
-    state = consolidated([2, 2])
-    likeness = {"about 1": 0.9, "Ann: said 3": 0.8, "Bo: said 0": 0.3}
-    found = await reading_of(state, likeness=likeness, anchors=1, anchoring="event")
-    assert found.anchors == ("t2",)
+    """Also where the events most like the question are all of one topic."""
+    state = consolidated([2, 40, 2])
+    likeness = {"about 1": 0.9, "Ann: said 3": 0.8, "Bo: said 0": 0.3, "Ann: said 43": 0.2}
+    likeness |= {turn.line: 0.7 for turn in spoken(42)[4:]}
+    found = await reading_of(state, likeness=likeness, anchors=2, anchoring="event")
+    assert found.anchors == ("t2", "t1")
 
 
 @given(
