@@ -10,9 +10,8 @@ is called by the year in which it begins) or year; dates are read with python-da
 
 Ambiguities are decided so: a date without a year, or a month, is the last one, but one that begins
 within the next 31 days is the coming one; ``on Friday`` is the last one; ``5/8/2023`` is 8 May; how
-long something took is the time up to now. Not read are times of the day, holidays, parts of a month
-(``early June``), other languages, times that are only implied, and parts of longer expressions
-(``the week before last week``).
+long something took is the time up to now. Not read are times of the day, holidays, other languages,
+times that are only implied, and parts of longer expressions (``the week before last week``).
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from mgl.text.timewords import (
     DAYS_AWAY,
     EXPRESSION,
     MONTHS,
+    PARTS,
     WEEKDAYS,
     YEAR,
     count_units,
@@ -42,6 +42,7 @@ _ANY_DAY: Final = date(2000, 1, 1)
 _HAS_YEAR = re.compile(YEAR)
 _SPLIT_PERIOD = re.compile(r" (?:and|to|until|till|through) ")
 _SPLIT_BEFORE = re.compile(r"(?: just| right| shortly)? (before|prior to|after|following) ")
+_PART = re.compile(rf"(?:the )?({'|'.join(PARTS)})(?: of| in)?(?: the)? (.*)")
 _FIRST_MONTH: Final = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 
 
@@ -99,6 +100,12 @@ class Days:
     def __post_init__(self) -> None:
         if self.last < self.first:
             raise ValueError(f"{self.last} is before {self.first}")
+
+    def part(self, number: int, parts: int) -> Days:
+        """Cut into ``parts`` of about the same length; return one, counted from 0."""
+        length = (self.last - self.first).days + 1
+        low, high = length * number // parts, length * (number + 1) // parts
+        return Days(self.first + timedelta(low), self.first + timedelta(max(low, high - 1)))
 
 
 def stretch(day: date, unit: str) -> Days:
@@ -269,6 +276,24 @@ def _read_before(phrase: str, said: date) -> Days:
     return _go(edge, sign, counted)
 
 
+def _read_part(phrase: str, said: date) -> Days:
+    found = _PART.fullmatch(phrase.replace("-", " "))
+    if found is None:
+        raise ValueError(f"{phrase!r} is no part of anything")
+    name, rest = found[1], found[2]
+    if rest in ("week", "month", "year"):
+        whole = stretch(said, rest)
+    elif rest.isdigit():
+        whole = _read_year(rest, said)
+    elif find_name(rest, MONTHS) is not None:
+        whole = _read_month(rest, said)
+    elif rest.split()[0] in ("last", "this", "next", "past", "coming"):
+        whole = _read_which(rest, said)
+    else:
+        whole = _read_date(rest, said)
+    return whole.part(*PARTS[name])
+
+
 def _read_season(phrase: str, said: date) -> Days:
     words = phrase.replace(",", " ").split()
     if words[-1].isdigit():
@@ -341,9 +366,18 @@ def _read_weekday(phrase: str, said: date) -> Days:
     return stretch(_nearest_weekday(said, weekday, -1), "day")
 
 
+def _read_monthday(phrase: str, said: date) -> Days:
+    """``on the 15th``: the last day of that number up to now."""
+    number, day = int(re.sub(r"\D", "", phrase)), said
+    while day.day != number:
+        day -= _DAY
+    return Days(day, day)
+
+
 _READERS: Final[Mapping[str, Callable[[str, date], Days]]] = {
     "between": _read_between,
     "before": _read_before,
+    "part": _read_part,
     "season": _read_season,
     "weekend": _read_weekend,
     "rolling": _read_rolling,
@@ -355,5 +389,6 @@ _READERS: Final[Mapping[str, Callable[[str, date], Days]]] = {
     "month": _read_month,
     "year": _read_year,
     "weekday": _read_weekday,
+    "monthday": _read_monthday,
 }
 """By the names of the groups of ``EXPRESSION``."""

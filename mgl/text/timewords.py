@@ -16,6 +16,7 @@ __all__ = [
     "DAYS_AWAY",
     "EXPRESSION",
     "MONTHS",
+    "PARTS",
     "WEEKDAYS",
     "YEAR",
     "count_units",
@@ -51,6 +52,15 @@ DAYS_AWAY: Final = {
     "other week": (-21, -7),
 }
 """Days from today, first and last; whatever is not here is today."""
+PARTS: Final = {
+    "first half": (0, 2), "second half": (1, 2),
+    "first week": (0, 4), "second week": (1, 4), "third week": (2, 4), "fourth week": (3, 4),
+    "last week": (3, 4),
+    "early": (0, 3), "beginning": (0, 3), "start": (0, 3),
+    "mid": (1, 3), "middle": (1, 3),
+    "late": (2, 3), "end": (2, 3),
+}  # fmt: skip
+"""Which part, counted from 0, of how many."""
 
 
 def _any(*words: str) -> str:
@@ -77,10 +87,14 @@ _ABOUT = r"(?:(?:about|around|almost|over|nearly|only|just|under|like|the|past|l
 _WHICH = r"(?:last|next|this past|this coming|this|past|coming)"
 _SEASON = _any("spring", "summer", "autumn", "fall", "winter")
 _BEFORE = r"(?:just |right |shortly )?(?:before|after|prior to|following)"
+_NO_NOUN = r"(?=\s*(?:[.,!?;:)]|$)| (?:and|at|in|with|for|after|before|to|but)\b)"
+"""What follows a day of the month; a noun would make it ``the 15th floor``."""
 
 _KINDS = {
     "between": rf"(?:between|from) {_MONTH_OR_DATE} (?:and|to|until|till|through) {_DATE}",
     "before": rf"(?:(?:the |last |{_COUNT} )?(?:{_UNIT}s?|{_WEEKDAY})) {_BEFORE} {_DATE}",
+    "part": rf"(?:(?:early|mid|late)(?: in)?|(?:the )?{_any(*PARTS)} (?:of|in))(?: the| {_WHICH})?"
+    rf"(?: |-)(?:{_MONTH_OR_DATE}|week|month|year|{YEAR})",
     "season": rf"(?:{_WHICH} {_SEASON}|{_SEASON}(?: of|,)? {YEAR})",
     "weekend": rf"(?:{_WHICH}|over the|on the|for the|at the|during the|the) weekend",
     "rolling": rf"(?:(?:in|over|during|for|within) the (?:last|past|next|coming)(?: {_COUNT})? "
@@ -95,6 +109,7 @@ _KINDS = {
     rf"(?!,? (?:of )?{YEAR}|\.? (?:the )?{_DAY})",
     "year": rf"(?:in|since|by|during|of|from|around|until|till|before|after) {YEAR}",
     "weekday": rf"(?:on|since|by|until|till|for) {_WEEKDAY}",
+    "monthday": rf"on the (?:[12]?[1-9]|[123]0|31)(?:st|nd|rd|th){_NO_NOUN}",
 }
 
 _WHEN = rf"(?:{_UNIT}|{_SEASON}|{_any(*WEEKDAYS)}|morning|afternoon|evening|fortnight)s?"

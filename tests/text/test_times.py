@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.text import time_mentions
-from mgl.text.times import shift, stretch
+from mgl.text.times import Days, shift, stretch
 
 SAID = datetime(2023, 5, 8, 13, 56)
 
@@ -73,12 +74,20 @@ June the 21st = 2022-06-21
 5/9/2022 = 2022-05-09
 2022-12-31 = 2022-12-31
 3June, 2022 = 2022-06-03
+on the 15th = 2023-04-15
 Dec 2022 = 2022-12-01/2022-12-31
 in March = 2023-03-01/2023-03-31
 in June = 2023-06-01/2023-06-30
 in July = 2022-07-01/2022-07-31
 since 2016 = 2016-01-01/2016-12-31
 Feb 29 = 2020-02-29
+early June = 2023-06-01/2023-06-10
+mid-June = 2023-06-11/2023-06-20
+the end of May = 2023-05-21/2023-05-31
+first half of September 2022 = 2022-09-01/2022-09-15
+the second week of November = 2022-11-08/2022-11-15
+late last month = 2023-04-21/2023-04-30
+the beginning of 2020 = 2020-01-01/2020-05-01
 the week before 9 June 2023 = 2023-06-02/2023-06-08
 the week after 9 June 2023 = 2023-06-10/2023-06-16
 a month before 9 June 2023 = 2023-05-09/2023-06-08
@@ -246,6 +255,16 @@ def test_a_stretch_holds_its_day_and_begins_where_the_unit_does(day: date) -> No
         assert stretch(found.first, unit) == stretch(found.last, unit) == found
     assert stretch(day, "week").first.weekday() == 0
     assert stretch(day, "weekend").first.weekday() == 5
+
+
+@given(days, st.integers(0, 400), st.integers(1, 6))
+def test_parts_lie_within_and_meet(day: date, length: int, parts: int) -> None:
+    whole = Days(day, day + timedelta(length))
+    pieces = [whole.part(number, parts) for number in range(parts)]
+    assert pieces[0].first == whole.first
+    assert pieces[-1].last == whole.last
+    if length + 1 >= parts:
+        assert all(after.first - before.last == timedelta(1) for before, after in pairwise(pieces))
 
 
 def test_a_month_away_is_in_the_month() -> None:
