@@ -9,7 +9,6 @@ of the machine that started the run: a unit that is started again elsewhere pays
 a replay needs that home alone.
 """
 
-from mgl.cluster.connecting import connect
-from mgl.cluster.executor import shard
+from mgl.cluster.executor import connect, shard
 
 __all__ = ["connect", "shard"]

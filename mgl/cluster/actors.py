@@ -11,17 +11,18 @@ so that what goes wrong there is an error of that unit. The stores of its memori
 
 from __future__ import annotations
 
+import hashlib
 import socket
-from collections import defaultdict
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 from uuid import uuid4
 
+import mgl
 from mgl.errors import MglError, UsageError
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import BuildRecord, Record, VerdictRecord
@@ -36,37 +37,32 @@ from mgl.lab.model import ModelChoice
 from mgl.lab.workplace import Workplace
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.models import shipped
+from mgl.observer import SilentObserver
 from mgl.store import Store
 
-__all__ = ["WORKER", "Home", "HomeStore", "Message", "Worker"]
-
-WORKER = ""
-"""Stands for a unit's name in what is said of the worker itself."""
-
-Message = tuple[Literal["note"], str] | tuple[Literal["progress"], str, int, int]
-"""What an observer is told on a worker."""
+__all__ = ["Home", "HomeStore", "Worker", "hash_code"]
 
 ResultT = TypeVar("ResultT")
 
 
+def hash_code() -> str:
+    """Hash mgl's own files: records must not depend on the machine that they were made on."""
+    folder = Path(mgl.__file__).parent
+    hashed = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        hashed.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return hashed.hexdigest()
+
+
 class Home:
-    """The actor over the run's store, and the mailbox of the workers' observers."""
+    """The actor over the run's store."""
 
     def __init__(self, path: Path) -> None:
         self._store = Store.open(path)
-        self._messages: defaultdict[str, list[Message]] = defaultdict(list)
 
     def call(self, method: str, *arguments: Any, **named: Any) -> Any:
         """Call a method of the store."""
         return getattr(self._store, method)(*arguments, **named)
-
-    def put_message(self, unit: str, message: Message) -> None:
-        """Keep what is said of a unit until it is taken."""
-        self._messages[unit].append(message)
-
-    def take_messages(self, unit: str) -> list[Message]:
-        """Take what was said of a unit since the last time."""
-        return self._messages.pop(unit, [])
 
 
 def _forward(method: str) -> Any:
@@ -111,7 +107,7 @@ class Worker:
 
     ``home`` is the name of the actor ``Home``; the worker's model must have the same ``facts`` as
     the run's, and its calls belong to ``owner``. Its methods are those of
-    ``mgl.evaluation.runs.units``.
+    ``mgl.evaluation.runs.units``; each also returns the notes that there are for the user.
     """
 
     def __init__(
@@ -123,25 +119,28 @@ class Worker:
         self._choice = choice
         self._facts = facts
         self._owner = owner
+        self._notes = _Notes()
         self._lock = Lock()
         self._stack = ExitStack()
         self._place: Workplace | None = None
         self._folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="mgl-worker-")))
 
-    def ready(self) -> None:
-        """Return once this worker has found a processor."""
+    def describe_machine(self) -> tuple[str, str]:
+        """Name the machine, and hash the mgl on it: the worker has found a processor."""
+        return socket.gethostname(), hash_code()
 
-    def build(self, name: str, work: Build) -> tuple[BuildRecord, bytes]:
+    def build(self, work: Build) -> tuple[tuple[BuildRecord, bytes], list[str]]:
         """Build a memory, with the bytes of its store."""
         path = self._new_path()
-        observer = _Messenger(self._home, name)
         try:
-            record = self._run(lambda place: LocalExecutor(place).build(work, path, observer))
-            return record, path.read_bytes()
+            record, notes = self._run(
+                lambda place: LocalExecutor(place).build(work, path, self._notes)
+            )
+            return (record, path.read_bytes()), notes
         finally:
             remove_store(path)
 
-    def answer(self, ask: Ask, base: bytes | None) -> Record:
+    def answer(self, ask: Ask, base: bytes | None) -> tuple[Record, list[str]]:
         """Answer over the store whose bytes are given, if any."""
         path, shared = self._new_path(), self._new_path()
         if base is not None:
@@ -158,25 +157,28 @@ class Worker:
             remove_store(path)
             remove_store(shared)
 
-    def judge(self, record: Record, seat: Seat) -> VerdictRecord:
+    def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, list[str]]:
         return self._run(lambda place: LocalExecutor(place).judge(record, seat))
 
-    def compare(self, first: Record, second: Record) -> VerdictRecord:
+    def compare(self, first: Record, second: Record) -> tuple[VerdictRecord, list[str]]:
         return self._run(lambda place: LocalExecutor(place).compare(first, second))
 
-    def _run(self, make: Callable[[Workplace], Coroutine[Any, Any, ResultT]]) -> ResultT:
+    def _run(
+        self, make: Callable[[Workplace], Coroutine[Any, Any, ResultT]]
+    ) -> tuple[ResultT, list[str]]:
         with self._lock:
             if self._place is None:
                 self._place = self._open()
             place = self._place
-        return place.run(lambda: make(place))
+        return place.run(lambda: make(place)), self._notes.take()
 
     def _open(self) -> Workplace:
-        store = HomeStore.over(self._folder / "calls.sqlite", self._ray, self._home)
         with ExitStack() as opened:
+            store = HomeStore.over(self._new_path(), self._ray, self._home)
             opened.enter_context(store)
-            observer = _Messenger(self._home, WORKER)
-            place = opened.enter_context(Workplace(shipped.home(), store, self._choice, observer))
+            place = opened.enter_context(
+                Workplace(shipped.home(), store, self._choice, self._notes)
+            )
             place.owner = self._owner
             if place.facts != self._facts:
                 raise UsageError(
@@ -191,14 +193,15 @@ class Worker:
         return self._folder / f"{uuid4().hex}.sqlite"
 
 
-class _Messenger:
-    """An observer that writes to the home's mailbox."""
+class _Notes(SilentObserver):
+    """Keeps notes until a unit takes them along."""
 
-    def __init__(self, home: Any, unit: str) -> None:
-        self._home, self._unit = home, unit
-
-    def progress(self, stage: str, done: int, total: int) -> None:
-        self._home.put_message.remote(self._unit, ("progress", stage, done, total))
+    def __init__(self) -> None:
+        self._kept: list[str] = []
 
     def note(self, text: str) -> None:
-        self._home.put_message.remote(self._unit, ("note", text))
+        self._kept.append(text)
+
+    def take(self) -> list[str]:
+        taken, self._kept = self._kept, []
+        return taken

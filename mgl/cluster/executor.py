@@ -6,17 +6,19 @@ their calls is replayed. A unit gives one record however often it was started: t
 
 from __future__ import annotations
 
-import asyncio
+import logging
+import os
+import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from mgl.cluster.actors import WORKER, Home, Worker
-from mgl.errors import EngineUnavailable, MglError, ResourceError, UsageError
+from mgl.cluster.actors import Home, Worker, hash_code
+from mgl.errors import EngineUnavailable, MglError, ResourceError, UsageError, install_hint
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import BuildRecord, Record, VerdictRecord
 from mgl.evaluation.runs.units import (
@@ -31,11 +33,73 @@ from mgl.lab.model import ModelChoice
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.observer import Observer
 
-__all__ = ["shard"]
+__all__ = ["connect", "shard"]
 
+LOCAL: Final = "local"
+LOOPBACK: Final = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""If this is 0 when ray is imported, Ray stays on the loopback interface, on any system."""
+REACH_S: Final = 10.0
 RETRIES: Final = 3  # of one unit, as a unit may be what kills its workers
-POLL_S: Final = 1.0
 READY_S: Final = 120.0
+
+
+@contextmanager
+def connect(address: str | None = None) -> Iterator[Any]:
+    """Yield the module ``ray``, connected to ``address``, RAY_ADDRESS, or a cluster of its own.
+
+    Without an address a cluster of this machine alone is started, and stopped at the end; it
+    listens on 127.0.0.1 and reports nothing to anyone. An existing connection of this process is
+    used, and left open. UsageError if ray is not installed or the address cannot be used,
+    ResourceError if no cluster answers.
+    """
+    address = address or os.environ.get("RAY_ADDRESS") or LOCAL
+    if address == LOCAL:
+        os.environ[LOOPBACK] = "0"
+    try:
+        import ray
+    except ImportError as error:
+        raise UsageError(
+            "--executor ray needs the package ray", hint=install_hint("ray")
+        ) from error
+    own = not ray.is_initialized()
+    if own:
+        _connect(ray, address)
+    try:
+        yield ray
+    finally:
+        if own:
+            with redirect_stdout(sys.stderr):  # where Ray reports what is left to report
+                ray.shutdown()
+
+
+def _connect(ray: Any, address: str) -> None:
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    if address.startswith("ray://"):
+        raise UsageError(
+            f"{address} is for programs that run outside the cluster",
+            hint="start mgl on a machine of the cluster, with --ray-address auto",
+        )
+    options = {"include_dashboard": False} if address == LOCAL else {}
+    try:
+        _reach(address)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
+    except Exception as error:  # Ray raises bare exceptions, too
+        raise ResourceError(
+            f"no Ray cluster answers at {address}: {_shorten(error)}",
+            hint="`ray status` says whether one runs; leave out --ray-address for one of this "
+            "machine alone",
+        ) from error
+
+
+def _reach(address: str) -> None:
+    """OSError if nothing listens at a host and port: Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_S).close()
+
+
+def _shorten(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]
 
 
 def shard(
@@ -75,10 +139,10 @@ def shard(
         options = choice(facts.profile), facts, place.owner
         workers = _start_workers(ray, name, options, own, concurrency)
         try:
-            _wait_ready(ray, workers)
+            _check_machines(ray, workers)
             observer.note(f"{count} workers of a Ray cluster")
             with redirect_stdout(sys.stderr):  # where Ray reports workers that died
-                yield _Sharded(ray, home, workers, observer)
+                yield _Sharded(ray, workers, observer)
         finally:
             for one in (*workers, home):
                 ray.kill(one)
@@ -124,8 +188,9 @@ def _start_workers(
     return [actor.remote(home, one, facts, owner) for one in choices]
 
 
-def _wait_ready(ray: Any, workers: Sequence[Any]) -> None:
-    references = [worker.ready.remote() for worker in workers]
+def _check_machines(ray: Any, workers: Sequence[Any]) -> None:
+    """Wait for the workers; ResourceError for one that finds no processor, or has another mgl."""
+    references = [worker.describe_machine.remote() for worker in workers]
     ready, late = ray.wait(references, num_returns=len(references), timeout=READY_S)
     if late:
         raise ResourceError(
@@ -133,22 +198,34 @@ def _wait_ready(ray: Any, workers: Sequence[Any]) -> None:
             f"{READY_S:.0f} s",
             hint="wait until its other work has ended, or lower --concurrency",
         )
-    ray.get(ready)
+    try:
+        found = ray.get(ready)
+    except ray.exceptions.RayError as error:
+        raise ResourceError(
+            f"a worker cannot start: {_shorten(error)}",
+            hint="install the same mgl on every machine, in the Python of its `ray start`",
+        ) from error
+    own = hash_code()
+    if others := sorted({machine for machine, code in found if code != own}):
+        raise ResourceError(
+            f"{', '.join(others)} has another mgl than this machine",
+            hint="install the same mgl on every machine: records must not depend on where they "
+            "were made",
+        )
 
 
 class _Sharded:
     """An ``Executor``."""
 
-    def __init__(self, ray: Any, home: Any, workers: Sequence[Any], observer: Observer) -> None:
-        self._ray, self._home, self._workers = ray, home, workers
+    def __init__(self, ray: Any, workers: Sequence[Any], observer: Observer) -> None:
+        self._ray, self._workers = ray, workers
         self._observer = observer
         self._in_flight = [0] * len(workers)
         self._bases: dict[Path, Any] = {}
 
     async def build(self, work: Build, path: Path, observer: Observer) -> BuildRecord:
-        name = f"{work.method.label}\0{work.name}"
         record: BuildRecord
-        record, stored = await self._send("build", name, work, unit=name, to=observer)
+        record, stored = await self._send("build", work, observer=observer)
         _write_store(path, stored)
         return record
 
@@ -174,19 +251,12 @@ class _Sharded:
         verdict: VerdictRecord = await self._send("compare", first, second)
         return verdict
 
-    async def _send(
-        self, method: str, *arguments: Any, unit: str = WORKER, to: Observer | None = None
-    ) -> Any:
-        """Let a worker do a unit, and pass on meanwhile what it says of it, and of itself."""
+    async def _send(self, method: str, *arguments: Any, observer: Observer | None = None) -> Any:
+        """Let a worker do a unit, and pass on its notes."""
         number = min(range(len(self._workers)), key=self._in_flight.__getitem__)
         self._in_flight[number] += 1
-        result = getattr(self._workers[number], method).remote(*arguments)
-        task = asyncio.ensure_future(_wait_for(result))
         try:
-            while not task.done():
-                await asyncio.wait([task], timeout=POLL_S)
-                await self._pass_on({WORKER: self._observer, unit: to or self._observer})
-            return await task
+            result, notes = await getattr(self._workers[number], method).remote(*arguments)
         except self._ray.exceptions.RayTaskError as error:
             if isinstance(error.cause, MglError):
                 raise error.cause from None
@@ -194,24 +264,14 @@ class _Sharded:
         except self._ray.exceptions.RayActorError as error:
             raise EngineUnavailable(
                 f"a worker of the cluster ended {RETRIES + 1} times at the same work: "
-                f"{' '.join(str(error).split())[:300]}",
+                f"{_shorten(error)}",
                 hint="look at the memory of its machine, and at Ray's logs",
             ) from error
         finally:
-            task.cancel()
             self._in_flight[number] -= 1
-
-    async def _pass_on(self, observers: dict[str, Observer]) -> None:
-        for unit, observer in observers.items():
-            for message in await self._home.take_messages.remote(unit):
-                if message[0] == "note":
-                    observer.note(message[1])
-                else:
-                    observer.progress(*message[1:])
-
-
-async def _wait_for(reference: Awaitable[Any]) -> Any:
-    return await reference
+        for note in notes:
+            (observer or self._observer).note(note)
+        return result
 
 
 def _write_store(path: Path, stored: bytes) -> None:

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 
-from mgl.cluster.connecting import _make_probe, check_code, connect
-from mgl.cluster.executor import _Sharded
+from mgl.cluster.actors import hash_code
+from mgl.cluster.executor import _check_machines, _Sharded, connect
 from mgl.errors import ResourceError, UsageError
 from mgl.observer import SilentObserver
 from tests.cluster.conftest import Mgl, arguments
-
-OWN = _make_probe()()
-
-LOOK = """
-import sys
-from ray import cloudpickle
-sys.modules["mgl"] = None
-print(cloudpickle.load(sys.stdin.buffer)())
-"""
 
 
 @pytest.mark.usefixtures("plugin")
@@ -40,28 +31,27 @@ def test_without_ray_it_says_what_to_install(
 
 
 @pytest.mark.parametrize(
-    "found", [("", "No module named 'mgl'"), ("0.0.9", "0" * 64), (OWN[0], "1" * 64)]
+    ("found", "said"),
+    [
+        ([("a", hash_code()), ("b", "0" * 64)], "b has another mgl"),
+        (RuntimeError("No module named 'mgl'"), "No module named 'mgl'"),
+    ],
 )
-def test_a_machine_with_other_code_is_refused(found: tuple[str, str]) -> None:
-    with pytest.raises(ResourceError) as error:
-        check_code({"a": OWN, "b": found})
-    assert "machine b" in error.value.message
+def test_a_machine_with_other_code_or_none_is_refused(found: Any, said: str) -> None:
+    worker = SimpleNamespace(describe_machine=SimpleNamespace(remote=lambda: None))
 
+    def get(_ready: object) -> object:
+        if isinstance(found, Exception):
+            raise found
+        return found
 
-@pytest.mark.ray
-def test_a_machine_without_mgl_can_say_so() -> None:
-    pytest.importorskip("ray", reason='ray is not installed: pip install "mgl[ray]"')
-    from ray import cloudpickle
-
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", LOOK],
-        input=cloudpickle.dumps(_make_probe()),
-        capture_output=True,
-        check=True,
+    ray = SimpleNamespace(
+        wait=lambda references, **_: (references, []),
+        get=get,
+        exceptions=SimpleNamespace(RayError=RuntimeError),
     )
-    version, why = ast.literal_eval(done.stdout.decode())
-    assert version == ""
-    assert "mgl" in why
+    with pytest.raises(ResourceError, match=said):
+        _check_machines(ray, [worker, worker])
 
 
 @pytest.mark.ray
@@ -93,7 +83,7 @@ def test_a_base_store_is_shipped_once_for_all_its_questions(tmp_path: Path) -> N
             self.shipped.append(stored)
             return len(self.shipped)
 
-    sharded = _Sharded(Ray(), None, [], SilentObserver(), False)
+    sharded = _Sharded(Ray(), [], SilentObserver())
     one, other = tmp_path / "one.sqlite", tmp_path / "other.sqlite"
     one.write_bytes(b"one")
     other.write_bytes(b"other")
