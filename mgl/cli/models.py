@@ -16,27 +16,16 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    help="List models, download their weights, print their paths.",
-    rich_markup_mode=None,
-    invoke_without_command=True,
-)
-
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A model profile.")]
+app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
 
 @app.callback()
-def overview(context: typer.Context, models: ModelFolder = None, as_json: AsJson = False) -> None:
-    if context.invoked_subcommand is None:
-        list_profiles(models, as_json)
-
-
-@app.command("list")
-def list_profiles(models: ModelFolder = None, as_json: AsJson = False) -> None:
-    """List the model profiles.
-
-    With task, engine, licence, source, and whether their weights are on this machine.
-    """
+def list_profiles(
+    context: typer.Context, models: ModelFolder = None, as_json: AsJson = False
+) -> None:
+    """List models, and download their weights."""
+    if context.invoked_subcommand is not None:
+        return
     from mgl.models.profiles import load_profiles
     from mgl.models.shipped import home
 
@@ -66,16 +55,16 @@ def list_profiles(models: ModelFolder = None, as_json: AsJson = False) -> None:
 
 @app.command("get")
 def get(
-    name: Name,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A model profile.")],
     models: ModelFolder = None,
     allow_hub: Annotated[
         bool, typer.Option("--allow-hub", help="Allow downloads from the model hub.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Download a model's weights and check their hash.
+    """Download a model's weights, and print where they are.
 
-    An interrupted download resumes.
+    Their hash is checked. An interrupted download resumes.
     """
     from mgl.cli.progress import open_observer
     from mgl.models.fetch import fetch_weights
@@ -89,24 +78,10 @@ def get(
             observer.progress(f"fetching {label} (MB)", done // 1_000_000, total // 1_000_000)
 
         path = fetch_weights(profile, home(), allow_hub=allow_hub, progress=report)
-    _print_path(profile, path, as_json)
-
-
-@app.command("path")
-def path_of(name: Name, models: ModelFolder = None, as_json: AsJson = False) -> None:
-    """Print the path of a model's weights on this machine."""
-    from mgl.errors import ResourceError
-    from mgl.models.fetch import find_weights
-    from mgl.models.profiles import load_profile
-    from mgl.models.shipped import home
-
-    profile = load_profile(name, models)
-    path = find_weights(profile, home())
-    if path is None:
-        raise ResourceError(
-            f"the weights of {name} are not on this machine", hint=profile.fetch_command
-        )
-    _print_path(profile, path, as_json)
+    if as_json:
+        print_json({"name": profile.name, "path": str(path), "sha256": profile.weights.sha256})
+    else:
+        typer.echo(str(path))
 
 
 def _find(profile: ModelProfile, folder: Path) -> Path | None:
@@ -124,13 +99,6 @@ def _find(profile: ModelProfile, folder: Path) -> Path | None:
 def _runs_on(profile: ModelProfile) -> str:
     """The engine of a model that writes; models for retrieval run on a library of their own."""
     return profile.engine if profile.task == "generate" else "sentence-transformers"
-
-
-def _print_path(profile: ModelProfile, path: Path, as_json: bool) -> None:
-    if as_json:
-        print_json({"name": profile.name, "path": str(path), "sha256": profile.weights.sha256})
-    else:
-        typer.echo(str(path))
 
 
 def _profile_json(profile: ModelProfile, path: Path | None) -> dict[str, Any]:

@@ -179,7 +179,7 @@ def _datasets(names: Sequence[str], data: Path | None, places: Sequence[str]) ->
     if not found:
         raise UsageError(
             f"none of {', '.join(names)} is on this machine",
-            hint="--data names the folder of benchmarks; `mgl data list` says where to get them",
+            hint="--data names the folder of benchmarks; `mgl data` says where to get them",
         )
     return found
 

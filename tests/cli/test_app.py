@@ -75,7 +75,6 @@ def test_help_is_short_and_plain(mgl: Mgl) -> None:
         (("log", "abc"), 6, "no memory 'abc'"),
         (("export", "abc"), 6, "no memory 'abc'"),
         (("models", "get", "nothing-like-it"), 2, "nothing-like-it"),
-        (("models", "path", "smollm2-135m"), 5, "smollm2-135m"),
     ],
 )
 def test_bad_input_is_one_clear_line_with_what_to_do(

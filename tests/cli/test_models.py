@@ -39,11 +39,8 @@ def tiny(mgl_home: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", [("models",), ("models", "list")])
-def test_list_shows_licence_source_and_whether_weights_are_here(
-    mgl: Mgl, profiles: Path, command: tuple[str, ...]
-) -> None:
-    lines = mgl(*command, "--models", profiles).stdout.splitlines()
+def test_list_shows_licence_source_and_whether_weights_are_here(mgl: Mgl, profiles: Path) -> None:
+    lines = mgl("models", "--models", profiles).stdout.splitlines()
     assert lines[0].split() == [
         *("NAME", "SIZE", "TASK", "ENGINE", "CONTEXT", "LICENCE", "WEIGHTS", "SOURCE")
     ]
@@ -54,7 +51,7 @@ def test_list_shows_licence_source_and_whether_weights_are_here(
 
 
 def test_json_says_where_the_weights_are(mgl: Mgl, profiles: Path, tiny: Path) -> None:
-    listed = json.loads(mgl("models", "list", "--models", profiles, "--json").stdout)
+    listed = json.loads(mgl("models", "--models", profiles, "--json").stdout)
     (entry,) = [item for item in listed if item["name"] == "tiny"]
     assert entry["path"] == str(tiny)
     assert entry["licence"] == "CC0-1.0"
@@ -64,31 +61,25 @@ def test_json_says_where_the_weights_are(mgl: Mgl, profiles: Path, tiny: Path) -
     assert {"qwen2.5-coder-1.5b", "smollm2-135m"} < {item["name"] for item in listed}
 
 
-def test_get_finds_what_is_here_and_path_prints_only_it(
+def test_get_finds_what_is_here_and_prints_only_its_path(
     mgl: Mgl, profiles: Path, tiny: Path
 ) -> None:
     assert mgl("models", "get", "tiny", "--models", profiles).stdout == f"{tiny}\n"
-    assert mgl("models", "path", "tiny", "--models", profiles).stdout == f"{tiny}\n"
-    as_json = json.loads(mgl("models", "path", "tiny", "--models", profiles, "--json").stdout)
-    assert as_json["path"] == str(tiny)
 
 
 def test_wrong_weights_are_named_and_never_listed_as_here(
     mgl: Mgl, profiles: Path, tiny: Path
 ) -> None:
     tiny.write_bytes(b"evil")
-    result = mgl("models", "list", "--models", profiles)
+    result = mgl("models", "--models", profiles)
     assert result.exit_code == 0
     assert "tiny" in result.stderr
     (row,) = [line.split() for line in result.stdout.splitlines() if line.startswith("tiny ")]
     assert row[6] == "-"
 
 
-@pytest.mark.parametrize("verb", ["path", "get"])
-def test_missing_weights_lead_to_a_command_that_takes_its_options(
-    mgl: Mgl, profiles: Path, verb: str
-) -> None:
-    refused = mgl("models", verb, "tiny", "--models", profiles)
+def test_missing_weights_lead_to_a_command_that_takes_its_options(mgl: Mgl, profiles: Path) -> None:
+    refused = mgl("models", "get", "tiny", "--models", profiles)
     assert refused.exit_code == 5
     command = "mgl models get tiny --allow-hub"
     assert command in refused.stderr
@@ -97,6 +88,6 @@ def test_missing_weights_lead_to_a_command_that_takes_its_options(
 
 
 def test_a_model_for_retrieval_runs_on_its_library(mgl: Mgl) -> None:
-    listed = json.loads(mgl("models", "list", "--json").stdout)
+    listed = json.loads(mgl("models", "--json").stdout)
     engines = {item["engine"] for item in listed if item["task"] != "generate"}
     assert engines == {"sentence-transformers"}
