@@ -21,6 +21,7 @@ from mgl.memories.mnemis.state import (
     Entity,
     Episode,
     Fact,
+    Lookups,
     Mention,
     Node,
     State,
@@ -179,13 +180,13 @@ def apply(state: State, edit: Edit) -> State:
                 state,
                 episodes=state.episodes.put(number, episode),
                 counts=state.counts.put("n", number + 1),
-                kept=state.lookups.add_episode(episode),
+                lookups=state.lookups.add_episode(episode),
             )
         case MarkEpisode(episode=number, failures=failures):
             return replace(state, unread=state.unread.put(number, failures))
         case AddEntity(id=new, name=name, mention=mention):
-            kept = state.lookups.add_name(name, new)
-            return replace(_add(state, Entity(new, (name,), (mention,))), kept=kept)
+            lookups = state.lookups.add_name(name, new)
+            return replace(_add(state, Entity(new, (name,), (mention,))), lookups=lookups)
         case Repeat():
             return _repeat(state, edit)
         case Describe(id=known, summary=summary, tags=tags):
@@ -194,7 +195,7 @@ def apply(state: State, edit: Edit) -> State:
         case AddFact(id=new, mention=mention, valid_at=begin, invalid_at=end):
             _check(_is_ordered(begin, end), f"{new} ends before it begins")
             fact = Fact(new, edit.source, edit.target, edit.text, (mention,), begin, end)
-            return replace(_add(state, fact), kept=state.lookups.add_fact(fact))
+            return replace(_add(state, fact), lookups=state.lookups.add_fact(fact))
         case Close(id=known, invalid_at=end):
             fact = state.facts[known]
             _check(_is_ordered(fact.valid_at, end), f"{known} would end before it begins")
@@ -211,7 +212,7 @@ def apply(state: State, edit: Edit) -> State:
             failures = state.failed_builds + 1 if stopped == FAILED else 0
             return replace(state, categorised=count, failed_builds=failures)
         case Restore(node=node):
-            return replace(state.put(node), kept=None)
+            return state.put(node)
         case Forget():
             return _forget(state, edit)
 
@@ -236,7 +237,7 @@ def _repeat(state: State, edit: Repeat) -> State:
     entity = replace(entity, mentions=_add_mention(entity.mentions, edit.mention))
     if edit.name is None or edit.name in entity.names:
         return state.put(entity)
-    state = replace(state, kept=state.lookups.add_name(edit.name, edit.id))
+    state = replace(state, lookups=state.lookups.add_name(edit.name, edit.id))
     return state.put(replace(entity, names=(*entity.names, edit.name)))
 
 
@@ -252,15 +253,16 @@ def _forget(state: State, edit: Forget) -> State:
         else:
             gone.add(category.id)
     left = {name: nodes[name] for name in state.categories if name in nodes}
+    facts = {name: each for name, each in state.facts.items() if name not in gone}
     return replace(
         state,
         entities=Table(entities),
-        facts=Table({name: each for name, each in state.facts.items() if name not in gone}),
+        facts=Table(facts),
         categories=Table({n: each for n, each in left.items() if isinstance(each, Category)}),
         counts=Table(dict(edit.counts)),
         stale=frozenset(edit.stale) - gone,
         categorised=None,
-        kept=None,
+        lookups=Lookups.of(state.episodes, entities, facts),
     )
 
 

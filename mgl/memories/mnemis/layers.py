@@ -21,9 +21,7 @@ Categories of one name are one.
 
 from __future__ import annotations
 
-import heapq
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -39,8 +37,6 @@ _FIRST_PERSONS: Final = frozenset({"user", "i", "me"})
 _AND: Final = re.compile(r"\band\b", re.IGNORECASE)
 _LISTED: Final = 12
 _WORD: Final = re.compile(r"\w{3,}")
-_HOLDERS: Final = 200
-"""Categories that are remembered for a word, the latest of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,32 +78,38 @@ def find_violations(
     ``least`` nodes, or one alone. ``free`` nodes may be left out.
     """
     merged = _merge_names(groups)
-    problems: list[str] = []
-    for group in merged:
-        wrong = [index for index in group.indexes if not 0 <= index < len(names)]
-        if wrong:
-            last = len(names) - 1
-            problems.append(f'"{group.name}" has {_list(wrong)}, but the indexes are 0 to {last}.')
-    for group in merged:
+    return [
+        *_check_each(merged, len(names)),
+        *_check_speakers(merged, names, known),
+        *_check_sizes([group for group in merged if group.key not in known], least),
+        *(
+            [f"{_list(missing)} are in no category."]
+            if (missing := find_left_over(merged, names, free))
+            else []
+        ),
+    ]
+
+
+def _check_each(groups: Sequence[Group], size: int) -> Iterator[str]:
+    for group in groups:
+        if wrong := [index for index in group.indexes if not 0 <= index < size]:
+            yield f'"{group.name}" has {_list(wrong)}, but the indexes are 0 to {size - 1}.'
+    for group in groups:
         reason = _refusal(group)
         if reason == "and_in_name":
-            problems.append(
-                f'"{group.name}" has the word "and": name what its nodes share, or split it.'
-            )
+            yield f'"{group.name}" has the word "and": name what its nodes share, or split it.'
         elif reason == "no_name":
-            problems.append(f'"{group.name[:NAME_CHARS]}" is no name of a category.')
-    problems += _check_speakers(merged, names, known)
+            yield f'"{group.name[:NAME_CHARS]}" is no name of a category.'
+
+
+def _check_sizes(groups: Sequence[Group], least: int) -> Iterator[str]:
     holders: dict[frozenset[int], str] = {}
-    for group in merged:
-        if group.key in known:
-            continue
+    for group in groups:
         if 1 < len(group.indexes) < least:
-            problems.append(f'"{group.name}" has fewer than {least} nodes.')
+            yield f'"{group.name}" has fewer than {least} nodes.'
         same = holders.setdefault(frozenset(group.indexes), group.name)
         if same != group.name:
-            problems.append(f'"{same}" and "{group.name}" have the same nodes.')
-    missing = find_left_over(merged, names, free)
-    return [*problems, *([f"{_list(missing)} are in no category."] if missing else [])]
+            yield f'"{same}" and "{group.name}" have the same nodes.'
 
 
 def _check_speakers(
@@ -247,8 +249,7 @@ class Forming:
         self.placed = {node.id for node in again}
         self.asked = self.failed = 0
         self._drafts: dict[str, CategoryDraft] = {}
-        self._offered: dict[str, None] = {}
-        self._holders: dict[str, dict[str, None]] = {}
+        self._offered: dict[str, set[str]] = {}
         for category in self.existing:
             key = entity_key(category.name)
             draft = CategoryDraft(category.name, category.id, category.children, category.tags)
@@ -271,15 +272,13 @@ class Forming:
 
         First come those that share words with the nodes, then the largest.
         """
-        chosen = set(self._offered)
+        chosen = list(self._offered)
         if most is not None and len(chosen) > most:
             words = {word for node in nodes for word in _words((node.name, *node.tags))}
-            shared = Counter(key for word in words for key in self._holders.get(word, ()))
-            chosen = {key for key, _ in shared.most_common(most)}
-            rest = (key for key in self._offered if key not in chosen)
-            sizes = ((len(self._drafts[key].children), key) for key in rest)
-            chosen |= {key for _, key in heapq.nlargest(most - len(chosen), sizes)}
-        return [self._drafts[key] for key in self._offered if key in chosen]
+            shared = {key: len(words & own) for key, own in self._offered.items()}
+            chosen.sort(key=lambda key: (-shared[key], -len(self._drafts[key].children)))
+        shown = set(chosen[:most])
+        return [self._drafts[key] for key in self._offered if key in shown]
 
     def add(self, group: Group, nodes: Sequence[Node], call_key: str | None = None) -> None:
         """Add what a reply says of a batch of nodes."""
@@ -332,13 +331,7 @@ class Forming:
         return Plan(tuple(kept.values()), tuple(refused), tuple(promoted), size)
 
     def _offer(self, key: str, texts: Iterable[str]) -> None:
-        self._offered.setdefault(key)
-        for word in _words(texts):
-            holders = self._holders.setdefault(word, {})
-            holders.pop(key, None)
-            holders[key] = None
-            if len(holders) > _HOLDERS:
-                holders.pop(next(iter(holders)))
+        self._offered.setdefault(key, set()).update(_words(texts))
 
 
 def carry_out(plan: Plan, draft: EditDraft, layer: int) -> list[str]:

@@ -8,9 +8,10 @@ those that exist.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Final
 
 from mgl.memories.graph.names import entity_key
@@ -92,6 +93,11 @@ class Fact:
     invalid_at: datetime | None = None
 
     @property
+    def ends(self) -> frozenset[str]:
+        """The two entities that it joins."""
+        return frozenset((self.source, self.target))
+
+    @property
     def episodes(self) -> tuple[int, ...]:
         """The numbers of the episodes that state it, sorted."""
         return tuple(sorted({mention.episode for mention in self.mentions}))
@@ -137,11 +143,27 @@ class Lookups:
     episodes: Table[int, int] = field(default_factory=Table)
     next_turn: int = 0
 
+    @classmethod
+    def of(
+        cls,
+        episodes: Mapping[int, Episode],
+        entities: Mapping[str, Entity],
+        facts: Mapping[str, Fact],
+    ) -> Lookups:
+        """Read all off the nodes, as after a deletion."""
+        names, joined = dict[str, tuple[str, ...]](), dict[frozenset[str], tuple[str, ...]]()
+        for entity in entities.values():
+            for key in dict.fromkeys(map(key_of, entity.names)):
+                names[key] = (*names.get(key, ()), entity.id)
+        for fact in facts.values():
+            joined[fact.ends] = (*joined.get(fact.ends, ()), fact.id)
+        taken = {turn: each.number for each in episodes.values() for turn in each.turns}
+        return cls(Table(names), Table(joined), Table(taken))
+
     def add_episode(self, episode: Episode) -> Lookups:
-        table = self.episodes
+        table, next_turn = self.episodes, self.next_turn
         for turn in episode.turns:
-            table = table.put(turn, episode.number)
-        next_turn = max([self.next_turn, *(turn + 1 for turn in episode.turns[-1:])])
+            table, next_turn = table.put(turn, episode.number), max(next_turn, turn + 1)
         return replace(self, episodes=table, next_turn=next_turn)
 
     def add_name(self, name: str, entity: str) -> Lookups:
@@ -152,9 +174,8 @@ class Lookups:
         return replace(self, entities=self.entities.put(key, (*known, entity)))
 
     def add_fact(self, fact: Fact) -> Lookups:
-        ends = frozenset((fact.source, fact.target))
-        ids = (*self.facts.get(ends, ()), fact.id)
-        return replace(self, facts=self.facts.put(ends, ids))
+        ids = (*self.facts.get(fact.ends, ()), fact.id)
+        return replace(self, facts=self.facts.put(fact.ends, ids))
 
 
 @dataclass(frozen=True)
@@ -178,23 +199,7 @@ class State:
     unread: Table[int, int | None] = field(default_factory=Table)
     categorised: int | None = 0
     failed_builds: int = 0
-    kept: Lookups | None = field(default=None, compare=False, repr=False)
-    """The lookups, as edits carry them on; None after a deletion."""
-
-    @cached_property
-    def lookups(self) -> Lookups:
-        """What is read off the nodes."""
-        if self.kept is not None:
-            return self.kept
-        names, joined = dict[str, tuple[str, ...]](), dict[frozenset[str], tuple[str, ...]]()
-        for entity in self.entities.values():
-            for key in dict.fromkeys(map(key_of, entity.names)):
-                names[key] = (*names.get(key, ()), entity.id)
-        for fact in self.facts.values():
-            ends = frozenset((fact.source, fact.target))
-            joined[ends] = (*joined.get(ends, ()), fact.id)
-        taken = {turn: each.number for each in self.episodes.values() for turn in each.turns}
-        return Lookups(Table(names), Table(joined), Table(taken))
+    lookups: Lookups = field(default_factory=Lookups, compare=False, repr=False)
 
     def facts_between(self, ends: frozenset[str]) -> list[Fact]:
         """Return the facts that join two entities, in the order of the log."""

@@ -23,7 +23,7 @@ from mgl.memories.mnemis.edits import (
     apply,
     replay,
 )
-from mgl.memories.mnemis.state import Episode, Mention
+from mgl.memories.mnemis.state import Episode, Lookups, Mention
 from mgl.memories.table import Table
 from mgl.types import Span
 
@@ -81,8 +81,8 @@ def test_an_edit_that_cannot_be_is_refused(edit: Edit) -> None:
 
 def test_lookups_are_carried_on_as_they_are_read_off_the_nodes() -> None:
     state = replay([*BASE, Repeat("e1", at(1), "David")])
-    made = replace(state, kept=None).lookups
-    assert state.kept == replace(made, next_turn=2)
+    made = Lookups.of(state.episodes, state.entities, state.facts)
+    assert state.lookups == replace(made, next_turn=2)
     assert state.lookups.entities["david"] == ("e1",)
 
 
