@@ -1,67 +1,23 @@
-"""Shared by the developers' measurements: kept rows, tables, costs and scores.
+"""Shared by the developers' measurements: tables, costs and scores.
 
 Run from a clone; not in the wheel. Intervals of means are bootstrapped, those of shares Wilson's.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Final
 
 from mgl.benchmarks.base import Item
 from mgl.benchmarks.locomo import ASKED, CATEGORIES
 from mgl.errors import EngineError, EngineUnavailable, EngineUnusable
-from mgl.evaluation.records import JsonLines
 from mgl.evaluation.scorers.words import amem_f1, bleu1, locomo_f1
 from mgl.evaluation.statistics import Interval, bootstrap_interval, wilson_interval
 from mgl.llm.calls import CallRecord
 from mgl.memories.results import AskResult
 from mgl.types import StageUsage
-
-
-class KeptRows:
-    """The rows of one file under some settings. Both are plain JSON values."""
-
-    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
-        """InputError, with the line, where the file holds something else."""
-        self._lines = JsonLines(path)
-        self._settings = json.loads(json.dumps(settings))
-        self._rows: dict[str, dict[str, Any]] = {}
-        for number, row in enumerate(self._lines.rows, start=1):
-            if not {"id", "settings"} <= row.keys():
-                raise self._lines.fault(number)
-            self._take(row)
-
-    def get(self, id: str) -> dict[str, Any] | None:
-        """What came of a question, if it is known."""
-        return self._rows.get(id)
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Keep a row, which has its ``id``; UsageError where the file cannot be written."""
-        self._lines.add({**row, "settings": self._settings})
-        self._take(self._lines.rows[-1])
-
-    def _take(self, row: dict[str, Any]) -> None:
-        if row["settings"] == self._settings:
-            self._rows[row["id"]] = {name: row[name] for name in row if name != "settings"}
-
-
-def kept_or_made(
-    kept: KeptRows | None, id: str, make: Callable[[], Mapping[str, Any]]
-) -> dict[str, Any]:
-    """The row of a question: the one that is kept, or, where there is none or it has an ``error``,
-    what is made now, which is kept in its place."""
-    row = kept.get(id) if kept is not None else None
-    if row is None or row["error"]:
-        row = {**(row or {}), "id": id, **make()}
-        if kept is not None:
-            kept.add(row)
-    return row
-
 
 _CATEGORIES: Final = tuple(CATEGORIES[number] for number in ASKED)
 

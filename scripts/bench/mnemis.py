@@ -1,21 +1,19 @@
 #!/usr/bin/env python3
-"""Measure Mnemis on LoCoMo: what it costs, selects, finds and answers, by route.
+"""Measure Mnemis on LoCoMo: what it costs, selects and finds, by route.
 
     python scripts/bench/mnemis.py ingest     graph and cost
-    python scripts/bench/mnemis.py pairs      --out FILE: pairs of names for a reader to judge;
-                                              --score FILE: precision and recall by the verdicts
     python scripts/bench/mnemis.py selection  System-2: offered, selected, reached, by question
     python scripts/bench/mnemis.py evidence   gold turns among the episodes of the k best
-    python scripts/bench/mnemis.py answers    F1 and BLEU-1, tokens a question; --out FILE
     python scripts/bench/mnemis.py growth     the hierarchy extended, against rebuilt
 
 All take ``--data FILE``, ``--conversation conv-26 ...``, ``--sessions 6`` (the first six), and
 ``--set name=value ...`` for options of Mnemis. Questions are those of categories 1 to 4 whose
-evidence lies in these sessions. ``evidence`` and ``answers`` take the five settings of Table 4
-over one build: System-1 over episodes (RAG), over entities and facts (graph), over both; System-2;
-both routes. ``--set routes=system1`` keeps to the settings of that route, which call no model to
-find anything and build no hierarchy. Where a setting finds nothing for some questions, as Table 4's
-System-2 does for one in ten, it has two rows: over all, and over the questions with results.
+evidence lies in these sessions. ``evidence`` takes the five settings of Table 4 over one build:
+System-1 over episodes (RAG), over entities and facts (graph), over both; System-2; both routes.
+What they answer is measured by ``mgl eval run locomo``. ``--set routes=system1`` keeps to the
+settings of that route, which call no model to find anything and build no hierarchy. Where a setting
+finds nothing for some questions, as Table 4's System-2 does for one in ten, it has two rows: over
+all, and over the questions with results.
 
 The preset is the model profile's: with a small model ``--set preset=paper`` (or
 ``extraction=model``) has the model extract. Calls are logged in MGL_HOME: an interrupted run
@@ -25,40 +23,22 @@ resumes, and what ran before is replayed.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from commands import Command, add_locomo, command_parser, run_command
-from judged_pairs import Pair, draw, pair_scores, read_verdicts, write_pairs
 from locomo import LocomoSample, read_samples
 from measuring import (
-    ANSWER_HEAD,
     CATEGORY_HEAD,
     COST_HEAD,
-    KeptRows,
-    answer_lines,
-    answer_row,
     by_category,
     cost,
     differences,
-    kept_or_made,
-    percent,
     quantity,
     reach_lines,
-)
-from mnemis_figures import (
-    GROUPS,
-    Named,
-    describe_memory,
-    find_kept_apart,
-    find_merged,
-    quote_name,
 )
 
 from mgl.benchmarks.base import Item
@@ -73,7 +53,8 @@ from mgl.memories.options import read_settings
 from mgl.models.shipped import home
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, open_embedder
 from mgl.retrieval.turns import TurnIndex
-from mgl.types import Conversation, StageUsage
+from mgl.store import EditRecord
+from mgl.types import StageUsage
 
 Arguments = argparse.Namespace
 Scores = dict[str, tuple[str, float]]  # by question: category and score
@@ -150,6 +131,53 @@ def print_head(*columns: str) -> None:
 
 # Ingestion
 
+EXAMPLES, SHOWN_CHILDREN = 10, 6
+_LISTED = ("entities", "edges")
+
+GROUPS: Mapping[str, frozenset[str]] = {
+    "base graph": frozenset(
+        (
+            *_LISTED,
+            *(f"{stage}_reflection" for stage in _LISTED),
+            *("entity_deduplication", "entity_summaries", "edge_deduplication"),
+        )
+    ),
+    "hierarchy": frozenset(
+        ("categorise", "name_category", "categorise_again", "describe_category")
+    ),
+    "selection": frozenset(("select",)),
+}
+"""The stages of calls as Table 3 groups them; answers are in none."""
+
+
+def describe_memory(state: State, rows: Sequence[EditRecord]) -> list[str]:
+    """Return counts, lost replies, why the hierarchy stopped, and some categories of each layer.
+
+    ``rows`` are the whole log.
+    """
+    closed = sum(fact.invalid_at is not None for fact in state.facts.values())
+    lost = Counter(
+        (row.payload["what"].split()[0], row.reason) for row in rows if row.op == "reply"
+    )
+    stops = [row.payload["stopped"] for row in rows if row.op == "hierarchy"]
+    lines = [
+        f"{len(state.episodes)} episodes, {len(state.entities)} entities, "
+        f"{len(state.facts)} facts, {closed} of them with an end",
+        *(f"lost at {stage}: {count} ({reason})" for (stage, reason), count in lost.items()),
+        f"the hierarchy stopped: {stops[-1] if stops else 'it was not built'}",
+    ]
+    for layer in range(1, state.top + 1):
+        own = state.categories_of(layer)
+        groups = [category for category in own if not category.is_promotion]
+        lines.append(
+            f"layer {layer}: {len(groups)} categories, {len(own) - len(groups)} promotions"
+        )
+        for category in groups[:EXAMPLES]:
+            children = category.children[:SHOWN_CHILDREN]
+            names = ", ".join(state.node(child).name for child in children)
+            lines.append(f"  {category.name} <- {len(category.children)}: {names}")
+    return lines
+
 
 def ingest(lab: Lab, arguments: Arguments) -> None:
     for sample in read_locomo(arguments):
@@ -175,45 +203,6 @@ def print_cost(lab: Lab, talk: Any) -> None:
         own = cost(call for call in calls if call.stage in GROUPS[group])
         print_lines(f"| {group} | {own} | {' | '.join(paper)} |")
     print_lines(f"\nthis run: {quantity(talk.usage().total)}")
-
-
-# De-duplication
-
-
-def pairs(lab: Lab, arguments: Arguments) -> None:
-    if arguments.score is not None:
-        scores = pair_scores(read_verdicts(arguments.score))
-        print_lines(f"precision, of merged pairs that are the same: {percent(scores.precision)}")
-        print_lines(f"missed, of pairs kept apart that are the same: {percent(scores.missed)}")
-        print_lines(f"recall, weighed by how many pairs there are: {percent(scores.recall)}")
-        print_lines(f"without a verdict: {scores.open}")
-        return
-    if arguments.out is None:
-        raise UsageError("there is no file for the pairs", hint="--out FILE, or --score FILE")
-    joined: list[Pair] = []
-    apart: list[Pair] = []
-    embedder = open_embedder(arguments.embedder or DEFAULT_EMBEDDER, home())
-    for sample in read_locomo(arguments):
-        talk = build_memory(lab, sample, arguments)
-        state, rows = talk.memory.state, lab.edits(talk.id)
-        alike = talk.run(partial(find_kept_apart, embedder, state))
-        named = find_merged(row for row in rows if row.op in ("add_entity", "repeat"))
-        joined += [describe_pair(sample.conversation, state, pair, True) for pair in named]
-        apart += [describe_pair(sample.conversation, state, pair, False) for pair in alike]
-    drawn = draw(joined, apart, arguments.count, arguments.seed)
-    write_pairs(arguments.out, drawn)
-    count = sum(pair.merged for pair in drawn)
-    print_lines(
-        f"{count} of {len(joined)} merged pairs, and {len(drawn) - count} of {len(apart)} apart"
-    )
-
-
-def describe_pair(
-    conversation: Conversation, state: State, pair: tuple[Named, Named], merged: bool
-) -> Pair:
-    one, other = pair
-    first, second = (quote_name(conversation, state, named) for named in pair)
-    return Pair(one.name, other.name, first, second, merged)
 
 
 # Selection
@@ -309,42 +298,6 @@ def evidence(lab: Lab, arguments: Arguments) -> None:
     )
 
 
-# Answers
-
-
-def answers(lab: Lab, arguments: Arguments) -> None:
-    print_head("setting", ANSWER_HEAD)
-    for setting in choose_settings(arguments):
-        rows = [
-            row
-            for sample in read_locomo(arguments)
-            for row in answer_rows(lab, sample, setting, arguments)
-        ]
-        print_lines(*answer_lines(setting, rows))
-        with_results = [row for row in rows if row.get("retrieved")]
-        if 0 < len(with_results) < len(rows):
-            print_lines(*answer_lines(f"{setting}{WITH_RESULTS}", with_results))
-
-
-def answer_rows(
-    lab: Lab, sample: LocomoSample, setting: str, arguments: Arguments
-) -> Iterator[dict[str, Any]]:
-    """Answer each question; keep its row before the next is asked."""
-    talk = build_memory(lab, sample, arguments, **SETTINGS[setting])
-    kept = None
-    if arguments.out is not None:
-        run = {"model": lab.model_id, "conversation": sample.conversation.id}
-        models = {"embedder": arguments.embedder, "reranker": arguments.reranker}
-        kept = KeptRows(arguments.out, {**run, **models, "options": read_settings(arguments.set)})
-    for item in find_questions(sample, arguments):
-        if item.golds:
-            made = partial(answer_row, item, talk.ask)
-            row = kept_or_made(kept, f"{setting} {item.id}", made)
-            told = f"FAILED: {row['error']}" if row["error"] else row["answer"]
-            print(f"{row['id']}: {row['gold']} <- {told}", file=sys.stderr, flush=True)
-            yield row
-
-
 # Growth
 
 
@@ -403,10 +356,8 @@ def format_usage(used: StageUsage) -> str:
 
 COMMANDS: Mapping[str, Command] = {
     "ingest": ingest,
-    "pairs": pairs,
     "selection": selection,
     "evidence": evidence,
-    "answers": answers,
     "growth": growth,
 }
 
@@ -414,9 +365,6 @@ COMMANDS: Mapping[str, Command] = {
 def main() -> None:
     parser = command_parser(__doc__, COMMANDS)
     add_locomo(parser)
-    parser.add_argument("--score", type=Path, help="pairs with a reader's verdicts")
-    parser.add_argument("--count", type=int, default=50, help="pairs to draw")
-    parser.add_argument("--seed", type=int, default=0, help="random seed of the draw")
     run_command(parser, COMMANDS)
 
 

@@ -18,7 +18,7 @@ from mgl.memories.mnemis.state import Entity, Fact, Mention, State
 from mgl.memories.table import Table
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.types import Span
-from tests.memories.mnemis.ingesting import MARKS, RULES, named, sentences, stage_of
+from tests.memories.mnemis.ingesting import MARKS, RULES, stage_of
 from tests.memories.mnemis.remembering import in_pairs
 from tests.memories.mnemis.sorting import Sorter
 
@@ -52,34 +52,11 @@ class Reader(Sorter):
         elif any(mark in asked for mark in MARKS.values()):
             rule = RULES[stage_of(request)]
             said = rule(asked) if callable(rule) else rule
-            if "another name of" in asked:
-                said = merging(asked)
-            elif "Which entities" in asked:
-                said = with_surnames(asked)
         elif '"memories"' in json.dumps(request.json_schema):
             said = {"memories": [1], "answer": "Rome"}
         else:
             return await super().generate(request)
         return Completion(json.dumps(said), "stop", TokenUsage(10, 2))
-
-
-def with_surnames(prompt: str) -> dict[str, list[str]]:
-    """The names by rules, with Robert Miller as one."""
-    names = [name for name in named(prompt)["entities"] if name != "Miller"]
-    full = any("Robert Miller" in text for _, text in sentences(prompt))
-    return {"entities": ["Robert Miller" if full and name == "Robert" else name for name in names]}
-
-
-def merging(prompt: str) -> dict[str, str]:
-    """Each name is its first candidate, if it is a Robert."""
-    said: dict[str, str] = {}
-    for line in prompt.splitlines():
-        if line.startswith("n") and line[1].isdigit():
-            label = line.split()[0]
-            said[label] = "new"
-        elif line.startswith("  ") and "Robert" in line and said[label] == "new":
-            said[label] = line.split()[0]
-    return said
 
 
 @pytest.fixture
@@ -167,14 +144,13 @@ def test_a_route_that_finds_nothing_is_averaged_over_all_and_over_the_rest(
     runs: Runs, engine: Reader
 ) -> None:
     engine.unhelped = "Was the ferry late twice?"
-    for command in ("evidence", "answers"):
-        lines = runs(command)
-        rows = [line for line in lines if line.startswith("| S2 only")]
-        shares = [("(n = 3)" in row, "(n = 2)" in row) for row in rows]
-        assert (True, False) in shares
-        assert (False, True) in shares
-        assert any("S2 only, questions with results" in row for row in rows)
-        assert not any("S1 + S2, questions" in line for line in lines)
+    lines = runs("evidence")
+    rows = [line for line in lines if line.startswith("| S2 only")]
+    shares = [("(n = 3)" in row, "(n = 2)" in row) for row in rows]
+    assert (True, False) in shares
+    assert (False, True) in shares
+    assert any("S2 only, questions with results" in row for row in rows)
+    assert not any("S1 + S2, questions" in line for line in lines)
 
 
 def test_system_one_alone_calls_no_model(runs: Runs, engine: Reader) -> None:
@@ -195,38 +171,6 @@ def test_selections_are_shown_by_layer(runs: Runs, monkeypatch: pytest.MonkeyPat
     assert any(line.startswith("questions that reach nothing: 100.0%") for line in cut)
 
 
-def test_pairs_are_drawn_and_scored(runs: Runs, tmp_path: Path) -> None:
-    path = tmp_path / "pairs.tsv"
-    runs("pairs", "--out", str(path))
-    head, *written = path.read_text().splitlines()
-    [pair] = [line for line in written if "\tmerged\t" in line]
-    assert pair.split("\t")[:3] == [
-        "Robert Miller",
-        "Robert",
-        "Ann: In Detroit I saw Robert Miller.",
-    ]
-    path.write_text(f"{head}\n" + pair.replace("\t\tmerged", "\ty\tmerged") + "\n")
-    scored = runs("pairs", "--score", str(path))
-    assert "100.0%" in scored[0]
-
-
-def test_answers_are_kept_one_by_one(runs: Runs, engine: Reader, tmp_path: Path) -> None:
-    out = tmp_path / "rows.jsonl"
-    words = ("answers", "routes=system1", "--out", str(out), "--limit", "2")
-    first = runs(*words)
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [row["id"] for row in rows[:3]] == [
-        "S1 RAG conv-1/q0",
-        "S1 RAG conv-1/q1",
-        "S1 graph conv-1/q0",
-    ]
-    assert all(row["tokens"] > 0 for row in rows)
-    asked = len(engine.asked)
-    assert runs(*words) == first
-    assert len(engine.asked) == asked
-    assert len(out.read_text().splitlines()) == len(rows)
-
-
 def test_growth_compares_the_calls_of_both_ways(runs: Runs) -> None:
     lines = runs("growth")
     sessions = [row_of(lines, name) for name in ("1", "2", "3")]
@@ -243,7 +187,6 @@ def test_growth_compares_the_calls_of_both_ways(runs: Runs) -> None:
         ("evidence", "--sessions", "0"),
         ("evidence", "routes=system3"),
         ("selection", "depth=3"),
-        ("pairs",),
     ],
     ids=" ".join,
 )
