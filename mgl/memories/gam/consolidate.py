@@ -11,7 +11,7 @@ twice); an utterance is telling where it holds what the topic speaks of much and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import sqrt
 from typing import Annotated
 
@@ -35,7 +35,6 @@ from mgl.memories.gam.state import (
     Rewrite,
     State,
     Topic,
-    topic_number,
 )
 from mgl.memories.log import Draft
 from mgl.memories.propose import Proposal, propose
@@ -75,8 +74,6 @@ class Consolidator:
 
     async def consolidate(self, draft: Draft[Edit, State], trigger: Trigger, cut: Cut) -> None:
         """Draft the topics that a cut of the buffer makes, and their links."""
-        logged = draft.state
-        self._search.follow(logged, self._turns)
         if cut.problem:
             draft.fail("boundaries", cut.problem)
         draft.put(Check(trigger.reason, trigger.turns[-1], cut.boundaries), call_key=cut.call_key)
@@ -87,9 +84,9 @@ class Consolidator:
         for part, own, known in zip(cut.parts, described, marks, strict=True):
             summary, keywords = self._read(draft, own)
             topic = Topic(draft.state.next_topic, summary, keywords, part, known)
-            earlier = draft.state.topics
+            earlier = draft.state
             draft.put(Consolidate(topic), call_key=own.call_key)
-            await self._link(draft, topic, earlier, logged)
+            await self._link(draft, topic, earlier)
 
     async def renew_summary(self, draft: Draft[Edit, State], topic: Topic) -> None:
         """Draft a summary of the turns that a topic has now."""
@@ -122,28 +119,14 @@ class Consolidator:
             return "", ()
         return proposal.reply.summary, tuple(proposal.reply.keywords)
 
-    async def _link(
-        self,
-        draft: Draft[Edit, State],
-        topic: Topic,
-        earlier: Mapping[str, Topic],
-        logged: State,
-    ) -> None:
-        """Algorithm 3: edges to the candidates whose confidence is above the threshold.
-
-        ``logged`` is the state that the search follows; ``earlier`` has the topics of this draft,
-        too.
-        """
-        config, turns = self._config, self._turns
-        if config.without == "tan" or not earlier or not config.candidates:
+    async def _link(self, draft: Draft[Edit, State], topic: Topic, earlier: State) -> None:
+        """Algorithm 3: edges to the candidates whose confidence is above the threshold."""
+        config = self._config
+        if config.without == "tan":
             return
-        own = search_text(topic, turns)
-        fresh = {
-            f"t{number}": search_text(earlier[f"t{number}"], turns)
-            for number in range(logged.made + 1, topic_number(topic.id))
-        }
-        frozen = {name for name, each in earlier.items() if each.frozen}
-        found = await self._search.find_alike(own, config.candidates, fresh, frozen)
+        self._search.follow(earlier, self._turns)
+        own = search_text(topic, self._turns)
+        found = await self._search.find_alike(own, config.candidates)
         if config.relations == "similarity":
             likely = (min(1.0, max(0.0, cosine)) for _, cosine in found)
             judged = [
@@ -151,7 +134,7 @@ class Consolidator:
                 for each in likely
             ]
         else:
-            others = (earlier[name] for name, _ in found)
+            others = (earlier.topics[name] for name, _ in found)
             judged = list(await asyncio.gather(*(self._relate(topic, other) for other in others)))
         for (name, _), proposal in zip(found, judged, strict=True):
             reply = proposal.reply

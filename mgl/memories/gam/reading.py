@@ -164,11 +164,12 @@ class Reader:
 
     async def _anchors(self, question: str) -> list[str]:
         """The topics most like the question (Eq. 9), the best first."""
-        config = self._config
-        if config.anchoring == "summary":
-            return await self._search.find_topics(question, config.anchors)
-        query = remove_names(question, self._search.speakers)
-        return await self._search.rank_by_events(query, config.anchors)
+        search, count = self._search, self._config.anchors
+        if self._config.anchoring == "summary":
+            found = await search.find_topics(question, count)
+        else:
+            found = await search.rank_by_events(remove_names(question, search.speakers), count)
+        return [name for name in found if name in self._state.topics]  # others came meanwhile
 
     async def _chances(self, question: str, numbers: Sequence[int]) -> Scores:
         """P_sem of each turn, as ``config`` has it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain, takewhile
 from math import log
 from typing import Literal
@@ -62,7 +62,7 @@ class Search:
         self._owners: dict[int, str] = {}
 
     def follow(self, state: State, turns: Sequence[Turn]) -> None:
-        """Search what the memory holds now; missing rows are added when they are searched."""
+        """Search what the memory, or a draft, holds now; rows are added when they are searched."""
         self._state, self._turns = state, turns
         self.speakers.update(turn.speaker for turn in turns[self._known :] if turn.speaker)
         self._known = len(turns)
@@ -129,23 +129,15 @@ class Search:
 
         return await asyncio.to_thread(compare)
 
-    async def find_alike(
-        self, text: str, k: int, new: Mapping[str, str], frozen: Collection[str]
-    ) -> list[tuple[str, float]]:
-        """The ``k`` topics most like a new one with their cosine, the best first.
-
-        ``new`` are texts of topics that the log does not hold yet; ``frozen`` ones are left out.
-        """
+    async def find_alike(self, text: str, k: int) -> list[tuple[str, float]]:
+        """The ``k`` topics most like a new one with their cosine, the best first; no frozen one."""
 
         def compare() -> list[tuple[str, float]]:
             self._add_topics()
+            frozen = {name for name, topic in self._state.topics.items() if topic.frozen}
             vector = self._embedder.embed([text])[0]
             hits = self._topics.search(vector, k + len(frozen))
-            found = [(f"t{hit.id}", hit.score) for hit in hits if f"t{hit.id}" not in frozen]
-            if new:
-                cosines = self._embedder.embed(list(new.values())) @ vector
-                found += zip(new, cosines.tolist(), strict=True)
-            return sorted(found, key=lambda each: (-each[1], topic_number(each[0])))[:k]
+            return [(f"t{hit.id}", hit.score) for hit in hits if f"t{hit.id}" not in frozen][:k]
 
         return await asyncio.to_thread(compare)
 
@@ -168,7 +160,11 @@ class Search:
     def _add_topics(self) -> None:
         """Index the topics that are new or were rewritten."""
         topics = self._state.topics
-        changed = [topics[name] for name in topics.changes_since(self._indexed) or ()]
+        names = topics.changes_since(self._indexed)
+        if names is None:  # a draft that was followed has become void
+            self._topics, self._keywords = VectorIndex(self._embedder), LexicalIndex()
+            names = list(topics)
+        changed = [topics[name] for name in names]
         texts = {topic_number(each.id): search_text(each, self._turns) for each in changed}
         self._topics.extend(texts)
         if self._config.anchoring == "summary":
