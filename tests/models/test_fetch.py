@@ -82,8 +82,8 @@ from mgl.models.fetch import fetch_weights, find_weights
 def progress(name, done, total):
     if done >= int(sys.argv[3]):
         target = Path(sys.argv[2]) / "weights" / "tiny"
-        with next(target.glob("*.part")).open("ab") as part:
-            part.write(b"half of a part")
+        (target / ".fetch").mkdir(exist_ok=True)
+        (target / ".fetch" / "part").write_bytes(b"half of a part")
         os.kill(os.getpid(), signal.SIGKILL)
 
 fetch_weights(ModelProfile.model_validate_json(sys.argv[1]), Path(sys.argv[2]), progress=progress)

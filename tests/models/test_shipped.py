@@ -135,7 +135,6 @@ def test_the_first_place_that_has_a_profile_decides(mgl_home: Path, tmp_path: Pa
     [
         ("name: [", "cannot be read"),
         ("just text", "not valid"),
-        (PROFILE.format(name="broken", description="x") + "licence: MIT\n", "'licence' twice"),
         (PROFILE.format(name="other", description="x"), "calls itself 'other'"),
         (PROFILE.format(name="broken", description="x") + "colour: red\n", "colour"),
         (
