@@ -178,7 +178,7 @@ def test_an_unexpected_error_is_one_line_and_exit_1(tmp_path: Path) -> None:
     [
         (("ask",), "mindgraph", "max_rounds"),
         (("chat",), "gam", "buffer_tokens"),
-        (("build", "--memory", "hgmem"), "hgmem", "points_per_step"),
+        (("build", "--memory", "hgmem"), "hgmem", "answer_chunks"),
     ],
 )
 def test_help_lists_the_kinds_of_memory_and_the_options_of_one(

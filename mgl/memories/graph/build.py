@@ -42,7 +42,7 @@ def build_messages(passage: Passage) -> list[Message]:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is still to be done: calls, tokens and wall time.
+    """What is left to do: calls, tokens and wall time.
 
     ``chunks`` is all that the document has, ``done`` how many of them are in the log.
     ``input_tokens`` are those of the prompts, chat template included. ``output_tokens`` and
@@ -62,8 +62,7 @@ class Estimate:
 class GraphBuilder:
     """Writes the log of one document's graph.
 
-    What a call raises is raised, but for ``FAILURES``, which end one chunk; what is in the log
-    stays.
+    ``FAILURES`` end one chunk. Whatever else a call raises is raised; the log keeps what it has.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class GraphBuilder:
         self._config = config
 
     async def read_chunks(self, chunks: Sequence[Chunk]) -> None:
-        """Read the chunks that the log does not hold yet."""
+        """Read the chunks the log lacks."""
         missing = self._find_missing(chunks)
         if self._config.extraction == "terms":
             self._read_terms(missing, len(chunks))
@@ -111,9 +110,9 @@ class GraphBuilder:
         await for_each(failed, read_again, at_once=self._config.in_flight)
 
     async def read_failed(self, chunks: Sequence[Chunk], failures: Mapping[int, int]) -> None:
-        """Read failed chunks once more, each a step behind all others, with a seed that none of
-        its calls had; what fails again is recorded again. ``failures`` counts, for the number of
-        each, how often it failed."""
+        """Read failed chunks once more, each as a new last step, with a seed that none of its
+        calls had; what fails again is recorded again. ``failures`` says how often each chunk
+        failed, by its number."""
         store, done = self._tools.store, 0
         self._tools.observer.progress(STAGE, done, len(failures))
 
@@ -166,8 +165,7 @@ class GraphBuilder:
             self._tools.observer.progress("terms", chunk.index + 1, total)
 
     async def estimate(self, chunks: Sequence[Chunk]) -> Estimate:
-        """The cost of the chunks that the log does not hold yet; it counts tokens, and makes no
-        call."""
+        """The cost of the chunks the log lacks. Counts tokens and makes no call."""
         config, llm, missing = self._config, self._tools.llm, self._find_missing(chunks)
         calls = tokens = counted = 0
 

@@ -12,7 +12,7 @@ OVERLAP_TOKENS: Final = 50
 
 
 class GraphConfig(BaseModel):
-    """What decides an entity graph, and ``in_flight``, which decides its pace alone.
+    """How an entity graph is built; ``in_flight`` decides only how fast.
 
     A method that uses the graph extends it with fields of its own, and leaves these and their
     defaults as they are: all that agree on them share one graph. ``extraction`` says who finds

@@ -111,7 +111,7 @@ class Passage:
 
 
 class Rows:
-    """The rows of one chunk, as replies about it come in."""
+    """Collects the rows of one chunk."""
 
     def __init__(self, passage: Passage) -> None:
         self.passage, self.chunk = passage, passage.chunk
@@ -132,8 +132,8 @@ class Rows:
         self._add("reply", {"error": proposal.problem}, rejected=proposal.reason)
 
     def as_step(self, step: int) -> list[EditRecord]:
-        """The rows of a chunk that was read once more, as a step behind all chunks: the first says
-        which chunk that is."""
+        """The rows of a chunk that was read once more, as a step of their own; the first says
+        which chunk it is."""
         mark = EditRecord(step, "again", {"chunk": self.chunk.index}, "applied")
         return [mark, *(replace(row, chunk=step) for row in self.rows[1:])]
 
@@ -187,7 +187,7 @@ class Rows:
 
 
 def _check_name(said: str) -> tuple[str, str | None]:
-    """A name as it is kept, and why it is none."""
+    """A name as the log keeps it, and the reason if it is refused."""
     if len(one_line(said[: 4 * NAME_CHARS])) > NAME_CHARS:
         return said[:SHOWN_CHARS], "name_too_long"
     name = clean_name(said) if len(said) <= 4 * NAME_CHARS else ""
@@ -197,7 +197,7 @@ def _check_name(said: str) -> tuple[str, str | None]:
 
 
 def _cut_text(said: str) -> tuple[str, str | None]:
-    """A description on one line, and whether it was cut."""
+    """A description on one line, and the reason if it was cut."""
     line = one_line(said)
     if len(line) <= MOST_DESCRIPTION_CHARS:
         return line, None

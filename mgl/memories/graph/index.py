@@ -1,4 +1,4 @@
-"""What of an entity graph is like a query: entities, relations and chunks by their vectors.
+"""An entity graph searched by vector: its entities, relations and chunks.
 
     index = await GraphIndex.open(embedder, graph, chunks)
     (vector,) = await index.embed(["Who gave Carter a slave?"])
@@ -34,7 +34,7 @@ def relation_text(relation: Relation, names: Mapping[str, str]) -> str:
 
 
 class KeyedVectors(Generic[Key]):
-    """What is like a query, by keys of its own. Scores are cosines, the best first."""
+    """Texts by their keys, searched by vector. Scores are cosines, best first."""
 
     def __init__(self, embedder: Embedder, texts: Mapping[Key, str]) -> None:
         self._keys = list(texts)
@@ -50,9 +50,9 @@ class KeyedVectors(Generic[Key]):
         among: Collection[Key] | None = None,
         floor: float = -1.0,
     ) -> list[tuple[Key, float]]:
-        """The ``count`` keys most like a query, of a cosine of ``floor`` or more.
+        """The ``count`` nearest keys with a cosine of at least ``floor``.
 
-        Keys of ``among`` that are not there are passed over; an empty ``among`` finds nothing.
+        Unknown keys of ``among`` are ignored; an empty ``among`` finds nothing.
         """
         places = None
         if among is not None:

@@ -82,8 +82,8 @@ class DocumentGraph(SourceMemory[GraphConfig]):
     async def retry_failed(self) -> None:
         """Build what is missing, then read the chunks that failed once more.
 
-        What is in the log stays, and so does what was answered over the graph. Raises what
-        LLM.complete raises, but for the failures of one chunk.
+        What is in the log stays, and so do answers given over the graph. Raises what LLM.complete
+        raises, except the failures of one chunk.
         """
         await self.build()
         failures = count_failures(self._tools.store.edits(self.id))
@@ -96,12 +96,12 @@ class DocumentGraph(SourceMemory[GraphConfig]):
         return self._read()[0]
 
     def chunks(self) -> tuple[Chunk, ...]:
-        """The chunks as the log has them, in reading order, their texts as a model reads them."""
+        """The chunks of the log in reading order, with their texts as a model reads them."""
         return self._read()[1]
 
     def find_failed(self) -> tuple[int, ...]:
-        """The chunks that gave no reply that could be used, in reading order; none of those that
-        did when they were read again."""
+        """The chunks without a usable reply, in reading order; not those that gave one when they
+        were read again."""
         return tuple(count_failures(self._tools.store.edits(self.id)))
 
     async def index(self) -> GraphIndex:
@@ -115,7 +115,7 @@ class DocumentGraph(SourceMemory[GraphConfig]):
         return self._index
 
     async def estimate(self) -> Estimate:
-        """What building what is missing would cost; no call is made."""
+        """What the rest of the build would cost; no call is made."""
         return await self._builder.estimate(await self._cut())
 
     async def answer(self, question: Question) -> NoReturn:
@@ -144,7 +144,7 @@ class DocumentGraph(SourceMemory[GraphConfig]):
         return () if self._config.extraction == "terms" else (EXTRACT,)
 
     def _read(self) -> tuple[EntityGraph, tuple[Chunk, ...]]:
-        """Graph and chunks of the log, kept once it is finished."""
+        """The log's graph and chunks, cached once the build is finished."""
         if self._finished is not None:
             return self._finished
         is_finished, rows = self.is_built(), self._tools.store.edits(self.id)

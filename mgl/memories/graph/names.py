@@ -42,10 +42,10 @@ _DELIMITERS: Final = re.compile(r"<\|[^<>]{0,40}\|>|<[|&]>|##+")
 
 
 def entity_key(name: str) -> str:
-    """What names of one entity have in common: "" for a name without a word character.
+    """The key that all spellings of a name share; "" for a name without a word character.
 
-    Compatibility forms (NFKC), case, quotes, brackets, white space, punctuation at the ends and
-    leading articles are levelled. The key of a key is the key itself.
+    Case, compatibility forms (NFKC), quotes, brackets, white space, outer punctuation and leading
+    articles make no difference. The key of a key is the key itself.
     """
     key = _level(name).strip(_EDGES)
     while (parts := key.split(" ", 1))[0] in _ARTICLES and len(parts) > 1:
@@ -67,7 +67,7 @@ def clean_name(name: str) -> str:
 
 
 def mentions(name: str, text: str) -> bool:
-    """Whether a text has a name, as words of its own; both are levelled as keys are."""
+    """Whether a text has a name as whole words; both are normalised as keys are."""
     key = entity_key(name)
     if not key:
         return False
@@ -76,7 +76,7 @@ def mentions(name: str, text: str) -> bool:
 
 
 def _level(text: str) -> str:
-    """A text without what is levelled, its words with one space between them."""
+    """A text without what makes no difference in a key, its words one space apart."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     plain = unicodedata.normalize("NFKC", _visible(folded).translate(_KEY_TABLE))
     return " ".join(plain.split())

@@ -51,8 +51,8 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """``id`` is the ``entity_key`` of its name; ``description`` is "" where nothing is said of it
-    but a relation. Mentions are in reading order."""
+    """``id`` is the ``entity_key`` of its name; ``description`` is "" for one that only a relation
+    names. Mentions are in reading order."""
 
     id: str
     name: str
@@ -174,7 +174,7 @@ def _make_relation(identity: str, of: _Said) -> Relation:
 
 
 def _join_descriptions(texts: Iterable[str]) -> str:
-    """The first descriptions as one text: each ends as a sentence where another follows."""
+    """Join the first descriptions; each but the last ends as a sentence."""
     joined = ""
     for text in texts:
         ended = joined if not joined or joined[-1] in ".!?…。" else f"{joined}."

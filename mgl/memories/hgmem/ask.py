@@ -76,8 +76,7 @@ class PaperAsker:
         update, prompt = self._config.update and points > 0, prompts.INSERT_JSON
         if update:
             prompt = prompts.REPLACE_JSON if released else prompts.EVOLVE_JSON
-        most = self._config.points_per_step
-        schema = evolution_schema(points, update=update, replace=released, most=most)
+        schema = evolution_schema(points, update=update, replace=released)
         printed = prompts.EVOLVE, partial(parse_evolution, points=points)
         return await self._ask("evolve", Evolution, values, printed, (prompt, schema))
 
@@ -148,13 +147,13 @@ class PaperAsker:
 
 
 def _render(prompt: Prompt, values: Mapping[str, str]) -> str:
-    """A prompt filled in; one that is printed for delimiters with their marks."""
+    """Fill in a prompt; one printed for delimiters also gets their marks."""
     known = {**MARKS, "language": LANGUAGE, **values}
     return prompt.render(**{name: known[name] for name in prompt.variables})
 
 
 def show_memory(memory: Memory) -> str:
-    """The points in order, each with its place, from 0; what a reply names them by."""
+    """The points in order, each with its place from 0, by which a reply names it."""
     lines = []
     for place, point in enumerate(memory.points.values()):
         names = ", ".join(sorted(memory.vertices[vertex].name for vertex in point.vertices))
@@ -166,11 +165,10 @@ def show_memory(memory: Memory) -> str:
 async def _show_retrieved(
     inquiry: Inquiry, found: Sequence[Retrieve], memory: Memory, subqueries: Sequence[str]
 ) -> str:
-    """Entities, relationships and sources, each found by any of the subqueries, as csv tables.
+    """The entities, relationships and sources that any subquery found, as csv tables.
 
-    The sources take what the model's context leaves for them beside the query and subqueries, where
-    that is less than they may. Those that a subquery found best come first where not all fit; they
-    are shown in the order of the text.
+    Sources have ``chunk_tokens_shown``, or less if the model's context leaves less. If not all
+    fit, those are kept that a subquery ranked best; they are shown in the order of the text.
     """
     llm, graph, config = inquiry.llm, inquiry.graph, inquiry.config
     described, related, names = [], [], inquiry.names(memory)

@@ -20,24 +20,24 @@ _ATTEMPT = 1000
 
 
 class HgMemConfig(PresetConfig, GraphConfig):
-    """How a question is answered over a document's graph; and how that graph is built.
+    """How a question is answered over a document's graph, and how that graph is built.
 
-    ``retrieval`` leaves out one of the two ways to look for evidence, ``update`` and ``merge`` one
-    of the ways in which the memory evolves (Table 2). ``force_steps`` takes every step and answers
-    at each (Fig. 3); where the model has no concern, it asks the query itself again.
-    ``compat`` ``released_code`` does what the authors' code does in place of what their paper says:
-    exploration beyond the memory is not held to what lies beyond it, investigation reaches two
-    hops, an update replaces the vertices, the hyperedges of merged points stay, each subquery also
-    finds chunks by their own likeness, and a reply that cannot be read restarts it.
-    ``format`` is how the model replies: JSON under a schema, or the paper's text with delimiters.
-    ``preset`` ``small`` asks for less at a time, over a graph of terms
-    (``mgl.memories.hgmem.small``).
+    - ``retrieval`` leaves out one of the two ways to look for evidence, ``update`` and ``merge``
+      one of the ways in which the memory evolves (Table 2).
+    - ``force_steps`` takes every step and answers at each (Fig. 3); where the model has no concern,
+      the query itself is asked again.
+    - ``compat`` ``released_code`` does what the authors' code does where their paper differs:
+      exploration searches the whole graph, investigation reaches two hops, an update replaces the
+      vertices, the hyperedges of merged points stay, each subquery also finds chunks by its own
+      vector, and an unreadable reply restarts the question.
+    - ``format`` is how the model replies: JSON under a schema, or the paper's delimited text.
+    - ``preset`` ``small`` asks for less in one call, over a graph of terms
+      (``mgl.memories.hgmem.small``).
     """
 
     SMALL: ClassVar = {
         "extraction": "terms",
         "chunks": 3,
-        "points_per_step": 3,
         "answer_chunks": 4,
         "reply_tokens": 200,
         "reply_temperature": 0.0,
@@ -63,7 +63,6 @@ class HgMemConfig(PresetConfig, GraphConfig):
     chunk_tokens_shown: int = Field(4000, ge=16, description="shown of chunks together; code")
     answer_chunks: int = Field(50, ge=1, description="chunks that an answer is given; code")
     answer_chunk_tokens: int = Field(10_000, ge=16, description="their tokens together; code")
-    points_per_step: int = Field(8, ge=1, description="points a reply may insert; ours")
     reply_tokens: int = Field(2048, ge=64, description="§4.2")
     reply_temperature: float = Field(0.8, ge=0.0, description="§4.2")
     reply_top_p: float = Field(0.8, gt=0.0, le=1.0, description="code")
@@ -75,12 +74,11 @@ class HgMemConfig(PresetConfig, GraphConfig):
 
     @property
     def dense_chunks(self) -> int:
-        """Chunks that a subquery finds by their own likeness."""
+        """How many chunks a subquery finds by its own vector."""
         return 5 if self.released else 0
 
     def sampling(self, step: int, attempt: int = 0) -> Sampling:
-        """How tokens are drawn in a step, each with a seed of its own: a memory that stayed as it
-        was is not asked the same again. ``attempt`` counts how often the question was restarted.
-        """
+        """The sampling of a step. Each step has its own seed, so that a memory which did not change
+        is not asked the same again; ``attempt`` counts how often the question was restarted."""
         seed = self.reply_seed + step + _ATTEMPT * attempt
         return Sampling(self.reply_temperature, self.reply_top_p, self.reply_tokens, seed)

@@ -41,9 +41,8 @@ class Inquiry:
 def neighbourhood(
     memory: Memory, graph: EntityGraph, vertices: Iterable[str], *, hops: int = 1
 ) -> frozenset[str]:
-    """N(V) of Eq. 6: for each vertex its neighbours over the memory and over the graph.
-
-    With more ``hops`` the neighbours of those as well, and so on; the paper has one.
+    """N(V) of Eq. 6: the neighbours of vertices in the memory and in the graph, at most ``hops``
+    away; the paper has one hop.
     """
     found: set[str] = set()
     border = set(vertices)
@@ -78,9 +77,8 @@ class Evidence:
         *,
         without: frozenset[int] = frozenset(),
     ) -> Retrieve:
-        """R over the scope (Eq. 1); those of the overlay that lie in it are found as well.
-
-        ``without`` are chunks that are not wanted again.
+        """Retrieve over a scope (Eq. 1), entities of the overlay included; ``without`` are chunks
+        to leave out.
         """
         graph, config, index = self.inquiry.graph, self.inquiry.config, self.index
         (vector,) = await index.embed([query])
@@ -121,7 +119,7 @@ class Evidence:
         return memory.vertices[entity].chunks if known is None else known.chunks
 
     async def best_chunks(self, query: str, among: Sequence[int] | None, count: int) -> list[int]:
-        """Of some chunks, or of all, those most like the query, the best first."""
+        """The chunks nearest to the query, best first, among some of them or all."""
         (vector,) = await self.index.embed([query])
         return [number for number, _ in self.index.chunks.nearest(vector, count, among=among)]
 

@@ -43,11 +43,11 @@ class Evolver:
 
     @property
     def memory(self) -> Memory:
-        """The memory as it is now within the step."""
+        """The memory as this step has changed it so far."""
         return self.draft.state
 
     def evolve(self, evolution: Evolution, found: Sequence[Retrieve], call_key: str | None) -> None:
-        """Update, then insert (§3.5); places are those of the memory as it was shown."""
+        """Update, then insert (§3.5); places count in the memory as the model saw it."""
         numbers = list(self.memory.points)
         seen = sorted({number for one in found for number in one.chunks})
         if self.inquiry.config.update:
@@ -57,8 +57,8 @@ class Evolver:
             self._insert(point, seen, call_key)
 
     def merge(self, merges: Merges, call_key: str | None) -> None:
-        """Merge points (Eq. 8). One that an earlier merge of the reply took is left out of the
-        next, which is made where two others are left."""
+        """Merge points (Eq. 8). A point that an earlier merge of the reply took is left out of
+        later ones, which still happen if two others are left."""
         numbers, draft = list(self.memory.points), self.draft
         for proposal in merges.merges:
             named = dict.fromkeys(
@@ -113,8 +113,8 @@ class Evolver:
         self.draft.put(edit, rejected=rejected, call_key=call_key)
 
     def _find_vertices(self, names: Sequence[str], said: str, seen: Sequence[int]) -> list[Vertex]:
-        """One vertex for each entity that is named, in the order of their ids; one that neither
-        graph nor memory has is made, and linked to the others."""
+        """One vertex for each entity named, ordered by id; an entity that neither graph nor memory
+        has is created and linked to the others."""
         named: dict[str, str] = {}
         for name in names:
             named.setdefault(entity_key(name), clean_name(name))

@@ -1,8 +1,8 @@
 """The steps of one question: look for evidence, evolve the memory, judge it, until it suffices.
 
 Source: HGMem §3.2, §3.4–3.6. Step 0 asks the query itself over the whole graph. Each later step
-raises concerns about the memory as it is and a subquery for each, unless it suffices. A step is one
-transaction of the log: a run that was ended continues after the last whole step.
+raises concerns about the memory as it is and a subquery for each, unless it suffices. A step is
+one transaction of the log: an interrupted run continues after the last whole step.
 
 The answer is made from what all points say and the chunks of all entities of the memory; its bounds
 are the released code's. Where there are more chunks than fit, those most like the query are read,
@@ -66,8 +66,7 @@ def _answer_prompt(question: Question) -> Prompt:
 
 
 def writing_prompts(config: HgMemConfig, question: Question) -> tuple[Prompt, ...]:
-    """The prompts that decide what stands in the log of a question, its answer included; those of
-    the graph are the graph's."""
+    """The prompts that decide a question's log, its answer included; the graph has its own."""
     answer = _answer_prompt(question)
     if config.preset == "small":
         return (SYSTEM, CLAIM, SUPPORTED, prompts.SUFFICIENT, prompts.FOLLOW_UP, answer)
@@ -86,7 +85,7 @@ def writing_prompts(config: HgMemConfig, question: Question) -> tuple[Prompt, ..
 
 
 def is_finished(rows: Sequence[EditRecord]) -> bool:
-    """Whether a log says why its loop ended."""
+    """Whether the loop of a log has ended."""
     return bool(rows) and rows[-1].op == "stop"
 
 
@@ -97,8 +96,8 @@ def has_failed(rows: Sequence[EditRecord]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """What a log says of the attempt that it is in: the steps that are ``done``, what was
-    ``asked``, the chunks that were ``read``, and how many attempts there were before."""
+    """The attempt a log is in: how many steps are ``done``, the subqueries ``asked``, the chunks
+    ``read``, and the ``number`` of attempts before it."""
 
     done: int
     asked: tuple[str, ...]
@@ -118,12 +117,14 @@ class _Attempt:
 
 
 class Unreadable(Exception):
-    """A reply could not be read; the released code then begins the question anew."""
+    """A reply could not be read; the released code then restarts the question."""
 
 
 class Loop:
-    """One question over one document's graph. Raises the EngineError family, but for ReplyInvalid,
-    which is a row of the log."""
+    """Answers one question over one document's graph.
+
+    Raises the EngineError family, except ReplyInvalid, which becomes a row of the log.
+    """
 
     def __init__(self, log: Log[Edit, Memory], evidence: Evidence, observer: Observer) -> None:
         self._log = log
@@ -133,7 +134,7 @@ class Loop:
         self._config = evidence.inquiry.config
 
     async def run(self) -> None:
-        """Take the steps that the log lacks; what failed last is asked for once more."""
+        """Take the steps the log lacks; a reply that failed last is asked for once more."""
         if has_failed(rows := self._log.rows):
             draft = self._log.draft()
             if any(row.op == "reply" and row.payload["what"] == "answer" for row in rows):
@@ -182,7 +183,7 @@ class Loop:
     async def _find_subqueries(
         self, draft: Draft[Edit, Memory], attempt: _Attempt, asker: Asker
     ) -> tuple[list[Subquery], StopReason | None]:
-        """What is asked in this step, or why nothing is: of steps that are forced something is."""
+        """The subqueries of this step, or why there are none; a forced step always has one."""
         query, memory = self._inquiry.question.text, draft.state
         if attempt.done == 0:
             return [Subquery(query)], None
@@ -199,7 +200,7 @@ class Loop:
     ) -> tuple[list[Subquery], StopReason | None]:
         """The subqueries of the concerns that a model raises, or why there are none.
 
-        Text with delimiters may raise more than were asked for: the first are followed.
+        Delimited text may raise more than were asked for; only the first are followed.
         """
         memory = draft.state
         judging = asker.concerns(memory, self._find_cases(memory))
@@ -224,7 +225,7 @@ class Loop:
         return subqueries, None if subqueries else "no_concerns"
 
     def _find_cases(self, memory: Memory) -> tuple[Case, ...]:
-        """The cases of Fig. 6 that are open: a memory without points has none to investigate."""
+        """The cases of Fig. 6 that are open; a memory without points has none to investigate."""
         ways: tuple[Case, ...] = ("2.1", "2.2")
         if self._config.retrieval == "global_only" or not memory.points:
             ways = ("2.2",)
@@ -233,7 +234,7 @@ class Loop:
         return ways if self._config.force_steps else ("1", *ways)
 
     def _hold_to_cases(self, concerns: Concerns, memory: Memory) -> Concerns:
-        """The concerns within the cases that are open: text with delimiters may name any case."""
+        """Move concerns into a case that is open: delimited text may name any."""
         cases = self._find_cases(memory)
         if concerns.judgement in cases:
             return concerns
@@ -242,7 +243,8 @@ class Loop:
         return Concerns(judgement=cases[-1], concerns=held)
 
     def _find_scope(self, subquery: Subquery, memory: Memory) -> frozenset[str]:
-        """Where a subquery looks: Eq. 6, Eq. 7, or for the query itself the whole graph."""
+        """The entities a subquery searches: Eq. 6, Eq. 7, or the whole graph for the query
+        itself."""
         graph = self._inquiry.graph
         if subquery.case == "2.1" and subquery.point is not None:
             around = memory.points[subquery.point].vertices
@@ -258,7 +260,7 @@ class Loop:
         subqueries: Sequence[str],
         found: Sequence[Retrieve],
     ) -> None:
-        """Update and insert, then merge (Eq. 2, §3.5); nothing where nothing was found."""
+        """Update and insert, then merge (Eq. 2, §3.5), unless nothing was found."""
         evolver = Evolver(draft, self._inquiry)
         if any(one.entities or one.chunks for one in found):
             proposing = asker.evolution(draft.state, subqueries, found)
@@ -273,7 +275,7 @@ class Loop:
     async def _recover(
         self, draft: Draft[Edit, Memory], what: str, call: Awaitable[Proposal[ReplyT]]
     ) -> Proposal[ReplyT]:
-        """Await a proposal, and record that there is none; the released code begins anew then."""
+        """Await a proposal. One without a reply is recorded; the released code restarts then."""
         said = await recover(call, what)
         if said.reply is None:
             if self._config.released:
@@ -286,10 +288,10 @@ class Loop:
         draft.mark(Stop(reason if is_answered else "failed"))
 
     async def _answer(self, draft: Draft[Edit, Memory]) -> bool:
-        """Answer from the memory as it is; whether there was a reply that could be used.
+        """Answer from the memory as it is; False if no reply could be used.
 
-        Where the memory is empty, the chunks are read that are most like the query, as many as a
-        subquery finds.
+        An empty memory is answered from the chunks nearest to the query, as many as a subquery
+        finds.
         """
         llm, question, config = self._inquiry.llm, self._inquiry.question, self._config
         chunks, vertices = self._inquiry.chunks, draft.state.vertices.values()
@@ -328,7 +330,7 @@ class _Said(BaseModel):
 
 
 def _answer_schema(sources: int, question: Question, config: HgMemConfig) -> type[_Said]:
-    """A long answer has what the reply's tokens leave, and never less than a short one."""
+    """A long answer may fill what the reply's tokens leave, and has at least a short one's room."""
     chars = ANSWER_CHARS
     if question.form == "long":
         left = config.reply_tokens - FRAME_TOKENS - NUMBER_TOKENS * sources

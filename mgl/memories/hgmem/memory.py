@@ -32,9 +32,9 @@ __all__ = ["HgMem"]
 class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
     """Retrieves over several steps and keeps what a question needs as a hypergraph.
 
-    Without a question it is the document's graph, under the graph's ``id``. One that is opened
-    again by its ``identity`` uses the graph that it was begun with. ``graph`` is that of this
-    document and configuration, where it is open already.
+    Without a question it is the document's graph, under the graph's ``id``. Reopened by its
+    ``identity``, it uses the graph it was begun with. ``graph`` is that of this document and
+    configuration, if it is open already.
     """
 
     kind = "hgmem"
@@ -110,8 +110,7 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
     async def answer(self, question: Question) -> Answer:
         """Answer from the memory of this question (builds what is missing first).
 
-        ReplyInvalid where the model gave no reply that could be used; asked again, it is called
-        again.
+        ReplyInvalid if the model gave no usable reply; asking again calls it again.
         """
         check_question(question)
         mine = self._question
@@ -163,12 +162,14 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
         return {**scope, "options": options} if options else scope
 
     def _cite(self, number: int, memory: Memory) -> Citation:
-        """A chunk, under the first entity of the memory that is tied to it, or its own number."""
+        """Cite a chunk under the first entity of the memory that is tied to it, or under its
+        number."""
         tied = (vertex.id for vertex in memory.vertices.values() if number in vertex.chunks)
         span = self._graph.chunks()[number].span
         return self._document.cite(next(tied, f"chunk-{number}"), span)
 
 
 def _as_asked(question: Question) -> tuple[object, ...]:
-    """What of a question decides its answer: a document's depends on neither asker nor time."""
+    """The parts of a question that decide its answer; over a document neither asker nor time
+    does."""
     return question.text, question.form, question.options

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
 from mgl.llm.constraints import disjoint, index_set, max_chars, number, several
 from mgl.memories.hgmem.state import Case
 
+POINTS = 8
 OBJECTS, OBJECT_CHARS = 16, 60
 DESCRIPTION_CHARS, CONCERN_CHARS = 2000, 200
 
@@ -92,21 +93,21 @@ class _Update(_Proposal):
 
 
 @cache
-def evolution_schema(points: int, *, update: bool, replace: bool, most: int) -> type[BaseModel]:
-    """Fig. 4 for a memory of so many points; ``most`` bounds each of the two lists.
+def evolution_schema(points: int, *, update: bool, replace: bool) -> type[BaseModel]:
+    """Fig. 4 for a memory of so many points; each of its two lists has ``POINTS`` at most.
 
     Without ``update`` points are only inserted; with ``replace`` an update names objects too.
     """
     names: Any = Annotated[list[Name], Field(min_length=2, max_length=OBJECTS)]
     new: type[BaseModel] = create_model("point", __base__=NewPoint, objects=(names, ...))
-    fields: dict[str, Any] = {"inserted": (several(new, most), ...)}
+    fields: dict[str, Any] = {"inserted": (several(new, POINTS), ...)}
     if update and points:
         base: type[BaseModel] = PointUpdate if replace else _Update
         own: dict[str, Any] = {"point": (number(0, points - 1), ...)}
         if replace:
             own["objects"] = (names, ...)
         kind: type[BaseModel] = create_model("update", __base__=base, **own)
-        fields["updated"] = (several(kind, min(most, points)), ...)
+        fields["updated"] = (several(kind, min(POINTS, points)), ...)
     return create_model("evolution", __base__=_Proposal, **fields)
 
 

@@ -54,12 +54,13 @@ class SmallAsker:
     async def evolution(
         self, memory: Memory, subqueries: Sequence[str], found: Sequence[Retrieve]
     ) -> Proposal[Evolution]:
-        """A point for each chunk whose sentence is confirmed; the best where there is none yet."""
+        """A point for each chunk whose sentence is confirmed; if the memory is empty, at least the
+        best."""
         del subqueries
         numbers = list(dict.fromkeys(number for one in found for number in one.chunks))
         entities = frozenset(entity for one in found for entity in one.entities)
         claims: list[tuple[int, Claim]] = []
-        for number in numbers[: self._inquiry.config.points_per_step]:
+        for number in numbers:
             claim = await extract_claim(self._llm, self._inquiry.chunks[number].text, self._query)
             if claim is not None:
                 claims.append((number, claim))
@@ -130,8 +131,8 @@ class SmallAsker:
         claim: Claim,
         found: frozenset[str],
     ) -> None:
-        """Put a claim into a point that has its entities, or into one of its own; ``updates``
-        are the new descriptions of points, by their places."""
+        """Add a claim to the point that has its entities, or make it one; ``updates`` are new
+        descriptions of points by place."""
         names = self._names(number, claim, found)
         held = {entity_key(name) for name in names}
         for place, point in enumerate(memory.points.values()):
@@ -144,8 +145,8 @@ class SmallAsker:
             made.inserted.append(NewPoint(objects=names, description=claim.text))
 
     def _names(self, number: int, claim: Claim, found: frozenset[str]) -> list[str]:
-        """The chunk's entities that the claim names; where these are fewer than two, also those
-        that were found, then any."""
+        """The chunk's entities that the claim names; if fewer than two, also ones that were found,
+        then any."""
         here = [each for each in self._inquiry.graph.entities.values() if number in each.chunks]
         here.sort(key=lambda each: (not mentions(each.name, claim.text), each.id not in found))
         said = sum(mentions(each.name, claim.text) for each in here)

@@ -33,8 +33,8 @@ answer that had failed was given when it was asked for again."""
 class Vertex:
     """An entity of the memory (Eq. 4) and the chunks it is tied to.
 
-    One of the overlay has ``new`` set, and in ``linked`` what it was inserted together with: its
-    relationships, which all say what ``description`` says.
+    A vertex of the overlay is ``new``. ``linked`` are the entities it was inserted with; it has a
+    relationship with each, which ``description`` describes.
     """
 
     id: str
@@ -47,8 +47,8 @@ class Vertex:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A memory point (Eq. 5). ``number`` is its own; ``step`` is when it came, ``changed`` when it
-    was last updated, ``parents`` what it was merged of."""
+    """A memory point (Eq. 5). ``step`` is when it was inserted, ``changed`` when it was last
+    updated, ``parents`` are the points it was merged from."""
 
     number: int
     description: str
@@ -78,7 +78,7 @@ class Insert:
 @dataclass(frozen=True, slots=True)
 class Update:
     """A new description of a point; its vertices stay (§3.5), except in the released code, which
-    gives others."""
+    replaces them."""
 
     step: int
     point: int
@@ -103,7 +103,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """The memory is emptied: what the released code does where a reply cannot be read."""
+    """Empties the memory, as the released code does after an unreadable reply."""
 
 
 Edit = AddVertex | Insert | Update | Merge | Restart
@@ -111,7 +111,7 @@ Edit = AddVertex | Insert | Update | Merge | Restart
 
 @dataclass(frozen=True)
 class Memory:
-    """M = (V, E). ``kept`` are hyperedges beside those of the points: the released code's."""
+    """M = (V, E). ``kept`` are hyperedges that no point has any more, as in the released code."""
 
     points: Mapping[int, Point] = field(default_factory=dict)
     vertices: Mapping[str, Vertex] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class Memory:
 
     @cached_property
     def hypergraph(self) -> Any:
-        """The memory in hypergraph-db, made when it is first asked."""
+        """The memory in hypergraph-db, built on first use."""
         held = self.kept | {point.vertices for point in self.points.values()}
         return make_hypergraph({key: {} for key in self.vertices}, [(each, {}) for each in held])
 
@@ -130,8 +130,7 @@ class Memory:
 
     @cached_property
     def overlay(self) -> EntityGraph:
-        """What the question adds to the document's graph: the vertices that were inserted, each
-        with its relationships."""
+        """What the question adds to the document's graph: the relationships of new vertices."""
         relations: dict[str, Relation] = {}
         for vertex in self.vertices.values():
             for other in vertex.linked if vertex.new else ():
@@ -187,7 +186,7 @@ def _check(holds: bool, otherwise: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Fig. 6: the case that the model judged the memory to be in, open to it or not."""
+    """Fig. 6: the case that the model chose, whether or not it was open."""
 
     case: Case
 
@@ -205,8 +204,8 @@ class Subquery:
 
 @dataclass(frozen=True, slots=True)
 class Retrieve:
-    """What a subquery found, the best first: ids of entities and relations, numbers of chunks.
-    ``scope`` is how many entities it was looked for among."""
+    """What a subquery found, best first: ids of entities and relations, numbers of chunks.
+    ``scope`` is how many entities were searched."""
 
     subquery: str
     scope: int
@@ -217,8 +216,7 @@ class Retrieve:
 
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """An answer from the memory as it was then, the chunks that it names as its sources, and those
-    that were read for it, the best first."""
+    """An answer, the chunks it cites, and the chunks it was given, best first."""
 
     text: str
     chunks: tuple[int, ...]

@@ -76,7 +76,7 @@ class LogView:
         self.nodes.append(ViewNode(vertex.id, kind, vertex.name, content, span, step))
 
     def _draw_point(self, point: Point, memory: Memory, gone: int | None) -> None:
-        """Draw a wording of a point, the memory that had it, until the step in which it went."""
+        """Draw a wording of a point of ``memory``, until the step in which it was ``gone``."""
         if gone == point.changed:
             return
         name, content, since = f"point {point.number}", point.description, point.changed
@@ -95,8 +95,7 @@ class LogView:
         ]
 
     def _source(self, point: Point, memory: Memory) -> Span | None:
-        """Of the chunks that its step found, the one that most of a point's entities are tied
-        to."""
+        """Of the chunks its step found, the one that most of the point's entities are tied to."""
         seen = self._seen.get(point.step)
         if not seen:
             return None

@@ -36,7 +36,7 @@ from mgl.types import Question
 __all__ = ["BlockReader", "question_text", "writing_prompts"]
 
 LEAST_EDITS: Final = 8
-"""So many edits a reply may hold at least, however short the chunk."""
+"""The fewest edits a reply may hold, however short the chunk."""
 MOST_TOLD: Final = 10
 """Wrong edits that a repair names."""
 # Beyond the seeds of the client's own repairs, and warm, since greedy decoding repeats itself.
@@ -54,7 +54,7 @@ def writing_prompts(questions: Sequence[Question], config: MindGraphConfig) -> t
 
 
 def question_text(questions: Sequence[Question]) -> str:
-    """What stands in the place of the question: it, several of them, or that there is none."""
+    """The question as a prompt shows it: one, several, or that none is known."""
     if not questions:
         return prompts.NO_QUESTION.text
     if len(questions) == 1:
@@ -73,10 +73,10 @@ class BlockReader:
     total: int
 
     async def read(self, draft: Draft[Edit, Graph], block: Block, *, time: int = 0) -> None:
-        """Put the edits that the model proposes for a block into its draft.
+        """Ask for the edits of a block and put them into its draft.
 
-        ``time`` counts how often it failed before: each time is another call. ContextOverflow where
-        not even the block alone fits the model's context.
+        ``time`` counts earlier failures, so that each try is another call. ContextOverflow if the
+        block does not fit the model's context even beside an empty graph.
         """
         if not block.sentences:
             return
@@ -110,7 +110,7 @@ class BlockReader:
     def _dispose(
         self, draft: Draft[Edit, Graph], block: Block, said: Proposal[Operations]
     ) -> list[Unfit]:
-        """Judge the edits of a reply one by one; what could not be applied."""
+        """Judge the edits of a reply one by one; returns those that could not be applied."""
         judged = [
             dispose(draft, operation, block, call_key=said.call_key)
             for operation in (said.reply.operations if said.reply is not None else ())

@@ -55,8 +55,8 @@ class MindGraphConfig(BaseModel):
         return PAPER_CHUNK_TOKENS if self.preset == "paper" else SMALL_CHUNK_TOKENS
 
     def within(self, context_tokens: int) -> MindGraphConfig:
-        """This configuration, or where its chunks would fill more than half of such a context,
-        one whose chunks fill half: prompt, graph and reply need room beside them."""
+        """This configuration, with chunks of at most half of such a context: prompt, graph and
+        reply need the rest."""
         most = max(LEAST_CHUNK_TOKENS, context_tokens // 2)
         if self.tokens_per_chunk <= most:
             return self

@@ -167,7 +167,7 @@ class _Cited:
 
 
 class _RejectionError(Exception):
-    """Why a proposal cannot be applied, as the counter is called."""
+    """A proposal cannot be applied; the message is the reason its row has."""
 
 
 def dispose(
@@ -177,8 +177,8 @@ def dispose(
     *,
     call_key: str | None,
 ) -> Unfit | None:
-    """Put what becomes of one proposal into the draft of its chunk; what was wrong with it is
-    returned, where the graph lacks something for it."""
+    """Apply, repair or reject one proposal in the draft of its chunk. Returns what was wrong with
+    it, unless the graph says the same already."""
     if isinstance(proposal, Unfit):
         made, op = {**proposal.made, "problem": proposal.problem}, str(proposal.made.get("op"))
         draft.reject(op, made, "invalid_edit", call_key=call_key)

@@ -96,7 +96,7 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
             progress("build", log.step, total)
 
     async def retry_failed(self) -> None:
-        """Build what is missing, then read the chunks once more that are left unread."""
+        """Build what is missing, then read unread chunks once more."""
         await self.build()
         log, unread, progress = self._log, self._find_unread(), self._tools.observer.progress
         log.catch_up()
@@ -132,7 +132,7 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
         return await chunk_document(self._document, size, count)
 
     def _find_unread(self) -> dict[int, int]:
-        """The chunks that gave no reply which could be used, each with how often it failed."""
+        """The chunks without a usable reply, each with how often it failed."""
         return count_failures(self._log.rows)
 
     def graph(self, *, steps: int | None = None) -> Graph:
@@ -190,7 +190,7 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
         return node.id
 
     def _support(self) -> dict[str, float]:
-        """How well its block supports each claim of preset small, by node id."""
+        """P(Yes) that its block supports a claim of the small preset, by node id."""
         return {
             str(row.payload["id"]): row.score
             for row in self._log.rows

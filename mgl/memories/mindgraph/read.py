@@ -94,8 +94,8 @@ class GraphReader:
         return await self._ask_final("Give your final output now.")
 
     def _check_cited(self, names: Sequence[str]) -> list[Node]:
-        """The nodes that an answer cites, each once and ``MAX_CITED`` of them; the trace says which
-        citations were dropped."""
+        """The nodes that an answer cites, each once and ``MAX_CITED`` at most; the trace names the
+        rest."""
         cited: list[Node] = []
         for name in dict.fromkeys(names):
             node = self.tools.graph.node(name)
@@ -176,10 +176,10 @@ class GraphReader:
     async def _complete(
         self, schema: type[BaseModel] | None, *, is_last: bool = False
     ) -> Reply[Any]:
-        """One call, with native tools where there is no schema; what does not fit is dropped.
+        """Make one call, with native tools if there is no schema; what does not fit is dropped.
 
-        _NoRoomError where there is none for the latest result of a tool, ContextOverflow where the
-        last call does not fit with nothing but the question.
+        _NoRoomError if there is no room for the latest tool result, ContextOverflow if the last
+        call does not fit with nothing but the question.
         """
         config, complete = self.tools.config, self.tools.tools.llm.complete
         sampling = Sampling(config.temperature, max_tokens=config.answer_tokens, seed=config.seed)
@@ -203,9 +203,9 @@ class GraphReader:
             return reply
 
     def _make_room(self, *, is_last: bool) -> bool:
-        """Drop the oldest result of a tool, or cut a long latest one; for the last call drop also
-        that, then all rounds. Leave the graph out of the first prompt where nothing else is left.
-        False where there was nothing to drop."""
+        """Drop the oldest tool result, or cut the latest if it is long; for the last call drop
+        that too, then all rounds. If nothing else is left, leave the graph out of the first
+        prompt. False if there was nothing to drop."""
         results = [
             place
             for place, message in enumerate(self._messages)
@@ -238,7 +238,7 @@ class GraphReader:
             self.marks.append(mark)
 
     def _step_schema(self) -> type[BaseModel]:
-        """A final output, a node to look up that was not yet, or a summary."""
+        """A final output, a node that was not looked up yet, or a summary."""
         nodes = [node.id for node in self.tools.graph.nodes]
         answer: Any = Literal["answer"]
         actions: list[Any] = [self._final_schema(action=(answer, ...))]

@@ -114,8 +114,8 @@ def split_questions(questions: Iterable[str]) -> list[str]:
 class FoundClaim:
     """What a block tells for a part of the questions, and the span that it stands on.
 
-    ``support`` is the model's P(Yes) that the block says so; ``is_kept``, that this is enough, or
-    the most there is for that part.
+    ``support`` is the model's P(Yes) that the block says so. ``is_kept``: it is enough, or the
+    most that any claim for that part has.
     """
 
     question: int
@@ -191,7 +191,7 @@ async def _rank_blocks(
 
 
 def _start_progress(tools: Tools, phase: str, total: int) -> Callable[[], None]:
-    """Report that a phase begins, and give what reports one more call of it."""
+    """Report the start of a phase; returns a function that reports one more call."""
     done = count(1)
     tools.observer.progress(phase, 0, total)
     return lambda: tools.observer.progress(phase, next(done), total)
@@ -236,7 +236,7 @@ def find_evidence(document: Document, block: Chunk, claim: str, question: str) -
 
 
 def _claim_prefix(question: int) -> str:
-    """How the ids of the claims made for the n-th part begin; counted from 0."""
+    """The prefix of the ids of the claims made for the n-th part, counted from 0."""
     return f"q{question + 1}_block"
 
 

@@ -22,7 +22,7 @@ NodeType = Literal["entity", "event", "claim", "concept", "stat"]
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What says what a node says: a span of the original, its words, and the chunk it is in."""
+    """A source of a node: a span of the original, its words, and its chunk."""
 
     span: Span
     quote: str
@@ -31,8 +31,8 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """``chunk`` introduced it. ``sources`` are all that it stands on, the latest first: an edit
-    that changes what it says brings its own."""
+    """``chunk`` introduced it. ``sources`` are all its sources, latest first; an edit of its
+    content adds one."""
 
     id: str
     type: NodeType
@@ -128,7 +128,8 @@ class AddEdge:
 
 @dataclass(frozen=True, slots=True)
 class EditNode:
-    """``span`` and ``quote`` are what says the new content; None in logs of before they were."""
+    """``span`` and ``quote`` are the source of the new content; None in logs from before edits had
+    one."""
 
     id: str
     content: str
@@ -149,7 +150,7 @@ class DeleteNode:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """No edit: the step reads a chunk once more that had failed."""
+    """Marks a step that reads a failed chunk once more; it is no edit."""
 
     chunk: int
 

@@ -38,7 +38,7 @@ LEIDEN_SEED = 0  # fixed (§4.2); the value is ours
 NO_REPORT = (ContextOverflow, ReplyInvalid)
 WORD_CHARACTERS = 40
 SHOWN_SOURCES = 3
-"""So many of a node's sources are cited and looked up: the latest."""
+"""How many of a node's sources are cited and looked up, latest first."""
 BETWEEN = "\n[…]\n"
 MODES = (
     "'index' lists all subgraphs at a glance; 'detail' returns the full report for one subgraph."
@@ -124,8 +124,8 @@ def partition(graph: Graph, *, max_cluster_size: int) -> tuple[Subgraph, ...]:
 
 
 def passage_around(document: Document, span: Span, characters: int) -> Span:
-    """About ``characters`` of the original centred on a span, ending between words where white
-    space is near, as it is not in every script; the whole span where it is longer than that."""
+    """About ``characters`` of the original centred on a span, cut at white space if any is near
+    (not every script has it); the whole span if it is longer."""
     text = document.text
     margin = max(0, characters - (span.end - span.start)) // 2
     first, last = max(0, span.start - margin), min(len(text), span.end + margin)
@@ -137,7 +137,7 @@ def passage_around(document: Document, span: Span, characters: int) -> Span:
 
 
 def cite_nodes(document: Document, nodes: Sequence[Node]) -> tuple[Citation, ...]:
-    """What nodes stand on, in their order: of each its latest sources, the latest first."""
+    """Cite nodes in order, each by its latest sources, latest first."""
     return tuple(
         document.cite(node.id, source.span)
         for node in nodes
@@ -147,7 +147,7 @@ def cite_nodes(document: Document, nodes: Sequence[Node]) -> tuple[Citation, ...
 
 @dataclass(slots=True)
 class GraphTools:
-    """The tools over one graph; ``report_failed`` once a report was asked for and failed."""
+    """The tools over one graph. ``report_failed`` is set once a report failed."""
 
     tools: Tools
     memory_id: str
@@ -173,8 +173,8 @@ class GraphTools:
         return f"There is no tool called {name}."
 
     def passages(self, node: Node) -> list[Span]:
-        """What looking up a node gives: the original around its latest sources, the latest first,
-        together as long as one passage."""
+        """The passages that looking up a node returns: the original around its latest sources,
+        latest first, together as long as one passage."""
         shown = [source.span for source in node.sources[:SHOWN_SOURCES]]
         size, found = self.config.lookup_chars // len(shown), list[Span]()
         for span in shown:
@@ -199,7 +199,7 @@ class GraphTools:
         return f"{report.title}\n{report.summary}\n{findings}\nnodes: {nodes}"
 
     async def _write_reports(self) -> tuple[tuple[Subgraph, Report | None], ...]:
-        """Every subgraph with its report; None, which is not stored, where it failed."""
+        """Every subgraph with its report; None, which is not stored, if that failed."""
         parts = partition(self.graph, max_cluster_size=self.config.max_cluster_size)
         graph_hash = self.graph.hash
         reports = await asyncio.gather(*(self._write_report(part, graph_hash) for part in parts))
