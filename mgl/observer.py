@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Protocol
 
-__all__ = ["SILENT", "Observer", "SilentObserver"]
+__all__ = ["SILENT", "Observer", "SilentObserver", "report_fetch"]
 
 
 class Observer(Protocol):
@@ -23,6 +24,15 @@ class SilentObserver:
 
     def note(self, text: str) -> None:
         pass
+
+
+def report_fetch(observer: Observer) -> Callable[[str, int, int], None]:
+    """Make what tells an observer of a download: its label, and the bytes done and in all."""
+
+    def report(label: str, done: int, total: int) -> None:
+        observer.progress(f"fetching {label} (MB)", done // 1_000_000, total // 1_000_000)
+
+    return report
 
 
 SILENT: Final = SilentObserver()

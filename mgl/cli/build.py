@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from mgl.cli.options import AsJson, ConversationName, Kind, ModelChoice, open_lab, takes_model
-from mgl.cli.output import print_estimate, print_json, print_stats, print_usage
+from mgl.cli.output import print_json, print_stats, print_usage
 from mgl.errors import UsageError
 
 __all__ = ["build"]
@@ -47,11 +47,13 @@ def build(
         raise UsageError("--dry-run builds nothing", hint="leave out --retry-failed")
     with open_lab(choice) as lab:
         if dry_run:
+            from mgl.lab.estimates import describe_estimate
+
             cost = lab.estimate(path, memory=memory, **options)
             if as_json:
                 print_json(asdict(cost))
             else:
-                print_estimate(cost)
+                typer.echo(describe_estimate(cost))
             return
         result = lab.build(
             path,

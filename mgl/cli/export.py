@@ -17,7 +17,7 @@ __all__ = ["export"]
 def export(
     source: Memory,
     format_: Annotated[
-        Literal["json", "graph", "graphml", "hif", "hgdb", "html"],
+        Literal["json", "graph", "graphml", "hif", "html"],
         typer.Option(
             "--format", help="Everything stored, its graph, GraphML, a hypergraph, or a page."
         ),
@@ -31,20 +31,13 @@ def export(
     """Write a memory as JSON, GraphML, a hypergraph or a web page.
 
     The JSON of a conversation holds everything that is remembered, and which turns were deleted.
-    Of a document it is the graph. hgdb is hypergraph-db's own file (it needs -o), hif the JSON of
-    the Hypergraph Interchange Format.
+    Of a document it is the graph. hif is the Hypergraph Interchange Format, which hypergraph-db and
+    other libraries read.
     """
-    from mgl.errors import UsageError
-    from mgl.web.export import to_graphml, to_hif, to_html, to_json, write_hgdb
+    from mgl.web.export import to_graphml, to_hif, to_html, to_json
 
     with open_lab() as lab:
         found = lab.memory(source, memory)
-        if format_ == "hgdb":
-            if output is None:
-                raise UsageError("hgdb is a binary file", hint="name a file with -o FILE")
-            write_hgdb(lab.view(found.id), output)
-            say(f"wrote {output}")
-            return
         if format_ == "json" and found.turns is not None:
             value = lab.export(found.id)
             if output is None:

@@ -70,14 +70,11 @@ def get(
     from mgl.models.fetch import fetch_weights
     from mgl.models.profiles import load_profile
     from mgl.models.shipped import home
+    from mgl.observer import report_fetch
 
     profile = load_profile(name, models)
     with open_observer() as observer:
-
-        def report(label: str, done: int, total: int) -> None:
-            observer.progress(f"fetching {label} (MB)", done // 1_000_000, total // 1_000_000)
-
-        path = fetch_weights(profile, home(), allow_hub=allow_hub, progress=report)
+        path = fetch_weights(profile, home(), allow_hub=allow_hub, progress=report_fetch(observer))
     if as_json:
         print_json({"name": profile.name, "path": str(path), "sha256": profile.weights.sha256})
     else:

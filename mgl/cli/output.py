@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from mgl.memories.graph import Estimate
     from mgl.memories.results import Stats
     from mgl.memories.view import GraphView, ViewNode
     from mgl.types import Answer, Citation, Conversation, Turn, Usage
@@ -28,7 +27,6 @@ __all__ = [
     "format_turn",
     "one_line",
     "print_answer",
-    "print_estimate",
     "print_json",
     "print_nodes",
     "print_pairs",
@@ -162,21 +160,6 @@ def print_stats(stats: Stats, unit: str = "chunks") -> None:
 def count(number: int, noun: str) -> str:
     """Say how many there are: ``1 turn``, ``2 turns``."""
     return f"{number:,} {noun if number == 1 else f'{noun}s'}"
-
-
-def print_estimate(cost: Estimate) -> None:
-    """Print what a build would cost, and on what the estimate is based."""
-    read = f", {cost.done:,} of them read" if cost.done else ""
-    if cost.chunks:
-        typer.echo(f"document: {cost.chunks:,} chunks{read}")
-    typer.echo(f"to do:    {cost.calls:,} model calls, {cost.input_tokens:,} input tokens")
-    if cost.output_tokens is None or cost.seconds is None:
-        typer.echo("time:     unknown: this model has not built a graph on this machine yet")
-        return
-    typer.echo(
-        f"time:     about {format_duration(cost.seconds)}, {cost.output_tokens:,} output tokens "
-        f"(from {cost.measured:,} calls of this model on this machine)"
-    )
 
 
 def format_duration(seconds: float) -> str:

@@ -3,9 +3,8 @@
     for check in examine():
         print("ok" if check.ok else "!!", check.name, check.detail, check.hint)
 
-Checks are about one profile's model, its engine and its weights; a missing part that is optional
-is ``ok`` and says so. Engines are imported in a separate process, so that one that crashes on
-import is reported. No model is run.
+Checks are about one profile's model, its engine and its weights. The engine is imported in a
+separate process, so that one that crashes on import is reported. No model is run.
 """
 
 from __future__ import annotations
@@ -108,9 +107,8 @@ def examine(
     if profile is not None:
         detail = f"{profile.name}, {profile.engine}, {profile.licence}"
     yield Check("profile", True, detail)
-    own_engine = "openai" if base_url or profile is None else profile.engine
-    for engine in _ENGINES:
-        yield _check_engine(engine, needed=engine == own_engine)
+    own_engine: EngineName = "openai" if base_url or profile is None else profile.engine
+    yield _check_engine(own_engine)
     try:
         folder = shipped.home(home)
     except ResourceError as error:
@@ -182,14 +180,12 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-def _check_engine(engine: EngineName, *, needed: bool) -> Check:
+def _check_engine(engine: EngineName) -> Check:
     name, parts = f"engine {engine}", _ENGINES[engine]
     install = _INSTALL.get(engine) or install_hint(engine)
     missing = [shown for module, shown in parts if importlib.util.find_spec(module) is None]
     if missing:
-        if needed:
-            return Check(name, False, f"missing: {', '.join(missing)}", install)
-        return Check(name, True, f"not installed, not needed ({install})")
+        return Check(name, False, f"missing: {', '.join(missing)}", install)
     if trouble := _import_error([module for module, _ in parts]):
         return Check(name, False, f"does not import: {trouble}", f"reinstall it: {install}")
     return Check(name, True, ", ".join(f"{shown} {_version(shown)}" for _, shown in parts))

@@ -54,10 +54,11 @@ def estimate_from_past(store: Store, kind: str, model_id: str, source: Source) -
 
 
 def describe_estimate(cost: Estimate) -> str:
-    """Say in a line what is still to be done."""
-    said = f"to do: about {cost.calls:,} model calls and {cost.input_tokens:,} input tokens"
+    """Say in a line what is still to be done, how long it takes, and how that is known."""
+    chunks = f"{cost.chunks - cost.done:,} of {cost.chunks:,} chunks: " if cost.chunks else ""
+    said = f"to do: {chunks}{cost.calls:,} model calls, {cost.input_tokens:,} input tokens"
     if cost.seconds is None:
-        return f"{said}; how long is not known, as this model built none here yet"
+        return f"{said}; time unknown: this model has built none on this machine yet"
     minutes = cost.seconds / 60
     time = f"{minutes:.0f} minutes" if minutes >= 2 else f"{cost.seconds:.0f} seconds"
-    return f"{said}, about {time} at this machine's speed"
+    return f"{said}, about {time} (from {cost.measured:,} calls of this model on this machine)"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from mgl.errors import EngineError, EngineTimeout, EngineUnavailable, UsageError
 from mgl.llm.engines.deferred import DeferredEngine
 from mgl.models.profiles import load_profile
-from mgl.observer import Observer
+from mgl.observer import Observer, report_fetch
 from mgl.store import Store
 from mgl.types import StageUsage
 
@@ -183,13 +183,21 @@ def defer(
     from mgl.llm.capabilities import Endpoint
     from mgl.llm.engines import model_id, open_engine
     from mgl.llm.progress import TokenProgress
+    from mgl.models.fetch import fetch_weights
 
     engine = choice.engine_for(profile)
 
     async def start() -> Engine:
         weights = endpoint = None
         if engine != "openai":
-            weights = await asyncio.to_thread(_fetch_weights, choice, profile, home, observer)
+            weights = await asyncio.to_thread(
+                fetch_weights,
+                profile,
+                home,
+                explicit=choice.weights,
+                allow_hub=choice.allow_hub,
+                progress=report_fetch(observer),
+            )
             observer.note(f"starting {profile.name} ({engine})")
         elif choice.base_url is not None:
             from mgl.serving.probe import probe_once
@@ -253,16 +261,3 @@ class NoModel:
             "this memory was opened without a model",
             hint="use `mgl ask`, `mgl add` or `mgl chat`, which open it with one",
         )
-
-
-def _fetch_weights(
-    choice: ModelChoice, profile: ModelProfile, home: Path, observer: Observer
-) -> Path:
-    from mgl.models.fetch import fetch_weights
-
-    def report(label: str, done: int, total: int) -> None:
-        observer.progress(f"fetching {label} (MB)", done // 1_000_000, total // 1_000_000)
-
-    return fetch_weights(
-        profile, home, explicit=choice.weights, allow_hub=choice.allow_hub, progress=report
-    )

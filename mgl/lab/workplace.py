@@ -24,7 +24,7 @@ from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind, Tools
 from mgl.models import shipped
 from mgl.models.files import compute_sha256, hold_lock
-from mgl.observer import Observer
+from mgl.observer import Observer, report_fetch
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, YES_NO
 from mgl.store import Store
 from mgl.store.calls import RUN
@@ -270,11 +270,10 @@ class Workplace:
     def _source(self) -> Source:
         from mgl.retrieval.models import Source
 
-        def report(label: str, done: int, total: int) -> None:
-            self._observer.progress(f"fetching {label} (MB)", done // 1_000_000, total // 1_000_000)
-
         choice = self._choice
-        return Source(models=choice.models, allow_hub=choice.allow_hub, progress=report)
+        return Source(
+            models=choice.models, allow_hub=choice.allow_hub, progress=report_fetch(self._observer)
+        )
 
 
 @dataclass

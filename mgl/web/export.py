@@ -6,10 +6,9 @@
     >>> json.loads(to_json(view))["nodes"]
     []
 
-All depend on the view alone, whatever the order of its nodes and edges, and raise ValueError
-for a view that contradicts itself (an id twice, an edge to nowhere, a span outside the document).
-Elements that a step took away are there with that step (``gone``). The document's text is in the
-page; JSON and GraphML have only the quotes of nodes and edges, a hypergraph none.
+All depend on the view alone, whatever the order of its nodes and edges. Elements that a step took
+away are there with that step (``gone``). The document's text is in the page; JSON and GraphML have
+only the quotes of nodes and edges, a hypergraph none.
 """
 
 from __future__ import annotations
@@ -18,10 +17,8 @@ import io
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
-from mgl.errors import ResourceError
 from mgl.memories.hypergraph import make_hypergraph
 from mgl.memories.results import answer_json
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
@@ -30,7 +27,7 @@ from mgl.web.arrange import arrange, optional_fields
 from mgl.web.escape import json_text, xml_text
 from mgl.web.page import to_html
 
-__all__ = ["FORMAT", "to_graphml", "to_hif", "to_html", "to_json", "write_hgdb"]
+__all__ = ["FORMAT", "to_graphml", "to_hif", "to_html", "to_json"]
 
 FORMAT: Final = "mgl-graph/1"
 
@@ -161,20 +158,9 @@ def _distinct(ids: Iterable[str]) -> Mapping[str, str]:
 
 
 def to_hif(view: GraphView) -> str:
-    """Write the hypergraph as JSON in the Hypergraph Interchange Format; ValueError as exports."""
-    return json_text(_hypergraph(view).to_hif())
+    """Write the hypergraph as the last step left it, in the Hypergraph Interchange Format.
 
-
-def write_hgdb(view: GraphView, path: Path) -> None:
-    """Write hypergraph-db's own file, a pickle of plain values; ResourceError where it cannot."""
-    if not _hypergraph(view).save(path):
-        raise ResourceError(f"cannot write {path}", hint="name a file in a writable folder")
-
-
-def _hypergraph(view: GraphView) -> Any:
-    """The hypergraph as the last step left it, with the names of data that the library shows.
-
-    A point is a hyperedge over its entities, any other edge one over its two ends. The library
+    A point is a hyperedge over its entities, any other edge one over its two ends. hypergraph-db
     knows a hyperedge by its vertices: what is said of the same ones is said by one, under ``ids``
     and in ``summary``.
     """
@@ -199,4 +185,4 @@ def _hypergraph(view: GraphView) -> Any:
     for ends, each in said.items():
         ids, texts = zip(*each, strict=True)
         edges.append((ends, {"id": ids[0], "ids": list(ids), "summary": "\n".join(texts)}))
-    return make_hypergraph(vertices, edges)
+    return json_text(make_hypergraph(vertices, edges).to_hif())

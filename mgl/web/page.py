@@ -47,9 +47,9 @@ _QUOTE: Final = 4000
 
 
 def to_html(view: GraphView) -> str:
-    """Make the page; ValueError for a view that contradicts itself.
+    """Make the page, to be written as UTF-8.
 
-    Write it as UTF-8. The same view gives the same page. Quotes of more than 4,000 characters are
+    The same view gives the same page. Quotes of more than 4,000 characters are
     shortened in the panel of an element. Elements that a step took away are shown up to that step.
     """
     view = drop_unseen(arrange(view))
