@@ -7,7 +7,6 @@
     python scripts/bench/gam.py build      calls, tokens, topics, links
     python scripts/bench/gam.py answers    F1 and BLEU-1, by method
     python scripts/bench/gam.py growth     tokens a question as a conversation grows (Table 10)
-    python scripts/bench/gam.py append     milliseconds that one more turn takes
 
 All take ``--data FILE``, ``--conversation conv-30 ...``, and ``--set name=value ...`` for options
 of GAM. Questions are those of categories 1 to 4. Calls are logged in MGL_HOME: an interrupted run
@@ -23,7 +22,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from statistics import fmean, quantiles
+from statistics import fmean
 from typing import Any
 
 from boundaries import BoundaryScores, boundary_scores, greetings, valleys
@@ -192,35 +191,12 @@ def growth(lab: Lab, arguments: Arguments) -> None:
             )
 
 
-def append(lab: Lab, arguments: Arguments) -> None:
-    """Append the turns of all conversations in a row, leaving out those that pull a trigger."""
-    taken: list[float] = []
-    triggers = 0
-    talk: Any = lab.talk(f"appended {time.time_ns()}", **read_settings(arguments.set))
-    for sample in read_locomo(arguments):
-        for turn in sample.conversation.turns:
-            own = replace(turn, id=f"{sample.name} {turn.id}", session=None, time=None)
-            buffered, began = len(talk.memory.state.buffer), time.perf_counter()
-            talk.append(own)
-            seconds = time.perf_counter() - began
-            if len(talk.memory.state.buffer) == buffered + 1:
-                taken.append(seconds)
-            else:
-                triggers += 1
-    p50, p95 = quantiles(taken, n=20)[9], quantiles(taken, n=20)[18]
-    print(
-        f"{len(taken)} turns: p50 {p50 * 1000:.2f} ms, p95 {p95 * 1000:.2f} ms, "
-        f"longest {max(taken) * 1000:.0f} ms; {triggers} more pulled a trigger"
-    )
-
-
 COMMANDS: Mapping[str, Command] = {
     "evidence": evidence,
     "boundaries": boundaries,
     "build": build,
     "answers": answers,
     "growth": growth,
-    "append": append,
 }
 
 

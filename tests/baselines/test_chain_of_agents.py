@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mgl.baselines.chain_of_agents import NOTHING, ChainOfAgents, ChainOfAgentsConfig
-from mgl.errors import ContextOverflow, EngineRejected
+from mgl.errors import ContextOverflow
 from mgl.llm.base import Completion
 from mgl.llm.calls import MemoryCallLog
 from mgl.store import Store
 from mgl.text import chunk_document
 from tests.baselines.asking import (
     BOOK,
-    OTHER,
     QUESTION,
     answered,
     asking,
@@ -52,35 +50,6 @@ async def test_each_worker_reads_its_chunk_and_the_notes_before(store: Store) ->
     assert len(answer.trace) == len(chunks)
     read = await engine.count_prompt_tokens(engine.requests[-1])
     assert answer.compaction_ratio == read / (await mine.llm.count_tokens([BOOK.text]))[0]
-
-
-async def test_each_question_has_a_chain_of_its_own_over_one_source(store: Store) -> None:
-    mine, engine = asking(store, working)
-    first, second = ChainOfAgents(mine, BOOK, [QUESTION]), ChainOfAgents(mine, BOOK, [OTHER])
-    assert first.id == second.id
-    await first.build()
-    assert engine.requests == []
-    await first.answer(QUESTION)
-    calls = len(engine.requests)
-    await second.answer(OTHER)
-    assert len(engine.requests) == 2 * calls
-    await second.answer(QUESTION)
-    assert len(engine.requests) == 2 * calls
-
-
-async def test_a_chain_that_was_killed_goes_on(store: Store) -> None:
-    def dying(prompt: str) -> str:
-        if part(prompt) == "3":
-            raise EngineRejected("killed", hint="start again")
-        return working(prompt)
-
-    mine, engine = asking(store, dying)
-    with pytest.raises(EngineRejected):
-        await ChainOfAgents(mine, BOOK, (), SMALL).answer(QUESTION)
-    assert [part(prompt) for prompt in prompts(engine)] == ["1", "2", "3"]
-    mine, engine = asking(store, working)
-    await ChainOfAgents(mine, BOOK, (), SMALL).answer(QUESTION)
-    assert part(prompts(engine)[0]) == "3"
 
 
 async def test_a_worker_that_says_nothing_passes_on_what_it_was_given(store: Store) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from pydantic import ValidationError
 
 from mgl import registry
 from mgl.baselines import chain_of_agents, read_agent, sliding_summary
-from mgl.errors import ContextOverflow, InputError, ReplyInvalid
+from mgl.errors import ContextOverflow, EngineRejected, InputError, ReplyInvalid
 from mgl.lab.model import NoModel
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
@@ -21,11 +23,14 @@ from mgl.store import Store
 from mgl.types import Answer, Conversation, Document, Source, Turn
 from tests.baselines.asking import (
     BOOK,
+    OTHER,
     QUESTION,
     TALK,
     answered,
     asking,
     nothing,
+    prompts,
+    said,
 )
 
 PINNED = {
@@ -75,12 +80,72 @@ async def test_it_answers_of_any_source_and_is_shown_without_a_model(
     assert (view.memory_id, view.memory, view.answers) == (memory.id, name, (answer,))
 
 
+SMALL: dict[str, dict[str, int]] = {
+    "chain-of-agents": {"chunk_tokens": 200, "note_tokens": 40},
+    "read-agent": {"page_tokens": 256, "least_tokens": 60, "gist_tokens": 20, "in_flight": 1},
+    "sliding-summary": {"chunk_tokens": 200, "summary_tokens": 40},
+}
 each_kind = pytest.mark.parametrize("name", NAMES)
 
 
 async def ask(tools: Tools, name: str, source: Source) -> Answer:
     kind: MemoryKind = registry.load("memory", name)
     return await kind(tools, source, [], kind.Config()).answer(QUESTION)
+
+
+def working(prompt: str) -> str:
+    """Notes that quote the prompt's end, the first pause, the first page."""
+    if '"pause"' in prompt:
+        return said(pause=1)
+    if '"pages"' in prompt:
+        return said(pages=[1])
+    return said(notes=prompt[-300:-200]) if '"notes"' in prompt else answered(prompt)
+
+
+def make_small(tools: Tools, name: str) -> Any:
+    kind: Any = registry.load("memory", name)
+    return kind(tools, BOOK, [], kind.Config.model_validate(SMALL.get(name, {})))
+
+
+@each_kind
+async def test_questions_share_what_was_read(store: Store, name: str) -> None:
+    mine, engine = asking(store, working)
+    await make_small(mine, name).answer(QUESTION)
+    rows, calls = store.edits(make_small(mine, name).id), len(engine.requests)
+    assert not any(QUESTION.text in (row.payload.get("text") or "") for row in rows)
+    await make_small(mine, name).answer(OTHER)
+    assert [store.edits(memory.id) for memory in store.memories()] == [rows]
+    again = prompts(engine)[calls:]
+    assert name == "chain-of-agents" or len(again) <= 2
+    assert all(OTHER.text in prompt for prompt in again)
+    await make_small(mine, name).answer(QUESTION)
+    assert len(engine.requests) == calls + len(again)
+
+
+@each_kind
+@pytest.mark.parametrize("last", [1, 3, 6])
+async def test_one_that_was_killed_goes_on_and_asks_nothing_twice(
+    store: Store, tmp_path: Path, name: str, last: int
+) -> None:
+    seen: list[str] = []
+
+    def dying(prompt: str) -> str:
+        if len(seen) == last:
+            raise EngineRejected("killed", hint="start again")
+        seen.append(prompt)
+        return working(prompt)
+
+    with suppress(EngineRejected):
+        await make_small(asking(store, dying)[0], name).answer(QUESTION)
+    mine, engine = asking(store, working)
+    answer = await make_small(mine, name).answer(QUESTION)
+    with Store.open(tmp_path / "whole.sqlite") as other:
+        whole, once = asking(other, working)
+        assert await make_small(whole, name).answer(QUESTION) == answer
+        made = [replace(row, call_key=None) for row in other.edits(make_small(whole, name).id)]
+        kept = [replace(row, call_key=None) for row in store.edits(make_small(mine, name).id)]
+        assert kept == made
+    assert [*seen, *prompts(engine)] == prompts(once)
 
 
 @each_kind

@@ -12,7 +12,6 @@ from mgl.store import Store
 from mgl.text import window_document
 from tests.baselines.asking import (
     BOOK,
-    OTHER,
     QUESTION,
     TALK,
     answered,
@@ -38,22 +37,6 @@ async def test_the_best_chunks_are_read_in_the_order_of_the_text(store: Store) -
     assert answer.compaction_ratio is not None
     assert 0 < answer.compaction_ratio < 0.3
     assert f"read 3 of {len(windows)} chunks" in answer.trace[0]
-
-
-async def test_two_questions_share_the_chunks_and_their_vectors(store: Store) -> None:
-    mine, _ = asking(store, answered)
-    first, second = NaiveRag(mine, BOOK, [QUESTION]), NaiveRag(mine, BOOK, [OTHER])
-    assert first.id == second.id
-    await first.build()
-    edits = store.edits(first.id)
-    embedded = list(mine.embedder.embedded)  # type: ignore[union-attr]
-    assert embedded
-    await second.build()
-    assert mine.embedder.embedded == embedded  # type: ignore[union-attr]
-    await first.answer(QUESTION)
-    await second.answer(OTHER)
-    assert store.edits(first.id) == edits
-    assert len(store.memories()) == 1
 
 
 async def test_a_conversation_is_read_in_groups_and_cited(store: Store) -> None:

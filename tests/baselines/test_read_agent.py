@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mgl.baselines.read_agent import ReadAgent, ReadAgentConfig
-from mgl.errors import EngineRejected
 from mgl.llm.base import Completion
 from mgl.llm.calls import MemoryCallLog
 from mgl.store import Store
 from tests.baselines.asking import (
     BOOK,
-    OTHER,
     QUESTION,
     TALK,
     Model,
@@ -107,41 +104,6 @@ async def test_pages_are_looked_up_and_answered_from(store: Store) -> None:
     (first,) = (r for r in engine.requests if "what you remember" in r.messages[-1].content)
     total = (await mine.llm.count_tokens([BOOK.text]))[0]
     assert answer.compaction_ratio == await engine.count_prompt_tokens(first) / total
-
-
-async def test_two_questions_share_pages_and_gists(store: Store) -> None:
-    mine, engine = asking(store, reading(1))
-    await ReadAgent(mine, BOOK, [QUESTION], SMALL).answer(QUESTION)
-    calls = len(engine.requests)
-    await ReadAgent(mine, BOOK, [OTHER], SMALL).answer(OTHER)
-    assert len(engine.requests) == calls + 2
-    assert len(store.memories()) == 1
-    assert not any(QUESTION.text in prompt for prompt in prompts(engine)[: calls - 2])
-
-
-@pytest.mark.parametrize("word", ['"pause"', "Shorten"])
-async def test_a_build_that_was_killed_goes_on(store: Store, word: str) -> None:
-    seen: list[str] = []
-
-    def dying(prompt: str) -> str | Completion:
-        seen.append(prompt)
-        if sum(word in prompt for prompt in seen) == 3 and word in prompt:
-            raise EngineRejected("killed", hint="start again")
-        return reading()(prompt)
-
-    one_at_a_time = SMALL.model_copy(update={"in_flight": 1})
-    mine, _ = asking(store, dying, log=MemoryCallLog())
-    killed = ReadAgent(mine, BOOK, (), one_at_a_time)
-    with pytest.raises(EngineRejected):
-        await killed.build()
-    kept = store.edits(killed.id)
-    assert kept
-    mine, engine = asking(store, reading(), log=MemoryCallLog())
-    await ReadAgent(mine, BOOK, (), one_at_a_time).build()
-    assert store.edits(killed.id)[: len(kept)] == kept
-    assert not set(prompts(engine)) & set(seen[:-1])
-    rows = [row.span for row in store.edits(killed.id) if row.op == "page" and row.span is not None]
-    assert "".join(BOOK.quote(span) for span in rows) == BOOK.text
 
 
 async def test_a_conversation_is_paged_and_its_pages_cited(store: Store) -> None:

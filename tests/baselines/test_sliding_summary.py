@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from mgl.baselines.sliding_summary import NOTHING, SlidingSummary, SlidingSummaryConfig
-from mgl.errors import EngineRejected
 from mgl.llm.base import Completion
 from mgl.store import Store
 from mgl.text import chunk_document
 from tests.baselines.asking import (
     BOOK,
-    OTHER,
     QUESTION,
     answered,
     asking,
@@ -52,31 +48,6 @@ async def test_the_summary_is_rewritten_for_each_chunk_and_then_read(store: Stor
     assert prompts(engine)[-1].startswith(f"[1] {last}\n\nQuestion:")
     assert (answer.text, answer.citations, answer.marks) == ("Carl.", (), ())
     assert answer.compaction_ratio is not None
-
-
-async def test_two_questions_share_the_summary(store: Store) -> None:
-    mine, engine = asking(store, writing)
-    await SlidingSummary(mine, BOOK, [QUESTION], SMALL).answer(QUESTION)
-    calls = len(engine.requests)
-    await SlidingSummary(mine, BOOK, [OTHER], SMALL).answer(OTHER)
-    assert len(engine.requests) == calls + 1
-    assert len(store.memories()) == 1
-    assert not any(QUESTION.text in prompt for prompt in prompts(engine)[: calls - 1])
-
-
-async def test_one_that_was_killed_goes_on(store: Store) -> None:
-    def dying(prompt: str) -> str:
-        if before(prompt) == "summary+":
-            raise EngineRejected("killed", hint="start again")
-        return writing(prompt)
-
-    mine, _ = asking(store, dying)
-    with pytest.raises(EngineRejected):
-        await SlidingSummary(mine, BOOK, (), SMALL).answer(QUESTION)
-    mine, engine = asking(store, writing)
-    answer = await SlidingSummary(mine, BOOK, (), SMALL).answer(QUESTION)
-    assert before(prompts(engine)[0]) == "summary+"
-    assert answer.text == "Carl."
 
 
 async def test_a_chunk_that_gives_none_leaves_the_summary(store: Store) -> None:

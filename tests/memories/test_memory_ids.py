@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from mgl import registry
-from mgl.baselines.read_agent import GIST
 from mgl.errors import ReplyInvalid
 from mgl.lab import Lab
 from mgl.lab.workplace import Workplace
@@ -189,34 +188,6 @@ def test_it_changes_with_the_prompts_that_write_and_not_with_those_that_read(
     assert wrote <= counted
     assert not (read - {"llm.repair"}) & counted  # which writes as well, where a reply asks for it
     assert counted - wrote <= (SELDOM if wrote else set()), f"EXTRA {sorted(counted - wrote)}"
-
-
-def test_a_question_over_a_graph_counts_the_graphs_prompts(
-    making: tuple[Make, Listening],
-) -> None:
-    make, _ = making
-    model, terms = ("hgmem", LITTLE, BOOK, 1), ("hgmem", {"preset": "small"}, BOOK, 1)
-    ids = make(*model).id, make(*terms).id
-    with changed(EXTRACT):
-        assert make(*model).id != ids[0]
-        assert make(*terms).id == ids[1]
-
-
-def test_a_half_built_memory_is_left_by_other_prompts(making: tuple[Make, Listening]) -> None:
-    make, engine = making
-    case = ("read-agent", {"page_tokens": 256, "least_tokens": 64}, BOOK, 0)
-    first = make(*case)
-    own = first.id
-    asyncio.run(first.build())
-    engine.heard.clear()
-    with changed(GIST):
-        second = make(*case)
-        assert second.id != own
-        asyncio.run(second.build())
-        assert any(GIST.text[-20:] in said for said in engine.heard)
-    engine.heard.clear()
-    asyncio.run(make(*case).build())
-    assert engine.heard == []
 
 
 def test_prompts_in_any_order_give_the_same_id_in_every_process() -> None:
