@@ -13,7 +13,7 @@ from mgl.llm.capabilities import (
     save_capabilities,
 )
 
-URL = "http://127.0.0.1:8000/v1"
+URL, OTHER = "http://127.0.0.1:8000/v1", "http://127.0.0.1:80001/v1"
 SEEN = Capabilities(
     server="vllm 0.32.0",
     formats=("structured_outputs.json", "response_format"),
@@ -26,41 +26,26 @@ SEEN = Capabilities(
 )
 
 
-def test_what_is_kept_comes_back_equal(tmp_path: Path) -> None:
+def test_what_is_kept_comes_back_by_server_version_and_model(tmp_path: Path) -> None:
     save_capabilities(tmp_path, URL, SEEN)
-    assert load_capabilities(tmp_path, URL, "vllm 0.32.0", "m") == SEEN
+    for server, model in (("vllm 0.33.0", "m"), ("vllm 0.32.0", "n")):
+        assert load_capabilities(tmp_path, URL, server, model) is None
+        other = replace(SEEN, server=server, model=model, tools=True)
+        save_capabilities(tmp_path, URL, other)
+        assert load_capabilities(tmp_path, URL, server, model) == other
+    assert load_capabilities(tmp_path, OTHER, "vllm 0.32.0", "m") is None
     assert load_capabilities(tmp_path, "http://127.0.0.1:8000/", "vllm 0.32.0", "m") == SEEN
 
 
-@pytest.mark.parametrize(
-    ("url", "server", "model"),
-    [
-        ("http://127.0.0.1:8001/v1", "vllm 0.32.0", "m"),
-        (URL, "vllm 0.33.0", "m"),
-        (URL, "vllm 0.32.0", "n"),
-    ],
-)
-def test_another_server_version_or_model_is_another(
-    tmp_path: Path, url: str, server: str, model: str
-) -> None:
-    save_capabilities(tmp_path, URL, SEEN)
-    assert load_capabilities(tmp_path, url, server, model) is None
-    other = replace(SEEN, server=server, model=model, tools=True)
-    save_capabilities(tmp_path, url, other)
-    assert load_capabilities(tmp_path, url, server, model) == other
-    assert load_capabilities(tmp_path, URL, "vllm 0.32.0", "m") == SEEN
-
-
 def test_what_was_found_at_a_url_is_forgotten_and_nothing_else(tmp_path: Path) -> None:
-    other = "http://127.0.0.1:80001/v1"
-    for url in (URL, other):
+    for url in (URL, OTHER):
         save_capabilities(tmp_path, url, SEEN)
     forget_capabilities(tmp_path, URL)
     assert load_capabilities(tmp_path, URL, "vllm 0.32.0", "m") is None
-    assert load_capabilities(tmp_path, other, "vllm 0.32.0", "m") == SEEN
+    assert load_capabilities(tmp_path, OTHER, "vllm 0.32.0", "m") == SEEN
 
 
-@pytest.mark.parametrize("damaged", ["", "{", "[]", '{"http": 1}', "\x00"])
+@pytest.mark.parametrize("damaged", ["", "[]", '{"http": 1}', "\x00"])
 def test_a_damaged_file_holds_nothing_and_is_written_anew(tmp_path: Path, damaged: str) -> None:
     save_capabilities(tmp_path, URL, SEEN)
     path = tmp_path / "servers" / "probed.json"

@@ -8,7 +8,6 @@ import pytest
 
 from mgl.errors import (
     ContextOverflow,
-    EngineError,
     EngineLost,
     EngineRejected,
     EngineTimeout,
@@ -26,9 +25,8 @@ from mgl.llm.base import (
 from mgl.llm.calls import CallRecord, MemoryCallLog, call_key
 from mgl.llm.client import Client, Policy
 from mgl.llm.fakes import SchemaEngine, Scripted, ScriptedEngine
-from mgl.store import Store
 from mgl.types import StageUsage
-from tests.llm.shapes import SHAPES, Answer
+from tests.llm.shapes import Answer
 
 ASK = [Message("user", "Who?")]
 GOOD = '{"answer":"Ann","sure":true}'
@@ -95,9 +93,8 @@ async def test_an_invalid_reply_is_asked_for_again_with_another_seed() -> None:
     assert "sure" in log.records[0].error
 
 
-@pytest.mark.parametrize("text", ["Sure! Ann.", f"{GOOD} Anything else?", '{"answer":"Ann"}', ""])
-async def test_a_reply_that_is_never_valid_is_an_error(text: str) -> None:
-    llm, engine, _ = client_of([text] * 3)
+async def test_a_reply_that_is_never_valid_is_an_error() -> None:
+    llm, engine, _ = client_of(["Sure! Ann."] * 3)
     with pytest.raises(ReplyInvalid):
         await llm.complete(ASK, Answer)
     assert len(engine.requests) == 3
@@ -240,14 +237,6 @@ async def test_who_asks_while_a_call_is_being_stopped_issues_it_anew() -> None:
     assert (engine.calls.empty(), outcomes(log)) == (True, ["ok"])
 
 
-@pytest.mark.parametrize(("policy", "most"), [(QUICK, 3), (replace(QUICK, concurrency=2), 2)])
-async def test_no_more_calls_at_once_than_the_engine_takes(policy: Policy, most: int) -> None:
-    engine = SlowEngine(0.01, concurrency=3)
-    llm = Client(engine, MemoryCallLog(), policy)
-    await asyncio.gather(*(llm.complete([Message("user", str(n))]) for n in range(12)))
-    assert (engine.calls, engine.most) == (12, most)
-
-
 async def test_usage_by_stage_counts_replays_apart() -> None:
     log = MemoryCallLog()
     done = Completion("hello", "stop", TokenUsage(100, 7, cached_tokens=40))
@@ -271,18 +260,6 @@ async def test_a_finished_run_replays_without_a_model() -> None:
     assert len(log.records) == 3
     assert again.usage()[""].calls == 0
     assert again.usage()[""].replayed == 3
-
-
-async def test_replay_from_the_store(tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = tmp_path_factory.mktemp("store") / "mgl.sqlite"
-    with Store.open(path) as store:
-        llm = Client(SchemaEngine(), store.call_log("m"), QUICK)
-        first = [await llm.complete(ASK, shape) for shape in SHAPES]
-        likely = await llm.probability_of_yes(ASK)
-    with Store.open(path) as store:
-        llm = Client(ScriptedEngine([], model_id="fake/schema"), store.call_log("other"), QUICK)
-        assert [replace(await llm.complete(ASK, s), replayed=False) for s in SHAPES] == first
-        assert await llm.probability_of_yes(ASK) == likely
 
 
 @pytest.mark.parametrize(
@@ -345,37 +322,20 @@ async def test_a_server_that_does_not_come_back_is_given_up() -> None:
 
 
 class Miscounting(ScriptedEngine):
-    """Counts after it failed to so many times."""
+    """Fails to count a number of times."""
 
-    def __init__(self, failure: EngineError, times: int) -> None:
-        super().__init__(["hello"], context_tokens=1500)
-        self.failure = failure
+    def __init__(self, times: int) -> None:
+        super().__init__([])
         self.times = times
 
-    def fail(self) -> None:
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         self.times -= 1
         if self.times >= 0:
-            raise self.failure
-
-    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        self.fail()
+            raise GONE
         return await super().count_tokens(texts)
 
-    async def count_prompt_tokens(self, request: Request) -> int:
-        self.fail()
-        return await super().count_prompt_tokens(request)
 
-
-LATE = EngineTimeout("/tokenize did not answer in time", hint="wait")
-
-
-@pytest.mark.parametrize("failure", [LATE, GONE])
-async def test_a_count_that_fails_for_now_is_retried_as_a_call_is(failure: EngineError) -> None:
-    def llm(times: int) -> Client:
-        return Client(Miscounting(failure, times), MemoryCallLog(), QUICK)
-
-    assert await llm(2).count_tokens(["one two"]) == [2]
-    assert await llm(2).count_prompt_tokens(ASK) > 0
-    assert (await llm(2).complete([Message("user", "word " * 200)])).text == "hello"
-    with pytest.raises(type(failure), match=failure.message):
-        await llm(3).count_tokens(["one two"])
+async def test_a_count_that_fails_for_now_is_retried_as_a_call_is() -> None:
+    assert await Client(Miscounting(2), MemoryCallLog(), QUICK).count_tokens(["one two"]) == [2]
+    with pytest.raises(EngineUnavailable):
+        await Client(Miscounting(3), MemoryCallLog(), QUICK).count_tokens(["one two"])

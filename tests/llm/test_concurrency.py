@@ -42,24 +42,6 @@ async def test_clients_side_by_side_share_the_slots_and_record_each_for_itself()
 # Work on many items.
 
 
-async def test_items_are_taken_as_they_are_begun() -> None:
-    taken: list[int] = []
-    worked: list[int] = []
-
-    def items() -> object:
-        for number in range(20):
-            taken.append(number)
-            yield number
-
-    async def work(number: int) -> None:
-        assert len(taken) - len(worked) <= 3
-        await asyncio.sleep(0)
-        worked.append(number)
-
-    await for_each(items(), work, at_once=3)  # type: ignore[arg-type]
-    assert sorted(worked) == list(range(20))
-
-
 async def test_an_error_ends_what_is_under_way() -> None:
     ended: list[str] = []
 

@@ -12,6 +12,7 @@ from mgl.llm.fakes import ScriptedEngine
 from mgl.store import Store
 
 REQUEST = Request((Message("user", "hi"),))
+TEXTS = ["a b", "c", "a b", ""]
 
 
 class CountingEngine(ScriptedEngine):
@@ -26,21 +27,21 @@ class CountingEngine(ScriptedEngine):
         self.counted.extend(texts)
         return await super().count_tokens(texts)
 
-    async def count_prompt_tokens(self, request: Request) -> int:
-        self.counted.append("prompt")
-        return await super().count_prompt_tokens(request)
-
     async def aclose(self) -> None:
         self.closed = True
 
 
 class Starter:
-    """Starts engines and counts how many."""
+    """Starts engines, keeps them, and fails the first ``failures`` times."""
 
-    def __init__(self) -> None:
+    def __init__(self, failures: int = 0) -> None:
         self.engines: list[CountingEngine] = []
+        self.failures = failures
 
     async def __call__(self) -> Engine:
+        self.failures -= 1
+        if self.failures >= 0:
+            raise EngineUnavailable("no server", hint="start it")
         self.engines.append(CountingEngine())
         return self.engines[-1]
 
@@ -51,15 +52,17 @@ def deferred(starter: Starter, store: Store, tokens: int = 100) -> DeferredEngin
     )
 
 
-async def test_nothing_starts_until_a_call_is_issued(tmp_path: Path) -> None:
-    starter = Starter()
+async def test_it_starts_once_with_the_first_call_and_a_failed_start_is_tried_again(
+    tmp_path: Path,
+) -> None:
+    starter = Starter(failures=1)
     with Store.open(tmp_path / "mgl.sqlite") as store:
         engine = deferred(starter, store)
-        assert (engine.model_id, engine.context_tokens) == ("m", 100)
         await engine.aclose()
         assert starter.engines == []
-        assert (await engine.generate(REQUEST)).text == "hi"
-        await engine.generate(REQUEST)
+        with pytest.raises(EngineUnavailable):
+            await engine.generate(REQUEST)
+        assert [(await engine.generate(REQUEST)).text for _ in range(2)] == ["hi", "hi"]
         assert len(starter.engines) == 1
         await engine.aclose()
         assert starter.engines[0].closed
@@ -67,46 +70,26 @@ async def test_nothing_starts_until_a_call_is_issued(tmp_path: Path) -> None:
 
 async def test_counts_are_asked_for_once_over_runs(tmp_path: Path) -> None:
     first, second = Starter(), Starter()
-    texts = ["a b", "c", "a b", ""]
     with Store.open(tmp_path / "mgl.sqlite") as store:
         engine = deferred(first, store)
-        assert await engine.count_tokens(texts) == [2, 1, 2, 0]
+        assert await engine.count_tokens(TEXTS) == [2, 1, 2, 0]
         assert await engine.count_prompt_tokens(REQUEST) == 5
-        assert first.engines[0].counted == ["a b", "c", "", "prompt"]
+        assert first.engines[0].counted == ["a b", "c", ""]
     with Store.open(tmp_path / "mgl.sqlite") as store:
         engine = deferred(second, store)
-        assert await engine.count_tokens(texts) == [2, 1, 2, 0]
+        assert await engine.count_tokens(TEXTS) == [2, 1, 2, 0]
         assert await engine.count_prompt_tokens(REQUEST) == 5
         assert second.engines == []
         assert await engine.count_tokens(["c", "new words here"]) == [1, 3]
         assert second.engines[0].counted == ["new words here"]
 
 
-async def test_a_context_that_turns_out_shorter_counts_from_then_on(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "mgl.sqlite") as store:
-        longer, shorter = (deferred(Starter(), store, tokens) for tokens in (200, 50))
-        assert (longer.context_tokens, shorter.context_tokens) == (200, 50)
-        for engine in (longer, shorter):
-            await engine.generate(REQUEST)
-        assert (longer.context_tokens, shorter.context_tokens) == (100, 50)
-
-
-async def test_what_the_start_raises_reaches_the_call_and_it_may_be_tried_again(
-    tmp_path: Path,
+@pytest.mark.parametrize("promised", [200, 50])
+async def test_a_context_that_turns_out_shorter_counts_from_then_on(
+    tmp_path: Path, promised: int
 ) -> None:
-    starts = 0
-
-    async def fails_once() -> Engine:
-        nonlocal starts
-        starts += 1
-        if starts == 1:
-            raise EngineUnavailable("no server", hint="start it")
-        return CountingEngine()
-
     with Store.open(tmp_path / "mgl.sqlite") as store:
-        engine = DeferredEngine(
-            fails_once, store, model_id="m", context_tokens=9, native_tools=False, concurrency=1
-        )
-        with pytest.raises(EngineUnavailable):
-            await engine.generate(REQUEST)
-        assert (await engine.generate(REQUEST)).text == "hi"
+        engine = deferred(Starter(), store, promised)
+        assert engine.context_tokens == promised
+        await engine.generate(REQUEST)
+        assert engine.context_tokens == min(promised, 100)

@@ -93,13 +93,6 @@ async def test_a_shape_that_failed_is_tried_no_more() -> None:
         assert ways(log) == [("response_format", 1)] * 5
 
 
-async def test_in_the_end_nothing_is_sent_and_the_reply_is_checked() -> None:
-    async with client_of(honouring(JSON), BAD_GRAMMAR, chat(GOOD)) as (llm, server, log):
-        assert (await llm.complete(ASK, Answer)).parsed == Answer(answer="Ann", sure=True)
-        assert sent(server) == [[JSON], []]
-        assert ways(log) == [(None, 1)]
-
-
 async def test_an_ignored_response_format_is_sent_and_called_no_constraint() -> None:
     honoured = honouring(ignored=("response_format",))
     async with client_of(honoured, chat(GOOD), routes=OTHER) as (llm, server, log):

@@ -7,22 +7,8 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import ResourceError, UsageError
-from mgl.llm.calls import MemoryCallLog
-from mgl.llm.capabilities import Endpoint
-from mgl.llm.client import Client
 from mgl.llm.engines import model_id, open_engine
 from mgl.models.profiles import load_profile
-from tests.llm.server import OTHER, chat, serving
-
-
-async def test_a_server_is_opened_by_its_url() -> None:
-    profile = load_profile("qwen2.5-7b-instruct")
-    with serving(OTHER, chat("hello")) as server:
-        engine = await open_engine(profile, "openai", endpoint=Endpoint(server.url))
-        llm = Client(engine, MemoryCallLog())
-        assert llm.model_id == model_id(profile, "openai")
-        assert llm.native_tools is profile.native_tools
-        await llm.aclose()
 
 
 def test_the_model_id_tells_weights_and_engine_apart() -> None:
@@ -37,11 +23,6 @@ def test_the_model_id_tells_weights_and_engine_apart() -> None:
 async def test_engines_in_this_process_need_weights(engine: str) -> None:
     with pytest.raises(UsageError):
         await open_engine(load_profile("smollm2-135m"), engine=engine)  # type: ignore[arg-type]
-
-
-async def test_servers_need_a_url() -> None:
-    with pytest.raises(UsageError):
-        await open_engine(load_profile("smollm2-135m"), engine="openai")
 
 
 async def test_a_file_that_is_no_model_is_a_resource_error(tmp_path: Path) -> None:

@@ -81,12 +81,3 @@ async def test_token_counts_come_from_the_store(store: Store) -> None:
         await llm.count_tokens(["Bo"])
     with pytest.raises(EngineUnavailable):
         await llm.count_prompt_tokens(ASK)
-
-
-async def test_replaying_writes_nothing(store: Store) -> None:
-    scripted = ScriptedEngine([EngineRejected("no", hint="be kind")])
-    with pytest.raises(EngineRejected):
-        await Client(scripted, store.call_log("m")).complete(ASK)
-    with pytest.raises(EngineRejected):
-        await replaying(store).complete(ASK)
-    assert len(store.calls("m")) == 1
