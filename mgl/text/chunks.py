@@ -19,10 +19,10 @@ from mgl.text.sentences import paragraph_starts, sentence_spans
 from mgl.types import Chunk, Document
 
 __all__ = [
+    "CONTRADICTION",
     "FRAGMENT",
     "Counter",
     "Piece",
-    "changed_its_mind",
     "chunk_document",
     "count_pieces",
     "divide",
@@ -155,7 +155,7 @@ async def chunk_document(document: Document, max_tokens: int, count: Counter) ->
         groups = [
             part
             for group, tokens in zip(groups, counts, strict=True)
-            for part in (_halve(group, max_tokens) if tokens > max_tokens else [group])
+            for part in (_halve(group) if tokens > max_tokens else [group])
         ]
     return [
         Chunk(index, document.span(group[0].start, group[-1].end), words, tokens)
@@ -206,19 +206,15 @@ def _pack(pieces: Sequence[Piece], limit: int) -> list[list[Piece]]:
     return groups
 
 
-def _halve(group: list[Piece], limit: int) -> Iterator[list[Piece]]:
+def _halve(group: list[Piece]) -> Iterator[list[Piece]]:
     if len(group) == 1:
-        raise changed_its_mind(limit)
+        raise RuntimeError(CONTRADICTION)
     middle = len(group) // 2
     yield group[:middle]
     yield group[middle:]
 
 
-def changed_its_mind(limit: int) -> UsageError:
-    return UsageError(
-        f"the same text had at most {limit} tokens, and then more",
-        hint="the token counter must give the same count for the same text",
-    )
+CONTRADICTION: Final = "the token counter gave the same text different counts"
 
 
 _WORD: Final = re.compile(r"\S+")
@@ -260,7 +256,7 @@ async def window_document(
                 )
             ]
         limit, shared = limit - max(0, over), shared - max(0, over_shared)
-    raise changed_its_mind(max_tokens)
+    raise RuntimeError(CONTRADICTION)
 
 
 async def _words(text: str, max_tokens: int, most: int, count: Counter) -> list[Piece]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mgl.errors import UsageError
-from mgl.text.chunks import Counter, changed_its_mind, chunk_document, runs
+from mgl.text.chunks import CONTRADICTION, Counter, chunk_document, runs
 from mgl.text.sentences import numbered_sentences
 from mgl.types import Chunk, Conversation, Document, Span, Turn
 
@@ -84,7 +84,7 @@ async def turn_groups(
         if over <= 0:
             return groups
         limit -= over
-    raise changed_its_mind(max_tokens)
+    raise RuntimeError(CONTRADICTION)
 
 
 async def _chunks(conversation: Conversation, spans: Sequence[Span], count: Counter) -> list[Chunk]:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 __all__ = [
@@ -56,49 +57,36 @@ class Folded:
     them, quotation marks and apostrophes (to one), dots of an ellipsis, case, ligatures, composed
     and decomposed accents; soft hyphens and zero-width characters go. Spelling stays.
 
-    ``starts`` are positions in ``text``, ``sources`` the matching ones in the original, with the
-    original's length at the end; ``whole`` marks pieces that cannot be divided.
+    ``begins`` and ``ends`` are where in the original each character of ``text`` comes from.
     """
 
     text: str
-    starts: tuple[int, ...]
-    sources: tuple[int, ...]
-    whole: tuple[bool, ...]
+    begins: Sequence[int]
+    ends: Sequence[int]
 
     @classmethod
     def of(cls, text: str) -> Folded:
         """Fold a text, in time linear in its length."""
         parts: list[str] = []
-        starts: list[int] = []
-        sources: list[int] = []
-        whole: list[bool] = []
-        length = position = 0
-
-        def add(part: str, source: int, irregular: bool) -> None:
-            nonlocal length
-            parts.append(part)
-            starts.append(length)
-            sources.append(source)
-            whole.append(irregular)
-            length += len(part)
-
-        for found in _IRREGULAR.finditer(text):
-            if found.start() > position:
-                add(_fold_singles(text[position : found.start()]), position, False)
-            add(_fold_irregular(found[0]), found.start(), True)
-            position = found.end()
-        if position < len(text):
-            add(_fold_singles(text[position:]), position, False)
-        return cls("".join(parts), tuple(starts), (*sources, len(text)), tuple(whole))
+        begins: list[int] = []
+        ends: list[int] = []
+        position = 0
+        for found in chain(_IRREGULAR.finditer(text), [None]):
+            start, end = found.span() if found else (len(text), len(text))
+            parts.append(_fold_singles(text[position:start]))
+            begins += range(position, start)
+            ends += range(position + 1, start + 1)
+            if found:
+                folded = _fold_irregular(found[0])
+                parts.append(folded)
+                begins += [start] * len(folded)
+                ends += [end] * len(folded)
+            position = end
+        return cls("".join(parts), begins, ends)
 
     def original(self, start: int, end: int) -> tuple[int, int]:
         """Map ``text[start:end]``, not empty, to the original's characters."""
-        first = bisect_right(self.starts, start) - 1
-        last = bisect_right(self.starts, end - 1) - 1
-        low = self.sources[first] + (0 if self.whole[first] else start - self.starts[first])
-        if self.whole[last]:
-            return low, self.sources[last + 1]
-        return low, self.sources[last] + end - self.starts[last]
+        return self.begins[start], self.ends[end - 1]
 
 
 def _fold_singles(part: str) -> str:

@@ -202,8 +202,8 @@ async def test_a_counter_that_contradicts_itself_is_refused() -> None:
         calls += 1
         return [1 if calls == 1 else 100 for _ in texts]
 
-    with pytest.raises(UsageError):
+    with pytest.raises(RuntimeError):
         await chunks("It rained.", 4, rising)
     calls = 0
-    with pytest.raises(UsageError):
+    with pytest.raises(RuntimeError):
         await windows(TALE, 20, 5, rising)

@@ -66,11 +66,6 @@ class TestChatLog:
         assert [(turn.time, turn.speaker) for turn in talk.turns] == [(None, "")] * 4
         assert [note.split(":")[0] for note in talk.notes] == ["line 1", "line 2", "line 4"]
 
-    def test_one_id_for_all_lines(self, save) -> None:
-        rows = "\n".join(line(text=str(number), id=7) for number in range(20_000))
-        talk = only(save("talk.jsonl", rows))
-        assert len({turn.id for turn in talk.turns}) == 20_000
-
 
 @pytest.mark.parametrize(
     ("value", "time"),

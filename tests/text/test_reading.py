@@ -80,12 +80,6 @@ class TestKind:
 
 
 class TestPlainText:
-    def test_nothing_is_changed(self, save) -> None:
-        text = "a\r\nb\rc\n\n\u202bשלום\u202c مرحبا 👩‍👩‍👧 e\u0301\ufb01 \x0c end \r\n"
-        document = read_document(save("a.txt", text))
-        assert document.text == text
-        assert document.name == "a.txt"
-
     @given(
         text=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1),
         encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]),
@@ -104,16 +98,6 @@ class TestPlainText:
         document = read_document(path)
         assert document.text == text
         assert document.notes == ()
-
-    @given(text=st.text(st.characters(codec="latin-1", exclude_characters="\0"), min_size=1))
-    def test_a_named_encoding_is_kept_to(
-        self, tmp_path_factory: pytest.TempPathFactory, text: str
-    ) -> None:
-        if text.isspace() or text.encode("latin-1")[:3] == b"\xff\xd8\xff":
-            return
-        path = tmp_path_factory.mktemp("text") / "a.txt"
-        path.write_bytes(text.encode("latin-1"))
-        assert read_document(path, encoding="latin-1").text == text
 
 
 HEADER = "The Project Gutenberg EBook of Rain, by Ann\n\nTitle: Rain\n\n"
