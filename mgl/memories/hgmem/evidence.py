@@ -19,7 +19,7 @@ from mgl.retrieval.base import Embedder
 from mgl.retrieval.ranking import nearest
 from mgl.types import Chunk, Question
 
-__all__ = ["Evidence", "Inquiry", "beyond", "neighbourhood"]
+__all__ = ["Evidence", "Inquiry", "neighbourhood"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,6 @@ def neighbourhood(
         border = near - found
         found |= near
     return frozenset(found)
-
-
-def beyond(memory: Memory, graph: EntityGraph) -> frozenset[str]:
-    """C(M) of Eq. 7: the entities of the graph that are no vertex of the memory."""
-    return frozenset(graph.entities.keys() - memory.vertices.keys())
 
 
 @dataclass(frozen=True, slots=True)

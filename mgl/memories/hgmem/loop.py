@@ -23,7 +23,7 @@ from mgl.memories.calls import CLAIM, SUPPORTED, answer_field, list_options
 from mgl.memories.hgmem import prompts
 from mgl.memories.hgmem.ask import PaperAsker, show_memory
 from mgl.memories.hgmem.config import HgMemConfig
-from mgl.memories.hgmem.evidence import Evidence, beyond, neighbourhood
+from mgl.memories.hgmem.evidence import Evidence, neighbourhood
 from mgl.memories.hgmem.evolve import Evolver
 from mgl.memories.hgmem.proposals import Concern, Concerns
 from mgl.memories.hgmem.small import SmallAsker
@@ -250,7 +250,7 @@ class Loop:
             around = memory.points[subquery.point].vertices
             return neighbourhood(memory, graph, around, hops=2 if self._config.released else 1)
         if subquery.case == "2.2" and not self._config.released:
-            return beyond(memory, graph)
+            return frozenset(graph.entities.keys() - memory.vertices.keys())
         return frozenset(graph.entities)
 
     async def _evolve(

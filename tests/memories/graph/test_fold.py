@@ -54,6 +54,8 @@ def test_relations_are_undirected() -> None:
     assert (one.id, one.source, one.target) == ("ann|bo", "ann", "bo")
     assert one.description == "gave. lost"
     assert one.chunks == (0, 5)
+    graph = fold([*ends, *rows])
+    assert (graph.neighbours("bo"), graph.neighbours("nobody")) == ({"ann"}, frozenset())
 
 
 def test_of_many_descriptions_the_first_are_kept() -> None:

@@ -66,10 +66,3 @@ def test_an_empty_graph_finds_nothing() -> None:
         == []
     )
     assert asyncio.run(index.embed([])).shape == (0, 64)
-
-
-def test_neighbours_and_relations() -> None:
-    assert GRAPH.neighbours("ann") == {"bo", "ring"}
-    assert GRAPH.neighbours("bo") == {"ann"}
-    assert GRAPH.neighbours("nobody") == frozenset()
-    assert [relation.id for relation in GRAPH.relations_of("ann")] == ["ann|bo", "ann|ring"]

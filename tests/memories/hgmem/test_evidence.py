@@ -7,7 +7,7 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.memories.hgmem.evidence import beyond, neighbourhood
+from mgl.memories.hgmem.evidence import neighbourhood
 from mgl.memories.hgmem.state import EMPTY, AddVertex, Edit, Vertex, apply
 from tests.memories.hgmem.graphs import NAMES, graph_of, logs, memory_of
 
@@ -43,17 +43,6 @@ def test_the_overlay_is_seen_as_part_of_the_graph() -> None:
     new = Vertex("disgrace", "disgrace", (0,), True, "of Xodar", ("xodar",))
     memory = apply(memory, AddVertex(new))
     assert "disgrace" in neighbourhood(memory, graph, ["xodar"])
-    assert beyond(memory, graph) == frozenset()
-
-
-@given(logs(), PAIRS)
-def test_beyond_never_holds_a_vertex_of_the_memory(
-    log: list[Edit], pairs: list[tuple[str, str]]
-) -> None:
-    known = set(NAMES[:6])
-    memory = reduce(apply, log, EMPTY)
-    graph = graph_of(NAMES[:6], *[pair for pair in pairs if set(pair) <= known])
-    assert beyond(memory, graph) == known - memory.vertices.keys()
 
 
 @given(logs(), PAIRS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from mgl.memories.hgmem.state import (
     Respond,
     Retrieve,
     Stop,
+    StopReason,
     Subquery,
 )
 from mgl.store import Store
@@ -183,24 +183,6 @@ async def test_a_model_that_remembers_nothing_answers_from_the_likest_chunks(
     assert "point by point.\n<None>\n" in prompt
 
 
-async def test_two_questions_in_either_order_give_the_same_answers(
-    memory_for: Ask, tmp_path: Path
-) -> None:
-    questions = ("Why is Xodar given to Carter as a slave?", "Whom does Phaidor love?")
-    told = []
-    for number, order in enumerate((questions, questions[::-1])):
-        with Store.open(tmp_path / f"{number}.sqlite") as store:
-            logs = {}
-            for question in order:
-                memory = memory_for(SchemaEngine(seed=3), question, store=store)
-                answer = await memory.answer(Question(question))
-                rows = store.edits(memory.id)
-                logs[question] = answer.text, [(row.chunk, row.op, row.payload) for row in rows]
-            told.append(logs)
-            assert [m.kind for m in store.memories()].count("graph") == 1
-    assert told[0] == told[1]
-
-
 async def test_a_long_answer_is_asked_for_and_has_a_memory_of_its_own(
     memory_for: Ask, store: Store
 ) -> None:
@@ -270,14 +252,23 @@ async def test_a_run_that_was_ended_goes_on_and_pays_nothing_twice(
     assert len(again.asked) == calls
 
 
-async def test_a_reply_that_stays_invalid_leaves_the_memory_as_it_is(
-    memory_for: Ask, store: Store
+@pytest.mark.parametrize(
+    ("replies", "what", "stop"),
+    [
+        ({"evolve": ["no JSON"]}, "evolution", "sufficient"),
+        ({"concerns": ["no JSON"]}, "concerns", "unjudged"),
+    ],
+)
+async def test_a_reply_that_stays_invalid_is_recorded_and_does_not_cost_the_answer(
+    memory_for: Ask, store: Store, replies: dict[str, Any], what: str, stop: StopReason
 ) -> None:
-    teller = Teller(evolve=["no JSON"], concerns=[case("1")])
-    memory = memory_for(teller.engine)
+    memory = memory_for(Teller(**{"evolve": [{"inserted": [PUNISHED]}], **replies}).engine)
     assert (await memory.answer(QUESTION)).text == UNKNOWN
     failed = [row for row in store.edits(memory.id) if row.op == "reply"]
-    assert [(row.outcome, row.reason) for row in failed] == [("rejected", "reply_invalid")]
+    assert [(row.payload["what"], row.outcome, row.reason) for row in failed] == [
+        (what, "rejected", "reply_invalid")
+    ]
+    assert said(memory, store, Stop) == [Stop(stop)]
 
 
 async def test_a_graph_without_entities_is_answered_over(memory_for: Ask) -> None:
@@ -327,19 +318,6 @@ async def test_the_relationships_of_an_inserted_entity_are_shown_next(memory_for
 def test_how_many_chunks_are_read_at_once_makes_no_other_memory(memory_for: Ask) -> None:
     ids = {memory_for(SchemaEngine(), in_flight=number).id for number in (1, 2, 256)}
     assert ids == {memory_for(SchemaEngine()).id}
-
-
-async def test_a_judgement_that_cannot_be_had_does_not_cost_the_answer(
-    memory_for: Ask, store: Store
-) -> None:
-    teller = Teller(
-        evolve=[{"inserted": [PUNISHED]}],
-        concerns=["no JSON"],
-        answer=[{"sources": [1], "answer": "For the disgrace."}],
-    )
-    memory = memory_for(teller.engine)
-    assert (await memory.answer(QUESTION)).text == "For the disgrace."
-    assert said(memory, store, Stop) == [Stop("unjudged")]
 
 
 def test_it_keeps_one_memory_a_question(memory_for: Ask) -> None:
