@@ -20,9 +20,8 @@ from mgl.memories.base import Tools
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.edits import ENTITY_TYPES, Extraction, Passage, Rows, extraction_schema
 from mgl.memories.graph.prompts import EXTRACT
-from mgl.memories.graph.terms import find_terms, put_terms, terms_between
+from mgl.memories.graph.terms import find_terms, put_terms
 from mgl.memories.propose import FAILURES, Proposal, propose
-from mgl.prompt import one_line
 from mgl.store import EditRecord
 from mgl.types import Chunk, Document
 
@@ -59,27 +58,25 @@ class Estimate:
     measured: int
 
 
+@dataclass(frozen=True, slots=True)
 class GraphBuilder:
     """Writes the log of one document's graph.
 
     ``FAILURES`` end one chunk. Whatever else a call raises is raised; the log keeps what it has.
     """
 
-    def __init__(
-        self, tools: Tools, memory_id: str, document: Document, config: GraphConfig
-    ) -> None:
-        self._tools = tools
-        self._memory_id = memory_id
-        self._document = document
-        self._config = config
+    tools: Tools
+    memory_id: str
+    document: Document
+    config: GraphConfig
 
     async def read_chunks(self, chunks: Sequence[Chunk]) -> None:
         """Read the chunks the log lacks."""
         missing = self._find_missing(chunks)
-        if self._config.extraction == "terms":
+        if self.config.extraction == "terms":
             self._read_terms(missing, len(chunks))
             return
-        observer, failed = self._tools.observer, list[Chunk]()
+        observer, failed = self.tools.observer, list[Chunk]()
         done = len(chunks) - len(missing)
 
         def write(rows: Rows) -> None:
@@ -89,7 +86,7 @@ class GraphBuilder:
             observer.progress(STAGE, done, len(chunks))
 
         async def read(chunk: Chunk) -> None:
-            rows = Rows(Passage.of(self._document, chunk))
+            rows = Rows(Passage.of(self.document, chunk))
             problem = await self._extract(rows)
             if problem is None:
                 write(rows)
@@ -105,34 +102,34 @@ class GraphBuilder:
             write(await self._read_again(chunk, 1, "failed"))
 
         observer.progress(STAGE, done, len(chunks))
-        await for_each(missing, read, at_once=self._config.in_flight)
+        await for_each(missing, read, at_once=self.config.in_flight)
         failed.sort(key=lambda chunk: chunk.index)
-        await for_each(failed, read_again, at_once=self._config.in_flight)
+        await for_each(failed, read_again, at_once=self.config.in_flight)
 
     async def read_failed(self, chunks: Sequence[Chunk], failures: Mapping[int, int]) -> None:
         """Read failed chunks once more, each as a new last step, with a seed that none of its
         calls had; what fails again is recorded again. ``failures`` says how often each chunk
         failed, by its number."""
-        store, done = self._tools.store, 0
-        self._tools.observer.progress(STAGE, done, len(failures))
+        store, done = self.tools.store, 0
+        self.tools.observer.progress(STAGE, done, len(failures))
 
         async def read(chunk: Chunk) -> None:
             nonlocal done
             # The build has read it twice before it was recorded.
             rows = await self._read_again(chunk, failures[chunk.index] + 1, "failed again")
-            step = store.steps(self._memory_id)
+            step = store.steps(self.memory_id)
             self._append(step, rows.as_step(step))
             done += 1
-            self._tools.observer.progress(STAGE, done, len(failures))
+            self.tools.observer.progress(STAGE, done, len(failures))
 
         failed = (chunks[index] for index in failures)
-        await for_each(failed, read, at_once=self._config.in_flight)
+        await for_each(failed, read, at_once=self.config.in_flight)
 
     async def _read_again(self, chunk: Chunk, time: int, what: str) -> Rows:
         """Read a chunk for the ``time``-th time after the first."""
-        rows = Rows(Passage.of(self._document, chunk))
+        rows = Rows(Passage.of(self.document, chunk))
         if (problem := await self._extract(rows, time)) is not None:
-            self._tools.observer.note(f"chunk {chunk.index} {what}: {problem.problem}")
+            self.tools.observer.note(f"chunk {chunk.index} {what}: {problem.problem}")
             rows.fail(problem)
         return rows
 
@@ -147,7 +144,7 @@ class GraphBuilder:
         )
         messages, schema = build_messages(passage), extraction_schema(len(passage.sentences))
         said = await propose(
-            self._tools.llm, messages, schema, sampling=sampling, stage=STAGE, forgive=FAILURES
+            self.tools.llm, messages, schema, sampling=sampling, stage=STAGE, forgive=FAILURES
         )
         if said.reply is None:
             return said
@@ -155,32 +152,30 @@ class GraphBuilder:
         return None
 
     def _read_terms(self, missing: Sequence[Chunk], total: int) -> None:
-        text = self._document.text
-        terms = find_terms(text)
+        terms = find_terms(self.document.text)
         for chunk in missing:
-            rows = Rows(Passage.of(self._document, chunk))
-            for number, (start, end) in enumerate(rows.passage.sentences, 1):
-                put_terms(rows, number, one_line(text[start:end]), terms_between(terms, start, end))
+            rows = Rows(Passage.of(self.document, chunk))
+            put_terms(rows, terms)
             self._append(chunk.index, rows.rows)
-            self._tools.observer.progress("terms", chunk.index + 1, total)
+            self.tools.observer.progress("terms", chunk.index + 1, total)
 
     async def estimate(self, chunks: Sequence[Chunk]) -> Estimate:
         """The cost of the chunks the log lacks. Counts tokens and makes no call."""
-        config, llm, missing = self._config, self._tools.llm, self._find_missing(chunks)
+        config, llm, missing = self.config, self.tools.llm, self._find_missing(chunks)
         calls = tokens = counted = 0
 
         async def count(chunk: Chunk) -> None:
             nonlocal calls, tokens, counted
-            passage = Passage.of(self._document, chunk)
+            passage = Passage.of(self.document, chunk)
             if passage.sentences and config.extraction == "model":
                 schema = extraction_schema(len(passage.sentences))
                 tokens += await llm.count_prompt_tokens(build_messages(passage), schema)
                 calls += 1
             counted += 1
-            self._tools.observer.progress("count", counted, len(missing))
+            self.tools.observer.progress("count", counted, len(missing))
 
         await for_each(missing, count, at_once=config.in_flight)
-        done, pace = len(chunks) - len(missing), self._tools.store.pace(llm.model_id, STAGE)
+        done, pace = len(chunks) - len(missing), self.tools.store.pace(llm.model_id, STAGE)
         if pace is None:
             return Estimate(len(chunks), done, calls, tokens, None, None, 0)
         output = round(calls * pace.output_tokens / pace.calls)
@@ -188,8 +183,8 @@ class GraphBuilder:
         return Estimate(len(chunks), done, calls, tokens, output, seconds, pace.calls)
 
     def _find_missing(self, chunks: Sequence[Chunk]) -> list[Chunk]:
-        done = self._tools.store.chunks_done(self._memory_id)
+        done = self.tools.store.chunks_done(self.memory_id)
         return [chunk for chunk in chunks if chunk.index not in done]
 
     def _append(self, step: int, rows: Sequence[EditRecord]) -> None:
-        self._tools.store.append_edits(self._memory_id, step, rows)
+        self.tools.store.append_edits(self.memory_id, step, rows)

@@ -1,7 +1,7 @@
 """An entity graph searched by vector: its entities, relations and chunks.
 
     index = await GraphIndex.open(embedder, graph, chunks)
-    (vector,) = await index.embed(["Who gave Carter a slave?"])
+    vector = await index.embed("Who gave Carter a slave?")
     index.entities.nearest(vector, 5, among=graph.neighbours("carter"))
 
 Source: HGMem §3.1 and §4.2, where nodes, edges and chunks are embedded for retrieval. It is shared
@@ -90,8 +90,8 @@ class GraphIndex:
 
         return await asyncio.to_thread(embed)
 
-    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of some queries: shape (n, dims)."""
-        if not texts:
-            return np.zeros((0, self.embedder.dims), dtype=np.float32)
-        return await asyncio.to_thread(self.embedder.embed, texts, task="query")
+    async def embed(self, query: str) -> NDArray[np.float32]:
+        """The vector of a query: shape (dims,)."""
+        vector: NDArray[np.float32]
+        (vector,) = await asyncio.to_thread(self.embedder.embed, [query], task="query")
+        return vector

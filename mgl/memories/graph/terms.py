@@ -13,14 +13,14 @@ from itertools import combinations, pairwise
 from typing import Final
 
 from mgl.memories.graph.edits import Rows
+from mgl.prompt import one_line
 from mgl.text.names import find_names, find_nouns
 
-__all__ = ["NAME", "NOUN", "find_terms", "put_terms", "terms_between"]
+__all__ = ["NAME", "NOUN", "find_terms", "put_terms"]
 
 NAME: Final = "name"
 NOUN: Final = "noun"
 """The types of entities of which no more is known."""
-
 
 Terms = Sequence[tuple[int, str, str]]
 """Where each term of a text begins, its name and its type, in the order of the text."""
@@ -40,18 +40,16 @@ def find_terms(text: str) -> Terms:
     return sorted(places)
 
 
-def terms_between(terms: Terms, start: int, end: int) -> list[tuple[str, str]]:
-    """The terms that begin in a range of the text, each once: name and type."""
-    first, last = (bisect_left(terms, (place, "", "")) for place in (start, end))
-    return list(dict.fromkeys((name, kind) for _, name, kind in terms[first:last]))
-
-
-def put_terms(rows: Rows, number: int, sentence: str, terms: Sequence[tuple[str, str]]) -> None:
-    """Add the terms of a passage's sentence, which has this number, and their relations."""
-    for name, kind in terms:
-        rows.entity({"src": number, "name": name, "type": kind, "description": sentence})
-    names = [name for name, kind in terms if kind == NAME]
-    neighbours = pairwise(name for name, _ in terms)
-    for one, other in dict.fromkeys((*combinations(names, 2), *neighbours)):
-        ends = {"source": one, "target": other}
-        rows.relation({"src": number, **ends, "description": sentence})
+def put_terms(rows: Rows, terms: Terms) -> None:
+    """Add the terms that begin in each sentence of a passage, and their relations."""
+    text = rows.passage.document.text
+    for number, (start, end) in enumerate(rows.passage.sentences, 1):
+        said = {"src": number, "description": one_line(text[start:end])}
+        first, last = (bisect_left(terms, (place, "", "")) for place in (start, end))
+        found = list(dict.fromkeys((name, kind) for _, name, kind in terms[first:last]))
+        for name, kind in found:
+            rows.entity({**said, "name": name, "type": kind})
+        names = [name for name, kind in found if kind == NAME]
+        neighbours = pairwise(name for name, _ in found)
+        for one, other in dict.fromkeys((*combinations(names, 2), *neighbours)):
+            rows.relation({**said, "source": one, "target": other})

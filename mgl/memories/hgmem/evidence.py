@@ -76,7 +76,7 @@ class Evidence:
         to leave out.
         """
         graph, config, index = self.inquiry.graph, self.inquiry.config, self.index
-        (vector,) = await index.embed([query])
+        vector = await index.embed(query)
         hits = index.entities.nearest(
             vector, config.entities, among=scope & graph.entities.keys(), floor=config.floor
         )
@@ -115,7 +115,7 @@ class Evidence:
 
     async def best_chunks(self, query: str, among: Sequence[int] | None, count: int) -> list[int]:
         """The chunks nearest to the query, best first, among some of them or all."""
-        (vector,) = await self.index.embed([query])
+        vector = await self.index.embed(query)
         return [number for number, _ in self.index.chunks.nearest(vector, count, among=among)]
 
 

@@ -48,7 +48,7 @@ def test_a_graph_is_built_shown_and_searched(graph_of: Open, store: Store) -> No
         assert chunk.span.start <= mention.span.start < mention.span.end <= chunk.span.end
         assert document.quote(mention.span) in chunk.text
     index = asyncio.run(graph.index())
-    (vector,) = asyncio.run(index.embed(["a sailor"]))
+    vector = asyncio.run(index.embed("a sailor"))
     assert index.entities.nearest(vector, 1)[0][0] == "bo"
     idle = Answering(lambda _: NOTHING)
     again = built(graph_of(TALE, idle))
@@ -83,7 +83,7 @@ def test_a_chunk_in_which_nothing_is_found_is_no_failure(
     assert graph.view().nodes == ()
     assert bool(engine.requests) == bool(text.strip())
     index = asyncio.run(graph.index())
-    (vector,) = asyncio.run(index.embed(["Ann"]))
+    vector = asyncio.run(index.embed("Ann"))
     assert index.entities.nearest(vector, 5) == []
     assert index.chunks.nearest(vector, 1)
 
