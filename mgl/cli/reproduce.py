@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mgl.cli.eval import DataFolder, Limit, Work, choose_work, open_workplaces
 from mgl.cli.options import AsJson, ModelChoice, Seed, choose_model, split_list, with_options
-from mgl.cli.output import say
-from mgl.cli.reproductions import print_list, print_plan, print_results
+from mgl.cli.output import clean, format_duration, one_line, print_json, print_table, say
 from mgl.cli.scores import format_cost
 from mgl.errors import InputError, UsageError
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["reproduce"]
 
 RUNS = Path("runs")
+WIDTH = 60
 
 
 @with_options(choice=choose_model, work=choose_work, omit=("model", "base_url", "keep"))
@@ -81,27 +81,27 @@ def reproduce(
     chosen = split_list(model)
     with _open_outlooks(data, choice, work) as (outlooks, places):
         if entry is None:
-            print_list(outlooks, chosen, limit, seed, as_json)
+            _print_list(outlooks, chosen, limit, seed, as_json)
             return
         from mgl.evaluation.papers import suites
         from mgl.evaluation.papers.estimates import add_costs
         from mgl.evaluation.papers.outlook import build_arguments
 
         suite, asked, only = suites.find_entry(entry)
-        made = suite.made_by(asked)
         if asked.not_made is not None:
             raise UsageError(
                 f"{entry} cannot be reproduced: {asked.not_made}",
                 hint="`mgl reproduce --list` shows what can",
             )
+        made = suite.made_by(asked)
         at = chosen or made.models[:1]
         runs = [run for run in made.runs if only in ("", run.name)]
         variant, _, judge = (judge or "").rpartition("=")
         if variant:
             runs = [run.judged_by(variant) if run.judges else run for run in runs]
-        seen = [(run, outlooks.of(run, at, limit=limit, seed=seed)) for run in runs]
+        seen = [outlooks.of(run, at, limit=limit, seed=seed) for run in runs]
         if dry_run:
-            print_plan(suite, asked, seen, at, as_json)
+            _print_plan(suite, asked, seen, at, as_json)
             return
         if not judge and any(run.judges for run in runs):
             raise UsageError(
@@ -111,18 +111,19 @@ def reproduce(
         folder = out or RUNS / f"{suite.name}-{made.id}-{'-'.join(at)}"
         possible, results = _select_possible(entry, seen), []
         with work.open(places) as execution:
-            for run, outlook in possible:
-                given = None if outlook.data is None else outlook.data.absolute()
+            for outlook in possible:
+                run, given = outlook.run, outlook.data
+                path = None if given is None else given.absolute()
                 arguments = build_arguments(
-                    run, given, at, limit=limit, seed=seed, judge=judge or None
+                    run, path, at, limit=limit, seed=seed, judge=judge or None
                 )
                 place = folder / run.name if run.name else folder
                 say(f"{entry}: {run.benchmark}, in {place}")
-                cost = add_costs([*outlook.costs.values()])
+                cost = add_costs(outlook.costs.values())
                 say(f"estimate: {'unknown' if cost is None else format_cost(cost)}")
                 _run(arguments, place, _places_for(places, run), execution)
-                results.append((place, _compare(suite, asked, run, place)))
-        print_results(results, as_json)
+                results.append((place, _compare(suite, asked, place)))
+        _print_results(results, as_json)
 
 
 @contextmanager
@@ -148,18 +149,18 @@ def _places_for(places: Workplaces, run: Run) -> Workplaces:
     return replace(places, base=base, known={})
 
 
-def _select_possible(name: str, seen: list[tuple[Run, Outlook]]) -> list[tuple[Run, Outlook]]:
+def _select_possible(name: str, seen: Sequence[Outlook]) -> list[Outlook]:
     """Select the runs that lack nothing, and print what the others lack; InputError if all do."""
-    found = [(run, outlook) for run, outlook in seen if not outlook.lacks]
+    found = [outlook for outlook in seen if not outlook.lacks]
     if not found:
-        lacks = list(dict.fromkeys(lack for _, outlook in seen for lack in outlook.lacks))
+        lacks = {lack.message: lack.hint for outlook in seen for lack in outlook.lacks}
         raise InputError(
-            f"{name} cannot be reproduced here, missing: {'; '.join(one.what for one in lacks)}",
-            hint="; ".join(dict.fromkeys(one.hint for one in lacks)),
+            f"{name} cannot be reproduced here, missing: {'; '.join(lacks)}",
+            hint="; ".join(dict.fromkeys(lacks.values())),
         )
-    for run, outlook in seen:
+    for outlook in seen:
         for lack in outlook.lacks:
-            say(f"{name}, {run.name or run.benchmark}: missing: {lack.what}")
+            say(f"{name}, {outlook.run.name or outlook.run.benchmark}: missing: {lack.message}")
     return found
 
 
@@ -185,29 +186,170 @@ def _run(arguments: Arguments, path: Path, places: Workplaces, execution: Execut
     resume_run(reopen_plan(manifest, places.open, arguments.data), path, execution)
 
 
-def _compare(suite: Suite, entry: Entry, run: Run, path: Path) -> list[Beside]:
-    """Put a run's methods beside the rows that the suite says they are."""
-    from mgl.evaluation.papers.beside import Beside, put_beside
-    from mgl.evaluation.papers.references import Cell, load_references
+def _compare(suite: Suite, entry: Entry, path: Path) -> list[Beside]:
+    """Put a run's methods beside the rows that the suite says they are, and those that are no row
+    of the paper's beside nothing."""
+    from mgl.evaluation.papers.beside import Beside, Rows, put_beside
+    from mgl.evaluation.papers.references import load_references
     from mgl.evaluation.report.frame import Frame
     from mgl.evaluation.report.runs import group_runs, read_run
-    from mgl.evaluation.runs.manifest import Method
-
-    by_label = {method.label: method for method in run.methods}
-
-    def matches(method: Method, cell: Cell) -> bool:
-        own = by_label[method.label.partition("@")[0]]
-        if cell.stages:
-            return cell.memory == own.memory and not own.settings
-        same = not own.setting or dict(own.setting) == dict(cell.setting)
-        return own.row == cell.method and same
 
     (group,) = group_runs([read_run(path)])
     frame = Frame.of(group)
-    found = put_beside(frame, load_references()[suite.name].cells(entry.id), matches)
+    found = put_beside(frame, load_references()[suite.name].cells(entry.id), Rows([suite]))
     shown = {one.label for one in found}
     return found + [
         Beside(one.label, frame.headline, "", "", frame.figure(one.label, frame.headline), ())
         for one in group.series
         if one.label not in shown
     ]
+
+
+# What is printed
+
+
+def _print_list(
+    outlooks: Outlooks, models: tuple[str, ...], limit: int | None, seed: int, as_json: bool
+) -> None:
+    """Print every table of every paper: what it needs, what is missing, what it would cost."""
+    from mgl.evaluation.papers.references import load_references
+    from mgl.evaluation.papers.suites import load_suites
+
+    rows: list[dict[str, Any]] = []
+    papers = load_references()
+    for suite in load_suites().values():
+        for entry in suite.entries:
+            name = f"{suite.name}/{entry.id}"
+            printed = sum(1 for _ in papers[suite.name].cells(entry.id))
+            row: dict[str, Any] = {"entry": name, "about": entry.about, "printed": printed}
+            if entry.not_made is not None:
+                rows.append({**row, "not_made": entry.not_made})
+            elif entry.same_as is not None:
+                rows.append({**row, "same_as": f"{suite.name}/{entry.same_as}"})
+            for run in entry.runs:
+                seen = outlooks.of(run, models or entry.models[:1], limit=limit, seed=seed)
+                own = {"entry": f"{name}/{run.name}" if run.name else name}
+                rows.append({**row, **own, **_to_row(seen, models or entry.models[:1])})
+    if as_json:
+        print_json(rows)
+        return
+    print_table(
+        ("TABLE", "WHAT", "NUMBERS", "BENCHMARK", "ITEMS", "METHODS", "MODEL", "CALLS", "TOKENS",
+         "TIME"),
+        [_to_cells(row) for row in rows if "not_made" not in row],
+    )  # fmt: skip
+    for row in rows:
+        if "not_made" in row:
+            typer.echo(f"not reproduced: {row['entry']}: {row['not_made']}")
+    _print_notes(rows)
+
+
+def _to_row(seen: Outlook, models: tuple[str, ...]) -> dict[str, Any]:
+    from mgl.evaluation.papers.estimates import add_costs
+
+    cost = add_costs(seen.costs.values())
+    return {
+        "benchmark": seen.run.benchmark,
+        "items": seen.items,
+        "methods": [method.label for method in seen.run.methods],
+        "models": list(models),
+        "lacks": list(dict.fromkeys(map(str, seen.lacks))),
+        "cost": None if cost is None else asdict(cost),
+    }
+
+
+def _to_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    what = (row["entry"], one_line(row["about"], WIDTH), str(row["printed"]))
+    if (other := row.get("same_as")) is not None:
+        return (*what, f"as {other}", *[""] * 6)
+    items = "?" if row["items"] is None else f"{row['items']:,}"
+    numbers = (items, str(len(row["methods"])), ",".join(row["models"]))
+    return (*what, row["benchmark"], *numbers, *_format_cost(row["cost"]))
+
+
+def _format_cost(cost: dict[str, Any] | None) -> tuple[str, str, str]:
+    if cost is None:
+        return "?", "?", "?"
+    tokens = f"{_shorten(cost['input_tokens'])} in, {_shorten(cost['output_tokens'])} out"
+    seconds = cost["seconds"]
+    return _shorten(cost["calls"]), tokens, "?" if seconds is None else format_duration(seconds)
+
+
+def _shorten(number: float) -> str:
+    """Write a rough number: three digits and a unit."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number:.0f}"
+
+
+def _print_notes(rows: list[dict[str, Any]]) -> None:
+    costs = [row["cost"] for row in rows if row.get("cost")]
+    for title, lines in (
+        ("missing", [lack for row in rows for lack in row.get("lacks", ())]),
+        ("estimated from", [line for cost in costs for line in cost["basis"]]),
+    ):
+        for line in dict.fromkeys(lines):
+            typer.echo(f"{title}: {clean(line)}")
+
+
+def _print_plan(
+    suite: Suite, entry: Entry, seen: Sequence[Outlook], models: tuple[str, ...], as_json: bool
+) -> None:
+    """Print what would be run for a table and what it would cost, method by method."""
+    plans = [
+        {
+            **_to_row(outlook, models),
+            "run": outlook.run.name,
+            "costs": {label: one and asdict(one) for label, one in outlook.costs.items()},
+        }
+        for outlook in seen
+    ]
+    if as_json:
+        print_json(plans)
+        return
+    typer.echo(f"{suite.name}/{entry.id}: {entry.about}")
+    for outlook, plan in zip(seen, plans, strict=True):
+        run = outlook.run
+        typer.echo(f"\n{run.benchmark}: {plan['items'] or '?'} items, by {run.compared_by}")
+        methods = {method.label: method for method in run.methods}
+        rows = []
+        for label, cost in plan["costs"].items():
+            method = methods[label.partition("@")[0]]
+            settings = ", ".join(f"{name}={value}" for name, value in method.settings.items())
+            rows.append((label, method.memory, settings or "-", *_format_cost(cost)))
+        print_table(("METHOD", "MEMORY", "SETTINGS", "CALLS", "TOKENS", "TIME"), rows)
+    _print_notes(plans)
+    for left in entry.left_out:
+        typer.echo(f"left out: {', '.join(left.rows)}: {left.why}")
+    for note in entry.notes:
+        typer.echo(f"note: {note}")
+
+
+def _print_results(results: list[tuple[Path, list[Beside]]], as_json: bool) -> None:
+    """Print our numbers beside the paper's."""
+    if as_json:
+        print_json(
+            [{"run": str(path), "scores": [asdict(one) for one in own]} for path, own in results]
+        )
+        return
+    rows = []
+    for one in (one for _, own in results for one in own):
+        printed = "; ".join(f"{cell.text} ({cell.made_with})" for cell in one.printed)
+        part = one.part or "-"
+        rows.append((one.label, one.metric.name, part, *_format_ours(one), printed or "-"))
+    print_table(("METHOD", "METRIC", "PART", "OURS", "N", "THE PAPER"), rows)
+    typer.echo("ours: scores of 100; failed items count 0, and what is missing is left out")
+    for path, _ in results:
+        typer.echo(f"records: {path} (mgl report {path} --out report.html)")
+
+
+def _format_ours(one: Beside) -> tuple[str, str]:
+    from mgl.evaluation.report.cells import number
+
+    if one.ours is None:
+        return "-", "-"
+    unit = one.metric.unit
+    text = number(one.ours.interval.mean, unit) + ("" if unit in ("%", "r") else f" {unit}")
+    over = " (mean of categories)" if one.over else ""
+    return text + over, str(one.ours.interval.n)

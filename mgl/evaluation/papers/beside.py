@@ -1,7 +1,6 @@
 """Our numbers beside the printed ones: a method of ours beside the same row of a paper's table.
 
->>> put_beside(Frame.of(group), load_references()["gam"].cells("table3"), rows.matches)
-...                                                                            # doctest: +SKIP
+>>> put_beside(Frame.of(group), load_references()["gam"].cells("table3"), rows) # doctest: +SKIP
 
 A printed number stands beside a method if it is of the same benchmark, metric and row: an ablation
 of ours beside the paper's, not beside its whole system. If the model, the judge or the items
@@ -11,18 +10,22 @@ run's builds and answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from mgl import registry
+from mgl.errors import UsageError
 from mgl.evaluation.papers.references import Cell
+from mgl.evaluation.papers.suites import Method, Run, Suite
 from mgl.evaluation.records import BuildRecord, Record
 from mgl.evaluation.report.frame import Figure, Frame, Metric, Unit
 from mgl.evaluation.report.runs import Series
-from mgl.evaluation.runs.manifest import Method
 from mgl.evaluation.statistics import Interval
+from mgl.memories.options import configure
 
-__all__ = ["Beside", "put_beside"]
+__all__ = ["Beside", "Rows", "put_beside"]
 
 _STAGED: Final[Mapping[str, Unit]] = {
     "stage_input_tokens": "tokens",
@@ -31,6 +34,62 @@ _STAGED: Final[Mapping[str, Unit]] = {
     "sessions": "calls",
 }
 """What is counted of the calls of some stages; ``_per_session`` divides it by the sessions read."""
+
+
+class Rows:
+    """The rows that suites make, by paper, table, name and benchmark.
+
+    A suite says by what settings each row of its paper is made. A method is the row whose settings
+    it has, among all that the paper varies; in what the paper leaves alone (a preset, an embedder)
+    it may differ. A row that no suite makes is our memory of that name with its defaults.
+    """
+
+    def __init__(self, suites: Iterable[Suite]) -> None:
+        self._made: defaultdict[tuple[Any, ...], list[tuple[Run, Method, str]]] = defaultdict(list)
+        self._varied: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self._defaults: dict[tuple[str, str | None], Mapping[str, Any]] = {}
+        for suite in suites:
+            for entry in suite.entries:
+                made = suite.made_by(entry)
+                for run in made.runs:
+                    for one in run.methods:
+                        row = suite.name, entry.id, one.row, run.benchmark
+                        self._made[row].append((run, one, made.varies or ""))
+                        self._varied[suite.name, one.memory].update(one.settings)
+
+    def matches(self, series: Series, cell: Cell) -> bool:
+        """Whether a printed number is of the row that a method makes."""
+        method, (embedder, reranker) = series.method, series.retrieval
+        usual = self._default(method.memory, method.config.get("preset"))
+        varied = self._varied[cell.paper, method.memory]
+        own = {name: method.config.get(name, usual.get(name)) for name in varied}
+        made = [
+            (run, one, varies)
+            for run, one, varies in self._made[cell.paper, cell.table, cell.method, cell.benchmark]
+            if not one.setting or dict(one.setting) == dict(cell.setting)
+        ]
+        if not made:
+            return cell.memory == method.memory and own == {name: usual.get(name) for name in own}
+        return any(
+            one.memory == method.memory
+            and own == {name: one.settings.get(name, usual.get(name)) for name in varied}
+            and (varies != "embedder" or run.embedder == embedder)
+            and (varies != "reranker" or run.reranker == reranker)
+            for run, one, varies in made
+        )
+
+    def _default(self, memory: str, preset: str | None) -> Mapping[str, Any]:
+        """Return the default configuration of a memory; empty if it is not installed."""
+        key = memory, preset
+        if key not in self._defaults:
+            try:
+                kind = registry.load("memory", memory)
+            except UsageError:
+                self._defaults[key] = {}
+            else:
+                config = configure(memory, kind, {"preset": preset}, lambda: "paper")
+                self._defaults[key] = config.model_dump(mode="json")
+        return self._defaults[key]
 
 
 @dataclass(frozen=True)
@@ -47,46 +106,38 @@ class Beside:
     printed: tuple[Cell, ...]
 
 
-def put_beside(
-    frame: Frame, cells: Iterable[Cell], matches: Callable[[Method, Cell], bool]
-) -> list[Beside]:
+def put_beside(frame: Frame, cells: Iterable[Cell], rows: Rows) -> list[Beside]:
     """Put every method of a group beside the printed numbers that are of its rows."""
-    group = frame.group
-    made = {name: str(value) for name, value in (group.manifest.dataset.made_with or {}).items()}
-    official_last = sorted(
-        frame.metrics.values(), key=lambda metric: metric.judge == metric.printed
-    )
-    by_name = {metric.printed: metric for metric in official_last}
-    alike: dict[tuple[str, Metric, tuple[tuple[str, str], ...], str], list[Cell]] = {}
+    made = {name: str(v) for name, v in (frame.group.manifest.dataset.made_with or {}).items()}
+    named = {metric.printed: metric for metric in frame.metrics.values()}
+    named |= {
+        metric.name: metric for metric in frame.metrics.values()
+    }  # an official one goes first
+    alike: defaultdict[tuple[Any, ...], list[Cell]] = defaultdict(list)
     for cell in cells:
-        metric = by_name.get(cell.scorer or "") or _find_staged(cell)
-        if cell.benchmark != group.benchmark or metric is None:
+        metric = named.get(cell.scorer or "") or _find_staged(cell)
+        if cell.benchmark != frame.group.benchmark or metric is None:
             continue
-        for series in group.series:
-            if matches(series.method, cell):
-                part = {name: v for name, v in cell.part.items() if made.get(name) != v}
-                part |= {name: v for name, v in cell.setting.items() if name == "nodes"}
-                over = cell.categories or "" if metric.kind == "score" else ""
-                shown = cell.method * bool(cell.stages)
-                key = series.label, metric, tuple(part.items()), over or shown
-                alike.setdefault(key, []).append(cell)
-    order = {series.label: place for place, series in enumerate(group.series)}
+        part = {name: value for name, value in cell.part.items() if made.get(name) != value}
+        part |= {name: value for name, value in cell.setting.items() if name == "nodes"}
+        over = cell.categories or "" if metric.kind == "score" else ""
+        row = cell.method if cell.stages else ""
+        for place, series in enumerate(frame.group.series):
+            if rows.matches(series, cell):
+                alike[place, metric, tuple(part.items()), over, row].append(cell)
     found = []
-    for (label, metric, items, told), own in alike.items():
-        series = next(one for one in group.series if one.label == label)
-        stages = own[0].stages
-        over = "" if stages else told
-        ours = (
-            _count_stages(series, metric, stages)
-            if stages
-            else frame.figure(series.label, metric, dict(items), over)
-        )
-        if ours is None and (items or stages):
-            continue
-        own.sort(key=lambda cell: cell.profile != series.method.model)
-        shown = ", ".join(f"{name} {value}" for name, value in items) or told[len(over) :]
-        found.append(Beside(series.label, metric, shown, over, ours, tuple(own)))
-    return sorted(found, key=lambda one: (order[one.label], one.metric != frame.headline))
+    for (place, metric, part, over, row), own in alike.items():
+        series = frame.group.series[place]
+        if row:
+            ours = _count_stages(series, metric, own[0].stages)
+        else:
+            ours = frame.figure(series.label, metric, dict(part), over)
+        if ours is not None or not (part or row):
+            shown = ", ".join(f"{name} {value}" for name, value in part) or row
+            printed = sorted(own, key=lambda cell: cell.profile != series.method.model)
+            beside = Beside(series.label, metric, shown, over, ours, tuple(printed))
+            found.append(((place, metric != frame.headline), beside))
+    return [beside for _, beside in sorted(found, key=lambda one: one[0])]
 
 
 def _find_staged(cell: Cell) -> Metric | None:
@@ -106,7 +157,5 @@ def _count_stages(series: Series, metric: Metric, stages: tuple[str, ...]) -> Fi
         "sessions": sum(sessions) / max(1, len(sessions)),
     }
     name = metric.name.removesuffix("_per_session")
-    value = totals[name]
-    if name != metric.name:
-        value /= max(1, sum(sessions))
+    value = totals[name] if name == metric.name else totals[name] / max(1, sum(sessions))
     return Figure(metric, Interval(value, value, value, len(series.builds))) if value else None

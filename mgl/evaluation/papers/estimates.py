@@ -1,7 +1,7 @@
 """Estimate what a run would cost: from runs that were made, else from rates.
 
     >>> estimator = Estimator(read_past_runs(Path("runs"))[0], load_rates(), pace)  # doctest: +SKIP
-    >>> estimator.estimate(method, size, judges=1)                                  # doctest: +SKIP
+    >>> estimator.estimate("locomo", method, size, judges=1)                        # doctest: +SKIP
 
 Calls and tokens are the means of a past run's items and builds, of the same memory on the same
 benchmark, times how many there would be; other items and other models are assumed to take as many.
@@ -13,15 +13,17 @@ GPU. The ``basis`` of a cost says which.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
+import numpy as np
+from numpy.typing import NDArray
 
 from mgl.errors import InputError, MglError
-from mgl.evaluation.records import BuildRecord, Record
+from mgl.evaluation.papers.references import Strict
+from mgl.evaluation.records import Spent
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import MANIFEST, Manifest, Method
 from mgl.models import shipped
@@ -41,15 +43,11 @@ __all__ = [
 Amount = tuple[float, float, float]
 """Calls, tokens in and tokens out."""
 
-OfPace = Callable[[str, str], Pace | None]
-"""The pace of a model, by its profile, and a stage."""
+ByStage = Mapping[str, NDArray[np.float64]]
+"""An amount for each stage."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Size(_Strict):
+class Size(Strict):
     """How many items there are, of how many sources, and the mean tokens of a source."""
 
     items: int
@@ -57,7 +55,7 @@ class Size(_Strict):
     tokens: int = 0
 
 
-class MemoryRate(_Strict):
+class MemoryRate(Strict):
     """``build`` for 1,000 tokens of a source, ``ask`` for a question, which ``reads`` so much of
     the source."""
 
@@ -66,7 +64,7 @@ class MemoryRate(_Strict):
     reads: float = 0
 
 
-class Rates(_Strict):
+class Rates(Strict):
     """``eval/costs.yaml``."""
 
     name: str
@@ -76,29 +74,14 @@ class Rates(_Strict):
     models: Mapping[str, tuple[float, float]]
 
 
-_RATES: Final = shipped.Shipped(
-    "eval", "table of rates", "mgl reproduce --list", Rates.model_validate, "", InputError
-)
-
-
 def load_rates() -> Rates:
     """Load the rates; InputError, with the place, for an invalid file."""
     return shipped.load("costs", _RATES)
 
 
-@dataclass(frozen=True)
-class PastRun:
-    """What a method of a past run took: means by stage, per item (with its ``verdicts``) and per
-    build."""
-
-    run: str
-    benchmark: str
-    method: Method
-    items: int
-    builds: int
-    of_item: Mapping[str, Amount]
-    of_build: Mapping[str, Amount]
-    verdicts: int
+_RATES: Final = shipped.Shipped(
+    "eval", "table of rates", "mgl reproduce --list", Rates.model_validate, "", InputError
+)
 
 
 @dataclass(frozen=True)
@@ -113,10 +96,11 @@ class Cost:
     basis: tuple[str, ...]
 
 
-def add_costs(costs: Sequence[Cost | None]) -> Cost | None:
+def add_costs(costs: Iterable[Cost | None]) -> Cost | None:
     """Add costs up; None if one is unknown."""
-    known = [cost for cost in costs if cost is not None]
-    if not known or len(known) < len(costs):
+    every = list(costs)
+    known = [cost for cost in every if cost is not None]
+    if not known or len(known) < len(every):
         return None
     seconds = [cost.seconds for cost in known if cost.seconds is not None]
     return Cost(
@@ -128,6 +112,21 @@ def add_costs(costs: Sequence[Cost | None]) -> Cost | None:
     )
 
 
+@dataclass(frozen=True)
+class PastRun:
+    """What a method of a past run took: means by stage, per item (with its ``verdicts``) and per
+    build."""
+
+    run: str
+    benchmark: str
+    method: Method
+    items: int
+    builds: int
+    of_item: ByStage
+    of_build: ByStage
+    verdicts: int
+
+
 def read_past_runs(folder: Path, benchmark: str = "") -> tuple[list[PastRun], list[str]]:
     """Read what the runs in a folder, and in its subfolders, took (of one benchmark, if it is
     named), and why some are unreadable."""
@@ -135,41 +134,52 @@ def read_past_runs(folder: Path, benchmark: str = "") -> tuple[list[PastRun], li
     faults: list[str] = []
     for path in sorted([*folder.glob(f"*/{MANIFEST}"), *folder.glob(f"*/*/{MANIFEST}")]):
         try:
-            manifest = Manifest.read(path.parent)
-            if benchmark not in ("", manifest.arguments.benchmark):
-                continue
-            log = RunFolder(path.parent).log
+            found += _read_run(path.parent, benchmark)
         except MglError as error:
             faults.append(f"{path.parent}: {error.message}")
-            continue
-        for method in manifest.methods:
-            own = [one for one in log.answers.values() if one.method == method.label]
-            records = [one for one in own if not one.failed]
-            builds = [one for one in log.builds.values() if one.method == method.label]
-            builds = [one for one in builds if not one.reason]
-            if records:
-                found.append(
-                    PastRun(
-                        str(path.parent),
-                        manifest.arguments.benchmark,
-                        method,
-                        len(records),
-                        len(builds),
-                        _mean_usage(records),
-                        _mean_usage(builds),
-                        len(manifest.judges) if any(one.verdicts for one in records) else 0,
-                    )
-                )
     return found, faults
+
+
+def _read_run(run: Path, benchmark: str) -> list[PastRun]:
+    manifest = Manifest.read(run)
+    named = manifest.arguments.benchmark
+    if benchmark not in ("", named):
+        return []
+    log, found = RunFolder(run).log, []
+    for method in manifest.methods:
+        answers = [
+            one for one in log.answers.values() if one.method == method.label and not one.failed
+        ]
+        builds = [
+            one for one in log.builds.values() if one.method == method.label and not one.reason
+        ]
+        judged = [verdict.usage for one in answers for verdict in one.verdicts.values()]
+        if answers:
+            of_item = _sum_by_stage([*(one.usage for one in answers), *judged], len(answers))
+            of_build = _sum_by_stage([one.usage for one in builds], len(builds))
+            verdicts = len(manifest.judges) if judged else 0
+            counts = len(answers), len(builds)
+            found.append(PastRun(str(run), named, method, *counts, of_item, of_build, verdicts))
+    return found
+
+
+def _sum_by_stage(usages: Iterable[Mapping[str, Spent]], n: int) -> ByStage:
+    """Sum amounts by stage, divided by ``n``."""
+    found: defaultdict[str, Any] = defaultdict(lambda: np.zeros(3))
+    for usage in usages:
+        for stage, spent in usage.items():
+            found[stage] += np.array([spent.calls, spent.input_tokens, spent.output_tokens]) / n
+    return dict(found)
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """Estimates from past runs and rates; ``pace`` is that of this machine's calls."""
+    """Estimates from past runs and rates; ``pace`` is that of this machine's calls of a model, by
+    its profile, and a stage."""
 
     done: Sequence[PastRun]
     rates: Rates
-    pace: OfPace = field(default=lambda _model, _stage: None)
+    pace: Callable[[str, str], Pace | None] = lambda _model, _stage: None
 
     def estimate(
         self, benchmark: str, method: Method, size: Size, *, judges: int = 0, repeats: int = 1
@@ -178,70 +188,50 @@ class Estimator:
 
         A run with the same configuration is preferred, then one that was judged, then the largest.
         """
-        known = [one for one in self.done if one.benchmark == benchmark]
-        known = [one for one in known if one.method.memory == method.memory]
+        known = [
+            one
+            for one in self.done
+            if (one.benchmark, one.method.memory) == (benchmark, method.memory)
+        ]
         if not known:
             return self._by_rates(method, size, judges, repeats)
-        config = method.config
+        own = method.config
         best = max(
-            known, key=lambda one: (one.method.config == config, one.verdicts >= judges, one.items)
+            known, key=lambda one: (one.method.config == own, one.verdicts >= judges, one.items)
         )
-        theirs = best.method.config
-        model = best.method.model
-        basis = [f"{best.items} items and {best.builds} builds of {best.run} ({model})"]
-        names = sorted(
-            name for name in {**theirs, **config} if theirs.get(name) != config.get(name)
-        )
-        basis += [f"that run had other {', '.join(names)}"] if names else []
-        basis += (
-            ["judging is not included: that run was not judged"] if judges > best.verdicts else []
-        )
-        stages: defaultdict[str, Amount] = defaultdict(lambda: (0, 0, 0))
-        builds = size.sources if best.builds else 0
-        for means, times in ((best.of_item, size.items * repeats), (best.of_build, builds)):
+        theirs = best.method
+        basis = [f"{best.items} items and {best.builds} builds of {best.run} ({theirs.model})"]
+        names = {**theirs.config, **own}
+        if others := sorted(name for name in names if theirs.config.get(name) != own.get(name)):
+            basis.append(f"that run had other {', '.join(others)}")
+        if judges > best.verdicts:
+            basis.append("judging is not included: that run was not judged")
+        stages: defaultdict[str, Any] = defaultdict(lambda: np.zeros(3))
+        for means, times in ((best.of_item, size.items * repeats), (best.of_build, size.sources)):
             for stage, amount in means.items():
-                stages[stage] = _plus(stages[stage], amount, times)
-        total: Amount = (0, 0, 0)
-        for amount in stages.values():
-            total = _plus(total, amount)
-        paces = [(self.pace(method.model, stage), amount) for stage, amount in stages.items()]
-        if all(pace is not None for pace, _ in paces):
-            seconds = sum(amount[0] * pace.seconds / pace.calls for pace, amount in paces if pace)
-            return Cost(*total, seconds, tuple(basis))
-        return self._on_gpu(method.model, total, basis)
+                stages[stage] += times * amount
+        total, seconds = np.sum([np.zeros(3), *stages.values()], axis=0), 0.0
+        for stage, amount in stages.items():
+            if (pace := self.pace(method.model, stage)) is None:
+                return self._on_gpu(method.model, total, basis)
+            seconds += amount[0] * pace.seconds / pace.calls
+        calls, read, written = map(float, total)
+        return Cost(calls, read, written, float(seconds), tuple(basis))
 
     def _by_rates(self, method: Method, size: Size, judges: int, repeats: int) -> Cost | None:
         rate = self.rates.memories.get(method.memory)
         if rate is None or not size.tokens:
             return None
-        each = size.items * repeats
-        total = _plus((0, 0, 0), rate.ask, each)
-        total = _plus(total, (0, size.tokens, 0), each * rate.reads)
-        total = _plus(total, rate.build, size.sources * size.tokens / 1000)
-        total = _plus(total, self.rates.judge, each * judges)
+        question = np.array(rate.ask) + judges * np.array(self.rates.judge)
+        question[1] += rate.reads * size.tokens
+        build = size.tokens / 1000 * np.array(rate.build)
+        total = size.items * repeats * question + size.sources * build
         return self._on_gpu(method.model, total, ["the rates of eval/costs.yaml, which are rough"])
 
-    def _on_gpu(self, model: str, total: Amount, basis: list[str]) -> Cost:
+    def _on_gpu(self, model: str, total: NDArray[np.float64], basis: list[str]) -> Cost:
+        calls, read, written = map(float, total)
         speed = self.rates.models.get(model)
         if speed is None:
-            return Cost(*total, None, tuple(basis))
-        seconds = total[1] / speed[0] + total[2] / speed[1]
-        return Cost(*total, seconds, (*basis, "time is that of one 80 GB GPU"))
-
-
-def _plus(one: Amount, other: Amount, times: float = 1.0) -> Amount:
-    return tuple(a + b * times for a, b in zip(one, other, strict=True))  # type: ignore[return-value]
-
-
-def _mean_usage(records: Sequence[Record] | Sequence[BuildRecord]) -> dict[str, Amount]:
-    """Average usage by stage, including that of verdicts."""
-    means: defaultdict[str, Amount] = defaultdict(lambda: (0, 0, 0))
-    for record in records:
-        usages: list[Mapping[str, Any]] = [record.usage]
-        if isinstance(record, Record):
-            usages += (verdict.usage for verdict in record.verdicts.values())
-        for usage in usages:
-            for stage, spent in usage.items():
-                amount = (spent.calls, spent.input_tokens, spent.output_tokens)
-                means[stage] = _plus(means[stage], amount, 1 / len(records))
-    return dict(means)
+            return Cost(calls, read, written, None, tuple(basis))
+        seconds = read / speed[0] + written / speed[1]
+        return Cost(calls, read, written, seconds, (*basis, "time is that of one 80 GB GPU"))

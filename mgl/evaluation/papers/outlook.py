@@ -11,7 +11,7 @@ from mgl import registry
 from mgl.benchmarks.base import Item
 from mgl.benchmarks.drawing import sample, select
 from mgl.benchmarks.files import find_data
-from mgl.errors import MglError
+from mgl.errors import InputError, MglError
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.papers.estimates import Cost, Estimator, Size
 from mgl.evaluation.papers.suites import Run
@@ -20,30 +20,22 @@ from mgl.evaluation.runs.plan import is_generated, list_methods
 from mgl.evaluation.runs.units import OpenModel
 from mgl.memories.options import read_settings
 
-__all__ = ["Lack", "Outlook", "Outlooks", "build_arguments"]
-
-
-@dataclass(frozen=True)
-class Lack:
-    """What is missing here, and what to do about it."""
-
-    what: str
-    hint: str
+__all__ = ["Outlook", "Outlooks", "build_arguments"]
 
 
 @dataclass(frozen=True)
 class Outlook:
     """One run: the path of its data, its number of items, and the cost of each method and model.
 
-    ``data`` is None if the data are missing or ``made`` for the run. Without data the number of
-    items is that of the published set.
+    ``data`` is None if the data are missing or generated for the run. Without data the number of
+    items is that of the published set. Each of ``lacks`` says what is missing here, with a hint.
     """
 
+    run: Run
     data: Path | None
-    made: bool
     items: int | None
     costs: Mapping[str, Cost | None]
-    lacks: tuple[Lack, ...]
+    lacks: tuple[MglError, ...]
 
 
 @dataclass
@@ -53,93 +45,97 @@ class Outlooks:
     folder: Path | None
     open_model: OpenModel
     estimator: Estimator
-    _items: dict[str, tuple[Item, ...] | Lack] = field(default_factory=dict)
-    _presets: dict[str, str | Lack] = field(default_factory=dict)
+    _items: dict[str, tuple[Item, ...] | MglError] = field(default_factory=dict)
+    _presets: dict[str, str | MglError] = field(default_factory=dict)
 
     def of(self, run: Run, models: tuple[str, ...], *, limit: int | None, seed: int) -> Outlook:
         """Find out what a run needs and costs with these models."""
-        lacks: list[Lack] = []
-        known = run.benchmark in registry.names("benchmark")
-        made = known and is_generated(registry.load("benchmark", run.benchmark))
-        data, items = (None, None) if made else self._find_items(run, limit, seed, lacks)
+        lacks: list[MglError] = []
+        data, size = None, self.estimator.rates.benchmarks.get(run.benchmark)
         least = smaller_limit(run, limit)
-        size = self.estimator.rates.benchmarks.get(run.benchmark)
-        if items is not None:
-            sources = len({item.source for item in items})
-            size = Size(items=len(items), sources=sources, tokens=size.tokens if size else 0)
-        elif size is not None and least is not None and least < size.items:
-            sources = min(least, size.sources)
-            size = Size(items=least, sources=sources, tokens=size.tokens)
-        costs: dict[str, Cost | None] = {}
-        for method in self._list_methods(run, models, lacks):
-            costs[method.label] = None if size is None else self.estimator.estimate(
-                run.benchmark, method, size, judges=len(run.judges), repeats=run.repeats
-            )  # fmt: skip
-        count = None if size is None else size.items
-        return Outlook(data, made, count, costs, tuple(dict.fromkeys(lacks)))
-
-    def _list_methods(self, run: Run, models: tuple[str, ...], lacks: list[Lack]) -> list[Method]:
+        if size is not None and least is not None:
+            size = size.model_copy(
+                update={"items": min(least, size.items), "sources": min(least, size.sources)}
+            )
+        try:
+            data, items = self._find_items(run, limit, seed)
+            if items is not None:
+                sources = len({item.source for item in items})
+                tokens = 0 if size is None else size.tokens
+                size = Size(items=len(items), sources=sources, tokens=tokens)
+                lacks += _list_scripts(run, items)
+        except MglError as error:
+            lacks.append(error)
         presets = {}
-        for model in models:
-            preset = self._find_preset(model)
-            if isinstance(preset, Lack):
+        for name in models:
+            preset = self._find_preset(name)
+            if isinstance(preset, MglError):
                 lacks.append(preset)
-            presets[model] = "paper" if isinstance(preset, Lack) else preset
+            presets[name] = "paper" if isinstance(preset, MglError) else preset
+        methods: list[Method] = []
         try:
             settings = read_settings(build_arguments(run, None, models).settings)
             own = {f"{run.benchmark}.{name}" for name in run.parameters}
-            return list_methods(run.memories, settings, presets, of_benchmark=own)
+            methods = list_methods(run.memories, settings, presets, of_benchmark=own)
         except MglError as error:
-            lacks.append(Lack(error.message, error.hint))
-            return []
+            lacks.append(error)
+        costs = {
+            method.label: None
+            if size is None
+            else self.estimator.estimate(run.benchmark, method, size, judges=len(run.judges))
+            for method in methods
+        }
+        return Outlook(run, data, None if size is None else size.items, costs, tuple(lacks))
 
     def _find_items(
-        self, run: Run, limit: int | None, seed: int, lacks: list[Lack]
+        self, run: Run, limit: int | None, seed: int
     ) -> tuple[Path | None, list[Item] | None]:
-        """Find the data and the items that would be asked; what fails goes to ``lacks``."""
+        """Find the data and the items that would be asked, both None if they are generated; raises
+        what is missing of them."""
         if run.benchmark not in registry.names("benchmark"):
-            lacks.append(Lack(f"the benchmark {run.benchmark}", "install the package that has it"))
-            return None, None
+            raise InputError(
+                f"the benchmark {run.benchmark}", hint="install the package that has it"
+            )
         benchmark = registry.load("benchmark", run.benchmark)
+        if is_generated(benchmark):
+            return None, None
         place = find_data(benchmark.about, self.folder)
         if place is None:
             hint = f"get it ({benchmark.about.where}), and put it into MGL_DATA or give --data"
-            lacks.append(Lack(f"the files of {benchmark.about.title}", hint))
-            return None, None
-        items = self._items.get(run.benchmark)
-        if items is None:
+            raise InputError(f"the files of {benchmark.about.title}", hint=hint)
+        if run.benchmark not in self._items:
             try:
-                items = benchmark.read(place).items
+                self._items[run.benchmark] = benchmark.read(place).items
             except MglError as error:
-                items = Lack(error.message, error.hint)
-            self._items[run.benchmark] = items
-        if isinstance(items, Lack):
-            lacks.append(items)
-            return place, None
-        lacks += [
-            Lack(
-                f"the prompts of the judge {name}",
-                f"put {JUDGES[name].source} beside {place}, or judge by ours: {_variants_of(name)}",
-            )
-            for name in run.judges
-            if not JUDGES[name].has_prompts(items)
-        ]
-        try:
-            chosen = select(items, labels=run.labels)
-            return place, sample(chosen, limit=smaller_limit(run, limit), seed=seed)
-        except MglError as error:
-            lacks.append(Lack(f"items of {run.benchmark}: {error.message}", error.hint))
-            return place, None
+                self._items[run.benchmark] = error
+        read = self._items[run.benchmark]
+        if isinstance(read, MglError):
+            raise read
+        items = select(read, labels=run.labels)
+        return place, sample(items, limit=smaller_limit(run, limit), seed=seed)
 
-    def _find_preset(self, name: str) -> str | Lack:
+    def _find_preset(self, name: str) -> str | MglError:
         """Find a model's preset, or what is missing of it: weights, a server."""
         if name not in self._presets:
             try:
                 with self.open_model(name) as place:
                     self._presets[name] = place.facts.preset
             except MglError as error:
-                self._presets[name] = Lack(f"the model {name}: {error.message}", error.hint)
+                told = f"the model {name}: {error.message}"
+                self._presets[name] = InputError(told, hint=error.hint)
         return self._presets[name]
+
+
+def _list_scripts(run: Run, items: list[Item]) -> list[MglError]:
+    """List the official judges whose scripts are not here."""
+    lacks: list[MglError] = []
+    for name in run.judges:
+        if not JUDGES[name].has_prompts(items):
+            ours = [other for other, judge in JUDGES.items() if judge.variant_of == name]
+            options = ", ".join(f"--judge {other}=PROFILE" for other in ours)
+            hint = f"put {JUDGES[name].source} beside the data, or judge by ours: {options}"
+            lacks.append(InputError(f"the prompts of the judge {name}", hint=hint))
+    return lacks
 
 
 def build_arguments(
@@ -155,7 +151,6 @@ def build_arguments(
     profile of the model that judges, None if nothing is judged."""
     own = [(run.benchmark, run.parameters)] if data is None else []
     own += ((one.label, one.settings) for one in run.methods)
-    judges = () if judge is None else tuple(f"{name}={judge}" for name in run.judges)
     unjudged = judge is None and run.compared_by in run.judges
     return Arguments(
         benchmark=run.benchmark,
@@ -170,16 +165,10 @@ def build_arguments(
         limit=smaller_limit(run, limit),
         seed=seed,
         labels=run.labels,
-        repeats=run.repeats,
         scorers=run.scorers,
         headline=None if unjudged else run.compared_by,
-        judges=judges,
+        judges=() if judge is None else tuple(f"{name}={judge}" for name in run.judges),
     )
-
-
-def _variants_of(official: str) -> str:
-    names = (name for name, judge in JUDGES.items() if judge.variant_of == official)
-    return ", ".join(f"--judge {name}=PROFILE" for name in names)
 
 
 def smaller_limit(run: Run, limit: int | None) -> int | None:

@@ -18,30 +18,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from mgl.errors import InputError, UsageError
+from mgl.errors import InputError
 from mgl.models import shipped
 
-__all__ = [
-    "EMPTY",
-    "Averaging",
-    "Cell",
-    "Column",
-    "Group",
-    "Paper",
-    "Table",
-    "Unit",
-    "load_references",
-]
+__all__ = ["EMPTY", "Cell", "Group", "Paper", "Strict", "Table", "load_references"]
 
 EMPTY: Final = "_"
 _NUMBER: Final = re.compile(
-    r"(?P<text>(?P<about>~?)(?P<value>[+-]?\d+(?:\.\d+)?)(?:×10\^(?P<power>\d+)|(?P<k>[kK]))?%?)"
+    r"(?P<text>~?(?P<value>[+-]?\d+(?:\.\d+)?)(?:×10\^(?P<power>\d+)|(?P<k>[kK]))?%?)"
     r"(?:\((?P<n>\d+|\?)\))?"
 )
 
@@ -54,11 +44,13 @@ Averaging = Literal["questions", "categories", "not said", "none"]
 """What an average is taken over: questions, or categories with equal weights."""
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """What a YAML file holds: no other fields, and nothing changes it."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Column(_Strict):
+class Column(Strict):
     """What one number of a row is.
 
     ``metric`` is the paper's word, ``ours`` the scorer, judge or cost that measures the same.
@@ -76,7 +68,7 @@ class Column(_Strict):
     n: int | None = None
 
 
-class Group(_Strict):
+class Group(Strict):
     """Rows by name, each a line of printed numbers, of one ``model`` (the paper's name; ``profile``
     is ours) or with one ``setting``. ``averaging`` defaults to the table's."""
 
@@ -87,7 +79,7 @@ class Group(_Strict):
     averaging: Averaging | None = None
 
 
-class Table(_Strict):
+class Table(Strict):
     """A table, a figure, or numbers that a section gives in words.
 
     ``printed`` says which of its values the text has, ``at`` are words near them. ``judge`` is the
@@ -110,12 +102,6 @@ class Table(_Strict):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if (self.printed == "none") != (not self.groups):
-            raise ValueError("printed is none where there are no groups of rows, and only there")
-        if self.printed != "all" and not self.notes:
-            raise ValueError("what is not printed needs a note that says so")
-        if self.groups and self.at is None:
-            raise ValueError("printed numbers need the words near which they stand")
         for group in self.groups:
             for name, line in group.rows.items():
                 texts = line.split()
@@ -128,13 +114,8 @@ class Table(_Strict):
                         raise ValueError(f"row {name!r}: {text!r} is no number")
         return self
 
-    @property
-    def row_names(self) -> tuple[str, ...]:
-        """The names of rows, each once, in the paper's order."""
-        return tuple(dict.fromkeys(name for group in self.groups for name in group.rows))
 
-
-class Paper(_Strict):
+class Paper(Strict):
     """A paper: ``memories`` maps names of rows to our kinds of memory."""
 
     name: str
@@ -143,97 +124,64 @@ class Paper(_Strict):
     memories: Mapping[str, str] = {}
     tables: tuple[Table, ...] = Field(min_length=1)
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        ids = [table.id for table in self.tables]
-        if twice := {id for id in ids if ids.count(id) > 1}:
-            raise ValueError(f"there are two entries {', '.join(sorted(twice))}")
-        for benchmark, labels in self._categories().items():
-            if len(labels) > 1:
-                raise ValueError(
-                    f"averages over categories of {benchmark} need one label that tells them "
-                    f"apart, and there are {', '.join(sorted(labels))}"
-                )
-        return self
-
-    def _categories(self) -> dict[str | None, set[str]]:
-        """The labels that divide each benchmark where averages are over categories, as the columns
+    @property
+    def categories(self) -> Mapping[str | None, str]:
+        """The label that divides each benchmark where averages are over categories, as the columns
         of those tables do: an item's category if none does."""
-        found: dict[str | None, set[str]] = {}
+        found: dict[str | None, str] = {}
         for table in self.tables:
             for column in table.columns if table.averaging == "categories" else ():
-                found.setdefault(column.benchmark or table.benchmark, set()).update(column.part)
-        return {benchmark: labels or {"category"} for benchmark, labels in found.items()}
-
-    def table(self, id: str) -> Table:
-        """Find a table or figure; UsageError, listing all, if there is none of that id."""
-        for table in self.tables:
-            if table.id == id:
-                return table
-        raise UsageError(
-            f"{self.name} has no {id}",
-            hint=f"it has {', '.join(table.id for table in self.tables)}",
-        )
+                benchmark = column.benchmark or table.benchmark
+                found[benchmark] = next(iter(column.part), found.get(benchmark, "category"))
+        return found
 
     def cells(self, id: str | None = None) -> Iterator[Cell]:
-        """Yield the numbers of one table, or of all, row by row, without the empty places.
-
-        UsageError as of ``table``.
-        """
-        categories = self._categories()
-        for table in self.tables if id is None else (self.table(id),):
-            for group in table.groups:
+        """Yield the numbers of one table, or of all, row by row, without the empty places."""
+        categories = self.categories
+        for table in self.tables:
+            for group in table.groups if id in (None, table.id) else ():
+                averaging = group.averaging or table.averaging
                 for name, line in group.rows.items():
                     for column, text in zip(table.columns, line.split(), strict=True):
-                        if text != EMPTY:
-                            yield self._cell(table, group, name, column, text, categories)
-
-    def _cell(
-        self,
-        table: Table,
-        group: Group,
-        name: str,
-        column: Column,
-        text: str,
-        categories: Mapping[str | None, set[str]],
-    ) -> Cell:
-        number = _number(text)
-        own_n = column.n if column.n is not None else table.n
-        benchmark = column.benchmark or table.benchmark
-        averaging = (group.averaging or table.averaging) if not column.part else "questions"
-        return Cell(
-            paper=self.name,
-            table=table.id,
-            method=name,
-            column=column.name,
-            metric=column.metric,
-            value=float(number["value"]) * 10 ** int(number["power"] or (3 if number["k"] else 0)),
-            text=number["text"],
-            unit=column.unit,
-            about=bool(number["about"]),
-            averaging=averaging,
-            categories=next(iter(categories[benchmark])) if averaging == "categories" else None,
-            scorer=column.ours,
-            benchmark=benchmark,
-            judge=column.judge or table.judge,
-            model=group.model,
-            profile=group.profile,
-            memory=self.memories.get(name),
-            n=own_n if number["n"] is None else int(number["n"]) if number["n"] != "?" else None,
-            part=column.part,
-            setting=group.setting,
-            stages=table.stages.get(name, ()),
-            notes=table.notes,
-        )
+                        number = _NUMBER.fullmatch(text)
+                        if number is None:  # an empty place
+                            continue
+                        benchmark = column.benchmark or table.benchmark
+                        is_averaged = averaging == "categories" and not column.part
+                        n = column.n if column.n is not None else table.n
+                        if (own := number["n"]) is not None:
+                            n = None if own == "?" else int(own)
+                        power = int(number["power"] or (3 if number["k"] else 0))
+                        yield Cell(
+                            paper=self.name,
+                            table=table.id,
+                            method=name,
+                            column=column.name,
+                            metric=column.metric,
+                            value=float(number["value"]) * 10**power,
+                            text=number["text"],
+                            unit=column.unit,
+                            categories=categories[benchmark] if is_averaged else None,
+                            scorer=column.ours,
+                            benchmark=benchmark,
+                            judge=column.judge or table.judge,
+                            model=group.model,
+                            profile=group.profile,
+                            memory=self.memories.get(name),
+                            n=n,
+                            part=column.part,
+                            setting=group.setting,
+                            stages=table.stages.get(name, ()),
+                        )
 
 
 @dataclass(frozen=True)
 class Cell:
     """One printed number with everything that says what it is.
 
-    ``value`` is in ``unit``, ``text`` as printed; ``about`` marks it as approximate. ``categories``
-    is the label, or ``category``, whose values it averages over, None if it does not. ``memory`` is
-    our kind for the row, ``profile`` our profile for the model, None if there is none.
+    ``value`` is in ``unit``, ``text`` as printed. ``categories`` is the label, or ``category``,
+    whose values it averages over, None if it does not. ``memory`` is our kind for the row,
+    ``profile`` our profile for the model, None if there is none.
     """
 
     paper: str
@@ -244,26 +192,31 @@ class Cell:
     value: float
     text: str
     unit: Unit
-    about: bool
-    averaging: Averaging
-    categories: str | None = None
-    scorer: str | None = None
-    benchmark: str | None = None
-    judge: str | None = None
-    model: str | None = None
-    profile: str | None = None
-    memory: str | None = None
-    n: int | None = None
-    part: Mapping[str, str] = field(default_factory=dict)
-    setting: Mapping[str, str] = field(default_factory=dict)
-    stages: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    categories: str | None
+    scorer: str | None
+    benchmark: str | None
+    judge: str | None
+    model: str | None
+    profile: str | None
+    memory: str | None
+    n: int | None
+    part: Mapping[str, str]
+    setting: Mapping[str, str]
+    stages: tuple[str, ...]
 
     @property
     def place(self) -> str:
         """Its table as people write it: ``Table 3``."""
         kind = self.table.rstrip("0123456789.")
         return f"{'§' if kind == 'section' else kind.title() + ' '}{self.table.removeprefix(kind)}"
+
+    @property
+    def made_with(self) -> str:
+        """Its model, its judge, its number of items and its setting, as far as they are printed."""
+        parts = [self.model or "model not named"]
+        parts += [f"judge {self.judge}"] if self.judge else []
+        parts += [f"n {self.n:,}"] if self.n else []
+        return ", ".join([*parts, *(f"{name} {value}" for name, value in self.setting.items())])
 
     def datum(self) -> dict[str, Any]:
         """Describe it for programs, in the paper's unit."""
@@ -282,14 +235,6 @@ class Cell:
 def load_references(override: Path | None = None, *, home: Path | None = None) -> dict[str, Paper]:
     """Load every paper by name; InputError, with file and place, for an invalid one."""
     return shipped.load_all(_PAPERS, override, home=home)
-
-
-def _number(text: str) -> re.Match[str]:
-    """Parse a printed number."""
-    found = _NUMBER.fullmatch(text)
-    if found is None:
-        raise ValueError(f"{text!r} is no number")
-    return found
 
 
 _PAPERS: Final = shipped.Shipped(

@@ -11,32 +11,23 @@ memories, benchmarks and models are on this machine is for ``mgl reproduce --lis
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from mgl import registry
 from mgl.errors import InputError, UsageError
 from mgl.evaluation.judges.judging import JUDGES
-from mgl.evaluation.papers.references import Cell
-from mgl.evaluation.runs.manifest import Method as RunMethod
-from mgl.memories.base import MemoryKind
-from mgl.memories.options import configure
+from mgl.evaluation.papers.references import Strict
 from mgl.models import shipped
 
-__all__ = ["Entry", "LeftOut", "Method", "Rows", "Run", "Suite", "find_entry", "load_suites"]
+__all__ = ["Entry", "Method", "Run", "Suite", "find_entry", "load_suites"]
 
 _LABEL: Final = r"^[a-z0-9][a-z0-9-]*$"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Method(_Strict):
+class Method(Strict):
     """A memory with settings of its ``Config``; ``row`` and ``setting`` name its row of the paper's
     table, None if it is not one of the paper's."""
 
@@ -47,15 +38,13 @@ class Method(_Strict):
     setting: Mapping[str, str] = {}
 
 
-class Run(_Strict):
+class Run(Strict):
     """Methods put to one benchmark with the same retrieval models.
 
     ``name`` distinguishes the runs of an entry. ``parameters`` are of a generated benchmark,
-    ``labels`` those that an item must have. ``scorers`` and ``judges`` are the paper's metrics;
-    ``headline`` is the one that methods are compared by, of these the first unless it is named.
-    ``repeats`` is how often each item is asked, where the paper samples. ``embedder`` and
-    ``reranker`` are profiles, the defaults if None; an embedder's vectors may be cut
-    (``NAME:DIMS``).
+    ``labels`` those that an item must have. ``judges`` and ``scorers`` are the paper's metrics, of
+    which the first is the headline. ``embedder`` and ``reranker`` are profiles, the defaults if
+    None; an embedder's vectors may be cut (``NAME:DIMS``).
     """
 
     name: str = Field("", pattern=f"{_LABEL}|^$")
@@ -65,32 +54,20 @@ class Run(_Strict):
     labels: Mapping[str, str] = {}
     scorers: tuple[str, ...] = ()
     judges: tuple[str, ...] = ()
-    headline: str = ""
-    repeats: int = Field(1, ge=1)
     embedder: str | None = None
     reranker: str | None = None
     limit: int | None = Field(None, ge=1)
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        _check_unique("method", [method.label for method in self.methods])
-        if not self.scorers and not self.judges:
-            raise ValueError("a run needs a scorer or a judge")
-        if self.headline and self.headline not in (*self.scorers, *self.judges):
-            raise ValueError(f"{self.headline} is no metric of the run")
-        return self
-
     @property
     def compared_by(self) -> str:
         """Its headline metric."""
-        return self.headline or (*self.judges, *self.scorers)[0]
+        return (*self.judges, *self.scorers)[0]
 
     def judged_by(self, name: str) -> Run:
         """Return the run with one other judge in place of its own; UsageError for an unknown."""
         if name not in JUDGES:
             raise UsageError(f"there is no judge {name!r}", hint=f"take one of {', '.join(JUDGES)}")
-        headline = self.headline if self.compared_by in self.scorers else name
-        return self.model_copy(update={"judges": (name,), "headline": headline})
+        return self.model_copy(update={"judges": (name,)})
 
     @property
     def memories(self) -> tuple[str, ...]:
@@ -101,14 +78,14 @@ class Run(_Strict):
         )
 
 
-class LeftOut(_Strict):
+class LeftOut(Strict):
     """Rows of the paper's table that are not run."""
 
     rows: tuple[str, ...] = Field(min_length=1)
     why: str
 
 
-class Entry(_Strict):
+class Entry(Strict):
     """A table or figure.
 
     It has ``runs``, or is read off those of another entry (``same_as``), or is ``not_made`` for a
@@ -130,41 +107,23 @@ class Entry(_Strict):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        ways = [bool(self.runs), self.same_as is not None, self.not_made is not None]
-        if sum(ways) != 1:
-            raise ValueError("an entry has exactly one of runs, same_as and not_made")
-        if bool(self.models) != bool(self.runs):
-            raise ValueError("an entry has models if and only if it has runs")
-        if self.not_made is None and not self.about:
-            raise ValueError("an entry with runs needs a description")
-        _check_unique("run", [run.name for run in self.runs])
+        if sum(map(bool, (self.runs and self.models, self.same_as, self.not_made))) != 1:
+            raise ValueError("an entry has exactly one of runs with models, same_as and not_made")
         return self
 
 
-class Suite(_Strict):
+class Suite(Strict):
     """The entries of a paper, by its short name."""
 
     name: str
     entries: tuple[Entry, ...] = Field(min_length=1)
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        _check_unique("entry", [entry.id for entry in self.entries])
-        made = {entry.id for entry in self.entries if entry.runs}
-        for entry in self.entries:
-            if entry.same_as is not None and entry.same_as not in made:
-                raise ValueError(f"{entry.id} is the same as {entry.same_as}, which has no runs")
-        return self
-
     def entry(self, id: str) -> Entry:
         """Find an entry; UsageError, listing all, if there is none of that id."""
-        for entry in self.entries:
-            if entry.id == id:
-                return entry
-        raise UsageError(
-            f"{self.name} has no {id}",
-            hint=f"it has {', '.join(entry.id for entry in self.entries)}",
-        )
+        known = {entry.id: entry for entry in self.entries}
+        if id not in known:
+            raise UsageError(f"{self.name} has no {id}", hint=f"it has {', '.join(known)}")
+        return known[id]
 
     def made_by(self, entry: Entry) -> Entry:
         """Return the entry whose runs this one is read off: itself, or ``same_as``."""
@@ -194,71 +153,6 @@ def find_entry(name: str, override: Path | None = None) -> tuple[Suite, Entry, s
     return suite, entry, "".join(rest[1:])
 
 
-def _check_unique(what: str, names: list[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"there are two of the {what} {name!r}")
-
-
 _SUITES: Final = shipped.Shipped(
     "eval", "suite", "mgl reproduce --list", Suite.model_validate, "suites", InputError
 )
-
-
-# Which row of a printed table a method of ours is
-
-_NOT_SETTINGS: Final = ("embedder", "reranker")
-"""What an entry may vary that is not a setting of a method."""
-
-
-class Rows:
-    """The rows that suites make, by paper, table and name.
-
-    A suite says by what settings each row of its paper is made. A method is the row whose settings
-    it has, among all that the paper varies; in what the paper leaves alone (a preset, an embedder)
-    it may differ. A row that no suite makes is our memory of that name with its defaults.
-    """
-
-    def __init__(self, suites: Iterable[Suite]) -> None:
-        self._made: defaultdict[tuple[str, str, str | None, str | None], list[Method]]
-        self._made = defaultdict(list)
-        self._varied: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-        self._defaults: dict[tuple[str, str | None], Mapping[str, Any]] = {}
-        for suite in suites:
-            for entry in suite.entries:
-                made = suite.made_by(entry)
-                for run in made.runs if made.varies not in _NOT_SETTINGS else ():
-                    for one in run.methods:
-                        self._made[suite.name, entry.id, one.row, run.benchmark].append(one)
-                        self._varied[suite.name, one.memory].update(one.settings)
-
-    def matches(self, method: RunMethod, cell: Cell) -> bool:
-        """Whether a printed number is of the row that the method makes."""
-        usual = self._default(method.memory, method.config.get("preset"))
-        varied = self._varied[cell.paper, method.memory]
-        own = {name: method.config.get(name, usual.get(name)) for name in varied}
-        made = [
-            one
-            for one in self._made[cell.paper, cell.table, cell.method, cell.benchmark]
-            if not one.setting or dict(one.setting) == dict(cell.setting)
-        ]
-        if not made:
-            return cell.memory == method.memory and own == {name: usual.get(name) for name in own}
-        return any(
-            one.memory == method.memory
-            and own == {name: one.settings.get(name, usual.get(name)) for name in varied}
-            for one in made
-        )
-
-    def _default(self, memory: str, preset: str | None) -> Mapping[str, Any]:
-        """Return the default configuration of a memory; empty if it is not installed."""
-        key = memory, preset
-        if key not in self._defaults:
-            try:
-                kind: MemoryKind = registry.load("memory", memory)
-            except UsageError:
-                self._defaults[key] = {}
-            else:
-                config = configure(memory, kind, {"preset": preset}, lambda: "paper")
-                self._defaults[key] = config.model_dump(mode="json")
-        return self._defaults[key]

@@ -15,7 +15,6 @@ Tool use by the size of the graph is that of MindGraph §5.4.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,13 +22,13 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from mgl.errors import UsageError
+from mgl.errors import UsageError, install_hint
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import Answered, Record, item_from_json
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.scorers.bertscore import BERTSCORE, bertscores_among
-from mgl.evaluation.scorers.registry import AGGREGATES, SCORERS, Scored, score_answer
+from mgl.evaluation.scorers.registry import AGGREGATES, SCORERS, Scored
 from mgl.evaluation.statistics import (
     Interval,
     Paired,
@@ -38,10 +37,12 @@ from mgl.evaluation.statistics import (
     resample_interval,
 )
 
-__all__ = ["CATEGORY", "Figure", "Frame", "Metric", "label_of"]
+__all__ = ["CATEGORY", "Figure", "Frame", "Metric", "count_tools"]
 
 CATEGORY: Final = "category"
-"""Asks for a benchmark's own category of an item, where else a label is named."""
+"""Names a benchmark's own category of an item among its labels."""
+
+PAIRS: Final = "pair_accuracy"
 
 Unit = Literal["%", "tokens", "seconds", "calls", "nodes", "r"]
 
@@ -74,24 +75,19 @@ class Metric:
         return f"{'official ' if official else ''}judge {self.name}"
 
 
-COSTS: Final = {
-    metric.name: metric
-    for metric in (
-        Metric("question_tokens", "cost", "tokens in and out of the calls of one answer", "tokens"),
-        Metric("question_calls", "cost", "calls of one answer", "calls"),
-        Metric(
-            "question_seconds", "cost", "wall time of an answer that replayed nothing", "seconds"
-        ),
-        Metric("compaction_ratio", "cost", "tokens of the first answering call over the source's"),
-        Metric("citations_verbatim", "cost", "share of the citations that are verbatim"),
-        Metric("hyperedge_nodes", "cost", "nodes that a hyperedge joins", "nodes"),
-        Metric("graph_nodes", "cost", "nodes of the graph", "nodes", stat="median"),
-        Metric("summaries_used", "cost", "answers that used summaries"),
-        Metric("lookups", "cost", "passages looked up", "calls", stat="median"),
-        Metric("index_calls", "cost", "indexes of summaries read", "calls", stat="median"),
-        Metric("detail_calls", "cost", "summaries read in detail", "calls", stat="median"),
-    )
-}
+COSTS: Final = (
+    Metric("question_tokens", "cost", "tokens in and out of the calls of one answer", "tokens"),
+    Metric("question_calls", "cost", "calls of one answer", "calls"),
+    Metric("question_seconds", "cost", "wall time of an answer that replayed nothing", "seconds"),
+    Metric("compaction_ratio", "cost", "tokens of the first answering call over the source's"),
+    Metric("citations_verbatim", "cost", "share of the citations that are verbatim"),
+    Metric("hyperedge_nodes", "cost", "nodes that a hyperedge joins", "nodes"),
+    Metric("graph_nodes", "cost", "nodes of the graph", "nodes", stat="median"),
+    Metric("summaries_used", "cost", "answers that used summaries"),
+    Metric("lookups", "cost", "passages looked up", "calls", stat="median"),
+    Metric("index_calls", "cost", "indexes of summaries read", "calls", stat="median"),
+    Metric("detail_calls", "cost", "summaries read in detail", "calls", stat="median"),
+)
 """What an answer took and read, by the names that ``eval/references`` uses, too."""
 
 SIZE_R: Final = Metric(
@@ -120,21 +116,34 @@ class Figure:
 
 
 class Frame:
-    """``data`` has a row a method, metric, item and repeat, with its ``value`` (none if missing)
-    and whether it ``failed``; ``items`` are by id."""
+    """``data`` has a row a method, metric, item and repeat, with its ``value`` (NaN if missing),
+    whether it ``failed`` and the size of its graph; ``labels`` has a row an item."""
 
     def __init__(self, group: Group, metrics: Mapping[str, Metric]) -> None:
         """UsageError without pandas."""
-        pandas = _load_pandas()
+        try:
+            import pandas
+        except ImportError as error:
+            raise UsageError("a report needs pandas", hint=install_hint("evaluation")) from error
         self.group = group
         self.metrics = metrics
-        records = [record for series in group.series for record in series.records]
-        self.items = {record.item["id"]: record.item for record in records}
-        rows = [row for series in group.series for row in self._list_rows(series)]
-        columns = ("method", "metric", "item", "source", "repeat", "value", "failed")
-        self.data = pandas.DataFrame(rows, columns=columns)
-        self._by = dict(iter(self.data.groupby(["method", "metric"], sort=False)))
-        self._series = {series.label: series for series in group.series}
+        self.items = {
+            record.item["id"]: record.item for series in group.series for record in series.records
+        }
+        labels = [{**item["labels"], CATEGORY: item["category"]} for item in self.items.values()]
+        names = dict.fromkeys([CATEGORY, *(name for each in labels for name in each)])
+        self.labels = pandas.DataFrame(labels, list(self.items), list(names)).fillna("")
+        self.data = pandas.DataFrame(
+            [row for series in group.series for row in _list_rows(series, metrics.values())],
+            columns="method metric item source repeat value failed nodes".split(),
+        ).astype({"value": float})
+        self._by = {
+            key: own
+            for key, own in self.data.groupby(["method", "metric"], sort=False)
+            if own["value"][~own["failed"]].notna().any() or own["failed"].all()
+        }
+        self._records = {series.label: series.records for series in group.series}
+        self._figures: dict[tuple[Any, ...], Figure | None] = {}
 
     @classmethod
     def of(cls, group: Group) -> Frame:
@@ -152,92 +161,55 @@ class Frame:
         found = [one for one in self.metrics.values() if one.kind != "cost"]
         return sorted(found, key=lambda metric: metric != self.headline)
 
-    @cached_property
-    def sources(self) -> list[str]:
-        """The source of each item."""
-        return [item["source"] for item in self.items.values()]
-
     def figure(
         self, method: str, metric: Metric, part: Mapping[str, str] | None = None, over: str = ""
     ) -> Figure | None:
         """Compute a metric of a method, of the items with the labels of ``part``; ``over`` names
         the label whose values have equal weights. None if the method has no value."""
-        part = dict(part or {})
-        if metric.kind == "together":
-            return self._figure_together(method, metric, part)
-        if metric is SIZE_R:
-            return self._correlate(method, part)
-        values = self._values(method, metric, part)
-        if values is None:
-            return None
-        known = values[values["value"].notna()]
-        if not len(known):
-            return None
-        own, sources = known["value"].tolist(), known["source"].tolist()
-        is_pair = metric.name == "pair_accuracy"
-        parts = (
-            [] if is_pair or not over else [label_of(self.items[id], over) for id in known.index]
-        )
-        if metric.stat == "median":
-            numbers = np.array(own)
-            interval = resample_interval(lambda drawn: float(np.median(numbers[drawn])), len(own))
-        else:
-            interval = mean_interval(own, sources, parts)
-        missing, n = len(values) - len(known), len(values)
-        bounds: tuple[float | None, float | None] = (None, None)
-        if missing and metric.kind == "score":
-            bounds = (sum(own) / n, (sum(own) + missing) / n)
-        failed = int(known["failed"].sum())
-        return Figure(
-            metric, interval, failed, missing, *bounds, self._spread(method, metric, part)
-        )
+        key = method, metric, *(part or {}).items(), over
+        if key not in self._figures:
+            if metric.kind == "together":
+                found = self._compute_together(method, metric, part or {})
+            elif metric is SIZE_R:
+                found = None if part else self._correlate(method)
+            else:
+                found = self._compute(method, metric, part or {}, over)
+            self._figures[key] = found
+        return self._figures[key]
 
     def compare(self, one: str, other: str, metric: Metric) -> Paired | None:
         """Compare two methods on the items that both have the metric of; None if there are none."""
         left, right = self._values(one, metric, {}), self._values(other, metric, {})
         if left is None or right is None:
             return None
-        both = left.assign(other=right["value"]).dropna()
-        if not len(both):
+        both = left.join(right["value"].rename("other")).dropna()
+        if both.empty:
             return None
-        return compare_pairs(
-            both["value"].tolist(), both["other"].tolist(), both["source"].tolist()
-        )
+        return compare_pairs(*(both[name].tolist() for name in ("value", "other", "source")))
 
     def parts(self) -> dict[str, list[str]]:
         """Labels that divide the items, with their values: numbers sorted, others in the order of
         the items. A label that splits the items as another does is left out."""
-        names = dict.fromkeys(
-            [CATEGORY, *(n for item in self.items.values() for n in item["labels"])]
-        )
         found: dict[str, list[str]] = {}
-        splits = []
-        for name in names:
-            own = [label_of(item, name) for item in self.items.values()]
-            values = list(dict.fromkeys(own))
-            split = [values.index(each) for each in own] if len(values) <= 12 else []
-            if 1 < len(values) <= 12 and split not in splits:
-                splits.append(split)
-                found[name] = (
-                    sorted(values, key=int) if all(v.isdecimal() for v in values) else values
-                )
+        splits = set()
+        for name in self.labels.columns:
+            codes, values = self.labels[name].factorize()
+            if 1 < len(values) <= 12 and (split := tuple(codes)) not in splits:
+                splits.add(split)
+                is_number = all(value.isdecimal() for value in values)
+                found[name] = sorted(values, key=int) if is_number else list(values)
         return found
 
-    def _list_rows(self, series: Series) -> Iterator[tuple[Any, ...]]:
-        for metric in self.metrics.values():
-            rows = [(*key, value, failed) for *key, value, failed in _measure(series, metric)]
-            answered = [value for *_, value, failed in rows if not failed]
-            if any(value is not None for value in answered) or (rows and not answered):
-                yield from ((series.label, metric.name, *row) for row in rows)
-
     def _values(self, method: str, metric: Metric, part: Mapping[str, str]) -> Any:
-        """The value of each item, by id, with its source; the mean of its repeats."""
+        """The value of each item, by id, with its source; the mean of its repeats. None if the
+        method lacks the metric."""
         own = self._by.get((method, metric.name))
         if own is None:
             return None
         if part:
-            wanted = {id for id, item in self.items.items() if self._has(method, item, part)}
-            own = own[own["item"].isin(wanted)]
+            own = own[own["item"].isin(self._select(part))]
+        if "nodes" in part:
+            own = own[own["nodes"] == part["nodes"]]
         if not self._is_repeated:
             return own.set_index("item")[["value", "source", "failed"]]
         return own.groupby("item", sort=False).agg(
@@ -248,70 +220,68 @@ class Frame:
     def _is_repeated(self) -> bool:
         return bool(self.data["repeat"].any())
 
-    def _has(self, method: str, item: Mapping[str, Any], part: Mapping[str, str]) -> bool:
-        wanted = {name: value for name, value in part.items() if name != "nodes"}
-        if "nodes" in part and self._sizes[method].get(item["id"]) != part["nodes"]:
-            return False
-        return all(label_of(item, name) == value for name, value in wanted.items())
+    def _select(self, part: Mapping[str, str]) -> Any:
+        """The ids of the items with these labels; the size of a graph is none of an item's."""
+        names = [name for name in part if name != "nodes"]
+        labels = self.labels.reindex(columns=names, fill_value="")
+        return labels.index[(labels == [part[name] for name in names]).all(axis=1)]
 
-    @cached_property
-    def _sizes(self) -> Mapping[str, Mapping[str, str]]:
-        """The size of each answer's graph as §5.4 names it."""
-        return {
-            label: {
-                record.item["id"]: next(
-                    name for name, end in _SIZES.items() if record.memory["nodes"] < end
-                )
-                for record in series.records
-                if "nodes" in record.memory
-            }
-            for label, series in self._series.items()
-        }
-
-    def _spread(self, method: str, metric: Metric, part: Mapping[str, str]) -> float | None:
-        if not self._is_repeated or part:
+    def _compute(
+        self, method: str, metric: Metric, part: Mapping[str, str], over: str
+    ) -> Figure | None:
+        values = self._values(method, metric, part)
+        known = None if values is None else values.dropna(subset="value")
+        if known is None or known.empty:
             return None
-        means = self._by[method, metric.name].groupby("repeat")["value"].mean()
-        return float(means.std(ddof=1))
+        numbers, sources = known["value"].to_numpy(), known["source"].tolist()
+        if metric.stat == "median":
+            interval = resample_interval(
+                lambda drawn: float(np.median(numbers[drawn])), len(numbers)
+            )
+        else:
+            is_averaged = over and metric.name != PAIRS
+            groups = self.labels.loc[known.index, over].tolist() if is_averaged else ()
+            interval = mean_interval(numbers.tolist(), sources, groups)
+        if metric.kind == "cost" and metric.unit != "%":  # a count, not a share, and not below 0
+            mean, is_same = interval.mean, np.ptp(numbers) == 0
+            ends = (mean, mean) if is_same else (max(0.0, interval.low), interval.high)
+            interval = Interval(mean, *ends, interval.n)
+        missing, n, total = len(values) - len(known), len(values), float(numbers.sum())
+        least = most = spread = None
+        if missing and metric.kind == "score":
+            least, most = total / n, (total + missing) / n
+        if self._is_repeated and not part:
+            means = self._by[method, metric.name].groupby("repeat")["value"].mean()
+            spread = float(means.std(ddof=1))
+        return Figure(metric, interval, int(known["failed"].sum()), missing, least, most, spread)
 
-    def _figure_together(
+    def _compute_together(
         self, method: str, metric: Metric, part: Mapping[str, str]
     ) -> Figure | None:
-        own = [
-            record
-            for record in self._series[method].records
-            if self._has(method, record.item, part)
-        ]
+        wanted = set(self._select(part))
+        own = [record for record in self._records[method] if record.item["id"] in wanted]
         scored = [
             Scored(item_from_json(one.item), None if one.failed else Answered.of(one))
             for one in own
         ]
         interval = AGGREGATES[metric.name].compute(scored)
-        if interval is None:
-            return None
-        return Figure(metric, interval, sum(record.failed for record in own))
+        failed = sum(record.failed for record in own)
+        return None if interval is None else Figure(metric, interval, failed)
 
-    def _correlate(self, method: str, part: Mapping[str, str]) -> Figure | None:
-        facts = [
-            (float(record.memory["tokens"]), float(record.memory["nodes"]))
-            for record in self._series[method].records
-            if record.memory.get("tokens") and "nodes" in record.memory
-        ]
-        pairs = np.array(facts)
-        if part or len(facts) < 3 or not pairs.std(axis=0).all():
+    def _correlate(self, method: str) -> Figure | None:
+        facts = [record.memory for record in self._records[method]]
+        pairs = np.array(
+            [(each["tokens"], each["nodes"]) for each in facts
+             if each.get("tokens") and "nodes" in each], dtype=np.float64,
+        )  # fmt: skip
+        if len(pairs) < 3 or not pairs.std(axis=0).all():
             return None
 
         def r(drawn: Any) -> float:
             own = pairs[drawn]
             return float(np.corrcoef(own.T)[0, 1]) if own.std(axis=0).all() else 0.0
 
-        return Figure(SIZE_R, resample_interval(r, len(facts)))
-
-
-def label_of(item: Mapping[str, Any], name: str) -> str:
-    """Return an item's category, or its value of a label; empty if it has none."""
-    value: str = item[CATEGORY] if name == CATEGORY else item["labels"].get(name, "")
-    return value
+        return Figure(SIZE_R, resample_interval(r, len(pairs)))
 
 
 def _list_metrics(group: Group) -> Iterator[Metric]:
@@ -320,100 +290,80 @@ def _list_metrics(group: Group) -> Iterator[Metric]:
     seats: dict[str, Seat] = {}
     for seat in group.manifest.panel:
         seats.setdefault(seat.judge, seat)
-    names = list(group.manifest.scorers)
     for seat in seats.values():
         source = JUDGES[seat.judge].source if seat.judge in JUDGES else "its own"
         about = f"verdicts of {seat.model}; prompt: {source}"
         yield Metric(seat.key, about=about, judge=seat.judge)
-    for name in names:
-        if name == "pair_accuracy":
-            yield Metric(name, about=AGGREGATES[name].about)
-        elif name in AGGREGATES:
-            yield Metric(name, "together", AGGREGATES[name].about)
-        elif name not in COSTS:
+    costs = {metric.name for metric in COSTS}
+    for name in group.manifest.scorers:
+        if name in AGGREGATES:
+            kind: Literal["score", "together"] = "score" if name == PAIRS else "together"
+            yield Metric(name, kind, AGGREGATES[name].about)
+        elif name not in costs:
             known = SCORERS[name].about if name in SCORERS else "a scorer unknown to this mgl"
             yield Metric(name, about=BERTSCORE if bertscores_among([name]) else known)
-    yield from COSTS.values()
+    yield from COSTS
     yield SIZE_R
 
 
-def _measure(series: Series, metric: Metric) -> Iterable[tuple[Any, ...]]:
-    """List item, source, repeat, value and whether it failed."""
-    if metric.name == "pair_accuracy":
-        return list(_measure_pairs(series))
-    if metric.kind == "together" or metric is SIZE_R:
-        return []
-    found = []
+def _list_rows(series: Series, metrics: Iterable[Metric]) -> Iterator[tuple[Any, ...]]:
+    """List the rows of ``Frame.data`` of one method."""
+    scores = [one.name for one in metrics if one.kind == "score"]
+    pairs: dict[tuple[str, int], list[Record]] = {}
     for record in series.records:
-        value: float | None
-        if metric.kind == "cost":
-            value = _cost(series, record, metric.name)
-            if value is None:
-                continue
-        elif record.counts_for(metric.name):
-            value = 0.0 if record.failed else record.value(metric.name)
-        else:
-            continue
-        id, source = record.item["id"], record.item["source"]
-        found.append((id, source, record.repeat, value, record.failed))
-    return found
-
-
-def _measure_pairs(series: Series) -> Iterator[tuple[Any, ...]]:
-    """NoCha's pairs as items: 1 if both claims are judged right."""
-    pairs: dict[tuple[str, int], list[Record]] = defaultdict(list)
-    for record in series.records:
-        if record.item["pair"]:
-            pairs[record.item["pair"], record.repeat].append(record)
+        id, source, nodes = record.item["id"], record.item["source"], record.memory.get("nodes")
+        size = "" if nodes is None else next(name for name, end in _SIZES.items() if nodes < end)
+        values: dict[str, float | None] = {
+            name: 0.0 if record.failed else record.value(name)
+            for name in scores
+            if record.counts_for(name) and name != PAIRS
+        }
+        if not record.failed:
+            values |= _list_costs(record, series.method.memory)
+        if record.item["pair"] and PAIRS in scores:
+            pairs.setdefault((record.item["pair"], record.repeat), []).append(record)
+        for name, value in values.items():
+            yield series.label, name, id, source, record.repeat, value, record.failed, size
     for (pair, repeat), own in pairs.items():
         if len(own) == 2:
-            right = min(one.value("claim_accuracy") or 0.0 for one in own)
-            failed = any(one.failed for one in own)
-            yield pair, own[0].item["source"], repeat, right, failed
+            source, failed = own[0].item["source"], any(one.failed for one in own)
+            yield series.label, PAIRS, pair, source, repeat, _judge_pair(own), failed, ""
 
 
-def _cost(series: Series, record: Record, name: str) -> float | None:
-    if record.failed:
-        return None
-    if name == "question_tokens":
-        return float(sum(one.input_tokens + one.output_tokens for one in record.usage.values()))
-    if name == "question_calls":
-        return float(sum(one.calls for one in record.usage.values()))
-    if name == "question_seconds":
-        replayed = record.took.get("replayed", 1)
-        return None if replayed else float(record.took["wall_s"])
-    if name in SCORERS:
-        scored = score_answer([name], item_from_json(record.item), Answered.of(record))
-        return scored.get(name)
-    if name == "hyperedge_nodes":
-        count = record.memory.get("hyperedges")
-        return record.memory["hyperedge_nodes"] / count if count else None
-    if series.method.memory != "mindgraph" or "nodes" not in record.memory:
-        return None
-    if name == "graph_nodes":
-        return float(record.memory["nodes"])
-    return float(count_tools(record.trace)[name])
+def _judge_pair(claims: Sequence[Record]) -> float | None:
+    """1 if both claims are judged right, 0 if one is judged wrong or failed."""
+    said = [0.0 if one.failed else one.value("claim_accuracy") for one in claims]
+    return 0.0 if 0.0 in said else None if None in said else 1.0
 
 
-def count_tools(trace: Sequence[str]) -> dict[str, int]:
+def _list_costs(record: Record, memory: str) -> Iterator[tuple[str, float]]:
+    """List what an answer took and read, by the names of ``COSTS``."""
+    spent, facts = record.usage.values(), record.memory
+    yield "question_tokens", float(sum(one.input_tokens + one.output_tokens for one in spent))
+    yield "question_calls", float(sum(one.calls for one in spent))
+    if not record.took.get("replayed", 1):
+        yield "question_seconds", float(record.took["wall_s"])
+    if facts.get("compaction_ratio") is not None:
+        yield "compaction_ratio", facts["compaction_ratio"]
+    if record.citations:
+        held = sum(bool(each["verbatim"]) for each in record.citations)
+        yield "citations_verbatim", held / len(record.citations)
+    if facts.get("hyperedges"):
+        yield "hyperedge_nodes", facts["hyperedge_nodes"] / facts["hyperedges"]
+    if memory == "mindgraph" and "nodes" in facts:
+        yield "graph_nodes", float(facts["nodes"])
+        yield from count_tools(record.trace).items()
+
+
+def count_tools(trace: Sequence[str]) -> dict[str, float]:
     """Count the tools of one answer. A call is a line ``tool(arguments)`` of a trace, whatever came
     of it; one whose arguments were unreadable reached no tool and does not count."""
     calls = [found.groups() for line in trace if (found := _CALL.fullmatch(line))]
     modes = [arguments for tool, arguments in calls if tool == "subgraph_summary"]
     details = sum(_DETAIL.search(arguments) is not None for arguments in modes)
     return {
-        "lookups": len(calls) - len(modes),
-        "index_calls": len(modes) - details,
-        "detail_calls": details,
-        "summaries_used": int(bool(modes)),
+        "lookups": float(len(calls) - len(modes)),
+        "index_calls": float(len(modes) - details),
+        "detail_calls": float(details),
+        "summaries_used": float(bool(modes)),
     }
-
-
-def _load_pandas() -> Any:
-    try:
-        import pandas
-    except ImportError as error:
-        raise UsageError(
-            "a report needs pandas", hint="python -m pip install 'mgl[evaluation]'"
-        ) from error
-    return pandas

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
-from statistics import fmean
 from typing import Final
 
 from mgl.evaluation.judges.judging import TEMPERATURE
@@ -27,11 +25,11 @@ from mgl.evaluation.judges.reliability import (
     repeat_agreement,
 )
 from mgl.evaluation.records import PEOPLE, Record
-from mgl.evaluation.report.data import NONE, Cell, Table, interval_cell, number
+from mgl.evaluation.report.cells import NONE, Cell, Table, interval_cell, number
 from mgl.evaluation.report.frame import Frame
 from mgl.evaluation.report.runs import Group
 from mgl.evaluation.scorers.registry import SCORERS
-from mgl.evaluation.statistics import Interval, bootstrap_interval, wilson_interval
+from mgl.evaluation.statistics import Interval, wilson_interval
 
 __all__ = ["judge_table", "list_doubts"]
 
@@ -39,7 +37,7 @@ _NEAR: Final = 0.05  # of 1, within which graded verdicts (of 100) count as the 
 _ENOUGH: Final = 10  # verdicts that are all the same, from which on that is remarked
 
 Row = tuple[Cell, ...]
-Scores = list[float | None]
+Scores = Sequence[float | None]
 
 
 @dataclass(frozen=True)
@@ -53,77 +51,54 @@ class _Judge:
     labelled: Sequence[Record]
 
     @property
-    def who(self) -> str:
-        return self.seat.who
-
-    @property
     def named(self) -> str:
         return f"{self.seat.judge} by {self.seat.model}"
 
-    @cached_property
-    def said(self) -> Scores:
-        return [self.score(record) for record in self.judged]
+    def scores(self, records: Sequence[Record]) -> Scores:
+        return [record.verdicts[self.seat.key].score for record in records]
 
-    @cached_property
-    def beside_people(self) -> tuple[Scores, Scores]:
-        """Its verdicts and people's on the same answers."""
-        said = [self.score(record) for record in self.labelled]
-        return said, [record.scores[PEOPLE] for record in self.labelled]
-
-    def score(self, record: Record) -> float | None:
-        return record.verdicts[self.seat.key].score
+    def agree_with_people(self) -> Agreement | None:
+        people = [record.scores[PEOPLE] for record in self.labelled]
+        return agreement(self.scores(self.labelled), people)
 
     def used_model(self, record: Record) -> bool:
         """Whether a model said what the verdict is."""
         return bool(record.verdicts[self.seat.key].reply)
 
 
-def judge_table(frame: Frame) -> Table | None:
-    """Show what the records say of the judges; None if there are none."""
-    group = frame.group
-    judges = [one for one in _judges(group) if one.judged]
-    if not judges:
-        return None
+def judge_table(frame: Frame) -> Iterator[Table]:
+    """Show what the records say of the judges, if there are any."""
+    judges = [one for one in _list_judges(frame.group) if one.judged]
     by_rule = [one for one in frame.metrics if one in SCORERS and SCORERS[one].kind == "share"]
-    rows = [row for one in judges for row in _of_judge(one, by_rule)]
+    rows = [row for one in judges for row in _judge_rows(one, by_rule)]
     rows += [row for pair in combinations(judges, 2) for row in _compare_judges(*pair)]
-    rows += _of_preferences(group)
-    lacking = {
-        "the same verdicts asked again (--judge-repeats)": any(one.again for one in judges),
-        "two answers in both orders (--judge-pairs)": any(run.pairs for run in group.runs),
-        "people's verdicts (--judge-labels)": any(one.labelled for one in judges),
-    }
-    told = ", ".join(what for what, there in lacking.items() if not there)
-    return Table(
-        f"The judge{'s' * (len(judges) > 1)}: {', '.join(one.named for one in judges)}",
-        ("judge", "what", "found", "beside"),
-        tuple(rows),
-        (f"Not measured here: {told}.",) if told else (),
-    )
+    rows += _preference_rows(frame.group)
+    if judges:
+        title = f"The judge{'s' * (len(judges) > 1)}: {', '.join(one.named for one in judges)}"
+        yield Table(title, ("judge", "what", "found", "beside"), tuple(rows))
 
 
 def list_doubts(group: Group) -> Iterator[str]:
     """List reasons to distrust a judge's scores: nothing shows that it agrees with people, or,
     without labels, it says the same of everything."""
-    for judge in _judges(group):
-        found = agreement(*judge.beside_people)
+    for judge in _list_judges(group):
+        found = judge.agree_with_people()
+        said = judge.scores([record for record in judge.judged if judge.used_model(record)])
         if found is not None and found.kappa is not None:
             if found.kappa.low <= 0:
                 yield (
                     f"The scores of {judge.named} are unreliable: nothing shows that it "
                     "agrees with people more than chance would "
-                    f"({_kappa(found)}, n {found.compared:,})."
+                    f"({_show_kappa(found)}, n {found.compared:,})."
                 )
-            continue
-        said = [judge.score(record) for record in judge.judged if judge.used_model(record)]
-        if len(said) >= _ENOUGH and len(set(said)) == 1 and said[0] is not None:
+        elif len(said) >= _ENOUGH and len(set(said)) == 1 and said[0] is not None:
             yield (
                 f"The scores of {judge.named} tell nothing: all {len(said):,} of its verdicts are "
                 f"the same ({number(said[0])}%)."
             )
 
 
-def _judges(group: Group) -> list[_Judge]:
+def _list_judges(group: Group) -> list[_Judge]:
     """The judges of all runs, in order. An answer that several runs had labelled counts once."""
     records = [each for series in group.series for each in series.records]
     labelled = {
@@ -144,57 +119,40 @@ def _judges(group: Group) -> list[_Judge]:
     ]
 
 
-def _of_judge(judge: _Judge, by_rule: Sequence[str]) -> Iterator[Row]:
-    higher = "the judge is higher"
-    yield _read("readable replies, %", judge.who, judge.said)
-    yield from _with_itself(judge)
-    for name in by_rule:
-        ruled = [record.value(name) for record in judge.judged]
-        yield from _agree(f"agreement with {name}, %", judge.who, judge.said, ruled, higher)
-    said, people = judge.beside_people
-    if said:
-        yield _read("readable replies on labelled answers, %", judge.who, said)
-    yield from _agree("agreement with people, %", judge.who, said, people, higher)
-    what, among = "verdict for twice the length, by label, points", "answers with the same label"
-    answers = [record.answer for record in judge.labelled]
-    yield from _length(judge.who, what, among, length_bias(answers, said, people))
-    answers = [record.answer for record in judge.judged]
-    items = [record.item["id"] for record in judge.judged]
-    what = "verdict for twice the length, points"
-    yield from _length(judge.who, what, "same questions", length_bias(answers, judge.said, items))
-
-
-def _with_itself(judge: _Judge) -> Iterator[Row]:
-    """Repeats: with each other, and with the verdict that counts."""
-    records = [
+def _judge_rows(judge: _Judge, by_rule: Sequence[str]) -> Iterator[Row]:
+    who, said, higher = judge.seat.who, judge.scores(judge.judged), "the judge is higher"
+    yield _count_readable("readable replies, %", who, said)
+    asked = [
         record
         for record in judge.judged
         if judge.used_model(record) and all(seat.key in record.verdicts for seat in judge.again)
     ]
-    times = [[record.verdicts[seat.key].score for record in records] for seat in judge.again]
-    unread = sum(score is None for repeat in times for score in repeat)
-    found = repeat_agreement(times)
-    if found is not None:
+    times = [[record.verdicts[seat.key].score for record in asked] for seat in judge.again]
+    itself = repeat_agreement(times)
+    if itself is not None:
+        unread = sum(score is None for repeat in times for score in repeat)
         beside = f"asked {len(times)} times at temperature {TEMPERATURE}; {unread} unreadable"
-        yield _row("agreement with itself, asked again, %", judge.who, found, beside)
-    kept = [
-        fmean(score == first for score in again)
-        for record, *scores in zip(records, *times, strict=True)
-        if (first := judge.score(record)) is not None
-        and (again := [score for score in scores if score is not None])
-    ]
-    if kept:
-        what = "repeats that agree with the verdict that counts, %"
-        yield _row(what, judge.who, bootstrap_interval(kept), "averaged over answers")
+        yield _row("agreement with itself, asked again, %", who, itself, beside)
+    for name in by_rule:
+        ruled = agreement(said, [record.value(name) for record in judge.judged])
+        yield from _agree(f"agreement with {name}, %", who, ruled, higher)
+    yield from _agree("agreement with people, %", who, judge.agree_with_people(), higher)
+    for records, group, among in (
+        (judge.labelled, [record.scores.get(PEOPLE) for record in judge.labelled], "label"),
+        (judge.judged, [record.item["id"] for record in judge.judged], "question"),
+    ):
+        bias = length_bias([one.answer for one in records], judge.scores(records), group)
+        what = f"verdict for twice the length, by {among}, points"
+        yield from _sway(what, who, f"answers with the same {among}", bias)
 
 
-def _of_preferences(group: Group) -> Iterator[Row]:
+def _preference_rows(group: Group) -> Iterator[Row]:
     """What position and length do to the preferences of each judging model."""
     for model in dict.fromkeys(pair.model for run in group.runs for pair in run.pairs):
         own = [(run, pair) for run in group.runs for pair in run.pairs if pair.model == model]
         forth = [pair.forth.score for _, pair in own]
         back = [pair.back.score for _, pair in own]
-        yield _read("readable preferences, %", model, [*forth, *back])
+        yield _count_readable("readable preferences, %", model, [*forth, *back])
         found = position_bias(forth, back)
         if found is not None:
             same = "the same preference in both orders, %"
@@ -212,7 +170,7 @@ def _of_preferences(group: Group) -> Iterator[Row]:
                 scores += (preferred, 1 - preferred)
         bias = length_bias(answers, scores, [place // 2 for place in range(len(answers))])
         what = "preference for twice the length, points"
-        yield from _length(model, what, "same questions, both orders", bias)
+        yield from _sway(what, model, "same questions, both orders", bias)
 
 
 def _compare_judges(one: _Judge, other: _Judge) -> Iterator[Row]:
@@ -223,44 +181,41 @@ def _compare_judges(one: _Judge, other: _Judge) -> Iterator[Row]:
         if other.seat.key in record.verdicts
         and (one.used_model(record) or other.used_model(record))
     ]
-    said = [one.score(record) for record in shared]
-    others = [other.score(record) for record in shared]
+    said, others = one.scores(shared), other.scores(shared)
     graded = not {*said, *others} <= {0.0, 1.0, None}
     if not graded or one.seat.judge == other.seat.judge:
-        what, higher = f"agreement with {other.who}, %", f"{one.who} is higher"
-        yield from _agree(what, one.who, said, others, higher, near=_NEAR if graded else 0.0)
+        what, higher = f"agreement with {other.seat.who}, %", f"{one.seat.who} is higher"
+        near = _NEAR if graded else 0.0
+        found = agreement(said, others, tolerance=near)
+        within = f"; within {number(near)} points" if graded else ""
+        yield from _agree(what, one.seat.who, found, higher, within)
 
 
 def _agree(
-    what: str, who: str, said: Scores, others: Scores, higher: str, *, near: float = 0.0
+    what: str, who: str, found: Agreement | None, higher: str, within: str = ""
 ) -> Iterator[Row]:
-    found = agreement(said, others, tolerance=near)
-    if found is None:
-        return
-    beside = _kappa(found)
-    if found.one_higher is not None:
-        beside += f"; where they differ, {higher} in {found.one_higher:.0%}"
-    if near:
-        beside += f"; within {number(near)} points"
-    yield _row(what, who, found.share, beside)
+    if found is not None:
+        share = found.one_higher
+        apart = "" if share is None else f"; where they differ, {higher} in {share:.0%}"
+        yield _row(what, who, found.share, f"{_show_kappa(found)}{apart}{within}")
 
 
-def _kappa(found: Agreement) -> str:
+def _show_kappa(found: Agreement) -> str:
     kappa = found.kappa
     if kappa is None:
         return f"kappa {NONE}"
     return f"kappa {kappa.mean:.2f} [{kappa.low:.2f}, {kappa.high:.2f}]"
 
 
-def _length(who: str, what: str, among: str, found: LengthBias | None) -> Iterator[Row]:
+def _sway(what: str, who: str, among: str, found: LengthBias | None) -> Iterator[Row]:
     if found is not None:
         none = found.slope.low <= 0 <= found.slope.high
         told = "the interval holds 0: no bias shown" if none else "0 would be fair"
         yield _row(what, who, found.slope, f"{among}; {told}", signed=True)
 
 
-def _read(what: str, who: str, said: Sequence[float | None]) -> Row:
-    unread = said.count(None)
+def _count_readable(what: str, who: str, said: Scores) -> Row:
+    unread = list(said).count(None)
     return _row(what, who, wilson_interval(len(said) - unread, len(said)), f"{unread} unreadable")
 
 

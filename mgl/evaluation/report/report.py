@@ -1,25 +1,31 @@
-"""A report of runs: one chapter a benchmark, and first what a reader has to know.
+"""A report of runs: one chapter a benchmark, as a page for readers and as numbers for programs.
 
->>> report = make_report([read_run(Path("runs/locomo"))], load_references().values(),
-...     load_suites().values())                                 # doctest: +SKIP
->>> to_markdown(report)                                         # doctest: +SKIP
+    >>> chapters = make_report([read_run(Path("runs/locomo"))], papers, suites)     # doctest: +SKIP
+    >>> Path("report.html").write_text(render_page(chapters))                       # doctest: +SKIP
+
+The page asks the network for nothing and runs no script. Its colours are the inspector's, light and
+dark; on a narrow screen each row of a table is a card. What runs, models and papers wrote enters it
+escaped.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from dataclasses import dataclass, replace
+from importlib import resources
+from typing import Any
 
-from mgl.evaluation.papers.beside import put_beside
+from mgl.errors import UsageError, install_hint
+from mgl.evaluation.papers.beside import Rows, put_beside
 from mgl.evaluation.papers.references import Paper
-from mgl.evaluation.papers.suites import Rows, Suite
-from mgl.evaluation.report.browser import list_questions
-from mgl.evaluation.report.data import Chapter, Plot, Report, Table, number
+from mgl.evaluation.papers.suites import Suite
+from mgl.evaluation.report.cells import COLUMNS, Table, number
 from mgl.evaluation.report.frame import Frame
 from mgl.evaluation.report.judging import judge_table, list_doubts
-from mgl.evaluation.report.plots import draw_plots
-from mgl.evaluation.report.runs import Group, StoredRun, group_runs
+from mgl.evaluation.report.plots import Plot, draw_plots
+from mgl.evaluation.report.questions import Question, list_questions
+from mgl.evaluation.report.runs import StoredRun, group_runs
 from mgl.evaluation.report.tables import (
     Comparison,
     beside_tables,
@@ -32,103 +38,109 @@ from mgl.evaluation.report.tables import (
     score_tables,
 )
 from mgl.evaluation.statistics import FEWEST_SOURCES, Interval
+from mgl.web.escape import asset, html_text
 
-__all__ = ["READING", "make_report"]
+__all__ = ["Chapter", "make_report", "render_page", "to_csv"]
 
-READING: Final = (
-    "Every score is over all items of the method that can have it: one that failed (was not "
-    "answered) counts 0. What was answered but lacks the score (an unreadable verdict, a reply "
-    "that does not answer) is missing: it is left out, and the mean were it all wrong, or all "
-    "right, stands beside. Recall of evidence is over the items whose evidence the benchmark "
-    "names; what answers cost is over those that were given.",
-    f"Brackets are 95% intervals. With {FEWEST_SOURCES} sources or more (conversations, books) "
-    "these are the sample: intervals and tests are cluster-robust, by t with one degree of freedom "
-    "less than there are sources. Else items count as independent, by Wilson's interval for shares "
-    "and t for means, and the figures speak of these sources alone.",
-    "Two methods are said to differ only if the interval of their difference leaves out 0 and the "
-    "p corrected for all comparisons of the chapter is at most 0.05. What is not told apart may "
-    "still differ: this many items do not show it.",
-)
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """What one benchmark's runs show: the ``headline`` sentence, notes, plots and tables, and the
+    questions one by one, of which so many are ``left_out``."""
+
+    title: str
+    headline: str
+    notes: tuple[str, ...]
+    plots: tuple[Plot, ...]
+    tables: tuple[Table, ...]
+    questions: tuple[Question, ...]
+    left_out: int
 
 
 def make_report(
     runs: Sequence[StoredRun], papers: Iterable[Paper] = (), suites: Iterable[Suite] = ()
-) -> Report:
+) -> list[Chapter]:
     """Report runs beside the numbers of ``papers``; ``suites`` say which settings those are of.
 
     UsageError without the extra ``evaluation``, InputError if two runs have the same name.
     """
-    known, rows = tuple(papers), Rows(suites)
-    groups = group_runs(runs)
-    seen: Counter[str] = Counter()
+    known, rows, groups = tuple(papers), Rows(suites), group_runs(runs)
     chapters = []
-    for group in groups:
-        seen[group.benchmark] += 1
-        number = seen[group.benchmark]
-        name = group.benchmark if number == 1 else f"{group.benchmark}-{number}"
+    for place, group in enumerate(groups):
         alone = sum(each.benchmark == group.benchmark for each in groups) == 1
         names = ", ".join(run.name for run in group.runs)
         title = group.benchmark if alone else f"{group.benchmark} ({names})"
-        chapters.append(_make_chapter(group, title, name, known, rows))
-    title = ", ".join(dict.fromkeys(group.benchmark for group in groups))
-    return Report(f"Evaluation: {title}", tuple(chapters), READING)
+        name = group.benchmark if alone else f"{group.benchmark}-{place}"
+        chapters.append(_make_chapter(Frame.of(group), title, name, known, rows))
+    return chapters
 
 
 def _make_chapter(
-    group: Group, title: str, name: str, papers: Sequence[Paper], rows: Rows
+    frame: Frame, title: str, name: str, papers: Sequence[Paper], rows: Rows
 ) -> Chapter:
-    frame = Frame.of(group)
-    comparisons = compare_methods(frame)
-    plots = draw_plots(frame, comparisons, name)
-    blocks: tuple[Table | Plot, ...] = (
-        *plots[:2],
-        *_tables(frame, comparisons, papers, rows),
-        *plots[2:],
+    group, comparisons = frame.group, compare_methods(frame)
+    cells = [cell for paper in papers for cell in paper.cells()]
+    besides = put_beside(frame, cells, rows)
+    shown = {id(cell) for one in besides for cell in one.printed}
+    others = [
+        cell
+        for cell in cells
+        if (cell.benchmark, cell.scorer) == (group.benchmark, frame.headline.printed)
+        and not cell.part
+        and id(cell) not in shown
+    ]
+    tables = (
+        *score_tables(frame),
+        *difference_table(frame, comparisons),
+        *failure_table(group),
+        *beside_tables(besides, others),
+        *part_tables(frame),
+        *cost_tables(frame),
+        *judge_table(frame),
         *provenance_tables(group),
     )
-    questions, left_out = list_questions(frame)
-    told = _headline(frame, comparisons)
-    return Chapter(title, told, tuple(_notes(frame)), blocks, questions, left_out)
+    plots = tuple(draw_plots(frame, comparisons, name))
+    told, notes = _write_headline(frame, comparisons), tuple(_list_notes(frame))
+    return Chapter(title, told, notes, plots, tables, *list_questions(frame))
 
 
-def _headline(frame: Frame, comparisons: Sequence[Comparison]) -> str:
+def _write_headline(frame: Frame, comparisons: Sequence[Comparison]) -> str:
     """Say in a sentence what the chapter shows."""
     metric = frame.headline
     if not comparisons:
-        found = [
-            f"{series.label} has {number(figure.interval.mean)} {_ends(figure.interval)}"
+        each_has = [
+            f"{series.label} has {_show(figure.interval)}"
             for series in frame.group.series
             if (figure := frame.figure(series.label, metric)) is not None
         ]
-        return f"In {metric.shown} {', '.join(found)}." if found else f"No {metric.shown} is known."
+        told = ", ".join(each_has)
+        return f"In {metric.shown} {told}." if told else f"No {metric.shown} is known."
     ahead: dict[str, list[str]] = {}
-    for each in comparisons:
-        if each.differs:
-            first, second = each.ahead
-            shown = each.found.difference
-            if shown.mean < 0:
-                shown = Interval(-shown.mean, -shown.high, -shown.low, shown.n)
-            words = f"of {second} by {number(shown.mean)} {_ends(shown)}"
-            ahead.setdefault(first, []).append(words)
+    for each in (one for one in comparisons if one.differs):
+        first, second = each.ahead
+        found = each.found.difference
+        if found.mean < 0:
+            found = replace(found, mean=-found.mean, low=-found.high, high=-found.low)
+        ahead.setdefault(first, []).append(f"of {second} by {_show(found)}")
     if not ahead:
         return f"In {metric.shown} no two methods are told apart by these items."
-    told = "; ".join(f"{first} is ahead {_join(own)}" for first, own in ahead.items())
-    rest = len(comparisons) - sum(map(len, ahead.values()))
-    return f"In {metric.shown}, points: {told}{'; nothing else is told apart' if rest else ''}."
+    told = "; ".join(
+        f"{first} is ahead {' and '.join(filter(None, (', '.join(own[:-1]), own[-1])))}"
+        for first, own in ahead.items()
+    )
+    rest = "; nothing else is told apart" * (len(comparisons) > sum(map(len, ahead.values())))
+    return f"In {metric.shown}, points: {told}{rest}."
 
 
-def _join(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+def _show(found: Interval) -> str:
+    return f"{number(found.mean)} [{number(found.low)}, {number(found.high)}]"
 
 
-def _ends(interval: Interval) -> str:
-    return f"[{number(interval.low)}, {number(interval.high)}]"
-
-
-def _notes(frame: Frame) -> Iterator[str]:
+def _list_notes(frame: Frame) -> Iterator[str]:
     group = frame.group
     manifest = group.manifest
-    n, sources = len(manifest.dataset.items), len(set(frame.sources))
+    n = len(manifest.dataset.items)
+    sources = len({item["source"] for item in frame.items.values()})
     asked = f", each asked {manifest.arguments.repeats} times" * (manifest.arguments.repeats > 1)
     yield (
         f"{len(group.series)} methods, {n:,} of the benchmark's {manifest.dataset.of:,} items, of "
@@ -146,27 +158,52 @@ def _notes(frame: Frame) -> Iterator[str]:
     yield from list_doubts(group)
 
 
-def _tables(
-    frame: Frame, comparisons: Sequence[Comparison], papers: Sequence[Paper], rows: Rows
-) -> Iterator[Table]:
-    group = frame.group
-    yield from score_tables(frame)
-    if (differences := difference_table(frame, comparisons)) is not None:
-        yield differences
-    if (failures := failure_table(group)) is not None:
-        yield failures
-    cells = [cell for paper in papers for cell in paper.cells()]
-    besides = put_beside(frame, cells, rows.matches)
-    shown = {id(cell) for one in besides for cell in one.printed}
-    others = [
-        cell
-        for cell in cells
-        if (cell.benchmark, cell.scorer) == (group.benchmark, frame.headline.printed)
-        and not cell.part
-        and id(cell) not in shown
+def render_page(chapters: Sequence[Chapter]) -> str:
+    """Write the page, to be saved as UTF-8; the same report gives the same page.
+
+    UsageError without jinja2.
+    """
+    try:
+        from jinja2 import Environment
+        from markupsafe import Markup
+    except ImportError as error:
+        raise UsageError("the page needs jinja2", hint=install_hint("evaluation")) from error
+
+    def escape(value: Any) -> Any:
+        return Markup(html_text(value)) if type(value) is str else value
+
+    assets = resources.files("mgl.evaluation.report") / "assets"
+    style = asset("palette.css") + (assets / "report.css").read_text(encoding="utf-8")
+    environment = Environment(
+        autoescape=True, finalize=escape, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {
+        "number": lambda value: "unreadable" if value is None else number(value),
+        "embed": lambda plot: Markup(_embed(plot)),
+    }
+    template = environment.from_string((assets / "report.html.j2").read_text(encoding="utf-8"))
+    page = template.render(chapters=chapters, style=Markup(style), fewest=FEWEST_SOURCES)
+    return page + "\n"
+
+
+def _embed(plot: Plot) -> str:
+    """The SVG of a plot as part of a page."""
+    svg = re.sub(r"^.*?(?=<svg)", "", plot.svg, count=1, flags=re.DOTALL)
+    svg = re.sub(r' (?:width|height)="[^"]*pt"', "", svg)
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{html_text(plot.title)}" ', 1)
+
+
+def to_csv(chapters: Sequence[Chapter]) -> str:
+    """Write one line a number; scores are of 1."""
+    import pandas
+
+    numbers = [
+        {"chapter": chapter.title, **cell.datum}
+        for chapter in chapters
+        for table in chapter.tables
+        for row in table.rows
+        for cell in row
+        if cell.datum is not None
     ]
-    yield from beside_tables(besides, others)
-    yield from part_tables(frame)
-    yield from cost_tables(frame)
-    if (judged := judge_table(frame)) is not None:
-        yield judged
+    text: str = pandas.DataFrame(numbers, columns=COLUMNS, dtype=object).to_csv(index=False)
+    return text

@@ -9,6 +9,7 @@ same way; the others are shown apart, with the reason.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,15 +41,17 @@ class StoredRun:
     @property
     def wall_seconds(self) -> float:
         """The wall time of all its processes; of one that was killed, until its last record."""
-        sessions = self.manifest.sessions
-        starts = [_seconds(session.started) for session in sessions]
-        ends = [_seconds(session.ended) for session in sessions]
-        every: list[Record | BuildRecord] = [*self.records, *self.builds]
-        took = [each.took.get("at", 0.0) for each in every]
-        total = 0.0
-        for start, end, after in zip(starts, ends, [*starts[1:], float("inf")], strict=True):
-            total += max((end or max((at for at in took if start <= at < after), default=start))
-                         - start, 0.0)  # fmt: skip
+        records: list[Record | BuildRecord] = [*self.records, *self.builds]
+        known = sorted(each.took["at"] for each in records if "at" in each.took)
+        total, after = 0.0, float("inf")
+        for session in reversed(self.manifest.sessions):
+            start = datetime.fromisoformat(session.started).timestamp()
+            end = start
+            if session.ended is not None:
+                end = datetime.fromisoformat(session.ended).timestamp()
+            elif (place := bisect_left(known, after)) > bisect_left(known, start):
+                end = known[place - 1]
+            total, after = total + end - start, start
         return total
 
 
@@ -150,22 +153,14 @@ def _group(own: Sequence[StoredRun], everyone: Sequence[Sequence[StoredRun]]) ->
             reasons.append(f"apart from {names}: other {differ}")
     labels = [method.label for run in own for method in run.manifest.methods]
     series = [
-        _series(run, method, labels.count(method.label) == 1)
+        Series(
+            method.label if labels.count(method.label) == 1 else f"{method.label} ({run.name})",
+            run,
+            method,
+            [record for record in run.records if record.method == method.label],
+            [one for one in run.builds if one.method == method.label],
+        )
         for run in own
         for method in run.manifest.methods
     ]
     return Group(traits["benchmark"], own, series, "; ".join(reasons))
-
-
-def _series(run: StoredRun, method: Method, unique: bool) -> Series:
-    return Series(
-        method.label if unique else f"{method.label} ({run.name})",
-        run,
-        method,
-        [record for record in run.records if record.method == method.label],
-        [one for one in run.builds if one.method == method.label],
-    )
-
-
-def _seconds(time: str | None) -> float:
-    return 0.0 if time is None else datetime.fromisoformat(time).timestamp()

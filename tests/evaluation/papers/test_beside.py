@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mgl.evaluation.papers.beside import put_beside
+from mgl import registry
+from mgl.evaluation.papers.beside import Rows, put_beside
 from mgl.evaluation.papers.references import load_references
-from mgl.evaluation.papers.suites import Rows, load_suites
+from mgl.evaluation.papers.suites import load_suites
 from mgl.evaluation.records import BuildRecord, Spent
-from tests.evaluation.report.folders import Said, item, method, read_frame, write_run
+from tests.evaluation.report.folders import (
+    FACTS,
+    MODEL,
+    Said,
+    item,
+    method,
+    read_frame,
+    write_run,
+)
 
 PAPERS = load_references()
 ROWS = Rows(load_suites().values())
@@ -31,7 +42,7 @@ def test_ours_is_averaged_as_the_table_that_it_stands_beside(tmp_path: Path) -> 
             scorers=("f1_set_amem",),
         )
     )
-    (found,) = put_beside(frame, PAPERS["gam"].cells("table2"), ROWS.matches)
+    (found,) = put_beside(frame, PAPERS["gam"].cells("table2"), ROWS)
     assert found.over == "series"
     assert found.ours is not None
     assert found.ours.interval.mean == pytest.approx((2.5 / 3 + 0) / 2)
@@ -52,7 +63,7 @@ def test_tokens_and_seconds_stand_beside_the_papers(tmp_path: Path) -> None:
     )
     found = {
         (one.part, one.metric.name): (one.ours.interval.mean if one.ours else None, one.printed)
-        for one in put_beside(frame, PAPERS["mnemis"].cells("table3"), ROWS.matches)
+        for one in put_beside(frame, PAPERS["mnemis"].cells("table3"), ROWS)
     }
     base, selected = "Base Graph Ingestion", "Global Selection"
     assert found[base, "stage_input_tokens"][0] == 900
@@ -68,3 +79,56 @@ def test_every_printed_cost_has_a_metric_of_ours() -> None:
         for cell in paper.cells():
             if cell.unit in ("tokens", "seconds", "correlation", "nodes"):
                 assert cell.scorer is not None or (paper.name, cell.table) in apart
+
+
+def beside(folder: Path, paper: str, table: str, memory: str, **config: Any) -> set[str]:
+    """The rows of a table, each with its setting, that such a method is."""
+    own = {name: config.pop(name) for name in ("embedder", "reranker") if name in config}
+    usual = registry.load("memory", memory).Config(**config).model_dump(mode="json")
+    one = replace(method("it", memory), settings=config, config=usual)
+    models = {MODEL: replace(FACTS, **own)}
+    said = {"it": [Said({"exact_match": 1.0})]}
+    frame = read_frame(write_run(folder, [one], [item("q")], said, models=models))
+    (series,) = frame.group.series
+    return {
+        " ".join([cell.method, *cell.setting.values()])
+        for cell in PAPERS[paper].cells(table)
+        if ROWS.matches(series, cell)
+    }
+
+
+@pytest.mark.parametrize(
+    ("paper", "table", "memory", "config", "rows"),
+    [
+        ("gam", "table3", "gam", {}, {"Ours"}),
+        ("gam", "table3", "gam", {"without": "tan"}, {"w/o TAN"}),
+        ("gam", "table3", "gam", {"without": "tan", "k": 5}, set()),
+        ("gam", "table6", "gam", {"without": "epg"}, {"w/o EPG"}),
+        ("gam", "table1", "gam", {"without": "tan"}, set()),
+        ("gam", "figure4", "gam", {"noise": 0.4}, {"Ours 0.4"}),
+        ("hgmem", "table2", "hgmem", {"merge": False}, {"w/o. Merging"}),
+        ("hgmem", "table1", "hgmem", {"merge": False}, set()),
+        ("hgmem", "table1", "naive-rag", {}, {"NaiveRAG"}),
+        ("hgmem", "table3", "hgmem", {}, {"HGMem primitive", "HGMem sense-making"}),
+        ("mnemis", "table4", "mnemis", {"routes": "system2"}, {"System-2 Only"}),
+        ("mnemis", "table4", "mnemis", {"preset": "small"}, {"System-1 + System-2"}),
+        ("mnemis", "table9", "mnemis", {"k": 30}, {"System-1 + System-2 30"}),
+        ("mnemis", "table9", "mnemis", {}, {"System-1 + System-2 10"}),
+        ("mnemis", "table5", "mnemis", {}, set()),
+        ("mnemis", "table5", "mnemis", {"reranker": "qwen3-reranker-8b"}, {"Qwen3-Reranker-8B"}),
+        ("mnemis", "table7", "mnemis", {"routes": "system1", "kinds": "rag"}, {"RAG"}),
+        ("mindgraph", "table2", "mindgraph", {}, {"MindGraph"}),
+    ],
+)
+def test_a_method_is_the_row_of_its_settings(
+    tmp_path: Path, paper: str, table: str, memory: str, config: dict[str, Any], rows: set[str]
+) -> None:
+    assert beside(tmp_path / "run", paper, table, memory, **config) == rows
+
+
+def test_what_is_not_installed_is_no_row(tmp_path: Path) -> None:
+    said = {"it": [Said({"exact_match": 1.0})]}
+    folder = write_run(tmp_path / "run", [method("it", "elsewhere")], [item("q")], said)
+    (series,) = read_frame(folder).group.series
+    (cell, *_) = PAPERS["gam"].cells("table3")
+    assert not ROWS.matches(series, cell)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mgl.evaluation.papers.estimates import (
@@ -31,8 +32,8 @@ def ran(run: str = "a", **other: Any) -> PastRun:
         "method": Method("x", "gam", "m", {}, other.pop("config", {"k": 5})),
         "items": 10,
         "builds": 2,
-        "of_item": {"answer": (1, 100, 10)},
-        "of_build": {"summary": (8, 800, 80)},
+        "of_item": {"answer": np.array([1.0, 100, 10])},
+        "of_build": {"summary": np.array([8.0, 800, 80])},
         "verdicts": 0,
     }
     return PastRun(run, **{**values, **other})

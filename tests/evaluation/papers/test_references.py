@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mgl.errors import InputError, UsageError
+from mgl.errors import InputError
 from mgl.evaluation.papers.references import EMPTY, Group, Paper, Table, load_references
 
 PAPERS = load_references()
@@ -59,19 +59,21 @@ def test_every_table_and_figure_of_the_four_papers_is_there() -> None:
         assert set(ids[name]) - {"section4.1", "section5.4"} == expected
 
 
+def test_printed_tables_say_where_and_others_say_why() -> None:
+    for paper in PAPERS.values():
+        for table in paper.tables:
+            assert (table.printed == "none") == (not table.groups)
+            assert table.at if table.groups else table.notes
+            assert table.printed == "all" or table.notes
+
+
 def test_a_cell_says_all_that_its_number_is(tmp_path: Path) -> None:
     paper = load_references(written(tmp_path, VALID))["paper"]
     first, average, far = paper.cells()
-    assert (first.value, first.text, first.about, first.averaging) == (
-        40.0,
-        "40.00",
-        False,
-        "questions",
-    )
+    assert (first.value, first.text, first.categories) == (40.0, "40.00", None)
     assert (first.scorer, first.benchmark, first.memory) == ("f1_set_amem", "locomo", "gam")
     assert (first.model, first.profile, first.n) == ("A model", "a-model", 12)
-    assert (average.value, average.about, average.averaging) == (41.0, True, "categories")
-    assert (first.categories, average.categories) == (None, "category")
+    assert (average.value, average.text, average.categories) == (41.0, "~41", "category")
     assert (far.method, far.value, far.memory) == ("Theirs", 3.87e7, None)
 
 
@@ -79,20 +81,13 @@ def test_a_row_or_a_number_can_be_of_other_items_than_its_table(tmp_path: Path) 
     text = VALID.replace("40.00 ~41", "40.00(?) ~41(11)")
     text = text.replace("profile: a-model", "profile: a-model\n        averaging: questions")
     first, average, _ = load_references(written(tmp_path, text))["paper"].cells()
-    assert (first.text, first.n, first.averaging) == ("40.00", None, "questions")
-    assert (average.text, average.n, average.averaging) == ("~41", 11, "questions")
-    by_questions = {
-        cell.method for cell in PAPERS["gam"].cells("table7") if cell.averaging == "questions"
-    }
-    assert "AriGraph" in by_questions
+    assert (first.text, first.n) == ("40.00", None)
+    assert (average.text, average.n, average.categories) == ("~41", 11, None)
 
 
 def test_categories_are_what_the_papers_tables_part_a_benchmark_by() -> None:
-    over = {
-        (cell.benchmark, cell.categories)
-        for cell in PAPERS["gam"].cells()
-        if cell.averaging == "categories"
-    }
+    cells = PAPERS["gam"].cells()
+    over = {(cell.benchmark, cell.categories) for cell in cells if cell.categories}
     assert over == {("locomo", "category"), ("longdialqa", "series")}
 
 
@@ -108,46 +103,20 @@ def test_the_papers_sets_have_their_lengths() -> None:
     assert len(lengths) == 4 + 6
 
 
-def test_an_unknown_table_is_told_with_those_that_there_are() -> None:
-    with pytest.raises(UsageError) as caught:
-        PAPERS["gam"].table("table99")
-    assert "table3" in caught.value.hint
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [
         ("40.00 ~41", "40.00 41 42"),
         ("40.00 ~41", "40.00 many"),
         ("    n: 12", "    of: 12"),
-        ('    at: "Table 1"\n', ""),
-        ("id: table1", "id: Table 1"),
-        (
-            "    averaging: categories",
-            "    averaging: categories\n    printed: some",
-        ),
         ("          Theirs:", "          Ours:"),
-        ("name: {name}", "name: other"),
         ("title: A paper", "title: ["),
-        ("40.00 ~41", "40.00"),
-        (
-            "part: {{category: temporal}}",
-            "part: {{level: a, series: b}}",
-        ),
     ],
 )
-def test_a_file_that_is_not_valid_is_refused_with_the_place(
-    tmp_path: Path, old: str, new: str
-) -> None:
+def test_a_file_that_is_not_valid_is_refused(tmp_path: Path, old: str, new: str) -> None:
     assert old in VALID
     with pytest.raises(InputError):
         load_references(written(tmp_path, VALID.replace(old, new)))
-
-
-def test_two_entries_of_one_id_are_refused(tmp_path: Path) -> None:
-    entry = VALID[VALID.index("  - id: table1") :]
-    with pytest.raises(InputError):
-        load_references(written(tmp_path, VALID + entry))
 
 
 def test_a_paper_in_the_home_folder_goes_before_the_shipped_one(mgl_home: Path) -> None:

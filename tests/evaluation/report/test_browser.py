@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mgl.evaluation.report.report import make_report
+from mgl.evaluation.report.report import make_report, render_page
 from mgl.evaluation.report.runs import read_run
-from mgl.evaluation.report.writers import to_html
 from tests.evaluation.report.folders import Said, item, method, write_run
 from tests.web.browser import driven
 
@@ -38,6 +37,6 @@ def test_a_page_fits_its_screen(tmp_path: Path, width: int, cards: bool) -> None
         for label in ("a", long)
     }
     folder = write_run(tmp_path / "run", [method("a"), method(long)], items, said, scorers=names)
-    page = to_html(make_report([read_run(folder)])).replace("<html ", '<html data-ready="1" ')
+    page = render_page(make_report([read_run(folder)])).replace("<html ", '<html data-ready="1" ')
     found = driven(chromium, tmp_path, page, MEASURE, size=(width, 900))
     assert found == {"over": 0, "cards": cards, "wide": 0}

@@ -151,4 +151,4 @@ def test_without_the_extra_it_is_said_what_to_install(
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UsageError) as caught:
         read_frame(folder)
-    assert "mgl[evaluation]" in caught.value.hint
+    assert "pandas" in caught.value.hint

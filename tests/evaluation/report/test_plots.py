@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from mgl.errors import UsageError
-from mgl.evaluation.report.data import Plot
-from mgl.evaluation.report.plots import draw_plots
+from mgl.evaluation.report.plots import Plot, draw_plots
 from mgl.evaluation.report.tables import compare_methods
 from mgl.evaluation.runs.manifest import Method
 from tests.evaluation.report.folders import Said, item, method, read_frame, write_run

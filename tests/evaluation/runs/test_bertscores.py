@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from mgl.errors import ResourceError, UsageError
-from mgl.evaluation.report.report import make_report
+from mgl.evaluation.report.report import make_report, to_csv
 from mgl.evaluation.report.runs import read_run
-from mgl.evaluation.report.writers import to_csv
 from mgl.evaluation.runs.lifecycle import Replay, verify_run
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.scorers.bertscore import bertscore_names, bertscores
