@@ -66,6 +66,7 @@ class Baseline(SourceMemory[Any]):
         identity: str | None = None,
     ) -> None:
         del questions
+        self._is_built = False
         self._since = tools.store.count_deletions(source.id)
         kept = _drop_redacted(source, tools.store)
         super().__init__(tools, kept, (), config, identity=identity)
@@ -78,6 +79,8 @@ class Baseline(SourceMemory[Any]):
         store = self._tools.store
         if (since := store.count_deletions(self._source.id)) != self._since:
             self._since, self._source = since, _drop_redacted(self._source, store)
+        elif self._is_built:
+            return
         if isinstance(self._source, Conversation):
             store.put_conversation(self._source)
         else:
@@ -88,6 +91,7 @@ class Baseline(SourceMemory[Any]):
             store.put_memory(self._record(chunks=await self._count_steps(), tokens=tokens))
         with self._showing([None]):
             await self._read()
+        self._is_built = True
 
     async def answer(self, question: Question) -> Answer:
         """Answer from what was read, or from the source itself."""

@@ -7,14 +7,15 @@ order of the conversation: no topics, no links, no indicators.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from mgl.baselines.base import Baseline, BaselineConfig
 from mgl.retrieval import LexicalIndex, reciprocal_rank_fusion
-from mgl.retrieval.ranking import likeness
-from mgl.types import Answer, Question
+from mgl.types import Answer, Conversation, Question
 
 __all__ = ["Turns", "TurnsConfig"]
 
@@ -33,14 +34,32 @@ class Turns(Baseline):
     retrieves = True
     Config = TurnsConfig
     _config: TurnsConfig
+    _index: _Index | None = None
 
     async def _respond(self, question: Question) -> Answer:
         await self.build()
-        lines = [turn.line for turn in self.conversation.turns]
-        words = await asyncio.to_thread(lambda: LexicalIndex.of(lines).scores(question.text))
-        alike = await likeness(self._tools.required_embedder, question.text, lines)
-        scores = reciprocal_rank_fusion([words, alike])
+        scores = await asyncio.to_thread(self._score, question.text)
         ranked = np.argsort(-scores, kind="stable")[: self._config.k]
         best = [int(place) for place in ranked]
         read = [self.conversation.line_span(place) for place in best]
         return await self._answer(question, self._turns(sorted(best)), read=read)
+
+    def _score(self, query: str) -> NDArray[np.float64]:
+        """Score every turn; they are indexed once, and again after a deletion."""
+        talk, embedder, index = self.conversation, self._tools.required_embedder, self._index
+        if not talk.turns:
+            return np.zeros(0)
+        if index is None or index.talk is not talk:
+            lines = [turn.line for turn in talk.turns]
+            self._index = index = _Index(talk, LexicalIndex.of(lines), embedder.embed(lines))
+        alike = index.vectors @ embedder.embed([query], task="query")[0]
+        return reciprocal_rank_fusion([index.words.scores(query), alike])
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """The turns of a conversation by their words and by their meaning."""
+
+    talk: Conversation
+    words: LexicalIndex
+    vectors: NDArray[np.float32]

@@ -6,8 +6,7 @@
 
 ``items.jsonl`` has an ``Item`` a line, ``documents.jsonl`` the id and name of each document,
 ``documents/ID.txt`` its text, byte for byte. An id is made of the text, so a text that was changed
-is noticed. Its
-``manifest.json`` says what built it.
+is noticed. ``manifest.json`` says what built it.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
 from mgl.benchmarks.files import hash_files, open_file, refuse_duplicates
+from mgl.benchmarks.longbench import OPTIONS
 from mgl.errors import InputError
 from mgl.text.reading import read_bytes
 from mgl.types import AnswerForm, Document, Question, Source
@@ -53,8 +53,9 @@ class _DocumentRow(BaseModel):
 
 
 def _read(path: Path, *, form: AnswerForm = "short") -> Dataset:
-    """The items of a folder, whose questions want answers of this form; InputError if it is no
-    such folder, or is damaged."""
+    """Read the items of a folder, whose questions want answers of this form; those with choices,
+    which are LongBench v2's, want one of its sentences. InputError if it is no such folder, or is
+    damaged."""
     folder = path if path.is_dir() else path.parent
     file = open_file(folder, "items.jsonl")
     listed = open_file(folder, "documents.jsonl")
@@ -67,8 +68,9 @@ def _read(path: Path, *, form: AnswerForm = "short") -> Dataset:
             raise InputError(
                 f"{file.path}, item {number}: {row.source} is not in documents.jsonl", hint=HINT
             )
-        given = dict(row)
-        items.append(Item(**{**given, "question": Question(row.question, form=form)}))
+        options = OPTIONS[: len(row.choices)]
+        question = Question(row.question, form=form, options=options)
+        items.append(Item(**{**dict(row), "question": question}))
     sources: dict[str, Callable[[], Source]] = {
         id: partial(_document, folder / "documents" / f"{id}.txt", id, name)
         for id, name in documents.items()

@@ -120,7 +120,7 @@ class Client:
         """
         other = Client(self._engine, log, self._policy)
         other._running = self._on_this_loop()
-        other._seed_shift = self._seed_shift
+        other._schemas, other._seed_shift = self._schemas, self._seed_shift
         return other
 
     def shift_seeds(self, shift: int) -> None:

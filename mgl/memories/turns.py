@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Annotated, Any, Final
@@ -313,12 +313,7 @@ async def _ask(
     """
     kept = await fit_texts(llm, [text for text, _ in lines], reserve=sampling.max_tokens)
     shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(kept, 1))
-    schema = create_model(
-        "answer",
-        __base__=_Said,
-        memories=(_citable(len(lines)), ...),
-        answer=(answer_type, ...),
-    )
+    schema = _answer_schema(len(lines), answer_type)
     first = Message("system" if messages else "user", render(memories=shown))
     reply = await llm.complete([first, *messages], schema, sampling=sampling, stage="answer")
     places = sorted(set(reply.parsed.memories))
@@ -332,6 +327,13 @@ class _Said(BaseModel):
 
     memories: list[int]
     answer: str
+
+
+@lru_cache
+def _answer_schema(count: int, answer_type: Any) -> type[_Said]:
+    """The schema of an answer that cites some of ``count`` lines."""
+    memories = (_citable(count), ...)
+    return create_model("answer", __base__=_Said, memories=memories, answer=(answer_type, ...))
 
 
 class AnswerStream:

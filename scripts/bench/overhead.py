@@ -4,15 +4,17 @@
     python scripts/bench/overhead.py call      [--count 500]    one structured call after another
     python scripts/bench/overhead.py graph     [--count 10000]  chunks read into an entity graph
     python scripts/bench/overhead.py hierarchy [--count 50000]  entities sorted into categories
+    python scripts/bench/overhead.py run       [--count 10000]  items of a benchmark, and a replay
 
 ``call`` times a call through mgl (schema, key, call log in SQLite, request, validation, row) and
 the same HTTP request without mgl; the difference of the medians is what mgl adds. ``graph`` reads
 a synthetic document as a build does and gives milliseconds and memory by tenths of the chunks.
-``hierarchy`` (Mnemis) does a tenth of the entities, then all of them.
+``hierarchy`` (Mnemis) does a tenth of the entities, then all of them. ``run`` asks ``turns``
+made-up questions in LoCoMo's form, judges each answer, and then replays and verifies the run.
 
 Exit code 1: a call costs more than 5 ms; the last tenth of the chunks takes more than twice as
 long as the first, or a chunk leaves more than 4 KiB in memory; an entity takes more than twice as
-long among all as among a tenth.
+long among all as among a tenth; the replay takes more than 6 ms an item.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import itertools
 import json
 import os
 import random
@@ -28,7 +31,9 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -36,10 +41,18 @@ import httpx
 import psutil
 from pydantic import BaseModel, Field
 
+from mgl.evaluation.runs.lifecycle import replay_run, start_run, verify_run
+from mgl.evaluation.runs.manifest import Arguments
+from mgl.evaluation.runs.plan import plan_run, reopen_plan
+from mgl.evaluation.runs.runner import Execution
+from mgl.lab.model import ModelChoice
+from mgl.lab.workplace import OwnModels, Workplace
 from mgl.llm.base import Completion, Message, Request, TokenUsage
 from mgl.llm.capabilities import Endpoint
 from mgl.llm.client import Client
 from mgl.llm.engines import open_engine
+from mgl.llm.engines.deferred import DeferredEngine
+from mgl.llm.engines.recorded import ModelFacts
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Tools
 from mgl.memories.graph import DocumentGraph
@@ -52,7 +65,7 @@ from mgl.memories.mnemis.state import Entity, Episode, Mention, State
 from mgl.memories.table import Table
 from mgl.models.profiles import load_profile
 from mgl.observer import SilentObserver
-from mgl.retrieval.fakes import WordEmbedder
+from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Document, Span
 
@@ -330,20 +343,128 @@ async def measure_hierarchy(count: int, folder: Path, grouping: str) -> Figures:
     return {"runs": runs, "slower": slower, "failed": slower > 2}
 
 
+# A run over recorded calls
+
+ITEMS_A_SOURCE, TURNS_A_SOURCE = 1000, 600
+FACTS = ModelFacts(
+    profile="instant",
+    model_id="fake",
+    engine="openai",
+    context_tokens=32_768,
+    native_tools=False,
+    concurrency=64,
+    preset="paper",
+    weights_sha256=None,
+    sampling={},
+    embedder="words",
+    reranker="words",
+)
+
+
+class InstantPlace(Workplace):
+    """A workplace whose model answers at once."""
+
+    facts = FACTS
+
+
+def write_talks(path: Path, count: int) -> None:
+    """Write conversations of people who met each other, in LoCoMo's form, with questions."""
+    draw, talks = random.Random(0), []
+    for source, start in enumerate(range(0, count, ITEMS_A_SOURCE)):
+        met = [(draw.randrange(NAMES), draw.randrange(NAMES)) for _ in range(TURNS_A_SOURCE)]
+        turns = [
+            {"speaker": "Ann", "dia_id": f"D1:{n}", "text": f"Name{one} met Name{two}, day {n}."}
+            for n, (one, two) in enumerate(met, start=1)
+        ]
+        asked = []
+        for number in range(min(ITEMS_A_SOURCE, count - start)):
+            place = draw.randrange(TURNS_A_SOURCE)
+            one, two = met[place]
+            question = f"Whom did Name{one} meet on day {place + 1}? ({number})"
+            gold, evidence = f"Name{two}", [f"D1:{place + 1}"]
+            asked.append(
+                {"question": question, "answer": gold, "category": 4, "evidence": evidence}
+            )
+        talk = {"session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023"}
+        talks.append({"sample_id": f"talk-{source}", "conversation": talk, "qa": asked})
+    path.write_text(json.dumps(talks))
+
+
+def measure_run(count: int, folder: Path) -> Figures:
+    write_talks(folder / "locomo10.json", count)
+    arguments = Arguments(
+        benchmark="locomo",
+        data=folder / "locomo10.json",
+        memories=("turns",),
+        models=("instant",),
+        judges=("locomo=instant",),
+    )
+    tools = OwnModels(embedder=WordEmbedder(256), reranker=WordReranker())
+
+    async def start() -> SchemaEngine:
+        return SchemaEngine(model_id=FACTS.model_id, context_tokens=FACTS.context_tokens)
+
+    with Store.open(folder / "mgl.sqlite") as store:
+        engine = DeferredEngine(  # which keeps token counts, as an engine of a home does
+            start,
+            store,
+            model_id=FACTS.model_id,
+            context_tokens=FACTS.context_tokens,
+            native_tools=FACTS.native_tools,
+            concurrency=FACTS.concurrency,
+        )
+
+        @contextmanager
+        def open_place(_profile: str) -> Iterator[Workplace]:
+            own = replace(tools, engine=engine)
+            with InstantPlace(folder, store, ModelChoice(), SilentObserver(), own=own) as place:
+                yield place
+
+        @contextmanager
+        def open_recorded(_profile: str) -> Iterator[Workplace]:
+            choice, observer = ModelChoice(), SilentObserver()
+            with Workplace(folder, store, choice, observer, recorded=FACTS, own=tools) as place:
+                yield place
+
+        marks = [time.perf_counter()]
+        out = folder / "run"
+        manifest = start_run(
+            plan_run(arguments, open_place), out, Execution(open_place, SilentObserver(), 64)
+        )
+        marks.append(time.perf_counter())
+        plan = reopen_plan(manifest, open_recorded)
+        found = replay_run(plan, out, Execution(open_recorded, SilentObserver(), 64))
+        marks.append(time.perf_counter())
+        differing = verify_run(out)
+        marks.append(time.perf_counter())
+    run_s, replay_s, verify_s = (after - before for before, after in itertools.pairwise(marks))
+    return {
+        "items": len(plan.items),
+        "run_s": run_s,
+        "replay_s": replay_s,
+        "verify_s": verify_s,
+        "differing": len(found.differing) + len(differing),
+        "failed": replay_s > 0.006 * count or bool(found.differing or differing),
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("what", choices=("call", "graph", "hierarchy"))
-    parser.add_argument("--count", type=int, help="calls, chunks or entities")
+    parser.add_argument("what", choices=("call", "graph", "hierarchy", "run"))
+    parser.add_argument("--count", type=int, help="calls, chunks, entities or items")
     parser.add_argument("--grouping", choices=("model", "likeness"), default="model")
     options = parser.parse_args()
-    count = options.count or {"call": 500, "graph": 10_000, "hierarchy": 50_000}[options.what]
+    usual = {"call": 500, "graph": 10_000, "hierarchy": 50_000, "run": 10_000}
+    count = options.count or usual[options.what]
     with tempfile.TemporaryDirectory() as folder:
         if options.what == "call":
             figures = asyncio.run(measure_call(count, Path(folder)))
         elif options.what == "graph":
             figures = asyncio.run(measure_graph(count, Path(folder)))
+        elif options.what == "run":
+            figures = measure_run(count, Path(folder))
         else:
             figures = asyncio.run(measure_hierarchy(count, Path(folder), options.grouping))
     print(json.dumps(figures, indent=2))

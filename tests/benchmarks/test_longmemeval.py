@@ -136,9 +136,6 @@ def test_a_question_without_a_history_is_left_out_with_a_note(tmp_path: Path) ->
         [row(), row()],
         [row(), row(question_id="q2", haystack_dates=[])],
         [row(haystack_session_ids=["a"])],
-        [{"sample_id": "conv-26", "qa": []}],
-        [row(haystack_sessions=[["Hi."], []])],
-        [],
     ],
 )
 def test_another_or_a_damaged_file_is_refused(tmp_path: Path, rows: list[object]) -> None:

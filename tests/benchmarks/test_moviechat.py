@@ -104,10 +104,7 @@ def test_a_memory_sees_neither_answers_nor_categories(tmp_path: Path) -> None:
     [
         ([], {}, "holds no JSON file"),
         ([video(), video()], {}, "items 1 and 2 have the same id 'a'"),
-        ([{"qa": []}], {}, "line 1: info"),
         ([video(caption="")], {}, "no question of a video with captions"),
-        ([video(breakpoint=[{"time": -1, "question": "?"}])], {}, r"breakpoint\.0\.time"),
-        ([video(**{"global": [{"question": ""}]})], {}, r"global\.0\.question"),
     ],
 )
 def test_another_file_is_refused(

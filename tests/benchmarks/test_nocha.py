@@ -97,10 +97,6 @@ def test_a_memory_does_not_see_what_is_true_nor_why(tmp_path: Path) -> None:
         [*PAIR, claim(8, True)],
         [claim(8, True), claim(8, True)],
         [claim(8, True, "fog"), claim(8, False, "fog")],
-        [*PAIR, claim(8, "yes")],
-        [*PAIR, {"claim": "It rained."}],
-        {"claims": []},
-        [],
     ],
 )
 def test_claims_that_are_none_are_refused(tmp_path: Path, claims: object) -> None:

@@ -119,9 +119,6 @@ def test_a_file_of_rulers_own(tmp_path: Path) -> None:
     ("line", "why"),
     [
         (row(input="The grass is green."), "index 5: it asks nothing"),
-        (row(outputs=[]), "line 1: outputs"),
-        (row(index=None), "line 1: index"),
-        (row()[:-5], "is not JSON"),
         (f"{row()}\n{row()}", "the same id '5'"),
     ],
 )

@@ -206,7 +206,6 @@ class Runner:
         path = self._folder.store_path("item", *key)
         async with self._slots:
             record = await executor.answer(ask, path)
-        remove_store(path)
         if record.failed:
             return record
         scores = score_answer(self._manifest.scorers, item, Answered.of(record))

@@ -13,10 +13,11 @@ import shutil
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from mgl import registry
 from mgl.benchmarks.base import Item
@@ -139,7 +140,7 @@ class Ask:
 class Executor(Protocol):
     """Works on units as ``LocalExecutor`` does, and raises what it raises.
 
-    ``path`` is where the store of a build lies afterwards, and where that of an answer may lie.
+    ``path`` is where the store of a build lies afterwards, and that of an answer meanwhile.
     """
 
     async def build(self, work: Build, path: Path, observer: Observer) -> BuildRecord: ...
@@ -159,6 +160,16 @@ OpenExecutor = Callable[[Workplace], AbstractContextManager[Executor]]
 """Opens an executor that works with the workplace's model."""
 
 
+_ITEM_CLIENT: ContextVar[Client] = ContextVar("item_client")
+
+
+class _ItemClient:
+    """Forwards to the client of the item at work, so that all items ask one open memory."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_ITEM_CLIENT.get(), name)
+
+
 class _Attempt:
     """Work with a client of its own: its cost, and the ``reason`` why it failed, empty if not.
 
@@ -172,6 +183,7 @@ class _Attempt:
         self._began = time.monotonic()
 
     def __enter__(self) -> _Attempt:
+        _ITEM_CLIENT.set(self.llm)
         return self
 
     def __exit__(
@@ -214,7 +226,7 @@ class LocalExecutor:
 
     def __init__(self, place: Workplace) -> None:
         self._place = place
-        self._bases: dict[Path, Store] = {}
+        self._bases: dict[Path, tuple[Store, Memory]] = {}
 
     async def build(self, work: Build, path: Path, observer: Observer) -> BuildRecord:
         """Build a memory in a new store, which appears at ``path`` only once it is complete."""
@@ -234,12 +246,11 @@ class LocalExecutor:
         return replace(record, reason=attempt.reason, took=attempt.took)
 
     async def answer(self, ask: Ask, path: Path, /) -> Record:
-        """Answer an item, not graded yet; what is built for it alone is in a store at ``path``."""
+        """Answer an item, not graded yet; what is built for it alone is at ``path`` meanwhile."""
         source, read = ask.memory.source, ask.memory.read
         record = Record(ask.memory.method.label, item_to_json(ask.item), ask.repeat)
-        with self._open_store(ask, path) as store, _Attempt(self._place) as attempt:
+        with _Attempt(self._place) as attempt, self._open_memory(ask, path) as (store, memory):
             attempt.llm.shift_seeds(REPEAT_SEED * ask.repeat)
-            memory = ask.memory.open(self._place, attempt.llm, store, SILENT)
             reply = await memory.answer(ask.item.question)
             retrieved = list_retrieved(reply, source, read)
             facts = {
@@ -284,24 +295,31 @@ class LocalExecutor:
 
     def release(self, base: Path) -> None:
         if base in self._bases:
-            self._bases.pop(base).close()
+            self._bases.pop(base)[0].close()
 
     def close(self) -> None:
         for base in list(self._bases):
             self.release(base)
 
     @contextmanager
-    def _open_store(self, ask: Ask, path: Path) -> Iterator[Store]:
+    def _open_memory(self, ask: Ask, path: Path) -> Iterator[tuple[Store, Memory]]:
+        """Open the memory that an item is put to: one for all items that share it."""
+        llm = cast(Client, _ItemClient())
         if ask.shared is not None:
             if ask.shared not in self._bases:
-                self._bases[ask.shared] = Store.open(ask.shared)
+                store = Store.open(ask.shared)
+                memory = ask.memory.open(self._place, llm, store, SILENT)
+                self._bases[ask.shared] = store, memory
             yield self._bases[ask.shared]
             return
         remove_store(path)
         if ask.base is not None:
             shutil.copyfile(ask.base, path)
-        with Store.open(path) as store:
-            yield store
+        try:
+            with Store.open(path) as store:
+                yield store, ask.memory.open(self._place, llm, store, SILENT)
+        finally:
+            remove_store(path)
 
 
 @contextmanager

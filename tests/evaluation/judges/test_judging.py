@@ -12,7 +12,6 @@ from mgl.errors import EngineRejected
 from mgl.evaluation.judges import prompts
 from mgl.evaluation.judges.judging import JUDGES, prefer
 from mgl.evaluation.records import Answered, VerdictRecord
-from mgl.llm.base import Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine, Scripted, ScriptedEngine
@@ -218,12 +217,3 @@ async def test_prose_is_no_preference_and_without_anything_to_judge_by_nothing_i
     engine = ScriptedEngine([])
     verdict = await prefer(Client(engine, MemoryCallLog()), item(), "a", "b")
     assert (verdict.score, engine.requests) == (None, [])
-
-
-async def test_another_seed_is_another_call() -> None:
-    client = Client(ScriptedEngine([yes(), no()]), MemoryCallLog())
-    judge, of, answered = JUDGES["correctness"], item("Rome"), Answered("Roma")
-    first = await judge.judge(client, of, answered)
-    again = await judge.judge(client, of, answered)
-    other = await judge.judge(client, of, answered, sampling=Sampling(max_tokens=400, seed=1))
-    assert (first.score, again.score, other.score) == (1.0, 1.0, 0.0)

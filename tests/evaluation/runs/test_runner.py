@@ -63,11 +63,13 @@ def test_every_item_is_put_to_every_method_and_scored(trial: Trial, tmp_path: Pa
 
 
 def test_the_manifest_tells_what_a_run_was_made_with(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(tmp_path / "run", memories=("plain=mindgraph",), settings=("plain.pool=7",))
+    out = trial.run(
+        tmp_path / "run", memories=("plain=mindgraph",), settings=("plain.max_rounds=7",)
+    )
     manifest = Manifest.read(out)
     (method,) = manifest.methods
     assert (method.label, method.memory, method.model) == ("plain", "mindgraph", MODEL)
-    assert method.settings == {"pool": 7}
+    assert method.settings == {"max_rounds": 7}
     assert method.config["preset"] == "paper"
     assert manifest.models[MODEL].model_id == f"fake/{MODEL}"
     assert manifest.dataset.sha256.keys() == {"tiny.json"}

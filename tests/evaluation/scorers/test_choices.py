@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.benchmarks import longbench, nocha, prelude
 from mgl.benchmarks.base import Item
-from mgl.evaluation.records import Answered
 from mgl.evaluation.scorers.choices import (
     find_label,
     find_letter,
@@ -17,7 +15,6 @@ from mgl.evaluation.scorers.choices import (
     gold_letter,
     letter_longbench,
 )
-from mgl.evaluation.scorers.registry import score_answer
 from mgl.types import Question
 
 COLOURS = ("the blue one", "the red one", "a green one", "none of these")
@@ -140,25 +137,3 @@ def test_a_verdict_is_the_answer_and_no_word_of_the_explanation(
     reply: str, said: bool | None
 ) -> None:
     assert find_verdict(reply) is said
-
-
-@pytest.mark.parametrize(
-    ("scorers", "options", "golds", "choices"),
-    [
-        (longbench.LONGBENCH_V2.scorers, longbench.OPTIONS, "ABCD", COLOURS),
-        (nocha.NOCHA.scorers, nocha.OPTIONS, ("TRUE", "FALSE"), ("TRUE", "FALSE")),
-        (prelude.PRELUDE.scorers, prelude.OPTIONS, prelude.LABELS, prelude.LABELS),
-    ],
-)
-def test_what_a_benchmark_holds_answers_to_is_what_its_scorers_read(
-    scorers: tuple[str, ...],
-    options: tuple[str, ...],
-    golds: tuple[str, ...],
-    choices: tuple[str, ...],
-) -> None:
-    """The official parsers among them."""
-    for place, gold in enumerate(golds):
-        for other, said in enumerate(options):
-            scores = score_answer(scorers, item(gold, choices=choices), Answered(said))
-            assert scores
-            assert set(scores.values()) == {float(place == other)}
