@@ -125,9 +125,9 @@ def _open_part(wheel: Path, member: str | None) -> Iterator[IO[bytes]]:
         return
     with ZipFile(wheel) as archive:
         found = [entry for entry in archive.namelist() if fnmatchcase(entry, member)]
-        if len(found) != 1:
+        if not found:
             raise ResourceError(
-                f"{wheel.name} holds {len(found)} files like {member}, expected one",
+                f"{wheel.name} holds no {member}",
                 hint="the package is not what the profile expects: check for a newer mgl",
             )
         with archive.open(found[0]) as part:

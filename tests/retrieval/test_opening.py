@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,6 @@ from mgl.retrieval.opening import (
 )
 from mgl.store import Store
 from tests.llm.server import Server, models, serving
-from tests.retrieval import tiny
 
 
 @pytest.fixture
@@ -185,19 +183,3 @@ def test_a_folder_without_a_model_is_refused(mgl_home: Path, tmp_path: Path) -> 
     (broken / "config.json").write_text("{")
     with pytest.raises(ResourceError):
         open_reranker(broken, mgl_home)
-
-
-@pytest.mark.retrieval
-@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs mgl[retrieval]")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.filterwarnings("ignore::FutureWarning")
-async def test_folders_are_opened_and_used(mgl_home: Path, tmp_path: Path) -> None:
-    for name in ("embedder", "judge"):
-        (tmp_path / name).mkdir()
-    folder = tiny.qwen3(tmp_path / "embedder", causal=False)
-    embedder = open_embedder(folder, mgl_home, dims=8)
-    assert embedder.embed(["Ann met Bo", ""]).shape == (2, 8)
-    reranker = open_reranker(tiny.qwen3(tmp_path / "judge", causal=True), mgl_home)
-    assert (await reranker.scores("Who?", ["Ann", "Bo", ""])).shape == (3,)
-    await reranker.aclose()
-    embedder.close()

@@ -51,7 +51,7 @@ def tokenizer(path: Path, *, kind: str) -> int:
 
 
 def roberta(path: Path, *, labels: int | None = None) -> Path:
-    """What bge-m3 (``labels`` None) and its reranker (one label) are made of."""
+    """An encoder (``labels`` None), or a reranker (one label)."""
     transformers: Any = pytest.importorskip("transformers", reason="needs mgl[retrieval]")
     size = tokenizer(path, kind="roberta")
     config = transformers.XLMRobertaConfig(
@@ -70,12 +70,6 @@ def roberta(path: Path, *, labels: int | None = None) -> Path:
     else:
         transformers.XLMRobertaForSequenceClassification(config).save_pretrained(path)
     return path
-
-
-def bge_m3(path: Path) -> Path:
-    """An encoder whose first token's state is the vector."""
-    roberta(path)
-    return sentence_transformer(path, "cls_token")
 
 
 def qwen3(path: Path, *, causal: bool) -> Path:
