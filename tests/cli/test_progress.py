@@ -54,18 +54,6 @@ def test_lines_say_begin_end_and_time_left(
     ]
 
 
-def test_a_resumed_stage_is_judged_by_its_own_pace(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    hears = progress.LineObserver()
-    hears.progress("build", 90, 100)
-    now[0] = 20
-    hears.progress("build", 92, 100)
-    assert "about 80 s left" in capsys.readouterr().err
-
-
 def test_a_stage_that_starts_over_is_estimated_anew(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

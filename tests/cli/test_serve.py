@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -270,15 +269,6 @@ def test_ctrl_c_while_a_detached_server_starts_stops_it(
     assert process.returncode == 130
     assert records.find_processes(token) == []
     assert records.list_running(mgl_home) == records.find_leftovers(mgl_home) == []
-
-
-def test_a_port_of_another_program(mgl: Mgl, start: Start, port: int) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", port))
-        other.listen()
-        result = mgl(*start)
-    assert result.exit_code == 5
-    assert f"{port} is taken by another program" in result.stderr
 
 
 def test_a_server_that_lost_its_supervisor(

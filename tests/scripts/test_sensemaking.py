@@ -85,16 +85,6 @@ async def test_floor_domain_and_number_decide_which_documents_are_used() -> None
         await build(Judge(asks), data, domains=["Financial"])
 
 
-async def test_a_question_that_is_there_is_not_made_twice() -> None:
-    def same(request: Request) -> str:
-        asked = [{"parts": ["a", "b"], "question": "Why?" if n else "why?"} for n in range(5)]
-        return json.dumps({"questions": asked[: wanted(request)]})
-
-    made = await build(Judge(same), bench(Legal=LONG))
-    assert [one.question.text for one in made.items] == ["why?"]
-    assert made.counts["Legal"]["questions"] == 1
-
-
 @pytest.mark.parametrize(
     "reply",
     [

@@ -110,10 +110,8 @@ def test_sensemaking(tmp_path: Path) -> None:
     "arguments",
     [
         ["longreason", "--set", "passes=1"],
-        ["longreason", "--set", "colour=blue"],
         ["longreason", "--from", "nocha=somewhere"],
         ["longreason", "--from", "loogle"],
-        ["sensemaking", "--from", "loogel=x"],
         ["sensemaking", "--from", "loogle=x", "--from", "nocha=y"],
         ["longreason", "--data", "nowhere"],
     ],
@@ -132,25 +130,6 @@ MADE = MadeSet(
     prompts=(LABEL,),
 )
 SETTINGS = {"set": "longreason", "options": {"domains": ("Legal",)}, "model": "fake"}
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def test_a_set_is_read_as_a_benchmark_and_written_again_alike(tmp_path: Path) -> None:
-    folder = tmp_path / "made" / "set"
-    check_folder(folder, SETTINGS)
-    write_set(folder, MADE, SETTINGS)
-    assert [read.id for read in LONGREASON.read(folder).items] == ["a"]
-    manifest = json.loads((folder / "manifest.json").read_text())
-    assert manifest["prompts"] == {"longreason.label": LABEL.hash}
-    assert (manifest["items"], manifest["counts"]) == (1, {"loogle": {"kept": 1}})
-    assert json.loads((folder / "decisions.jsonl").read_text()) == {"id": "a", "kept": True}
-    before = contents(folder)
-    check_folder(folder, SETTINGS)
-    write_set(folder, MADE, SETTINGS)
-    assert contents(folder) == before
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:

@@ -213,9 +213,3 @@ def test_an_adapter_trained_on_a_folder_of_the_same_model_passes(
     assert adapter_check(made, weights=folder).ok
     (trained_on / "config.json").write_text('{"model_type": "llama", "hidden_size": 4096}')
     assert not adapter_check(made, weights=folder).ok
-
-
-def test_the_adapters_of_a_plan_are_checked(folder: Path, tmp_path: Path, port: int) -> None:
-    wrong = adapter(tmp_path / "law", base_model_name_or_path="Qwen/Qwen2.5-7B-Instruct")
-    checks = checked("cpu", "smollm2-135m", weights=folder, port=port, adapters={"law": wrong})
-    assert not checks["adapter law"].ok
